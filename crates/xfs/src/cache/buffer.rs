@@ -1,0 +1,192 @@
+//! One metadata buffer in memory.
+//!
+//! The bytes are guarded by a lock of their own so that the type is safe to share, but who may
+//! change what is decided above: the lock of an allocation group or of an inode (design,
+//! decision 2). The inner lock is therefore never contended except by write-back.
+
+use crate::bytes::{Changes, EditBytes};
+use crate::format::BufferKind;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use smallvec::SmallVec;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use undercroft_block::Sector;
+
+/// A shared metadata buffer.
+pub type BufferRef = Arc<MetaBuffer>;
+
+/// Where a buffer lives: one part, or several when a directory block of several file system blocks
+/// is scattered. The first sector is its name in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferAddress {
+    parts: SmallVec<[(Sector, u32); 1]>,
+}
+
+impl BufferAddress {
+    /// One contiguous range of `sectors` units of 512 bytes.
+    #[must_use]
+    pub fn contiguous(first: Sector, sectors: u32) -> Self {
+        Self { parts: SmallVec::from_buf([(first, sectors)]) }
+    }
+
+    /// Several ranges in the order of the bytes; at least one.
+    #[must_use]
+    pub fn scattered(parts: &[(Sector, u32)]) -> Self {
+        Self { parts: SmallVec::from_slice(parts) }
+    }
+
+    /// First sector: the self-address in block headers.
+    #[must_use]
+    pub fn first(&self) -> Sector {
+        self.parts[0].0
+    }
+
+    /// The ranges (first sector, sectors), in the order of the bytes.
+    #[must_use]
+    pub fn parts(&self) -> &[(Sector, u32)] {
+        &self.parts
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|(_, sectors)| *sectors as usize * 512).sum()
+    }
+
+    /// Never: an address has at least one part.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+/// A piece of metadata in memory, verified when it was read.
+pub struct MetaBuffer {
+    address: BufferAddress,
+    content: RwLock<Content>,
+    /// Used since the last sweep of the cache (second-chance eviction).
+    referenced: AtomicBool,
+}
+
+/// What the lock of a buffer guards.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) changes: Changes,
+    pub(crate) kind: BufferKind,
+    /// Part of an open transaction; never written back while set.
+    pub(crate) joined: bool,
+    /// Newer than the disk.
+    pub(crate) dirty: bool,
+}
+
+impl MetaBuffer {
+    /// A buffer of `kind` at `address` with these bytes, clean.
+    #[must_use]
+    pub fn new(address: BufferAddress, kind: BufferKind, bytes: Vec<u8>) -> BufferRef {
+        debug_assert_eq!(address.len(), bytes.len());
+        Arc::new(Self {
+            address,
+            content: RwLock::new(Content {
+                bytes,
+                changes: Changes::default(),
+                kind,
+                joined: false,
+                dirty: false,
+            }),
+            referenced: AtomicBool::new(true),
+        })
+    }
+
+    /// Where it lives.
+    #[must_use]
+    pub fn address(&self) -> &BufferAddress {
+        &self.address
+    }
+
+    /// First sector, the buffer's name.
+    #[must_use]
+    pub fn sector(&self) -> Sector {
+        self.address.first()
+    }
+
+    /// Opens the bytes for reading. Do not hold it across a call that may edit the same buffer.
+    #[must_use]
+    #[inline]
+    pub fn read(&self) -> ReadGuard<'_> {
+        ReadGuard(self.content.read())
+    }
+
+    /// Opens the content for change; only transactions and the cache do that.
+    #[inline]
+    pub(crate) fn content(&self) -> RwLockWriteGuard<'_, Content> {
+        self.content.write()
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.content.read().dirty
+    }
+
+    pub(crate) fn set_referenced(&self) {
+        self.referenced.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_referenced(&self) -> bool {
+        self.referenced.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for MetaBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetaBuffer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a buffer, open for reading.
+#[derive(Debug)]
+pub struct ReadGuard<'a>(RwLockReadGuard<'a, Content>);
+
+impl ReadGuard<'_> {
+    /// What the buffer holds.
+    #[must_use]
+    pub fn kind(&self) -> BufferKind {
+        self.0.kind
+    }
+}
+
+impl Deref for ReadGuard<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0.bytes
+    }
+}
+
+/// A buffer that belongs to an open transaction, open for change.
+#[derive(Debug)]
+pub struct EditGuard<'a>(pub(crate) RwLockWriteGuard<'a, Content>);
+
+impl EditGuard<'_> {
+    /// The bytes; every write through it marks what it changed.
+    #[inline]
+    pub fn edit(&mut self) -> EditBytes<'_> {
+        let content = &mut *self.0;
+        EditBytes::new(&mut content.bytes, &mut content.changes)
+    }
+
+    /// Declares that the buffer holds another kind of structure from now on (a directory block
+    /// changing form).
+    pub fn set_kind(&mut self, kind: BufferKind) {
+        self.0.kind = kind;
+    }
+}
+
+impl Deref for EditGuard<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0.bytes
+    }
+}
