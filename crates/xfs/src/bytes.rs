@@ -189,10 +189,7 @@ mod tests {
         edit.put_u8(65535, 7);
         edit.copy_within(126..130, 1024);
         assert_eq!(edit.bytes()[1024..1028], [1, 2, 3, 4]);
-        assert_eq!(
-            changes.ranges().collect::<Vec<_>>(),
-            [0..256, 1024..1152, 65408..65536]
-        );
+        assert_eq!(changes.ranges().collect::<Vec<_>>(), [0..256, 1024..1152, 65408..65536]);
         changes.clear();
         assert!(changes.is_empty());
     }

@@ -2,5 +2,5 @@
 
 mod buffer;
 
-pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
 pub(crate) use buffer::Content;
+pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};

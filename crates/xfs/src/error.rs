@@ -1,0 +1,100 @@
+//! The error of everything that works on a volume.
+
+use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber};
+use thiserror::Error;
+use undercroft_block::{BlockError, Sector};
+
+/// Why an operation on a volume failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] BlockError),
+
+    /// The bytes are not an XFS file system, or one that this version does not read.
+    #[error("not a usable XFS file system: {0}")]
+    NotUsable(String),
+
+    /// A metadata block is damaged.
+    #[error(
+        "damaged {structure} at sector {sector}: {what}; run `undercroft check` for the whole picture"
+    )]
+    Block {
+        /// Name of the structure.
+        structure: &'static str,
+        /// Where it starts.
+        sector: Sector,
+        /// The field and what is wrong with it.
+        what: String,
+    },
+
+    /// A structure of an allocation group is damaged.
+    #[error("damaged {structure} in allocation group {group} at block {block}: {what}")]
+    Group {
+        /// Name of the structure.
+        structure: &'static str,
+        /// Group.
+        group: AgNumber,
+        /// Block in the group.
+        block: AgBlock,
+        /// The field and what is wrong with it.
+        what: String,
+    },
+
+    /// An inode is damaged.
+    #[error("damaged inode {inode}: {what}")]
+    Inode {
+        /// Which.
+        inode: InodeNumber,
+        /// The field and what is wrong with it.
+        what: String,
+    },
+
+    /// A block of a directory or attribute fork is damaged.
+    #[error("damaged {structure} of inode {inode} at file block {block}: {what}")]
+    Fork {
+        /// "directory" or "attributes".
+        structure: &'static str,
+        /// Owner.
+        inode: InodeNumber,
+        /// File block.
+        block: FileBlock,
+        /// The field and what is wrong with it.
+        what: String,
+    },
+
+    /// A name or a path does not exist.
+    #[error("{0}: no such file or directory")]
+    NotFound(String),
+
+    /// A name exists already.
+    #[error("{0}: exists already")]
+    Exists(String),
+
+    /// The operation needs another kind of file.
+    #[error("{path}: {what}")]
+    WrongKind {
+        /// Path or inode.
+        path: String,
+        /// What was expected.
+        what: &'static str,
+    },
+
+    /// An argument is outside what the format can hold.
+    #[error("{0}")]
+    Invalid(String),
+
+    /// No space left on the volume.
+    #[error("no space left on the volume: {needed} more blocks of {block_size} bytes needed")]
+    NoSpace {
+        /// Blocks asked for.
+        needed: u64,
+        /// Block size.
+        block_size: usize,
+    },
+
+    /// The volume must not be written.
+    #[error("the volume is read-only: {0}")]
+    ReadOnly(String),
+}
