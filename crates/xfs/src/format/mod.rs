@@ -1,5 +1,6 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
+pub mod da_block;
 mod features;
 mod file_type;
 mod inode_core;
@@ -7,6 +8,7 @@ mod inode_flags;
 mod inode_verify;
 mod kind;
 mod timestamps;
+pub mod name_hash;
 
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
