@@ -1,6 +1,7 @@
 //! XFS file systems in user space.
 #![forbid(unsafe_code)]
 
+pub mod attr;
 pub mod btree;
 pub mod bytes;
 pub mod cache;

@@ -106,6 +106,9 @@ fn verify_entry(bytes: &[u8], at: usize) -> Result<usize, String> {
     Ok(end)
 }
 
+/// Entries of a list at most: an inode of 2 KiB has room for more.
+pub const SHORTFORM_COUNT_MAX: usize = 255;
+
 /// Bytes of an entry in the list; `None` if its name or value is too long for this form.
 #[must_use]
 pub const fn shortform_entry_size(name: usize, value: usize) -> Option<usize> {
@@ -130,7 +133,8 @@ impl ShortformBuilder {
         Self { bytes }
     }
 
-    /// Adds an entry at the end; [`shortform_entry_size`] accepted it.
+    /// Adds an entry at the end; [`shortform_entry_size`] accepted it, and it is one of at most
+    /// [`SHORTFORM_COUNT_MAX`].
     pub fn push(&mut self, entry: &ShortformEntry<'_>) {
         debug_assert!(shortform_entry_size(entry.name.len(), entry.value.len()).is_some());
         self.bytes.extend([
@@ -140,8 +144,7 @@ impl ShortformBuilder {
         ]);
         self.bytes.extend(entry.name);
         self.bytes.extend(entry.value);
-        // An inode holds fewer entries than 256: each takes four bytes or more of 1,872.
-        self.bytes[2] = self.bytes[2].wrapping_add(1);
+        self.bytes[2] += 1;
     }
 
     /// The finished list.
