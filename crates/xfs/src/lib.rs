@@ -9,6 +9,7 @@ pub mod da;
 pub mod error;
 pub mod format;
 pub mod geometry;
+pub mod symlink;
 pub mod units;
 
 pub use error::Error;

@@ -1,5 +1,6 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
+mod acl;
 mod attr_leaf;
 mod attr_leaf_edit;
 mod attr_name;
@@ -17,6 +18,7 @@ mod remote_header;
 mod symlink_block;
 mod timestamps;
 
+pub use acl::{Acl, AclEntry, AclError, AclKind, AclTag};
 pub use attr_leaf::{
     ATTR_ENTRY_SIZE, AttrLeafEntry, AttrLeafLayout, AttrValue, local_item_size, remote_item_size,
     verify_attr_leaf,
