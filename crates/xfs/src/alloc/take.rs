@@ -1,0 +1,88 @@
+//! Takes a part of a free extent out of both free-space trees.
+//!
+//! Algorithms reference, section 2.11.
+
+use super::Candidate;
+use crate::ag::{AgTree, GroupState};
+use crate::btree::{Bnobt, Cntbt, Cursor, Lookup};
+use crate::error::Error;
+use crate::format::{AllocRecord, TreeKind};
+use crate::trans::Transaction;
+use crate::units::AgBlock;
+
+/// Removes the candidate's part from the trees and the counters of the group.
+pub(super) fn take(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    candidate: &Candidate,
+) -> Result<(), Error> {
+    let Candidate { record, start, len } = *candidate;
+    let front = AllocRecord { start: record.start, len: start.0 - record.start.0 };
+    let after = start.0 + len;
+    let back = AllocRecord { start: AgBlock(after), len: record.start.0 + record.len - after };
+
+    remove_size(trans, group, record)?;
+    for rest in [front, back] {
+        if rest.len > 0 {
+            insert_size(trans, group, rest)?;
+        }
+    }
+    let mut tree = AgTree::new(trans, group, TreeKind::Bnobt);
+    let mut cursor = Cursor::<Bnobt>::new();
+    if !cursor.lookup(&mut tree, record, Lookup::Equal)? {
+        return Err(group.corrupt("bnobt", record.start, "a free extent of the cntbt is missing"));
+    }
+    match (front.len > 0, back.len > 0) {
+        (false, false) => cursor.delete(&mut tree)?,
+        (true, false) => cursor.update(&mut tree, front)?,
+        (false, true) => cursor.update(&mut tree, back)?,
+        (true, true) => {
+            cursor.update(&mut tree, front)?;
+            cursor.lookup(&mut tree, back, Lookup::Equal)?;
+            cursor.insert(&mut tree, back)?;
+        }
+    }
+    group.agf.free_blocks -= len;
+    refresh_longest(trans, group)
+}
+
+/// Removes a free extent from the by-size tree.
+pub(super) fn remove_size(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    record: AllocRecord,
+) -> Result<(), Error> {
+    let mut tree = AgTree::new(trans, group, TreeKind::Cntbt);
+    let mut cursor = Cursor::<Cntbt>::new();
+    if !cursor.lookup(&mut tree, record, Lookup::Equal)? {
+        return Err(group.corrupt("cntbt", record.start, "a free extent of the bnobt is missing"));
+    }
+    Ok(cursor.delete(&mut tree)?)
+}
+
+/// Adds a free extent to the by-size tree.
+pub(super) fn insert_size(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    record: AllocRecord,
+) -> Result<(), Error> {
+    let mut tree = AgTree::new(trans, group, TreeKind::Cntbt);
+    let mut cursor = Cursor::<Cntbt>::new();
+    if cursor.lookup(&mut tree, record, Lookup::Equal)? {
+        return Err(group.corrupt("cntbt", record.start, "a free extent is there twice"));
+    }
+    Ok(cursor.insert(&mut tree, record)?)
+}
+
+/// Sets the longest free extent from the last record of the by-size tree.
+pub(super) fn refresh_longest(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+) -> Result<(), Error> {
+    let mut tree = AgTree::new(trans, group, TreeKind::Cntbt);
+    let mut cursor = Cursor::<Cntbt>::new();
+    let last = AllocRecord { start: AgBlock::NULL, len: u32::MAX };
+    let found = cursor.lookup(&mut tree, last, Lookup::LessOrEqual)?;
+    group.agf.longest = if found { cursor.record()?.len } else { 0 };
+    Ok(())
+}
