@@ -1,7 +1,22 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
 mod features;
+mod file_type;
+mod inode_core;
+mod inode_flags;
+mod inode_verify;
 mod kind;
+mod timestamps;
 
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
+pub use file_type::{DeviceNumber, FileType};
+pub use inode_core::{
+    ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc,
+    inode_crc_matches, stamp_inode_crc,
+};
+pub use inode_flags::{InodeFlags, InodeFlags2};
 pub use kind::{BufferKind, TreeKind};
+pub use timestamps::{Timestamp, TimestampEncoding, TimestampError};
+
+#[cfg(test)]
+pub(crate) mod inode_tests;
