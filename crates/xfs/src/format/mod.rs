@@ -7,6 +7,7 @@ pub mod agi;
 pub mod checksum;
 mod features;
 mod kind;
+pub mod log_record;
 pub mod superblock;
 mod tree_height;
 
@@ -15,5 +16,6 @@ pub use agf::Agf;
 pub use agi::Agi;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use kind::{BufferKind, TreeKind};
+pub use log_record::LogRecordHeader;
 pub use superblock::{Superblock, SuperblockError};
 pub use tree_height::TreeHeights;
