@@ -1,5 +1,10 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
+mod ag_header;
+pub mod agf;
+pub mod agfl;
+pub mod agi;
+pub mod checksum;
 mod features;
 mod file_type;
 mod inode_core;
@@ -7,7 +12,13 @@ mod inode_flags;
 mod inode_verify;
 mod kind;
 mod timestamps;
+pub mod log_record;
+pub mod superblock;
+mod tree_height;
 
+pub use ag_header::{HeaderError, TreeRoot};
+pub use agf::Agf;
+pub use agi::Agi;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
 pub use inode_core::{
@@ -20,3 +31,6 @@ pub use timestamps::{Timestamp, TimestampEncoding, TimestampError};
 
 #[cfg(test)]
 pub(crate) mod inode_tests;
+pub use log_record::LogRecordHeader;
+pub use superblock::{Superblock, SuperblockError};
+pub use tree_height::TreeHeights;
