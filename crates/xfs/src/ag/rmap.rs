@@ -50,7 +50,7 @@ pub fn add(
     if !trans.geometry().features.rmapbt() {
         return Ok(());
     }
-    let mut tree = AgTree::new(trans, group, TreeKind::Rmapbt);
+    let mut tree = AgTree::<Rmapbt>::new(trans, group);
     let mut cursor = Cursor::<Rmapbt>::new();
     let mut union = new;
     let mut merged_left = false;
@@ -100,7 +100,7 @@ pub fn remove(
     if !trans.geometry().features.rmapbt() {
         return Ok(());
     }
-    let mut tree = AgTree::new(trans, group, TreeKind::Rmapbt);
+    let mut tree = AgTree::<Rmapbt>::new(trans, group);
     let mut cursor = Cursor::<Rmapbt>::new();
     let found = cursor.lookup(&mut tree, gone.key(), Lookup::LessOrEqual)?;
     let record = if found { Some(cursor.record()?) } else { None };

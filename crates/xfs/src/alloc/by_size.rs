@@ -21,7 +21,7 @@ pub(super) fn find(
     request: &Request,
     max_len: u32,
 ) -> Result<Option<Candidate>, Error> {
-    let mut tree = AgTree::new(trans, group, TreeKind::Cntbt);
+    let mut tree = AgTree::<Cntbt>::new(trans, group);
     let mut cursor = Cursor::<Cntbt>::new();
     let key = AllocRecord { start: AgBlock(0), len: max_len };
     let mut found = cursor.lookup(&mut tree, key, Lookup::GreaterOrEqual)?;

@@ -19,7 +19,7 @@ pub(super) fn find(
     target: AgBlock,
     max_len: u32,
 ) -> Result<Option<Candidate>, Error> {
-    let mut tree = AgTree::new(trans, group, TreeKind::Bnobt);
+    let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
     let key = AllocRecord { start: target, len: 0 };
     if !cursor.lookup(&mut tree, key, Lookup::LessOrEqual)? {

@@ -47,7 +47,7 @@ pub(super) fn insert(
         union.len += neighbour.len;
         union.start = union.start.min(neighbour.start);
     }
-    let mut tree = AgTree::new(trans, group, TreeKind::Bnobt);
+    let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
     match (left, right) {
         (Some(left), Some(right)) => {
@@ -80,7 +80,7 @@ fn neighbours(
     freed: AllocRecord,
 ) -> Result<(Option<AllocRecord>, Option<AllocRecord>), Error> {
     let end = freed.start.0 + freed.len;
-    let mut tree = AgTree::new(trans, group, TreeKind::Bnobt);
+    let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
     let (mut left, mut right) = (None, None);
     let mut overlap = false;

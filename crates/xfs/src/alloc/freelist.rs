@@ -76,7 +76,7 @@ fn available(trans: &Transaction<'_>, group: &GroupState, request: &Request) -> 
 pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
     while group.agf.list_count > needed(trans, group) {
         let block = group.take_from_list()?;
-        crate::ag::rmap::remove_owner(trans, group, block, 1, RmapOwner::AG)?;
+        crate::ag::rmap::remove_owner(trans, group, block, 1, RmapOwner::GROUP)?;
         free::insert(trans, group, AllocRecord { start: block, len: 1 })?;
     }
     loop {
@@ -87,7 +87,7 @@ pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), E
         let request = Request {
             pool: Pool::FreeList,
             min_len: 1,
-            ..Request::metadata(FsBlock(0), need - group.agf.list_count, RmapOwner::AG)
+            ..Request::metadata(FsBlock(0), need - group.agf.list_count, RmapOwner::GROUP)
         };
         let found = by_size::find(trans, group, &request, request.max_len)?;
         let Some(Candidate { start, len, .. }) = found else {
@@ -97,6 +97,6 @@ pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), E
         for block in start.0..start.0 + len {
             group.put_on_list(AgBlock(block));
         }
-        crate::ag::rmap::add_owner(trans, group, start, len, RmapOwner::AG)?;
+        crate::ag::rmap::add_owner(trans, group, start, len, RmapOwner::GROUP)?;
     }
 }

@@ -59,7 +59,7 @@ fn walk(
     max_len: u32,
     side: Side,
 ) -> Result<Option<Candidate>, Error> {
-    let mut tree = AgTree::new(trans, group, TreeKind::Bnobt);
+    let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
     let key = AllocRecord { start: hint, len: 0 };
     // An extent that starts at or before the hint, the one around it included, is on the left.

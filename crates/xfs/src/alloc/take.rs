@@ -27,7 +27,7 @@ pub(super) fn take(
             insert_size(trans, group, rest)?;
         }
     }
-    let mut tree = AgTree::new(trans, group, TreeKind::Bnobt);
+    let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
     if !cursor.lookup(&mut tree, record, Lookup::Equal)? {
         return Err(group.corrupt("bnobt", record.start, "a free extent of the cntbt is missing"));
@@ -52,7 +52,7 @@ pub(super) fn remove_size(
     group: &mut GroupState,
     record: AllocRecord,
 ) -> Result<(), Error> {
-    let mut tree = AgTree::new(trans, group, TreeKind::Cntbt);
+    let mut tree = AgTree::<Cntbt>::new(trans, group);
     let mut cursor = Cursor::<Cntbt>::new();
     if !cursor.lookup(&mut tree, record, Lookup::Equal)? {
         return Err(group.corrupt("cntbt", record.start, "a free extent of the bnobt is missing"));
@@ -66,7 +66,7 @@ pub(super) fn insert_size(
     group: &mut GroupState,
     record: AllocRecord,
 ) -> Result<(), Error> {
-    let mut tree = AgTree::new(trans, group, TreeKind::Cntbt);
+    let mut tree = AgTree::<Cntbt>::new(trans, group);
     let mut cursor = Cursor::<Cntbt>::new();
     if cursor.lookup(&mut tree, record, Lookup::Equal)? {
         return Err(group.corrupt("cntbt", record.start, "a free extent is there twice"));
@@ -79,7 +79,7 @@ pub(super) fn refresh_longest(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
 ) -> Result<(), Error> {
-    let mut tree = AgTree::new(trans, group, TreeKind::Cntbt);
+    let mut tree = AgTree::<Cntbt>::new(trans, group);
     let mut cursor = Cursor::<Cntbt>::new();
     let last = AllocRecord { start: AgBlock::NULL, len: u32::MAX };
     let found = cursor.lookup(&mut tree, last, Lookup::LessOrEqual)?;
