@@ -143,12 +143,13 @@ impl Plug {
         }
         let Some((bio, end)) = screen(bio, &*staging.device) else { return };
         let place = Place { start: bio.sector(), end, index: 0 };
-        let overlaps = staging.staged.borrow().position(place).is_none();
-        if overlaps {
+        let mut inserted = staging.staged.borrow_mut().insert(place, bio, staging.threshold);
+        // Again after each flush: the flush may have run callbacks that staged bios of their own.
+        while let Err(overlapping) = inserted {
             staging.flush();
+            inserted = staging.staged.borrow_mut().insert(place, overlapping, staging.threshold);
         }
-        let full = staging.staged.borrow_mut().insert(place, bio, staging.threshold);
-        if full {
+        if inserted.is_ok_and(|full| full) {
             staging.flush();
         }
     }
@@ -205,15 +206,14 @@ impl Staged {
         free.then_some(position)
     }
 
-    /// Stages `bio`; returns whether the threshold is reached.
-    fn insert(&mut self, mut place: Place, bio: Bio, threshold: PlugThreshold) -> bool {
-        place.index = self.bios.len();
-        // The caller flushed if it overlapped, and then anything fits at the front.
-        let position = self.position(place).unwrap_or(0);
-        self.order.insert(position, place);
+    /// Stages `bio` and returns whether the threshold is reached; gives it back if it overlaps a
+    /// staged one.
+    fn insert(&mut self, place: Place, bio: Bio, threshold: PlugThreshold) -> Result<bool, Bio> {
+        let Some(position) = self.position(place) else { return Err(bio) };
+        self.order.insert(position, Place { index: self.bios.len(), ..place });
         self.bytes = self.bytes.saturating_add(bio.length());
         self.bios.push(Some(bio));
-        self.bios.len() >= threshold.bios || self.bytes >= threshold.bytes
+        Ok(self.bios.len() >= threshold.bios || self.bytes >= threshold.bytes)
     }
 
     /// The staged bios by sector, neighbours merged.

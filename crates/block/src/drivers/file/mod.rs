@@ -108,7 +108,7 @@ impl Shared {
             // A panic in a callback of one bio must not take the worker from the others; the panic
             // hook has reported it, and the bios it left behind were answered on their way out.
             let _ = catch_unwind(AssertUnwindSafe(|| self.execute(task.request)));
-            self.queue.finish(task.running);
+            self.queue.finish(&task.running);
         }
     }
 

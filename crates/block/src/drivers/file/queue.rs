@@ -120,9 +120,9 @@ impl RequestQueue {
     }
 
     /// Records that the request behind `running` was answered.
-    pub(super) fn finish(&self, running: Running) {
+    pub(super) fn finish(&self, running: &Running) {
         let mut state = self.state.lock();
-        if let Some(index) = state.running.iter().position(|other| *other == running) {
+        if let Some(index) = state.running.iter().position(|other| other == running) {
             state.running.swap_remove(index);
         }
         let idle = state.running.is_empty() && state.waiting.is_empty();
