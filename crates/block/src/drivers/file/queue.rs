@@ -1,0 +1,181 @@
+//! The queue between submitters and workers: bounded in bytes, and keeping the order of requests
+//! that overlap.
+//!
+//! A worker takes the oldest request that conflicts neither with one being executed nor with an
+//! older one still queued. Two requests conflict when they share a sector and one of them
+//! modifies, or when one of them is a flush, which therefore waits for all before it. Conflicts
+//! are rare (a file system does not write a block while it is being written), so the search
+//! nearly always ends at the first request; its cost is bounded by the length of the queue.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
+
+use crate::bio::Operation;
+use crate::request::Request;
+use crate::sector::{Sector, overlap};
+
+/// Most requests in the queue, whatever their size: bounds the search for conflicts.
+const MAX_REQUESTS: usize = 256;
+
+/// Requests that wait for a worker, and those that have one.
+pub(super) struct RequestQueue {
+    state: Mutex<State>,
+    /// A request may be ready, or the queue was closed.
+    ready: Condvar,
+    /// The queue has room again.
+    room: Condvar,
+    /// Nothing is queued or running.
+    idle: Condvar,
+    max_bytes: u64,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Request>,
+    waiting_bytes: u64,
+    running: SmallVec<[Running; 4]>,
+    closed: bool,
+}
+
+/// What a request in execution excludes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Running {
+    sectors: Range<Sector>,
+    modifies: bool,
+}
+
+/// A request for a worker; `running` goes back to [`RequestQueue::finish`].
+pub(super) struct Task {
+    pub(super) request: Request,
+    pub(super) running: Running,
+}
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Declares that this thread takes requests from a queue. It never waits for room in one, because
+/// it may be the thread that has to make the room (completion callbacks run in workers).
+pub(super) fn mark_worker_thread() {
+    IS_WORKER.set(true);
+}
+
+impl Running {
+    fn of(request: &Request) -> Self {
+        if request.operation() == Operation::Flush {
+            return Self { sectors: Sector::ZERO..Sector(u64::MAX), modifies: true };
+        }
+        Self { sectors: request.sectors(), modifies: request.operation().modifies() }
+    }
+
+    fn conflicts_with(&self, other: &Self) -> bool {
+        (self.modifies || other.modifies) && overlap(&self.sectors, &other.sectors)
+    }
+}
+
+impl RequestQueue {
+    /// An empty queue in which at most `max_bytes` wait, or one request of any size.
+    pub(super) fn new(max_bytes: u64) -> Self {
+        Self {
+            state: Mutex::default(),
+            ready: Condvar::new(),
+            room: Condvar::new(),
+            idle: Condvar::new(),
+            max_bytes,
+        }
+    }
+
+    /// Appends `request`, waiting for room unless this thread is a worker.
+    pub(super) fn push(&self, request: Request) {
+        let mut state = self.state.lock();
+        if !IS_WORKER.get() {
+            while !state.has_room(request.length(), self.max_bytes) {
+                self.room.wait(&mut state);
+            }
+        }
+        state.waiting_bytes += request.length();
+        state.waiting.push_back(request);
+        drop(state);
+        self.ready.notify_one();
+    }
+
+    /// Takes a request, waiting for one; `None` when the queue is closed and empty.
+    pub(super) fn pop(&self) -> Option<Task> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(task) = state.take() {
+                drop(state);
+                self.room.notify_all();
+                return Some(task);
+            }
+            if state.closed && state.waiting.is_empty() {
+                return None;
+            }
+            self.ready.wait(&mut state);
+        }
+    }
+
+    /// Records that the request behind `running` was answered.
+    pub(super) fn finish(&self, running: &Running) {
+        let mut state = self.state.lock();
+        if let Some(index) = state.running.iter().position(|other| other == running) {
+            state.running.swap_remove(index);
+        }
+        let idle = state.running.is_empty() && state.waiting.is_empty();
+        // This worker takes one request itself; more may have waited for this one to end.
+        let more = state.waiting.len() > 1;
+        drop(state);
+        if more {
+            self.ready.notify_all();
+        }
+        if idle {
+            self.idle.notify_all();
+        }
+    }
+
+    /// Waits until nothing is queued or running.
+    pub(super) fn drain(&self) {
+        let mut state = self.state.lock();
+        while !(state.running.is_empty() && state.waiting.is_empty()) {
+            self.idle.wait(&mut state);
+        }
+    }
+
+    /// Lets the workers end once the queue is empty.
+    pub(super) fn close(&self) {
+        self.state.lock().closed = true;
+        self.ready.notify_all();
+    }
+}
+
+impl State {
+    fn has_room(&self, bytes: u64, max_bytes: u64) -> bool {
+        self.waiting.is_empty()
+            || (self.waiting.len() < MAX_REQUESTS
+                && self.waiting_bytes.saturating_add(bytes) <= max_bytes)
+    }
+
+    /// Moves the oldest request without a conflict from waiting to running.
+    fn take(&mut self) -> Option<Task> {
+        let mut skipped: SmallVec<[Running; 4]> = SmallVec::new();
+        let mut found = None;
+        for (index, request) in self.waiting.iter().enumerate() {
+            let running = Running::of(request);
+            if self.running.iter().chain(&skipped).any(|other| running.conflicts_with(other)) {
+                skipped.push(running);
+            } else {
+                found = Some((index, running));
+                break;
+            }
+        }
+        let (index, running) = found?;
+        let request = self.waiting.remove(index)?;
+        self.waiting_bytes -= request.length();
+        self.running.push(running.clone());
+        Some(Task { request, running })
+    }
+}

@@ -1,0 +1,1 @@
+//! Devices and checks for tests of devices and of what is built on them.
