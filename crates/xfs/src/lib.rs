@@ -8,6 +8,7 @@ pub mod da;
 pub mod error;
 pub mod format;
 pub mod geometry;
+pub mod mkfs;
 pub mod units;
 
 pub use error::Error;
