@@ -5,6 +5,7 @@ pub mod agf;
 pub mod agfl;
 pub mod agi;
 pub mod checksum;
+pub mod da_block;
 mod features;
 mod file_type;
 mod inode_core;
@@ -15,6 +16,7 @@ mod timestamps;
 pub mod log_record;
 pub mod superblock;
 mod tree_height;
+pub mod name_hash;
 
 pub use ag_header::{HeaderError, TreeRoot};
 pub use agf::Agf;
