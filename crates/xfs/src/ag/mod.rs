@@ -10,9 +10,10 @@ mod tree;
 pub use reservation::Reserved;
 pub use tree::AgTree;
 
-use crate::cache::{BufferAddress, BufferRef};
+use crate::cache::BufferRef;
 use crate::error::Error;
-use crate::format::{Agf, Agfl, Agi, BufferKind};
+use crate::format::{Agf, Agi, BufferKind, HeaderError, agfl};
+use crate::geometry::Geometry;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
@@ -30,8 +31,6 @@ pub struct GroupState {
     pub agf: Agf,
     /// Inode header.
     pub agi: Agi,
-    /// Free list.
-    pub agfl: Agfl,
     /// Blocks set aside for the growth of trees.
     pub reserved: Reserved,
     buffers: HeaderBuffers,
@@ -51,42 +50,38 @@ impl GroupState {
     /// A header is damaged, or the device failed.
     pub(crate) fn load(volume: &Volume, number: AgNumber) -> Result<Self, Error> {
         let geometry = volume.geometry();
-        let sectors = (geometry.sector_size() / 512) as u32;
-        let read = |index, kind| {
-            let sector = geometry.header_sector(number, index);
-            volume.cache().read(&BufferAddress::contiguous(sector, sectors), kind)
-        };
         let buffers = HeaderBuffers {
-            agf: read(1, BufferKind::Agf)?,
-            agi: read(2, BufferKind::Agi)?,
-            agfl: read(3, BufferKind::Agfl)?,
+            agf: volume.header(number, 1, BufferKind::Agf)?,
+            agi: volume.header(number, 2, BufferKind::Agi)?,
+            agfl: volume.header(number, 3, BufferKind::Agfl)?,
         };
-        let damaged = |structure, index, what| Error::Block {
+        let damaged = |structure, index, error: HeaderError| Error::Block {
             structure,
             sector: geometry.header_sector(number, index),
-            what,
+            what: error.to_string(),
         };
-        let agf = Agf::decode(&buffers.agf.read(), geometry, number)
-            .map_err(|what| damaged("AGF", 1, what))?;
-        let agi = Agi::decode(&buffers.agi.read(), geometry, number)
-            .map_err(|what| damaged("AGI", 2, what))?;
-        let agfl = Agfl::decode(&buffers.agfl.read(), geometry, number)
-            .map_err(|what| damaged("AGFL", 3, what))?;
+        let agf = Agf::decode(&buffers.agf.read(), geometry);
+        let agi = Agi::decode(&buffers.agi.read(), geometry);
+        // What depends on the group or on another header is not the cache's to check.
+        Agf::verify(&buffers.agf.read(), geometry, number)
+            .and_then(|()| agfl::check_count(&agf, geometry))
+            .map_err(|error| damaged("AGF", 1, error))?;
+        Agi::verify(&buffers.agi.read(), geometry, number)
+            .map_err(|error| damaged("AGI", 2, error))?;
+        agfl::verify(&buffers.agfl.read(), geometry, number)
+            .map_err(|error| damaged("AGFL", 3, error))?;
         let reserved = Reserved::new(geometry, number);
-        Ok(Self { number, agf, agi, agfl, reserved, buffers })
+        Ok(Self { number, agf, agi, reserved, buffers })
     }
 
     /// Writes what changed in the headers into their buffers, as part of the transaction.
     pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) {
-        let Self { agf, agi, agfl, buffers, .. } = self;
-        if agf.differs(&buffers.agf.read()) {
-            agf.encode_changes(&mut trans.edit(&buffers.agf).edit());
+        let geometry = trans.geometry();
+        if Agf::decode(&self.buffers.agf.read(), geometry) != self.agf {
+            self.agf.encode_changes(&mut trans.edit(&self.buffers.agf).edit());
         }
-        if agi.differs(&buffers.agi.read()) {
-            agi.encode_changes(&mut trans.edit(&buffers.agi).edit());
-        }
-        if agfl.differs(&buffers.agfl.read()) {
-            agfl.encode_changes(&mut trans.edit(&buffers.agfl).edit());
+        if Agi::decode(&self.buffers.agi.read(), geometry) != self.agi {
+            self.agi.encode_changes(&mut trans.edit(&self.buffers.agi).edit());
         }
     }
 
@@ -94,18 +89,26 @@ impl GroupState {
     ///
     /// # Errors
     /// The list is empty although a tree needs a block: the group is full or its headers lie.
-    pub fn take_from_list(&mut self) -> Result<AgBlock, Error> {
-        self.agfl
-            .take(&mut self.agf)
-            .ok_or_else(|| self.corrupt("AGFL", AgBlock(0), "the free list is empty"))
+    pub fn take_from_list(&mut self, geometry: &Geometry) -> Result<AgBlock, Error> {
+        match agfl::take_head(&mut self.agf, &self.buffers.agfl.read(), geometry) {
+            Ok(Some(block)) => Ok(block),
+            Ok(None) => Err(self.corrupt("AGFL", AgBlock(0), "the free list is empty")),
+            Err(error) => Err(self.corrupt("AGFL", AgBlock(0), &error.to_string())),
+        }
     }
 
     /// Appends a block to the free list.
     ///
     /// # Errors
     /// The list is full: its length in the AGF is wrong.
-    pub fn put_on_list(&mut self, block: AgBlock) -> Result<(), Error> {
-        if self.agfl.put(&mut self.agf, block) {
+    pub fn put_on_list(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        block: AgBlock,
+    ) -> Result<(), Error> {
+        let geometry = trans.geometry();
+        let buffer = BufferRef::clone(&self.buffers.agfl);
+        if agfl::put_tail(&mut self.agf, &mut trans.edit(&buffer).edit(), geometry, block) {
             Ok(())
         } else {
             Err(self.corrupt("AGFL", block, "the free list is full"))

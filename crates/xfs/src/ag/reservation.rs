@@ -23,7 +23,7 @@ impl Reserved {
     pub fn new(geometry: &Geometry, ag: AgNumber) -> Self {
         let length = geometry.ag_length(ag);
         let (log_group, _) = geometry.split_block(geometry.log_start);
-        let has_log = geometry.log_start.0 != 0 && log_group == ag;
+        let has_log = !geometry.log_start.is_null() && log_group == ag;
         let blocks = length.saturating_sub(if has_log { geometry.log_blocks } else { 0 });
         let features = &geometry.features;
         let mut metadata = 0;
@@ -46,7 +46,7 @@ impl Reserved {
     /// Blocks that a request for `pool` must leave alone.
     #[must_use]
     pub fn outstanding(&self, agf: &Agf, agi: &Agi, pool: Pool) -> u32 {
-        let used = agf.refcount_blocks.saturating_add(agi.free_blocks);
+        let used = agf.refcount_blocks.saturating_add(agi.finobt_blocks);
         let metadata = self.metadata.saturating_sub(used);
         let rmap = self.rmap.saturating_sub(agf.rmap_blocks);
         match pool {

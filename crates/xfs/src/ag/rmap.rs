@@ -6,9 +6,9 @@
 use super::{AgTree, GroupState};
 use crate::btree::{Cursor, Lookup, Rmapbt};
 use crate::error::Error;
-use crate::format::{RmapOwner, RmapRecord, TreeKind};
+use crate::format::{RmapFlags, RmapOwner, RmapRecord};
 use crate::trans::Transaction;
-use crate::units::AgBlock;
+use crate::units::{AgBlock, FileBlock};
 
 /// Records that a structure of the volume (not a file) owns `len` blocks from `start`.
 ///
@@ -21,7 +21,7 @@ pub fn add_owner(
     len: u32,
     owner: RmapOwner,
 ) -> Result<(), Error> {
-    add(trans, group, RmapRecord::structure(start, len, owner))
+    add(trans, group, structure(start, len, owner))
 }
 
 /// Removes the record that a structure of the volume owns `len` blocks from `start`.
@@ -35,7 +35,7 @@ pub fn remove_owner(
     len: u32,
     owner: RmapOwner,
 ) -> Result<(), Error> {
-    remove(trans, group, RmapRecord::structure(start, len, owner))
+    remove(trans, group, structure(start, len, owner))
 }
 
 /// Adds a mapping, merged with the records that touch it.
@@ -50,42 +50,31 @@ pub fn add(
     if !trans.geometry().features.rmapbt() {
         return Ok(());
     }
+    let block_size = trans.geometry().block_size();
     let mut tree = AgTree::<Rmapbt>::new(trans, group);
     let mut cursor = Cursor::<Rmapbt>::new();
-    let mut union = new;
-    let mut merged_left = false;
-    if cursor.lookup(&mut tree, new.key(), Lookup::LessOrEqual)? {
-        let left = cursor.record()?;
-        if let Some(sum) = left.merged(&union) {
-            (union, merged_left) = (sum, true);
+    let left = cursor.find(&mut tree, &new.key(), Lookup::LessOrEqual)?;
+    let joined = left.and_then(|left| merge(&left, &new));
+    let mut behind = Cursor::<Rmapbt>::new();
+    let right = behind.find(&mut tree, &new.key(), Lookup::GreaterOrEqual)?;
+    let union = joined.unwrap_or(new);
+    let right = right.and_then(|right| merge(&union, &right));
+    match (joined, right) {
+        (Some(joined), Some(all)) => {
+            behind.delete(&mut tree)?;
+            // The left neighbour is the last record at or before the new one still.
+            cursor.lookup(&mut tree, &joined.key(), Lookup::Equal)?;
+            cursor.update(&mut tree, &all)
         }
-    }
-    let mut right_cursor = Cursor::<Rmapbt>::new();
-    let mut right_found = right_cursor.lookup(&mut tree, new.key(), Lookup::GreaterOrEqual)?;
-    if right_found {
-        let right = right_cursor.record()?;
-        match union.merged(&right) {
-            Some(sum) => union = sum,
-            None => right_found = false,
-        }
-    }
-    match (merged_left, right_found) {
-        (true, true) => {
-            right_cursor.delete(&mut tree)?;
-            let found = cursor.lookup(&mut tree, new.key(), Lookup::LessOrEqual)?;
-            debug_assert!(found, "the left neighbour is still there");
-            cursor.update(&mut tree, union)?;
-        }
-        (true, false) => cursor.update(&mut tree, union)?,
-        (false, true) => right_cursor.update(&mut tree, union)?,
-        (false, false) => {
-            if cursor.lookup(&mut tree, new.key(), Lookup::Equal)? {
+        (Some(joined), None) => cursor.update(&mut tree, &joined),
+        (None, Some(all)) => behind.update(&mut tree, &all),
+        (None, None) => {
+            if cursor.lookup(&mut tree, &new.key(), Lookup::Equal)? {
                 return Err(group.corrupt("rmapbt", new.start, "the mapping is there already"));
             }
-            cursor.insert(&mut tree, new)?;
+            cursor.insert(&mut tree, &new)?.or_no_space(block_size)
         }
     }
-    Ok(())
 }
 
 /// Removes a mapping that one record covers, and keeps the rest of that record.
@@ -100,24 +89,56 @@ pub fn remove(
     if !trans.geometry().features.rmapbt() {
         return Ok(());
     }
+    let block_size = trans.geometry().block_size();
     let mut tree = AgTree::<Rmapbt>::new(trans, group);
     let mut cursor = Cursor::<Rmapbt>::new();
-    let found = cursor.lookup(&mut tree, gone.key(), Lookup::LessOrEqual)?;
-    let record = if found { Some(cursor.record()?) } else { None };
-    let Some((record, (front, back))) =
-        record.and_then(|record| Some((record, record.without(&gone)?)))
-    else {
+    let record = cursor.find(&mut tree, &gone.key(), Lookup::LessOrEqual)?;
+    let Some((front, back)) = record.and_then(|record| without(&record, &gone)) else {
         return Err(group.corrupt("rmapbt", gone.start, "no record covers the mapping"));
     };
-    debug_assert_eq!(record.owner, gone.owner);
     match (front, back) {
-        (None, None) => cursor.delete(&mut tree)?,
-        (Some(rest), None) | (None, Some(rest)) => cursor.update(&mut tree, rest)?,
+        (None, None) => cursor.delete(&mut tree),
+        (Some(rest), None) | (None, Some(rest)) => cursor.update(&mut tree, &rest),
         (Some(front), Some(back)) => {
-            cursor.update(&mut tree, front)?;
-            cursor.lookup(&mut tree, back.key(), Lookup::Equal)?;
-            cursor.insert(&mut tree, back)?;
+            cursor.update(&mut tree, &front)?;
+            cursor.lookup(&mut tree, &back.key(), Lookup::Equal)?;
+            cursor.insert(&mut tree, &back)?.or_no_space(block_size)
         }
     }
-    Ok(())
+}
+
+/// The record of a structure that is no file.
+fn structure(start: AgBlock, len: u32, owner: RmapOwner) -> RmapRecord {
+    RmapRecord { start, len, owner, offset: FileBlock(0), flags: RmapFlags::empty() }
+}
+
+/// One record for two, if `right` continues `left` in every respect.
+fn merge(left: &RmapRecord, right: &RmapRecord) -> Option<RmapRecord> {
+    let contiguous = left.start.checked_add(left.len) == Some(right.start)
+        && left.owner == right.owner
+        && left.flags == right.flags
+        && (!left.has_offset() || left.offset.0 + u64::from(left.len) == right.offset.0);
+    let len = left.len.checked_add(right.len)?;
+    contiguous.then_some(RmapRecord { len, ..*left })
+}
+
+/// What stays of `record` in front of and behind `gone`; `None` if it does not cover it.
+fn without(
+    record: &RmapRecord,
+    gone: &RmapRecord,
+) -> Option<(Option<RmapRecord>, Option<RmapRecord>)> {
+    let skipped = gone.start.0.checked_sub(record.start.0)?;
+    let behind = record.len.checked_sub(skipped)?.checked_sub(gone.len)?;
+    let shift = |by: u32| if record.has_offset() { u64::from(by) } else { 0 };
+    let covered = record.owner == gone.owner
+        && record.flags == gone.flags
+        && record.offset.0 + shift(skipped) == gone.offset.0;
+    let front = (skipped > 0).then_some(RmapRecord { len: skipped, ..*record });
+    let back = (behind > 0).then(|| RmapRecord {
+        start: AgBlock(gone.start.0 + gone.len),
+        len: behind,
+        offset: FileBlock(record.offset.0 + shift(skipped + gone.len)),
+        ..*record
+    });
+    covered.then_some((front, back))
 }

@@ -5,9 +5,9 @@
 use super::request::Request;
 use super::{Candidate, aligned_part};
 use crate::ag::{AgTree, GroupState};
-use crate::btree::{Cntbt, Cursor, Lookup};
+use crate::btree::{Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
-use crate::format::{AllocRecord, TreeKind};
+use crate::format::AllocRecord;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
@@ -23,24 +23,23 @@ pub(super) fn find(
 ) -> Result<Option<Candidate>, Error> {
     let mut tree = AgTree::<Cntbt>::new(trans, group);
     let mut cursor = Cursor::<Cntbt>::new();
-    let key = AllocRecord { start: AgBlock(0), len: max_len };
-    let mut found = cursor.lookup(&mut tree, key, Lookup::GreaterOrEqual)?;
-    while found {
-        let candidate = candidate(request, cursor.record()?, max_len);
+    let key = SizeKey { start: AgBlock(0), len: max_len };
+    let mut found = cursor.find(&mut tree, &key, Lookup::GreaterOrEqual)?;
+    while let Some(record) = found {
+        let candidate = candidate(request, record, max_len);
         if let Some(candidate) = candidate
             && candidate.len == max_len
         {
             return Ok(Some(candidate));
         }
-        found = cursor.increment(&mut tree)?;
+        found = cursor.next(&mut tree)?;
     }
     // Nothing gives the full length: from the longest down, the best usable part.
     let mut best: Option<Candidate> = None;
     for _ in 0..SHORT_LIMIT {
-        if !cursor.decrement(&mut tree)? {
+        let Some(record) = cursor.previous(&mut tree)? else {
             break;
-        }
-        let record = cursor.record()?;
+        };
         if best.is_some_and(|best| record.len <= best.len) {
             break;
         }

@@ -5,9 +5,8 @@
 use super::Candidate;
 use super::request::Request;
 use crate::ag::{AgTree, GroupState};
-use crate::btree::{Bnobt, Cursor, Lookup};
+use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
 use crate::error::Error;
-use crate::format::{AllocRecord, TreeKind};
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
@@ -21,11 +20,10 @@ pub(super) fn find(
 ) -> Result<Option<Candidate>, Error> {
     let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
-    let key = AllocRecord { start: target, len: 0 };
-    if !cursor.lookup(&mut tree, key, Lookup::LessOrEqual)? {
+    let key = BlockKey::at(target);
+    let Some(record) = cursor.find(&mut tree, &key, Lookup::LessOrEqual)? else {
         return Ok(None);
-    }
-    let record = cursor.record()?;
+    };
     let end = record.start.0 + record.len;
     let len = end.saturating_sub(target.0).min(max_len);
     Ok((len >= request.min_len).then_some(Candidate { record, start: target, len }))

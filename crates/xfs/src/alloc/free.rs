@@ -5,9 +5,9 @@
 use super::freelist;
 use super::take::{insert_size, refresh_longest, remove_size};
 use crate::ag::{AgTree, GroupState};
-use crate::btree::{Bnobt, Cursor, Lookup};
+use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
 use crate::error::Error;
-use crate::format::{AllocRecord, RmapOwner, TreeKind};
+use crate::format::{AllocRecord, RmapOwner};
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
@@ -39,7 +39,7 @@ pub(super) fn insert(
     group: &mut GroupState,
     freed: AllocRecord,
 ) -> Result<(), Error> {
-    let end = freed.start.0 + freed.len;
+    let block_size = trans.geometry().block_size();
     let (left, right) = neighbours(trans, group, freed)?;
     let mut union = freed;
     for neighbour in [left, right].into_iter().flatten() {
@@ -51,23 +51,22 @@ pub(super) fn insert(
     let mut cursor = Cursor::<Bnobt>::new();
     match (left, right) {
         (Some(left), Some(right)) => {
-            cursor.lookup(&mut tree, right, Lookup::Equal)?;
+            cursor.lookup(&mut tree, &BlockKey::at(right.start), Lookup::Equal)?;
             cursor.delete(&mut tree)?;
-            cursor.lookup(&mut tree, left, Lookup::Equal)?;
-            cursor.update(&mut tree, union)?;
+            cursor.lookup(&mut tree, &BlockKey::at(left.start), Lookup::Equal)?;
+            cursor.update(&mut tree, &union)?;
         }
         (Some(only), None) | (None, Some(only)) => {
-            cursor.lookup(&mut tree, only, Lookup::Equal)?;
-            cursor.update(&mut tree, union)?;
+            cursor.lookup(&mut tree, &BlockKey::at(only.start), Lookup::Equal)?;
+            cursor.update(&mut tree, &union)?;
         }
         (None, None) => {
-            if cursor.lookup(&mut tree, freed, Lookup::Equal)? {
+            if cursor.lookup(&mut tree, &BlockKey::at(freed.start), Lookup::Equal)? {
                 return Err(group.corrupt("bnobt", freed.start, "the extent is free already"));
             }
-            cursor.insert(&mut tree, freed)?;
+            cursor.insert(&mut tree, &freed)?.or_no_space(block_size)?;
         }
     }
-    debug_assert!(end <= group.agf.length);
     insert_size(trans, group, union)?;
     group.agf.free_blocks += freed.len;
     refresh_longest(trans, group)
@@ -84,13 +83,12 @@ fn neighbours(
     let mut cursor = Cursor::<Bnobt>::new();
     let (mut left, mut right) = (None, None);
     let mut overlap = false;
-    if cursor.lookup(&mut tree, freed, Lookup::LessOrEqual)? {
-        let record = cursor.record()?;
+    let key = BlockKey::at(freed.start);
+    if let Some(record) = cursor.find(&mut tree, &key, Lookup::LessOrEqual)? {
         overlap |= record.start.0 + record.len > freed.start.0;
         left = (record.start.0 + record.len == freed.start.0).then_some(record);
     }
-    if cursor.lookup(&mut tree, freed, Lookup::GreaterOrEqual)? {
-        let record = cursor.record()?;
+    if let Some(record) = cursor.find(&mut tree, &key, Lookup::GreaterOrEqual)? {
         overlap |= record.start.0 < end;
         right = (record.start.0 == end).then_some(record);
     }

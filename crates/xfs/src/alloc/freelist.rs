@@ -17,11 +17,11 @@ const SET_ASIDE: u32 = 8;
 
 /// Blocks that the free list must hold now.
 fn needed(trans: &Transaction<'_>, group: &GroupState) -> u32 {
-    let limits = trans.volume().height_limits();
+    let limits = trans.volume().heights();
     let tree = |level: u32, limit: u32| 2 * (level + 1).min(limit) - 2;
-    let mut need = tree(group.agf.bno_level, limits.alloc) + tree(group.agf.cnt_level, limits.alloc);
+    let mut need = tree(group.agf.bnobt.levels, limits.alloc) + tree(group.agf.cntbt.levels, limits.alloc);
     if trans.geometry().features.rmapbt() {
-        need += tree(group.agf.rmap_level, limits.rmap);
+        need += tree(group.agf.rmapbt.levels, limits.rmap);
     }
     need
 }
@@ -53,12 +53,12 @@ fn available(trans: &Transaction<'_>, group: &GroupState, request: &Request) -> 
     }
     let want = request.min_len.checked_add(request.alignment - 1)?
         .checked_add(request.alignment_slop)?;
-    let mut delta = need.saturating_sub(agf.list_count);
+    let mut delta = need.saturating_sub(agf.free_list_count);
     delta += reserved.saturating_sub(agf.free_blocks - agf.longest);
     if agf.longest.saturating_sub(delta) < want {
         return None;
     }
-    let left = (agf.free_blocks + agf.list_count.min(need))
+    let left = (agf.free_blocks + agf.free_list_count.min(need))
         .checked_sub(reserved)?
         .checked_sub(need)?
         .checked_sub(request.min_left)?;
@@ -74,20 +74,20 @@ fn available(trans: &Transaction<'_>, group: &GroupState, request: &Request) -> 
 /// # Errors
 /// A tree is damaged.
 pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
-    while group.agf.list_count > needed(trans, group) {
-        let block = group.take_from_list()?;
+    while group.agf.free_list_count > needed(trans, group) {
+        let block = group.take_from_list(trans.geometry())?;
         crate::ag::rmap::remove_owner(trans, group, block, 1, RmapOwner::GROUP)?;
         free::insert(trans, group, AllocRecord { start: block, len: 1 })?;
     }
     loop {
         let need = needed(trans, group);
-        if group.agf.list_count >= need {
+        if group.agf.free_list_count >= need {
             return Ok(());
         }
         let request = Request {
             pool: Pool::FreeList,
             min_len: 1,
-            ..Request::metadata(FsBlock(0), need - group.agf.list_count, RmapOwner::GROUP)
+            ..Request::metadata(FsBlock(0), need - group.agf.free_list_count, RmapOwner::GROUP)
         };
         let found = by_size::find(trans, group, &request, request.max_len)?;
         let Some(Candidate { start, len, .. }) = found else {
@@ -95,7 +95,7 @@ pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), E
         };
         take::take(trans, group, &found.expect("matched above"))?;
         for block in start.0..start.0 + len {
-            group.put_on_list(AgBlock(block));
+            group.put_on_list(trans, AgBlock(block))?;
         }
         crate::ag::rmap::add_owner(trans, group, start, len, RmapOwner::GROUP)?;
     }

@@ -9,9 +9,8 @@
 use super::request::Request;
 use super::{Candidate, aligned_part};
 use crate::ag::{AgTree, GroupState};
-use crate::btree::{Bnobt, Cursor, Lookup};
+use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
 use crate::error::Error;
-use crate::format::{AllocRecord, TreeKind};
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
@@ -61,20 +60,18 @@ fn walk(
 ) -> Result<Option<Candidate>, Error> {
     let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
-    let key = AllocRecord { start: hint, len: 0 };
     // An extent that starts at or before the hint, the one around it included, is on the left.
     let mut found = match side {
-        Side::Before => cursor.lookup(&mut tree, key, Lookup::LessOrEqual)?,
+        Side::Before => cursor.find(&mut tree, &BlockKey::at(hint), Lookup::LessOrEqual)?,
         Side::After => {
-            let next = AllocRecord { start: AgBlock(hint.0.saturating_add(1)), len: 0 };
-            cursor.lookup(&mut tree, next, Lookup::GreaterOrEqual)?
+            let next = BlockKey::at(AgBlock(hint.0.saturating_add(1)));
+            cursor.find(&mut tree, &next, Lookup::GreaterOrEqual)?
         }
     };
     for _ in 0..WALK_LIMIT {
-        if !found {
+        let Some(record) = found else {
             break;
-        }
-        let record = cursor.record()?;
+        };
         if let Some((start, len)) = aligned_part(request, record)
             && len >= max_len
             && let Some(place) = place(request, hint, max_len, start, len)
@@ -82,8 +79,8 @@ fn walk(
             return Ok(Some(Candidate { record, start: place, len: max_len }));
         }
         found = match side {
-            Side::Before => cursor.decrement(&mut tree)?,
-            Side::After => cursor.increment(&mut tree)?,
+            Side::Before => cursor.previous(&mut tree)?,
+            Side::After => cursor.next(&mut tree)?,
         };
     }
     Ok(None)

@@ -82,28 +82,29 @@ fn add_to_tree(
         inode: owner,
         what: format!("extent {extent:?} is missing in the mapping tree"),
     };
+    let block_size = trans.geometry().block_size();
     let mut tree = MapTree { trans, inode, kind };
     let mut cursor = Cursor::new();
     match added {
         Added::Inserted(new) => {
-            cursor.lookup(&mut tree, new.offset, Lookup::Equal)?;
-            cursor.insert(&mut tree, new)
+            cursor.lookup(&mut tree, &new.offset, Lookup::Equal)?;
+            cursor.insert(&mut tree, &new)?.or_no_space(block_size)
         }
         Added::Grown(old, new) => {
-            if !cursor.lookup(&mut tree, old.offset, Lookup::Equal)? {
+            if !cursor.lookup(&mut tree, &old.offset, Lookup::Equal)? {
                 return Err(missing(old));
             }
-            cursor.update(&mut tree, new)
+            cursor.update(&mut tree, &new)
         }
         Added::Joined(left, right, new) => {
-            if !cursor.lookup(&mut tree, right.offset, Lookup::Equal)? {
+            if !cursor.lookup(&mut tree, &right.offset, Lookup::Equal)? {
                 return Err(missing(right));
             }
             cursor.delete(&mut tree)?;
-            if !cursor.lookup(&mut tree, left.offset, Lookup::Equal)? {
+            if !cursor.lookup(&mut tree, &left.offset, Lookup::Equal)? {
                 return Err(missing(left));
             }
-            cursor.update(&mut tree, new)
+            cursor.update(&mut tree, &new)
         }
     }
 }
@@ -156,19 +157,20 @@ fn remove_from_tree(
 ) -> Result<(), Error> {
     let Removed { record, front, back, .. } = removed;
     let owner = inode.number;
+    let block_size = trans.geometry().block_size();
     let mut tree = MapTree { trans, inode, kind };
     let mut cursor = Cursor::new();
-    if !cursor.lookup(&mut tree, record.offset, Lookup::Equal)? {
+    if !cursor.lookup(&mut tree, &record.offset, Lookup::Equal)? {
         let what = format!("extent {record:?} is missing in the mapping tree");
         return Err(Error::Inode { inode: owner, what });
     }
     match (front, back) {
         (None, None) => cursor.delete(&mut tree),
-        (Some(rest), None) | (None, Some(rest)) => cursor.update(&mut tree, rest),
+        (Some(rest), None) | (None, Some(rest)) => cursor.update(&mut tree, &rest),
         (Some(front), Some(back)) => {
-            cursor.update(&mut tree, front)?;
-            cursor.lookup(&mut tree, back.offset, Lookup::Equal)?;
-            cursor.insert(&mut tree, back)
+            cursor.update(&mut tree, &front)?;
+            cursor.lookup(&mut tree, &back.offset, Lookup::Equal)?;
+            cursor.insert(&mut tree, &back)?.or_no_space(block_size)
         }
     }
 }

@@ -3,9 +3,9 @@
 //! Algorithms reference, section 5.1: a fork is a tree exactly when its list does not fit.
 
 use super::tree::{MapTree, allocate_block};
-use crate::btree::{HeaderLayout, NewHeader, WriteTree};
+use crate::btree::WriteTree;
 use crate::error::Error;
-use crate::format::{BmapRoot, Extent, TreeKind};
+use crate::format::{BmapRoot, BufferKind, Extent, HeaderLayout, NewHeader, TreeKind};
 use crate::inode::{Fork, ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 
@@ -82,7 +82,7 @@ pub(super) fn to_list_if_possible(
         return Err(Error::Inode { inode: inode.number, what });
     };
     let address = trans.volume().block_address(leaf, 1);
-    let buffer = trans.read(&address, crate::format::BufferKind::Tree(TreeKind::Bmbt))?;
+    let buffer = trans.read(&address, BufferKind::Tree(TreeKind::Bmbt))?;
     MapTree { trans, inode, kind }.free(leaf, buffer)?;
     inode.fork_mut(kind).content = ForkContent::Extents;
     Ok(())

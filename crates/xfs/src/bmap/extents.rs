@@ -1,7 +1,7 @@
 //! The mapping of one fork in memory: extents in the order of file blocks.
 
 use crate::format::Extent;
-use crate::units::FileBlock;
+use crate::units::{FileBlock, FsBlock};
 
 /// Longest mapping that one record can hold, in blocks.
 pub const MAX_EXTENT_LEN: u32 = (1 << 21) - 1;
@@ -24,6 +24,9 @@ pub enum Added {
 }
 
 impl ExtentList {
+    /// An empty list.
+    pub const EMPTY: Self = Self { extents: Vec::new() };
+
     /// Takes over extents as decoded from a fork; they are checked by whoever decoded them.
     #[must_use]
     pub fn from_sorted(extents: Vec<Extent>) -> Self {
@@ -95,8 +98,8 @@ impl ExtentList {
     pub fn add(&mut self, new: Extent) -> Added {
         let at = self.position(new.offset);
         debug_assert!(self.extents.get(at).is_none_or(|next| new.end() <= next.offset));
-        let left = at.checked_sub(1).map(|index| self.extents[index]).filter(|l| l.precedes(&new));
-        let right = self.extents.get(at).copied().filter(|r| new.precedes(r));
+        let left = at.checked_sub(1).map(|index| self.extents[index]).filter(|l| continues(l, &new));
+        let right = self.extents.get(at).copied().filter(|r| continues(&new, r));
         let fits = |len: u64| len <= u64::from(MAX_EXTENT_LEN);
         let sum = |parts: &[Extent]| parts.iter().map(|part| u64::from(part.len)).sum::<u64>();
         match (left, right) {
@@ -132,11 +135,28 @@ impl ExtentList {
             return None;
         }
         let (start, end) = (record.offset.max(from), record.end().min(to));
-        let removed = record.part(start, end);
-        let front = (record.offset < start).then(|| record.part(record.offset, start));
-        let back = (end < record.end()).then(|| record.part(end, record.end()));
+        let removed = part(&record, start, end);
+        let front = (record.offset < start).then(|| part(&record, record.offset, start));
+        let back = (end < record.end()).then(|| part(&record, end, record.end()));
         self.extents.splice(at..=at, [front, back].into_iter().flatten());
         Some(Removed { record, front, back, removed })
+    }
+}
+
+/// Whether `right` continues `left` in the file, on the device, and in state.
+fn continues(left: &Extent, right: &Extent) -> bool {
+    left.end() == right.offset
+        && left.start.0 + u64::from(left.len) == right.start.0
+        && left.unwritten == right.unwritten
+}
+
+/// The part of an extent in `[from, to)`, which lies inside it.
+fn part(extent: &Extent, from: FileBlock, to: FileBlock) -> Extent {
+    Extent {
+        offset: from,
+        start: FsBlock(extent.start.0 + (from.0 - extent.offset.0)),
+        len: (to.0 - from.0) as u32,
+        unwritten: extent.unwritten,
     }
 }
 
@@ -156,7 +176,6 @@ pub struct Removed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::FsBlock;
 
     fn extent(offset: u64, start: u64, len: u32) -> Extent {
         Extent { offset: FileBlock(offset), start: FsBlock(start), len, unwritten: false }

@@ -2,13 +2,14 @@
 
 use super::ExtentList;
 use super::tree::MapReader;
-use crate::btree::{Cursor, Lookup};
+use crate::btree::Cursor;
 use crate::error::Error;
 use crate::format::Extent;
 use crate::geometry::Geometry;
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::units::FileBlock;
 use crate::volume::Volume;
+use std::ops::ControlFlow;
 
 /// All extents of a fork, ascending. An attribute fork that does not exist has none.
 ///
@@ -31,16 +32,14 @@ pub fn extents<'i>(
     };
     let damaged = |what: String| Error::Inode { inode: inode.number, what };
     let mut tree = MapReader { volume, inode: inode.number, root };
-    let mut cursor = Cursor::new();
     let mut list = Vec::new();
-    let mut found = cursor.lookup(&mut tree, FileBlock(0), Lookup::GreaterOrEqual)?;
-    while found {
+    Cursor::new().for_each(&mut tree, |extent| {
         if list.len() as u64 >= *count {
             return Err(damaged(format!("more extents in the tree than the {count} counted")));
         }
-        list.push(cursor.record()?);
-        found = cursor.increment(&mut tree)?;
-    }
+        list.push(extent);
+        Ok(ControlFlow::Continue(()))
+    })?;
     if list.len() as u64 != *count {
         return Err(damaged(format!("{} extents in the tree, {count} counted", list.len())));
     }
@@ -49,9 +48,6 @@ pub fn extents<'i>(
 }
 
 impl ExtentList {
-    /// An empty list.
-    pub(crate) const EMPTY: Self = Self::from_vec(Vec::new());
-
     /// Decodes the list of extents inside an inode; says what is wrong.
     pub(crate) fn decode<'b>(
         records: impl Iterator<Item = &'b [u8]>,

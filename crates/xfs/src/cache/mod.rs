@@ -6,13 +6,14 @@
 //! clean buffers that nobody holds are dropped.
 
 mod buffer;
+mod verify;
 mod write_back;
 
-pub(crate) use buffer::Content;
 pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
+pub(crate) use verify::stamp;
 
 use crate::error::Error;
-use crate::format::{self, BufferKind};
+use crate::format::BufferKind;
 use crate::geometry::Geometry;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -94,7 +95,7 @@ impl Cache {
             read_exact_at(self.device.as_ref(), *first, &mut bytes[filled..filled + len])?;
             filled += len;
         }
-        let kind = format::verify(kind, &bytes, sector, &self.geometry)
+        let kind = verify::verify(kind, &bytes, sector, &self.geometry)
             .map_err(|what| Error::Block { structure: kind.name(), sector, what })?;
         let buffer = MetaBuffer::new(address.clone(), kind, bytes);
         let mut shard = self.shard(sector).lock();
@@ -137,6 +138,13 @@ impl Cache {
         buffer
     }
 
+    /// A buffer with these bytes, due for write-back.
+    pub(crate) fn adopt(&self, address: BufferAddress, kind: BufferKind, bytes: Vec<u8>) {
+        let buffer = self.fresh(address, kind);
+        buffer.content().bytes = bytes;
+        self.mark_dirty(&[buffer]);
+    }
+
     /// Drops the buffer at `sector` with its changes: its block was freed.
     pub(crate) fn forget(&self, sector: Sector) {
         let gone = self.shard(sector).lock().remove(&sector);
@@ -155,6 +163,7 @@ impl Cache {
         for buffer in joined {
             let mut content = buffer.content();
             content.joined = false;
+            content.stale_checksum = true;
             content.changes.clear();
             if !std::mem::replace(&mut content.dirty, true) {
                 self.dirty_bytes.fetch_add(content.bytes.len(), Ordering::Relaxed);

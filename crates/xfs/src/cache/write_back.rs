@@ -1,8 +1,8 @@
 //! Write-back of dirty buffers: verified, stamped, sorted, in large writes.
 
+use super::verify::{stamp, verify_content};
 use super::{BufferRef, Cache};
 use crate::error::Error;
-use crate::format;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -109,8 +109,8 @@ impl Cache {
         content.dirty = false;
         self.dirty_bytes.fetch_sub(copy.len(), Ordering::Relaxed);
         drop(content);
-        format::stamp(kind, copy, &self.geometry);
-        format::verify_content(kind, copy, buffer.sector(), &self.geometry).map_err(|what| {
+        stamp(kind, copy, &self.geometry);
+        verify_content(kind, copy, &self.geometry).map_err(|what| {
             Error::Block { structure: kind.name(), sector: buffer.sector(), what }
         })?;
         for (sector, sectors) in buffer.address().parts() {
@@ -121,11 +121,12 @@ impl Cache {
         Ok(true)
     }
 
-    /// Waits for every write-back so far.
+    /// Writes everything that is dirty and waits for it.
     ///
     /// # Errors
-    /// One of them failed.
-    pub(crate) fn wait(&self) -> Result<(), Error> {
+    /// As [`write_back`](Self::write_back).
+    pub(crate) fn write_back_all(&self) -> Result<(), Error> {
+        self.write_back(Which::All)?;
         Ok(self.writes.wait()?)
     }
 }

@@ -7,6 +7,8 @@ pub mod agi;
 pub mod checksum;
 pub mod da_block;
 mod features;
+mod header;
+mod content;
 mod file_type;
 mod inode_core;
 mod inode_flags;
@@ -21,6 +23,8 @@ pub mod name_hash;
 pub use ag_header::{HeaderError, TreeRoot};
 pub use agf::Agf;
 pub use agi::Agi;
+pub use content::verify_content_of;
+pub use header::{Header, compute_crc, stored_crc};
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
 pub use inode_core::{

@@ -7,7 +7,7 @@ use super::chunk::allocate_chunk;
 use crate::ag::{AgTree, GroupState};
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
 use crate::error::Error;
-use crate::format::{InodeChunkRecord, TreeKind};
+use crate::format::InodeChunkRecord;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode, AgNumber, InodeNumber};
 
@@ -70,18 +70,18 @@ fn pick(
     };
     let mut tree = AgTree::<Inobt>::new(trans, group);
     let mut cursor = Cursor::<Inobt>::new();
-    if !cursor.lookup(&mut tree, record.start, Lookup::Equal)? || cursor.record()? != record {
+    if cursor.find(&mut tree, &record.start, Lookup::Equal)? != Some(record) {
         return Err(group.corrupt("inobt", AgBlock(0), "it disagrees with the finobt"));
     }
-    cursor.update(&mut tree, updated)?;
+    cursor.update(&mut tree, &updated)?;
     if finobt {
         let mut tree = AgTree::<Finobt>::new(trans, group);
         let mut cursor = Cursor::<Finobt>::new();
-        cursor.lookup(&mut tree, record.start, Lookup::Equal)?;
+        cursor.lookup(&mut tree, &record.start, Lookup::Equal)?;
         if updated.freecount == 0 {
             cursor.delete(&mut tree)?;
         } else {
-            cursor.update(&mut tree, updated)?;
+            cursor.update(&mut tree, &updated)?;
         }
     }
     group.agi.free_count -= 1;
@@ -99,25 +99,19 @@ fn choose_indexed(
     let mut cursor = Cursor::<Finobt>::new();
     let Some(parent) = near else {
         // No parent in this group: the newest chunk, else the first.
-        if !newest.is_null() && cursor.lookup(&mut tree, newest, Lookup::Equal)? {
-            return Ok(Some(cursor.record()?));
-        }
-        let found = cursor.lookup(&mut tree, AgInode(0), Lookup::GreaterOrEqual)?;
-        return Ok(if found { Some(cursor.record()?) } else { None });
+        let record = cursor.find(&mut tree, &newest, Lookup::Equal)?;
+        return match record {
+            Some(record) => Ok(Some(record)),
+            None => cursor.find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual),
+        };
     };
-    let left = match cursor.lookup(&mut tree, parent, Lookup::LessOrEqual)? {
-        true => Some(cursor.record()?),
-        false => None,
-    };
+    let left = cursor.find(&mut tree, &parent, Lookup::LessOrEqual)?;
     if let Some(left) = left
         && parent.0 - left.start.0 < u32::from(InodeChunkRecord::INODES)
     {
         return Ok(Some(left));
     }
-    let right = match cursor.lookup(&mut tree, parent, Lookup::GreaterOrEqual)? {
-        true => Some(cursor.record()?),
-        false => None,
-    };
+    let right = cursor.find(&mut tree, &parent, Lookup::GreaterOrEqual)?;
     Ok(match (left, right) {
         (Some(left), Some(right)) => {
             let left_distance = u64::from(parent.0 - left.start.0) + 63;
@@ -138,20 +132,17 @@ fn choose_scanning(
     let mut tree = AgTree::<Inobt>::new(trans, group);
     let mut cursor = Cursor::<Inobt>::new();
     for hint in [near, newest].into_iter().flatten() {
-        if cursor.lookup(&mut tree, hint, Lookup::LessOrEqual)? {
-            let record = cursor.record()?;
-            if record.allocatable() != 0 {
-                return Ok(Some(record));
-            }
+        let record = cursor.find(&mut tree, &hint, Lookup::LessOrEqual)?;
+        if record.is_some_and(|record| record.allocatable() != 0) {
+            return Ok(record);
         }
     }
-    let mut found = cursor.lookup(&mut tree, AgInode(0), Lookup::GreaterOrEqual)?;
-    while found {
-        let record = cursor.record()?;
+    let mut found = cursor.find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual)?;
+    while let Some(record) = found {
         if record.allocatable() != 0 {
             return Ok(Some(record));
         }
-        found = cursor.increment(&mut tree)?;
+        found = cursor.next(&mut tree)?;
     }
     Ok(None)
 }

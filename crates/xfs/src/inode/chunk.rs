@@ -6,7 +6,7 @@ use crate::ag::{AgTree, GroupState};
 use crate::alloc::{self, Allocation, Mode, Request};
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
 use crate::error::Error;
-use crate::format::{BufferKind, InodeChunkRecord, InodeCore, RmapOwner, TreeKind};
+use crate::format::{BufferKind, InodeChunkRecord, InodeCore, RmapOwner};
 use crate::geometry::INODES_PER_CHUNK;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode};
@@ -129,13 +129,14 @@ fn add_piece(
     skipped: u32,
     count: u32,
 ) -> Result<(), Error> {
+    let block_size = trans.geometry().block_size();
     let per_hole = InodeChunkRecord::INODES_PER_HOLE;
     let present = (((1_u32 << (count / per_hole)) - 1) << (skipped / per_hole)) as u16;
     let mut cursor = Cursor::<Inobt>::new();
     let mut tree = AgTree::<Inobt>::new(trans, group);
     // At most 60 inodes: a whole chunk is never a piece.
     let added = count as u8;
-    if !cursor.lookup(&mut tree, start, Lookup::Equal)? {
+    let Some(old) = cursor.find(&mut tree, &start, Lookup::Equal)? else {
         let record = InodeChunkRecord {
             start,
             holemask: !present,
@@ -144,8 +145,7 @@ fn add_piece(
             free: u64::MAX,
         };
         return insert_record(trans, group, record);
-    }
-    let old = cursor.record()?;
+    };
     if old.holemask & present != present {
         return Err(group.corrupt("inobt", AgBlock(0), "a sparse chunk overlaps another"));
     }
@@ -155,14 +155,14 @@ fn add_piece(
         freecount: old.freecount + added,
         ..old
     };
-    cursor.update(&mut tree, merged)?;
+    cursor.update(&mut tree, &merged)?;
     if trans.geometry().features.finobt() {
         let mut tree = AgTree::<Finobt>::new(trans, group);
         let mut cursor = Cursor::<Finobt>::new();
-        if cursor.lookup(&mut tree, start, Lookup::Equal)? {
-            cursor.update(&mut tree, merged)?;
+        if cursor.lookup(&mut tree, &start, Lookup::Equal)? {
+            cursor.update(&mut tree, &merged)?;
         } else {
-            cursor.insert(&mut tree, merged)?;
+            cursor.insert(&mut tree, &merged)?.or_no_space(block_size)?;
         }
     }
     Ok(())
@@ -174,17 +174,18 @@ fn insert_record(
     group: &mut GroupState,
     record: InodeChunkRecord,
 ) -> Result<(), Error> {
+    let block_size = trans.geometry().block_size();
     let mut tree = AgTree::<Inobt>::new(trans, group);
     let mut cursor = Cursor::<Inobt>::new();
-    if cursor.lookup(&mut tree, record.start, Lookup::Equal)? {
+    if cursor.lookup(&mut tree, &record.start, Lookup::Equal)? {
         return Err(group.corrupt("inobt", AgBlock(0), "a new chunk is there already"));
     }
-    cursor.insert(&mut tree, record)?;
+    cursor.insert(&mut tree, &record)?.or_no_space(block_size)?;
     if trans.geometry().features.finobt() {
         let mut tree = AgTree::<Finobt>::new(trans, group);
         let mut cursor = Cursor::<Finobt>::new();
-        cursor.lookup(&mut tree, record.start, Lookup::Equal)?;
-        cursor.insert(&mut tree, record)?;
+        cursor.lookup(&mut tree, &record.start, Lookup::Equal)?;
+        cursor.insert(&mut tree, &record)?.or_no_space(block_size)?;
     }
     Ok(())
 }
@@ -193,7 +194,9 @@ fn insert_record(
 fn write_inodes(trans: &mut Transaction<'_>, group: &GroupState, extent: &Allocation) {
     let geometry = trans.geometry();
     let unit = super::cluster_unit(geometry);
-    let generation = trans.volume().next_generation();
+    let first = AgInode(extent.start.0 << geometry.inodes_per_block_log());
+    let first = geometry.inode_number(group.number, first);
+    let generation = trans.volume().generation(first);
     for block in (extent.start.0..extent.start.0 + extent.len).step_by(unit as usize) {
         let address = trans.volume().address(group.number, AgBlock(block), unit);
         let buffer = trans.fresh(address, BufferKind::InodeCluster);

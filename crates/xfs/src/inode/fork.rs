@@ -124,6 +124,16 @@ impl Fork {
         bytes[used..].fill(0);
     }
 
+    /// Whether the fork maps nothing and holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match &self.content {
+            ForkContent::Device(_) | ForkContent::Btree(..) => false,
+            ForkContent::Local(content) => content.is_empty(),
+            ForkContent::Extents => self.extent_count() == 0,
+        }
+    }
+
     /// How the fork is stored.
     #[must_use]
     pub fn format(&self) -> ForkFormat {

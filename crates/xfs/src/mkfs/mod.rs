@@ -18,6 +18,7 @@ mod options;
 mod plan;
 mod reservation;
 mod sizes;
+mod write;
 
 pub use ag_static::{StaticBlock, ag_static};
 pub use error::MkfsError;
@@ -25,3 +26,4 @@ pub use features::{Feature, Preset};
 pub use log_size::minimum_log_blocks;
 pub use options::MkfsOptions;
 pub use plan::{minimum_size, plan};
+pub use write::{begin, finish};

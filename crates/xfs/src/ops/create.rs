@@ -8,7 +8,7 @@ use crate::bmap::ForkWriter;
 use crate::dir;
 use crate::error::Error;
 use crate::format::{
-    DeviceNumber, FileType, InodeCore, InodeFlags2, NLINK_PINNED, Timestamp, TimestampEncoding,
+    DeviceNumber, FileType, InodeCore, InodeFlags, InodeFlags2, NLINK_PINNED, Timestamp, TimestampEncoding,
 };
 use crate::inode::{self, Fork, ForkKind, InodeGuard, InodeState};
 use crate::symlink;
@@ -87,19 +87,23 @@ pub(crate) fn create_root(
     Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
 }
 
-/// The inodes of the realtime bitmap and summary, empty files that every volume has.
+/// The inode of the realtime bitmap (`bitmap`) or summary: empty files that every volume has,
+/// rooted in the superblock (format reference, section 10.7).
 ///
 /// # Errors
 /// No space, or the device failed.
 pub(crate) fn create_reserved(
     trans: &mut Transaction<'_>,
-    new: &NewInode<'_>,
+    root: &NewInode<'_>,
+    bitmap: bool,
 ) -> Result<InodeGuard, Error> {
     let number = inode::allocate(trans, None, false)?;
-    let mut inode = new_inode(trans, number, None, FileType::Regular, new);
-    // Rooted in the superblock, not in a directory: no parent pointer, no room for one.
-    inode.core.forkoff = 0;
-    inode.attr = None;
+    let new = NewInode { mode: FileType::Regular.mode_bits(), uid: 0, gid: 0, ..root.clone() };
+    let mut inode = new_inode(trans, number, None, FileType::Regular, &new);
+    if bitmap {
+        inode.core.flags = InodeFlags::NEWRTBM;
+        inode.core.atime = Timestamp::default();
+    }
     Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
 }
 

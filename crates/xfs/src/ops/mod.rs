@@ -7,10 +7,13 @@ mod create;
 mod directory;
 mod path;
 mod read;
+mod write;
 mod xattr;
 
+pub(crate) use create::{create_reserved, create_root};
 pub use create::{NewInode, Times, create, link};
 pub use directory::{entries, lookup};
 pub use path::{path_text, resolve};
 pub use read::{FileReader, read_link};
+pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
 pub use xattr::{attributes, set_attributes};
