@@ -8,7 +8,7 @@ use super::options::MkfsOptions;
 use super::sizes;
 use crate::format::Superblock;
 use crate::geometry::Geometry;
-use crate::units::{AgBlock, AgInode, AgNumber};
+use crate::units::{AgBlock, AgInode, AgNumber, FsBlock};
 
 const MIB: u64 = 1 << 20;
 /// Volumes below this size get the least log.
@@ -92,12 +92,15 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
         1 => superblock.stripe_unit.max(1),
         bytes => bytes >> superblock.block_log,
     };
-    let start = layout.blocks.next_multiple_of(unit);
-    let (start64, unit) = (u64::from(start), u64::from(unit));
+    let unit = u64::from(unit);
+    // Aligned is the number of the block in the whole volume, not in the group.
+    let log_start = geometry.fs_block(group, AgBlock(layout.blocks)).0.next_multiple_of(unit);
+    let log_start = FsBlock(log_start);
+    let start = u64::from(geometry.split_block(log_start).1.0);
     let beside = u64::from(layout.free_list_blocks)
         + 1
         + if group.0 == 0 { CHUNKS_BESIDE_LOG * u64::from(geometry.chunk_blocks()) } else { 0 };
-    let room = u64::from(length).saturating_sub(start64 + beside);
+    let room = u64::from(length).saturating_sub(start + beside);
     let limit = MAX_LOG_BLOCKS.min(MAX_LOG_BYTES / block_size);
     let least = minimum_log_blocks(&geometry).next_multiple_of(unit);
     let most = room.min(limit) / unit * unit;
@@ -126,7 +129,7 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
             .next_multiple_of(unit)
             .clamp(least, most),
     };
-    superblock.log_start = geometry.fs_block(group, AgBlock(start));
+    superblock.log_start = log_start;
     superblock.log_blocks = u32::try_from(blocks).expect("at most 2^20 blocks");
     Ok(())
 }
