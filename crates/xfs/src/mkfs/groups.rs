@@ -53,7 +53,8 @@ pub(super) fn choose(
             blocks.div_ceil(u64::from(count))
         }
         (None, Some(bytes)) => {
-            range("group size", bytes, MIN_AG_BYTES, MAX_AG_BYTES, "bytes")?;
+            let most = MAX_AG_BYTES.min(options.size);
+            range("group size", bytes, MIN_AG_BYTES, most, "bytes")?;
             let block_size = 1 << block_log;
             if bytes % block_size != 0 {
                 return Err(MkfsError::Multiple {
@@ -63,7 +64,7 @@ pub(super) fn choose(
                     size: block_size,
                 });
             }
-            (bytes >> block_log).min(blocks)
+            bytes >> block_log
         }
         (None, None) => {
             spread = true;

@@ -19,6 +19,8 @@ const REALISTIC_LOG: u64 = 64 * MIB;
 const LOG_SHARE: u64 = 2048;
 const MAX_LOG_BLOCKS: u64 = 1 << 20;
 const MAX_LOG_BYTES: u64 = 2048 * MIB - 10 * MIB;
+/// Blocks that stay free in the group of the log, besides one, even if its free list needs less.
+const MIN_BESIDE_LOG: u64 = 4;
 /// Inode chunks that must fit the first group beside the log.
 const CHUNKS_BESIDE_LOG: u64 = 4;
 
@@ -97,7 +99,7 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
     let log_start = geometry.fs_block(group, AgBlock(layout.blocks)).0.next_multiple_of(unit);
     let log_start = FsBlock(log_start);
     let start = u64::from(geometry.split_block(log_start).1.0);
-    let beside = u64::from(layout.free_list_blocks)
+    let beside = u64::from(layout.free_list_blocks).max(MIN_BESIDE_LOG)
         + 1
         + if group.0 == 0 { CHUNKS_BESIDE_LOG * u64::from(geometry.chunk_blocks()) } else { 0 };
     let room = u64::from(length).saturating_sub(start + beside);
@@ -164,9 +166,10 @@ fn place_root(superblock: &mut Superblock) -> Result<(), MkfsError> {
     Ok(())
 }
 
+/// The stripe unit replaces the alignment of inode chunks when it is a multiple of it.
 fn root_alignment(geometry: &Geometry) -> u32 {
-    let unit = geometry.stripe_unit;
-    if unit != 0 && unit.is_multiple_of(geometry.cluster_alignment()) {
+    let (unit, clusters) = (geometry.stripe_unit, geometry.cluster_alignment());
+    if unit != 0 && clusters > 1 && unit.is_multiple_of(clusters) {
         unit
     } else {
         geometry.inode_alignment.max(1)
