@@ -166,7 +166,8 @@ impl Request {
         let mut end = 0;
         for bio in self.bios.drain(..) {
             end += bio.length();
-            if end <= done {
+            // A flush transfers nothing, so no number of bytes done makes it succeed.
+            if bio.length() > 0 && end <= done {
                 bio.succeed();
             } else {
                 bio.fail(device, reason.clone());
@@ -232,6 +233,13 @@ mod tests {
         assert!(batches[0].wait().is_ok());
         assert_eq!(batches[1].wait().unwrap_err().sector, Sector(1));
         assert_eq!(batches[2].wait().unwrap_err().sector, Sector(2));
+    }
+
+    #[test]
+    fn a_failed_flush_fails() {
+        let batch = Batch::new();
+        Request::new(Bio::flush().in_batch(&batch)).fail("disk", 0, &Reason::ReadOnly);
+        assert!(batch.wait().is_err());
     }
 
     #[test]
