@@ -113,6 +113,9 @@ impl RequestQueue {
                 return Some(task);
             }
             if state.closed && state.waiting.is_empty() {
+                drop(state);
+                // A worker that slept through `close` because of a conflict ends now too.
+                self.ready.notify_all();
                 return None;
             }
             self.ready.wait(&mut state);
@@ -177,5 +180,84 @@ impl State {
         self.waiting_bytes -= request.length();
         self.running.push(running.clone());
         Some(Task { request, running })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bio, Buffer};
+
+    fn queue_of(bios: impl IntoIterator<Item = Bio>) -> RequestQueue {
+        let queue = RequestQueue::new(1 << 20);
+        bios.into_iter().for_each(|bio| queue.push(Request::new(bio)));
+        queue
+    }
+
+    fn write(sector: u64) -> Bio {
+        Bio::write(Sector(sector), Buffer::zeroed(1024))
+    }
+
+    fn read(sector: u64) -> Bio {
+        Bio::read(Sector(sector), Buffer::zeroed(1024))
+    }
+
+    /// Starts every request that may start; returns their first sectors and what they exclude.
+    fn start_all(queue: &RequestQueue) -> Vec<(u64, Running)> {
+        let mut started = Vec::new();
+        while let Some(task) = queue.state.lock().take() {
+            started.push((task.request.sector().0, task.running));
+            task.request.complete();
+        }
+        started
+    }
+
+    fn sectors(started: &[(u64, Running)]) -> Vec<u64> {
+        started.iter().map(|(sector, _)| *sector).collect()
+    }
+
+    #[test]
+    fn overlapping_requests_wait_for_older_ones_and_others_pass() {
+        let queue = queue_of([write(0), write(1), read(2), write(8), read(8), read(20)]);
+        let first = start_all(&queue);
+        // The read at 2 waits for the write at 1, which only waits itself.
+        assert_eq!(sectors(&first), [0, 8, 20]);
+        queue.finish(&first[0].1);
+        let second = start_all(&queue);
+        assert_eq!(sectors(&second), [1]);
+        queue.finish(&second[0].1);
+        assert_eq!(sectors(&start_all(&queue)), [2]);
+        queue.finish(&first[1].1);
+        assert_eq!(sectors(&start_all(&queue)), [8]);
+    }
+
+    #[test]
+    fn reads_share_sectors() {
+        assert_eq!(sectors(&start_all(&queue_of([read(0), read(0), read(1)]))), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_flush_waits_for_all_before_it_and_holds_all_after_it() {
+        let queue = queue_of([write(4), read(8), Bio::flush(), write(12)]);
+        let before = start_all(&queue);
+        assert_eq!(sectors(&before), [4, 8]);
+        queue.finish(&before[0].1);
+        assert!(start_all(&queue).is_empty());
+        queue.finish(&before[1].1);
+        let flush = start_all(&queue);
+        assert_eq!(sectors(&flush), [0]);
+        queue.finish(&flush[0].1);
+        assert_eq!(sectors(&start_all(&queue)), [12]);
+    }
+
+    #[test]
+    fn room_is_for_one_request_of_any_size_or_many_within_the_bound() {
+        let mut state = State::default();
+        assert!(state.has_room(u64::MAX, 2048));
+        state.waiting.push_back(Request::new(write(0)));
+        state.waiting_bytes = 1024;
+        assert!(state.has_room(1024, 2048));
+        assert!(!state.has_room(1025, 2048));
+        state.waiting.drain(..).for_each(Request::complete);
     }
 }
