@@ -20,6 +20,7 @@ use crate::sector::Sector;
 pub struct Request {
     operation: Operation,
     force_unit_access: bool,
+    immediate: bool,
     /// In the addresses of the device below; bios keep those of their submitter.
     sector: Sector,
     length: u64,
@@ -35,6 +36,7 @@ impl Request {
         Self {
             operation: bio.operation(),
             force_unit_access: bio.is_force_unit_access(),
+            immediate: bio.is_immediate(),
             sector: bio.sector(),
             length: bio.length(),
             segments: bio.segment_count(),
@@ -52,6 +54,13 @@ impl Request {
     #[must_use]
     pub fn is_force_unit_access(&self) -> bool {
         self.force_unit_access
+    }
+
+    /// Whether the submitting thread does nothing but wait for this request: a device that can
+    /// serve it in that thread saves two changes of threads.
+    #[must_use]
+    pub fn is_immediate(&self) -> bool {
+        self.immediate
     }
 
     /// The first sector.

@@ -149,6 +149,8 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
 mod tests {
     use std::os::unix::fs::FileExt;
 
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
     use super::*;
     use crate::{Bio, Buffer, Sector};
 
@@ -194,13 +196,18 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_how_far_it_came() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("image");
-        std::fs::write(&path, [0; 512]).unwrap();
-        let failure = write(&File::open(path).unwrap(), 0, [&[1; 512][..]].into_iter());
-        let failure = failure.unwrap_err();
-        assert_eq!(failure.done, 0);
+    fn a_short_write_goes_on_until_the_error_and_says_how_far_it_came() {
+        // A file that must not grow takes the pages inside it, then refuses: first a short write.
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("image", flags).unwrap());
+        file.set_len(8192).unwrap();
+        fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        let page = [1; 4096];
+        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter()).unwrap_err();
+        assert_eq!(failure.done, 4096);
         assert!(matches!(failure.reason, Reason::Io(_)));
+        let mut found = [0; 8192];
+        file.read_exact_at(&mut found, 0).unwrap();
+        assert_eq!(found, *[[0; 4096], page].as_flattened());
     }
 }
