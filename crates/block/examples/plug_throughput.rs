@@ -6,16 +6,18 @@
 //! ```
 //!
 //! Compare with `cat SOURCE > TARGET`, which moves the same bytes through the page cache twice too.
+//! Writes the same bios to a device that does nothing as well, for the cost of the layer alone.
 
 use std::error::Error;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use undercroft_block::{
-    Batch, Bio, BlockDevice, BufferPool, FileDevice, FileOptions, Plug, Sector, Segment,
-    SegmentList, Statistics,
+    Batch, Bio, BlockDevice, BufferPool, FileDevice, FileOptions, Limits, Plug, Request, Sector,
+    Segment, SegmentList, Statistics,
 };
 
 const BLOCK: usize = 4096;
@@ -39,9 +41,60 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Every piece is padded to a block, so the target is larger than the source.
     device.set_len(source.metadata()?.len() * 2 + CHUNK as u64)?;
     let device: Arc<dyn BlockDevice> = Arc::new(device);
-    let submitting = copy(&mut source, &device)?;
-    report(threads, start.elapsed(), submitting, device.statistics());
+    copy(&mut source, &device)?;
+    report(&format!("{target}, {threads} threads"), start.elapsed(), device.statistics());
+
+    source.rewind()?;
+    let nothing: Arc<dyn BlockDevice> = Arc::new(Nothing::default());
+    let submitting = copy(&mut source, &nothing)?;
+    report("nothing, time in submit alone", submitting, nothing.statistics());
     Ok(())
+}
+
+/// Completes every request at once and only counts.
+#[derive(Default)]
+struct Nothing {
+    bios: AtomicU64,
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl BlockDevice for Nothing {
+    fn name(&self) -> &str {
+        "nothing"
+    }
+
+    fn capacity(&self) -> Sector {
+        Sector::MAX
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { max_request_bytes: 1 << 20, max_segments: 1024, memory_alignment: 1 }
+    }
+
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    fn submit(&self, requests: Vec<Request>) {
+        for request in requests {
+            self.bios.fetch_add(request.bio_count() as u64, Ordering::Relaxed);
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            self.bytes.fetch_add(request.length(), Ordering::Relaxed);
+            request.complete();
+        }
+    }
+
+    fn drain(&self) {}
+
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            bios: self.bios.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+            bytes_written: self.bytes.load(Ordering::Relaxed),
+            ..Statistics::default()
+        }
+    }
 }
 
 /// Writes `source` to `device`; returns the time spent in submitting bios.
@@ -85,13 +138,12 @@ fn copy(source: &mut File, device: &Arc<dyn BlockDevice>) -> Result<Duration, Bo
     Ok(submitting)
 }
 
-fn report(threads: usize, elapsed: Duration, submitting: Duration, statistics: Statistics) {
+fn report(target: &str, elapsed: Duration, statistics: Statistics) {
     let Statistics { bios, requests, bytes_written, .. } = statistics;
-    let mean = |total: u64| total as f64 / requests.max(1) as f64;
-    println!("threads     {threads}");
-    println!("bios        {bios}");
-    println!("requests    {requests} ({:.0} KiB each)", mean(bytes_written) / 1024.0);
-    println!("bytes       {bytes_written}");
-    println!("seconds     {:.3}", elapsed.as_secs_f64());
-    println!("submitting  {:.0} ns per bio", submitting.as_nanos() as f64 / bios.max(1) as f64);
+    println!("{target}");
+    println!("  bios      {bios}");
+    println!("  requests  {requests} ({} KiB each)", bytes_written / 1024 / requests.max(1));
+    println!("  bytes     {bytes_written}");
+    println!("  seconds   {:.3}", elapsed.as_secs_f64());
+    println!("  per bio   {} ns", elapsed.as_nanos() / u128::from(bios.max(1)));
 }

@@ -5,8 +5,9 @@
 //! the receiver of every bio, whatever happens to it; a bio that is dropped unanswered completes
 //! with [`Reason::Abandoned`].
 //!
-//! A bio without a receiver loses its error, so every bio that can fail needs one of
-//! [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch), [`waited`](Bio::waited).
+//! A bio without a receiver loses its error (debug builds panic then), so every bio that can fail
+//! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),
+//! [`waited`](Bio::waited).
 
 use std::fmt;
 
@@ -59,6 +60,7 @@ impl fmt::Display for Operation {
 pub struct Bio {
     operation: Operation,
     force_unit_access: bool,
+    immediate: bool,
     sector: Sector,
     length: u64,
     pub(crate) payload: Payload,
@@ -124,12 +126,20 @@ impl Bio {
 
     fn new(operation: Operation, sector: Sector, length: u64, payload: Payload) -> Self {
         let receiver = Receiver::Nobody;
-        Self { operation, force_unit_access: false, sector, length, payload, receiver }
+        let (force_unit_access, immediate) = (false, false);
+        Self { operation, force_unit_access, immediate, sector, length, payload, receiver }
     }
 
     /// Forced unit access: this bio completes only when its own sectors are durable.
     pub fn force_unit_access(mut self) -> Self {
         self.force_unit_access = true;
+        self
+    }
+
+    /// Declares that the submitter does nothing but wait for this bio, so that a device may do the
+    /// work in the submitting thread instead of handing it to another.
+    pub(crate) fn immediate(mut self) -> Self {
+        self.immediate = true;
         self
     }
 
@@ -165,6 +175,11 @@ impl Bio {
     #[must_use]
     pub fn is_force_unit_access(&self) -> bool {
         self.force_unit_access
+    }
+
+    /// Whether the submitter does nothing but wait for this bio.
+    pub(crate) fn is_immediate(&self) -> bool {
+        self.immediate
     }
 
     /// The first sector.
@@ -225,7 +240,9 @@ impl Bio {
     /// Delivers `result` to the receiver; later calls do nothing.
     fn finish(&mut self, result: Result<(), BlockError>) {
         match std::mem::replace(&mut self.receiver, Receiver::Nobody) {
-            Receiver::Nobody => {}
+            Receiver::Nobody => {
+                debug_assert!(result.is_ok(), "an error reached nobody: {result:?}");
+            }
             Receiver::Batch(ticket) => ticket.complete(result),
             Receiver::Callback(receiver) => {
                 let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {

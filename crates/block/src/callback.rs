@@ -44,3 +44,43 @@ pub(crate) fn run(callback: Callback, completion: Completion) {
 pub(crate) fn is_running() -> bool {
     RUNNING.get()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use crate::Bio;
+
+    #[test]
+    fn a_callback_in_a_callback_runs_after_it() {
+        let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let inner = Arc::clone(&order);
+        let outer = Arc::clone(&order);
+        Bio::flush()
+            .on_complete(move |_| {
+                Bio::flush().on_complete(move |_| inner.lock().push("inner")).succeed();
+                outer.lock().push("outer");
+            })
+            .succeed();
+        assert_eq!(*order.lock(), ["outer", "inner"]);
+    }
+
+    #[test]
+    fn a_panic_does_not_lose_the_callbacks_behind_it() {
+        let ran = Arc::new(AtomicU32::new(0));
+        let behind = Arc::clone(&ran);
+        let outcome = std::panic::catch_unwind(move || {
+            Bio::flush()
+                .on_complete(move |_| {
+                    let count = move |_| behind.store(1, Ordering::Relaxed);
+                    Bio::flush().on_complete(count).succeed();
+                    panic!("a defect of a caller");
+                })
+                .succeed();
+        });
+        assert!(outcome.is_err());
+        assert_eq!(ran.load(Ordering::Relaxed), 1);
+        assert!(!super::is_running());
+    }
+}

@@ -60,7 +60,7 @@ pub trait BlockDevice: Send + Sync {
 /// Submits one bio, past any plug but after what the plugs of this thread hold, and waits.
 fn submit_and_wait(device: &dyn BlockDevice, bio: Bio) -> Result<Buffer, BlockError> {
     crate::plug::flush_thread();
-    let (bio, waiter) = bio.waited();
+    let (bio, waiter) = bio.immediate().waited();
     crate::plug::submit_directly(device, bio);
     waiter.wait().into_buffer()
 }

@@ -4,7 +4,8 @@
 //! next request of its class. The budget covers the memory in use and the memory kept for reuse;
 //! kept memory is released before a caller has to wait. A caller that finds the budget spent
 //! sleeps until buffers come back; before it sleeps, the plugs of its thread are flushed, so that
-//! the bios it waits for are under way.
+//! the bios it waits for are under way. Those who wait are not served in order: whoever finds room
+//! first takes it.
 
 use std::sync::Arc;
 
@@ -63,33 +64,24 @@ impl BufferPool {
     /// for itself; bios in its plugs are no concern, they are submitted before it sleeps.
     #[must_use]
     pub fn get(&self, length: usize) -> Buffer {
-        if let Some(buffer) = self.try_get(length) {
-            return buffer;
-        }
-        plug::flush_thread();
-        let bytes = rounded(length);
-        let mut state = self.shared.state.lock();
-        loop {
-            if let Some(pages) = state.take(bytes, self.shared.budget) {
-                drop(state);
-                return self.buffer(pages, length);
-            }
-            self.shared.returned.wait(&mut state);
-        }
+        self.buffer(self.wait_for(length), length)
     }
 
     /// A buffer of `length` bytes with unspecified contents; `None` when the budget is spent.
     #[must_use]
     pub fn try_get(&self, length: usize) -> Option<Buffer> {
-        let pages = self.shared.state.lock().take(rounded(length), self.shared.budget)?;
-        Some(self.buffer(pages, length))
+        Some(self.buffer(self.try_take(length)?, length))
     }
 
     /// A buffer of `length` zero bytes, as soon as the budget allows it.
     #[must_use]
     pub fn get_zeroed(&self, length: usize) -> Buffer {
-        let mut buffer = self.get(length);
-        buffer.fill(0);
+        let grant = self.wait_for(length);
+        let recycled = matches!(grant, Grant::Recycled(_));
+        let mut buffer = self.buffer(grant, length);
+        if recycled {
+            buffer.fill(0);
+        }
         buffer
     }
 
@@ -99,9 +91,29 @@ impl BufferPool {
         self.shared.state.lock().in_use
     }
 
+    /// Charges a buffer of `length` bytes to the budget, if it allows that now.
+    fn try_take(&self, length: usize) -> Option<Grant> {
+        self.shared.state.lock().take(rounded(length), self.shared.budget)
+    }
+
+    /// Charges a buffer of `length` bytes to the budget, as soon as it allows that.
+    fn wait_for(&self, length: usize) -> Grant {
+        if let Some(grant) = self.try_take(length) {
+            return grant;
+        }
+        plug::flush_thread();
+        let mut state = self.shared.state.lock();
+        loop {
+            if let Some(grant) = state.take(rounded(length), self.shared.budget) {
+                return grant;
+            }
+            self.shared.returned.wait(&mut state);
+        }
+    }
+
     /// Wraps granted memory; memory that is not recycled is allocated here, outside the lock.
-    fn buffer(&self, pages: Grant, length: usize) -> Buffer {
-        let pages = match pages {
+    fn buffer(&self, grant: Grant, length: usize) -> Buffer {
+        let pages = match grant {
             Grant::Recycled(pages) => pages,
             Grant::Allocate(bytes) => zeroed_pages(bytes / BUFFER_ALIGNMENT),
         };

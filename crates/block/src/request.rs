@@ -20,6 +20,7 @@ use crate::sector::Sector;
 pub struct Request {
     operation: Operation,
     force_unit_access: bool,
+    immediate: bool,
     /// In the addresses of the device below; bios keep those of their submitter.
     sector: Sector,
     length: u64,
@@ -35,6 +36,7 @@ impl Request {
         Self {
             operation: bio.operation(),
             force_unit_access: bio.is_force_unit_access(),
+            immediate: bio.is_immediate(),
             sector: bio.sector(),
             length: bio.length(),
             segments: bio.segment_count(),
@@ -52,6 +54,13 @@ impl Request {
     #[must_use]
     pub fn is_force_unit_access(&self) -> bool {
         self.force_unit_access
+    }
+
+    /// Whether the submitting thread does nothing but wait for this request: a device that can
+    /// serve it in that thread saves two changes of threads.
+    #[must_use]
+    pub fn is_immediate(&self) -> bool {
+        self.immediate
     }
 
     /// The first sector.
@@ -166,7 +175,8 @@ impl Request {
         let mut end = 0;
         for bio in self.bios.drain(..) {
             end += bio.length();
-            if end <= done {
+            // A flush transfers nothing, so no number of bytes done makes it succeed.
+            if bio.length() > 0 && end <= done {
                 bio.succeed();
             } else {
                 bio.fail(device, reason.clone());
@@ -232,6 +242,13 @@ mod tests {
         assert!(batches[0].wait().is_ok());
         assert_eq!(batches[1].wait().unwrap_err().sector, Sector(1));
         assert_eq!(batches[2].wait().unwrap_err().sector, Sector(2));
+    }
+
+    #[test]
+    fn a_failed_flush_fails() {
+        let batch = Batch::new();
+        Request::new(Bio::flush().in_batch(&batch)).fail("disk", 0, &Reason::ReadOnly);
+        assert!(batch.wait().is_err());
     }
 
     #[test]

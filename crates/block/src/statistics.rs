@@ -111,3 +111,29 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bio, Buffer, Sector};
+
+    #[test]
+    fn requests_are_counted_by_what_they_do() {
+        let requests = [
+            Request::new(Bio::read(Sector(0), Buffer::zeroed(1024))),
+            Request::new(Bio::write(Sector(0), Buffer::zeroed(512))),
+            Request::new(Bio::write_zeroes(Sector(0), 4096)),
+            Request::new(Bio::flush()),
+        ];
+        let counters = Counters::default();
+        counters.count(&requests);
+        let first = counters.snapshot();
+        let expected =
+            Statistics { bios: 4, requests: 4, bytes_read: 1024, bytes_written: 512, flushes: 1 };
+        assert_eq!(first, expected);
+        counters.count(&requests);
+        assert_eq!(counters.snapshot() - first, first);
+        assert_eq!([first, first].into_iter().sum::<Statistics>(), counters.snapshot());
+        requests.into_iter().for_each(Request::complete);
+    }
+}

@@ -1,7 +1,7 @@
 //! The blocks every allocation group starts with (format reference, section 10.4).
 
 use crate::bytes::{put_be16, put_be32, put_be64};
-use crate::format::{Agf, Agi, BufferKind, Superblock, TreeKind, TreeRoot, agfl, agi};
+use crate::format::{Agf, Agi, BufferKind, Superblock, TreeHeights, TreeKind, TreeRoot, agfl, agi};
 use crate::geometry::Geometry;
 use crate::units::{AgBlock, AgInode, AgNumber, InodeNumber};
 use undercroft_block::Sector;
@@ -33,7 +33,7 @@ pub(super) struct StaticLayout {
     roots: Vec<(TreeKind, AgBlock)>,
     /// Blocks of headers and roots: the first free block follows.
     pub(super) blocks: u32,
-    /// Blocks of the free list while all trees have one level.
+    /// Least length of the free list while all trees have one level (format reference, 3.3).
     pub(super) free_list_blocks: u32,
 }
 
@@ -52,8 +52,11 @@ impl StaticLayout {
         let present = kinds.into_iter().filter(|(_, present)| *present).map(|(kind, _)| kind);
         let roots: Vec<_> = present.zip((headers..).map(AgBlock)).collect();
         let blocks = headers + roots.len() as u32;
-        let space_trees = if features.rmapbt() { 3 } else { 2 };
-        Self { roots, blocks, free_list_blocks: 2 * space_trees }
+        let heights = TreeHeights::new(geometry);
+        // Two splits on the way to the root, where the tree can grow at all.
+        let reserve = |levels: u32| if levels > 1 { 2 } else { 0 };
+        let free_list_blocks = 2 * reserve(heights.alloc) + reserve(heights.rmap);
+        Self { roots, blocks, free_list_blocks }
     }
 
     fn root(&self, kind: TreeKind) -> TreeRoot {

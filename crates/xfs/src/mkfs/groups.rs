@@ -36,6 +36,7 @@ pub(super) fn choose(
 ) -> Result<Groups, MkfsError> {
     let blocks = options.size >> block_log;
     let (min, max) = (MIN_AG_BYTES >> block_log, MAX_AG_BYTES >> block_log);
+    let mut spread = false;
     let size = match (options.ag_count, options.ag_size) {
         (Some(count), Some(_)) => {
             let rule = "it excludes a group size; give only one of them";
@@ -52,7 +53,8 @@ pub(super) fn choose(
             blocks.div_ceil(u64::from(count))
         }
         (None, Some(bytes)) => {
-            range("group size", bytes, MIN_AG_BYTES, MAX_AG_BYTES, "bytes")?;
+            let most = MAX_AG_BYTES.min(options.size);
+            range("group size", bytes, MIN_AG_BYTES, most, "bytes")?;
             let block_size = 1 << block_log;
             if bytes % block_size != 0 {
                 return Err(MkfsError::Multiple {
@@ -62,11 +64,17 @@ pub(super) fn choose(
                     size: block_size,
                 });
             }
-            (bytes >> block_log).min(blocks)
+            bytes >> block_log
         }
-        (None, None) => default_size(blocks, block_log, stripe, limit),
+        (None, None) => {
+            spread = true;
+            default_size(blocks, block_log, stripe, limit)
+        }
     };
-    let size = align(size, stripe, min, max, blocks);
+    let mut size = align(size, stripe, max);
+    if spread && size < blocks {
+        size = spread_headers(size, stripe, min);
+    }
     let mut count = blocks.div_ceil(size);
     let mut used = blocks;
     if count > 1 && blocks - (count - 1) * size < min {
@@ -120,16 +128,21 @@ fn default_size(blocks: u64, block_log: u32, stripe: Stripe, limit: Option<u32>)
     size.min(max)
 }
 
-/// Rounds a group to stripe units, and keeps the headers of the groups on different disks: a whole
-/// number of stripe widths would put them all on one.
-fn align(size: u64, stripe: Stripe, min: u64, max: u64, blocks: u64) -> u64 {
+/// Rounds a group to stripe units.
+fn align(size: u64, stripe: Stripe, max: u64) -> u64 {
     if stripe.unit == 0 {
         return size;
     }
-    let (unit, width) = (u64::from(stripe.unit), u64::from(stripe.width));
+    let unit = u64::from(stripe.unit);
     let up = size.next_multiple_of(unit);
-    let size = if up > max { size / unit * unit } else { up };
-    if width == unit || size % width != 0 || size >= blocks {
+    if up > max { size / unit * unit } else { up }
+}
+
+/// Keeps the headers of the groups on different disks: a whole number of stripe widths would put
+/// them all on one.
+fn spread_headers(size: u64, stripe: Stripe, min: u64) -> u64 {
+    let (unit, width) = (u64::from(stripe.unit), u64::from(stripe.width));
+    if unit == width || !size.is_multiple_of(width) {
         return size;
     }
     if size - unit >= min { size - unit } else { size + unit }

@@ -14,13 +14,13 @@ pub struct MkfsOptions {
     pub sector_size: u32,
     /// Inode size: 512, 1024 or 2048, at most half a block.
     pub inode_size: u32,
-    /// Directory block size: from the block size to 65536.
+    /// Directory block size: at least 4096 and the block size, at most 65536.
     pub dir_block_size: Option<u32>,
     /// Number of groups; excludes `ag_size`.
     pub ag_count: Option<u32>,
     /// Size of a group: 16 MiB to 1 TiB; excludes `ag_count`.
     pub ag_size: Option<u64>,
-    /// Size of the log.
+    /// Size of the log; rounded up to whole blocks and log stripe units.
     pub log_size: Option<u64>,
     /// Log stripe unit: a multiple of the block size up to 256 KiB.
     pub log_stripe_unit: Option<u32>,

@@ -8,7 +8,7 @@ use super::options::MkfsOptions;
 use super::sizes;
 use crate::format::Superblock;
 use crate::geometry::Geometry;
-use crate::units::{AgBlock, AgInode, AgNumber};
+use crate::units::{AgBlock, AgInode, AgNumber, FsBlock};
 
 const MIB: u64 = 1 << 20;
 /// Volumes below this size get the least log.
@@ -19,6 +19,8 @@ const REALISTIC_LOG: u64 = 64 * MIB;
 const LOG_SHARE: u64 = 2048;
 const MAX_LOG_BLOCKS: u64 = 1 << 20;
 const MAX_LOG_BYTES: u64 = 2048 * MIB - 10 * MIB;
+/// Blocks that stay free in the group of the log, besides one, even if its free list needs less.
+const MIN_BESIDE_LOG: u64 = 4;
 /// Inode chunks that must fit the first group beside the log.
 const CHUNKS_BESIDE_LOG: u64 = 4;
 
@@ -92,12 +94,15 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
         1 => superblock.stripe_unit.max(1),
         bytes => bytes >> superblock.block_log,
     };
-    let start = layout.blocks.next_multiple_of(unit);
-    let (start64, unit) = (u64::from(start), u64::from(unit));
-    let beside = u64::from(layout.free_list_blocks)
+    let unit = u64::from(unit);
+    // Aligned is the number of the block in the whole volume, not in the group.
+    let log_start = geometry.fs_block(group, AgBlock(layout.blocks)).0.next_multiple_of(unit);
+    let log_start = FsBlock(log_start);
+    let start = u64::from(geometry.split_block(log_start).1.0);
+    let beside = u64::from(layout.free_list_blocks).max(MIN_BESIDE_LOG)
         + 1
         + if group.0 == 0 { CHUNKS_BESIDE_LOG * u64::from(geometry.chunk_blocks()) } else { 0 };
-    let room = u64::from(length).saturating_sub(start64 + beside);
+    let room = u64::from(length).saturating_sub(start + beside);
     let limit = MAX_LOG_BLOCKS.min(MAX_LOG_BYTES / block_size);
     let least = minimum_log_blocks(&geometry).next_multiple_of(unit);
     let most = room.min(limit) / unit * unit;
@@ -126,7 +131,7 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
             .next_multiple_of(unit)
             .clamp(least, most),
     };
-    superblock.log_start = geometry.fs_block(group, AgBlock(start));
+    superblock.log_start = log_start;
     superblock.log_blocks = u32::try_from(blocks).expect("at most 2^20 blocks");
     Ok(())
 }
@@ -161,9 +166,10 @@ fn place_root(superblock: &mut Superblock) -> Result<(), MkfsError> {
     Ok(())
 }
 
+/// The stripe unit replaces the alignment of inode chunks when it is a multiple of it.
 fn root_alignment(geometry: &Geometry) -> u32 {
-    let unit = geometry.stripe_unit;
-    if unit != 0 && unit.is_multiple_of(geometry.cluster_alignment()) {
+    let (unit, clusters) = (geometry.stripe_unit, geometry.cluster_alignment());
+    if unit != 0 && clusters > 1 && unit.is_multiple_of(clusters) {
         unit
     } else {
         geometry.inode_alignment.max(1)

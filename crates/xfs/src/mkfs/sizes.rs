@@ -104,8 +104,9 @@ fn logs(options: &MkfsOptions) -> Result<Logs, MkfsError> {
         });
     }
     let inode = power_of_two("inode size", options.inode_size, 512, (block_size / 2).min(2048))?;
-    let dir_block = options.dir_block_size.unwrap_or(block_size.max(4096));
-    let dir_block = power_of_two("directory block size", dir_block, block_size, 65_536)?;
+    let dir_min = block_size.max(4096);
+    let dir_block = options.dir_block_size.unwrap_or(dir_min);
+    let dir_block = power_of_two("directory block size", dir_block, dir_min, 65_536)?;
     if options.size < MIN_AG_BYTES || options.size > MAX_BYTES {
         return Err(MkfsError::Range {
             option: "size",
@@ -202,8 +203,9 @@ fn log_stripe_unit(options: &MkfsOptions, stripe: Stripe) -> Result<u32, MkfsErr
         let unit = match u64::from(stripe.unit) * block_size {
             0 if options.sector_size > 512 => block_size,
             0 => 1,
-            unit if unit > MAX_LOG_STRIPE_UNIT => FALLBACK_LOG_STRIPE_UNIT.max(block_size),
-            unit => unit,
+            unit if unit <= MAX_LOG_STRIPE_UNIT => unit,
+            _ if block_size > FALLBACK_LOG_STRIPE_UNIT => 1,
+            _ => FALLBACK_LOG_STRIPE_UNIT,
         };
         return Ok(u32::try_from(unit).expect("at most 256 KiB"));
     };

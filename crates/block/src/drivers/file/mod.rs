@@ -2,7 +2,9 @@
 //!
 //! A few worker threads take requests from a queue bounded in bytes and move them with `preadv`
 //! and `pwritev`. With no worker the submitting thread does the I/O itself and returns when it is
-//! done. Large requests make this engine as fast as the kernel copies into its page cache.
+//! done; with workers it still does so for a request it has nothing else to do than wait for (a
+//! read of metadata), if no other is in its way, which saves two changes of threads. Large requests
+//! make this engine as fast as the kernel copies into its page cache.
 
 mod open;
 mod queue;
@@ -23,7 +25,7 @@ use crate::request::Request;
 use crate::sector::Sector;
 use crate::statistics::{Counters, Statistics};
 use open::Opened;
-use queue::RequestQueue;
+use queue::{RequestQueue, Task};
 
 /// A device stored in a file of the operating system.
 ///
@@ -107,9 +109,15 @@ impl Shared {
         while let Some(task) = self.queue.pop() {
             // A panic in a callback of one bio must not take the worker from the others; the panic
             // hook has reported it, and the bios it left behind were answered on their way out.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.execute(task.request)));
-            self.queue.finish(&task.running);
+            let _ = catch_unwind(AssertUnwindSafe(|| self.run(task)));
         }
+    }
+
+    /// Executes a task of the queue. It leaves the queue also when a callback panics.
+    fn run(&self, task: Task<'_>) {
+        let Task { request, slot } = task;
+        self.execute(request);
+        drop(slot);
     }
 
     fn execute(&self, mut request: Request) {
@@ -143,11 +151,14 @@ impl BlockDevice for FileDevice {
 
     fn submit(&self, requests: Vec<Request>) {
         self.shared.counters.count(&requests);
+        let queue = &self.shared.queue;
         for request in requests.into_iter().filter_map(|request| request.admit(self)) {
             if self.workers.is_empty() {
                 self.shared.execute(request);
-            } else {
-                self.shared.queue.push(request);
+            } else if !request.is_immediate() {
+                queue.push(request);
+            } else if let Some(task) = queue.start_or_push(request) {
+                self.shared.run(task);
             }
         }
     }

@@ -43,15 +43,28 @@ struct State {
 
 /// What a request in execution excludes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Running {
+struct Running {
     sectors: Range<Sector>,
     modifies: bool,
 }
 
-/// A request for a worker; `running` goes back to [`RequestQueue::finish`].
-pub(super) struct Task {
+/// A request to execute now.
+pub(super) struct Task<'queue> {
     pub(super) request: Request,
-    pub(super) running: Running,
+    /// To be dropped when the request was answered.
+    pub(super) slot: Slot<'queue>,
+}
+
+/// The place of a running request in its queue; dropping it lets those through that waited for it.
+pub(super) struct Slot<'queue> {
+    queue: &'queue RequestQueue,
+    running: Running,
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.queue.finish(&self.running);
+    }
 }
 
 thread_local! {
@@ -103,16 +116,36 @@ impl RequestQueue {
         self.ready.notify_one();
     }
 
+    /// Starts `request` ahead of the queue, for the caller to execute; queues it for the workers if
+    /// an older one is in its way.
+    pub(super) fn start_or_push(&self, request: Request) -> Option<Task<'_>> {
+        let running = Running::of(&request);
+        let mut state = self.state.lock();
+        let in_the_way = state.running.iter().any(|other| running.conflicts_with(other))
+            || state.waiting.iter().any(|other| running.conflicts_with(&Running::of(other)));
+        if in_the_way {
+            drop(state);
+            self.push(request);
+            return None;
+        }
+        state.running.push(running.clone());
+        drop(state);
+        Some(Task { request, slot: Slot { queue: self, running } })
+    }
+
     /// Takes a request, waiting for one; `None` when the queue is closed and empty.
-    pub(super) fn pop(&self) -> Option<Task> {
+    pub(super) fn pop(&self) -> Option<Task<'_>> {
         let mut state = self.state.lock();
         loop {
-            if let Some(task) = state.take() {
+            if let Some((request, running)) = state.take() {
                 drop(state);
                 self.room.notify_all();
-                return Some(task);
+                return Some(Task { request, slot: Slot { queue: self, running } });
             }
             if state.closed && state.waiting.is_empty() {
+                drop(state);
+                // A worker that slept through `close` because of a conflict ends now too.
+                self.ready.notify_all();
                 return None;
             }
             self.ready.wait(&mut state);
@@ -120,16 +153,15 @@ impl RequestQueue {
     }
 
     /// Records that the request behind `running` was answered.
-    pub(super) fn finish(&self, running: &Running) {
+    fn finish(&self, running: &Running) {
         let mut state = self.state.lock();
         if let Some(index) = state.running.iter().position(|other| other == running) {
             state.running.swap_remove(index);
         }
         let idle = state.running.is_empty() && state.waiting.is_empty();
-        // This worker takes one request itself; more may have waited for this one to end.
-        let more = state.waiting.len() > 1;
+        let ready = !state.waiting.is_empty();
         drop(state);
-        if more {
+        if ready {
             self.ready.notify_all();
         }
         if idle {
@@ -160,7 +192,7 @@ impl State {
     }
 
     /// Moves the oldest request without a conflict from waiting to running.
-    fn take(&mut self) -> Option<Task> {
+    fn take(&mut self) -> Option<(Request, Running)> {
         let mut skipped: SmallVec<[Running; 4]> = SmallVec::new();
         let mut found = None;
         for (index, request) in self.waiting.iter().enumerate() {
@@ -176,6 +208,100 @@ impl State {
         let request = self.waiting.remove(index)?;
         self.waiting_bytes -= request.length();
         self.running.push(running.clone());
-        Some(Task { request, running })
+        Some((request, running))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bio, Buffer};
+
+    fn queue_of(bios: impl IntoIterator<Item = Bio>) -> RequestQueue {
+        let queue = RequestQueue::new(1 << 20);
+        bios.into_iter().for_each(|bio| queue.push(Request::new(bio)));
+        queue
+    }
+
+    fn write(sector: u64) -> Bio {
+        Bio::write(Sector(sector), Buffer::zeroed(1024))
+    }
+
+    fn read(sector: u64) -> Bio {
+        Bio::read(Sector(sector), Buffer::zeroed(1024))
+    }
+
+    /// Starts every request that may start; returns their first sectors and what they exclude.
+    fn start_all(queue: &RequestQueue) -> Vec<(u64, Running)> {
+        let mut started = Vec::new();
+        while let Some((request, running)) = queue.state.lock().take() {
+            started.push((request.sector().0, running));
+            request.complete();
+        }
+        started
+    }
+
+    fn sectors(started: &[(u64, Running)]) -> Vec<u64> {
+        started.iter().map(|(sector, _)| *sector).collect()
+    }
+
+    #[test]
+    fn overlapping_requests_wait_for_older_ones_and_others_pass() {
+        let queue = queue_of([write(0), write(1), read(2), write(8), read(8), read(20)]);
+        let first = start_all(&queue);
+        // The read at 2 waits for the write at 1, which only waits itself.
+        assert_eq!(sectors(&first), [0, 8, 20]);
+        queue.finish(&first[0].1);
+        let second = start_all(&queue);
+        assert_eq!(sectors(&second), [1]);
+        queue.finish(&second[0].1);
+        assert_eq!(sectors(&start_all(&queue)), [2]);
+        queue.finish(&first[1].1);
+        assert_eq!(sectors(&start_all(&queue)), [8]);
+    }
+
+    #[test]
+    fn reads_share_sectors() {
+        assert_eq!(sectors(&start_all(&queue_of([read(0), read(0), read(1)]))), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_flush_waits_for_all_before_it_and_holds_all_after_it() {
+        let queue = queue_of([write(4), read(8), Bio::flush(), write(12)]);
+        let before = start_all(&queue);
+        assert_eq!(sectors(&before), [4, 8]);
+        queue.finish(&before[0].1);
+        assert!(start_all(&queue).is_empty());
+        queue.finish(&before[1].1);
+        let flush = start_all(&queue);
+        assert_eq!(sectors(&flush), [0]);
+        queue.finish(&flush[0].1);
+        assert_eq!(sectors(&start_all(&queue)), [12]);
+    }
+
+    #[test]
+    fn an_immediate_request_passes_unless_an_older_one_is_in_its_way() {
+        let queue = queue_of([write(0)]);
+        assert!(queue.start_or_push(Request::new(read(1))).is_none());
+        let task = queue.start_or_push(Request::new(read(8))).unwrap();
+        assert!(queue.start_or_push(Request::new(write(9))).is_none());
+        let started = start_all(&queue);
+        assert_eq!(sectors(&started), [0]);
+        queue.finish(&started[0].1);
+        assert_eq!(sectors(&start_all(&queue)), [1]);
+        task.request.complete();
+        drop(task.slot);
+        assert_eq!(sectors(&start_all(&queue)), [9]);
+    }
+
+    #[test]
+    fn room_is_for_one_request_of_any_size_or_many_within_the_bound() {
+        let mut state = State::default();
+        assert!(state.has_room(u64::MAX, 2048));
+        state.waiting.push_back(Request::new(write(0)));
+        state.waiting_bytes = 1024;
+        assert!(state.has_room(1024, 2048));
+        assert!(!state.has_room(1025, 2048));
+        state.waiting.drain(..).for_each(Request::complete);
     }
 }

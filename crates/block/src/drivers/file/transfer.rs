@@ -102,6 +102,11 @@ fn write_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
             result => return Ok(result?),
         }
     }
+    write_plain_zeroes(file, offset, length)
+}
+
+/// Writes `length` zero bytes from `offset` on, several pieces of static memory in a call.
+fn write_plain_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
     let zeroes = Segment::zeroes();
     let piece = zeroes.len() as u64;
     let mut done = 0;
@@ -137,5 +142,72 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
             Err(Errno::INTR) => {}
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+    use super::*;
+    use crate::{Bio, Buffer, Sector};
+
+    #[test]
+    fn more_pieces_than_a_call_takes_are_all_written() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..3 * MAX_SEGMENTS).map(|index| index as u8).collect();
+        write(&file, 100, bytes.chunks(1)).unwrap();
+        let mut found = vec![0; bytes.len()];
+        file.read_exact_at(&mut found, 100).unwrap();
+        assert_eq!(found, bytes);
+    }
+
+    #[test]
+    fn what_the_file_lacks_reads_as_zeroes() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 700], 0).unwrap();
+        let mut buffer = Buffer::zeroed(1024);
+        buffer.fill(0xee);
+        let (bio, waiter) = Bio::read(Sector(0), buffer).waited();
+        let mut request = Request::new(bio);
+        execute(&file, &mut request).unwrap();
+        request.complete();
+        let found = waiter.wait().into_buffer().unwrap();
+        assert_eq!(found[..], [&[7; 700][..], &[0; 324]].concat());
+    }
+
+    #[test]
+    fn zeroes_are_the_same_with_and_without_holes() {
+        let length = 40 * Segment::ZEROES_MAX as u64 + 100;
+        for zero in [write_zeroes, write_plain_zeroes] {
+            let file = tempfile::tempfile().unwrap();
+            let before = vec![1; length as usize + 20];
+            file.write_all_at(&before, 0).unwrap();
+            zero(&file, 10, length).unwrap();
+            let mut found = vec![2; before.len()];
+            file.read_exact_at(&mut found, 0).unwrap();
+            let (start, rest) = found.split_at(10);
+            let (middle, end) = rest.split_at(length as usize);
+            assert_eq!((start, end), (&[1; 10][..], &[1; 10][..]));
+            assert!(middle.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn a_short_write_goes_on_until_the_error_and_says_how_far_it_came() {
+        // A file that must not grow takes the pages inside it, then refuses: first a short write.
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("image", flags).unwrap());
+        file.set_len(8192).unwrap();
+        fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        let page = [1; 4096];
+        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter()).unwrap_err();
+        assert_eq!(failure.done, 4096);
+        assert!(matches!(failure.reason, Reason::Io(_)));
+        let mut found = [0; 8192];
+        file.read_exact_at(&mut found, 0).unwrap();
+        assert_eq!(found, *[[0; 4096], page].as_flattened());
     }
 }
