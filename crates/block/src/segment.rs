@@ -21,10 +21,18 @@ static ZEROES: [Page; ZERO_PAGES] = [const { Page::ZERO }; ZERO_PAGES];
 /// A read-only range of bytes of a shared buffer, or of zeroes. Dereferences to `[u8]`.
 #[derive(Clone)]
 pub struct Segment {
-    /// `None` for zeroes.
-    buffer: Option<Arc<Buffer>>,
+    memory: Memory,
     offset: usize,
     length: usize,
+}
+
+/// What a segment views.
+#[derive(Clone)]
+enum Memory {
+    Zeroes,
+    Buffer(Arc<Buffer>),
+    /// Memory of somebody else's: unaligned, so only for devices that take any alignment.
+    Shared(Arc<Vec<u8>>),
 }
 
 impl Segment {
@@ -38,13 +46,24 @@ impl Segment {
     #[must_use]
     pub fn new(buffer: &Arc<Buffer>, range: Range<usize>) -> Self {
         let length = buffer[range.clone()].len();
-        Self { buffer: Some(Arc::clone(buffer)), offset: range.start, length }
+        Self { memory: Memory::Buffer(Arc::clone(buffer)), offset: range.start, length }
+    }
+
+    /// The bytes `range` of memory that is not a [`Buffer`]: whatever a reader filled, handed on
+    /// without a copy. It has no alignment to speak of.
+    ///
+    /// # Panics
+    /// When the range is not inside the memory, as indexing a slice does.
+    #[must_use]
+    pub fn shared(memory: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        let length = memory[range.clone()].len();
+        Self { memory: Memory::Shared(Arc::clone(memory)), offset: range.start, length }
     }
 
     /// [`ZEROES_MAX`](Self::ZEROES_MAX) zero bytes.
     #[must_use]
     pub fn zeroes() -> Self {
-        Self { buffer: None, offset: 0, length: Self::ZEROES_MAX }
+        Self { memory: Memory::Zeroes, offset: 0, length: Self::ZEROES_MAX }
     }
 }
 
@@ -52,9 +71,10 @@ impl Deref for Segment {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let bytes = match &self.buffer {
-            Some(buffer) => buffer,
-            None => ZEROES.as_bytes(),
+        let bytes: &[u8] = match &self.memory {
+            Memory::Buffer(buffer) => buffer,
+            Memory::Shared(memory) => memory,
+            Memory::Zeroes => ZEROES.as_bytes(),
         };
         &bytes[self.offset..self.offset + self.length]
     }
@@ -64,14 +84,14 @@ impl From<Buffer> for Segment {
     /// The whole of `buffer`.
     fn from(buffer: Buffer) -> Self {
         let length = buffer.len();
-        Self { buffer: Some(Arc::new(buffer)), offset: 0, length }
+        Self { memory: Memory::Buffer(Arc::new(buffer)), offset: 0, length }
     }
 }
 
 impl fmt::Debug for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Segment")
-            .field("zeroes", &self.buffer.is_none())
+            .field("zeroes", &matches!(self.memory, Memory::Zeroes))
             .field("offset", &self.offset)
             .field("length", &self.length)
             .finish()

@@ -1,6 +1,6 @@
 //! An open volume: device, sizes, buffers, groups and inodes.
 
-use crate::ag::{GroupGuard, GroupState};
+use crate::ag::{GroupGuard, GroupSlot};
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::format::{
@@ -32,7 +32,7 @@ pub struct Volume {
     heights: TreeHeights,
     trees: [TreeGeometry; 7],
     cache: Cache,
-    groups: Vec<Arc<Mutex<Option<GroupState>>>>,
+    groups: Vec<GroupSlot>,
     inodes: InodeTable,
     access: Access,
     poison: Mutex<Option<&'static str>>,
@@ -153,15 +153,7 @@ impl Volume {
     /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
     /// caller does not wait.
     pub(crate) fn lock_group(&self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
-        let slot = &self.groups[ag.0 as usize];
-        let guard = if wait { Some(slot.lock_arc()) } else { slot.try_lock_arc() };
-        let Some(mut guard) = guard else {
-            return Ok(None);
-        };
-        if guard.is_none() {
-            *guard = Some(GroupState::load(self, ag)?);
-        }
-        Ok(Some(guard))
+        GroupGuard::lock(self, &self.groups[ag.0 as usize], ag, wait)
     }
 
     /// Locks an inode for change.

@@ -17,10 +17,52 @@ use crate::geometry::Geometry;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
-use parking_lot::{ArcMutexGuard, RawMutex};
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use std::fmt;
+use std::sync::Arc;
 
-/// The lock of a group, owned.
-pub type GroupGuard = ArcMutexGuard<RawMutex, Option<GroupState>>;
+/// Where a volume keeps the state of a group; empty until it is first locked.
+pub(crate) type GroupSlot = Arc<Mutex<Option<GroupState>>>;
+
+/// A locked group.
+pub struct GroupGuard {
+    /// Never empty: the constructor loads the state.
+    slot: ArcMutexGuard<RawMutex, Option<GroupState>>,
+}
+
+impl GroupGuard {
+    /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
+    /// caller does not wait.
+    ///
+    /// # Errors
+    /// A header is damaged, or the device failed.
+    pub(crate) fn lock(
+        volume: &Volume,
+        slot: &GroupSlot,
+        number: AgNumber,
+        wait: bool,
+    ) -> Result<Option<Self>, Error> {
+        let slot = if wait { Some(slot.lock_arc()) } else { slot.try_lock_arc() };
+        let Some(mut slot) = slot else {
+            return Ok(None);
+        };
+        if slot.is_none() {
+            *slot = Some(GroupState::load(volume, number)?);
+        }
+        Ok(Some(Self { slot }))
+    }
+
+    /// The headers of the group.
+    pub fn state(&mut self) -> &mut GroupState {
+        self.slot.as_mut().expect("a guard is made only once the state is loaded")
+    }
+}
+
+impl fmt::Debug for GroupGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupGuard").field("state", &*self.slot).finish()
+    }
+}
 
 /// Headers of one group, decoded.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use super::{MAX_EXTENT_LEN, add, extents};
 use crate::alloc::{self, Request};
 use crate::error::Error;
-use crate::format::{BmapRoot, Extent, RmapOwner};
+use crate::format::{BmapRoot, Extent, FileType, RmapOwner};
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, FsBlock};
@@ -47,7 +47,7 @@ fn allocate_piece(
     let most = u64::from(MAX_EXTENT_LEN.min(geometry.ag_blocks - geometry.ag_blocks / 16));
     let max_len = len.min(most) as u32;
     let mut request = Request {
-        user_data: kind == ForkKind::Data && !inode.file_type().is_directory(),
+        user_data: kind == ForkKind::Data && inode.file_type() == FileType::Regular,
         min_left: min_left(inode, kind),
         owner: None,
         ..Request::metadata(target(trans, inode, kind, offset)?, max_len, RmapOwner(0))

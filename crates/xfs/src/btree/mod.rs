@@ -15,6 +15,7 @@ mod cntbt;
 mod corruption;
 mod cursor;
 mod delete;
+mod find;
 mod insert;
 mod keys;
 mod kind;

@@ -45,7 +45,6 @@ mod bmap_record;
 mod bmap_root;
 mod btree_block;
 mod inode_record;
-mod kind;
 mod refcount_record;
 mod rmap_record;
 
@@ -57,6 +56,5 @@ pub use btree_block::{
     TreeGeometry, block_capacity,
 };
 pub use inode_record::InodeChunkRecord;
-pub use kind::{BufferKind, TreeKind};
 pub use refcount_record::{RefcountDomain, RefcountKey, RefcountRecord};
 pub use rmap_record::{RmapFlags, RmapKey, RmapOwner, RmapRecord};

@@ -121,10 +121,11 @@ fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
     superblock.in_progress = false;
     (superblock.inodes, superblock.free_inodes, superblock.free_blocks) = (0, 0, 0);
     for ag in (0..volume.geometry().ag_count).map(AgNumber) {
-        let guard = volume.lock_group(ag, true)?;
-        let Some(group) = guard.as_deref().and_then(Option::as_ref) else {
+        // Waits, so there is a guard.
+        let Some(mut guard) = volume.lock_group(ag, true)? else {
             continue;
         };
+        let group = guard.state();
         superblock.inodes += u64::from(group.agi.count);
         superblock.free_inodes += u64::from(group.agi.free_count);
         superblock.free_blocks += u64::from(group.agf.free_blocks)

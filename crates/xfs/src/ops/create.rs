@@ -58,11 +58,11 @@ pub fn create(
 ) -> Result<InodeGuard, Error> {
     let file_type = FileType::from_mode(new.mode)
         .ok_or_else(|| Error::Invalid(format!("mode {:o} names no type of file", new.mode)))?;
-    let number = inode::allocate(trans, Some(parent.number), file_type.is_directory())?;
+    let number = inode::allocate(trans, Some(parent.number), (file_type == FileType::Directory))?;
     let mut inode = new_inode(trans, number, Some(parent.number), file_type, new);
     dir::add(&mut ForkWriter::new(trans, parent, ForkKind::Data), name, number, file_type)?;
     parent.core.changecount += 1;
-    if file_type.is_directory() {
+    if file_type == FileType::Directory {
         parent.core.nlink += 1;
     }
     parent.touch();
@@ -164,7 +164,7 @@ fn new_inode(
         version: 3,
         uid: new.uid,
         gid: new.gid,
-        nlink: if file_type.is_directory() { 2 } else { 1 },
+        nlink: if file_type == FileType::Directory { 2 } else { 1 },
         atime: new.times.access.clamped(encoding),
         mtime: new.times.modification.clamped(encoding),
         ctime: new.times.change.clamped(encoding),

@@ -167,9 +167,9 @@ impl FileWriter<'_> {
                 }
             }
             self.next = self.next.max(offset);
+            let aligned = self.next.is_multiple_of(self.block_size());
             if let Some(pending) = &mut self.pending {
                 pending.segments.push(Segment::shared(memory, piece));
-                let aligned = self.next.is_multiple_of(self.block_size());
                 if aligned && (pending.segments.bytes() >= SEND_BYTES || self.next == end) {
                     self.send();
                 }

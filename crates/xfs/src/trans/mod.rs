@@ -120,7 +120,7 @@ impl<'v> Transaction<'v> {
             }
         };
         let mut guard = self.groups[slot].1.take().expect("a group is not entered twice at a time");
-        let result = work(self, &mut guard);
+        let result = work(self, guard.state());
         self.groups[slot].1 = Some(guard);
         result.map(Some)
     }
@@ -140,10 +140,8 @@ impl<'v> Transaction<'v> {
             inode.store(&mut self)?;
         }
         let mut groups = std::mem::take(&mut self.groups);
-        for (_, guard) in &mut groups {
-            if let Some(group) = guard {
-                group.store(&mut self)?;
-            }
+        for guard in groups.iter_mut().filter_map(|(_, guard)| guard.as_mut()) {
+            guard.state().store(&mut self);
         }
         let joined = std::mem::take(&mut self.joined);
         self.changed = false;
