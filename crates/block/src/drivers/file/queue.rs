@@ -143,9 +143,6 @@ impl RequestQueue {
                 return Some(Task { request, slot: Slot { queue: self, running } });
             }
             if state.closed && state.waiting.is_empty() {
-                drop(state);
-                // A worker that slept through `close` because of a conflict ends now too.
-                self.ready.notify_all();
                 return None;
             }
             self.ready.wait(&mut state);
@@ -159,6 +156,7 @@ impl RequestQueue {
             state.running.swap_remove(index);
         }
         let idle = state.running.is_empty() && state.waiting.is_empty();
+        // Whoever slept because of this request looks again; the last time, to end after `close`.
         let ready = !state.waiting.is_empty();
         drop(state);
         if ready {
