@@ -5,6 +5,7 @@ pub mod btree;
 pub mod bytes;
 pub mod cache;
 pub mod da;
+pub mod dir;
 pub mod error;
 pub mod format;
 pub mod geometry;
