@@ -6,6 +6,14 @@ pub mod agfl;
 pub mod agi;
 pub mod checksum;
 pub mod da_block;
+pub mod dir_block;
+pub mod dir_data;
+pub mod dir_free;
+pub mod dir_layout;
+pub mod dir_leaf;
+pub mod dir_pairs;
+pub mod dir_shortform;
+mod entry_type;
 mod features;
 mod header;
 mod content;
@@ -26,6 +34,7 @@ pub use agi::Agi;
 pub use content::verify_content_of;
 pub use header::{Header, compute_crc, stored_crc};
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
+pub use entry_type::EntryType;
 pub use file_type::{DeviceNumber, FileType};
 pub use inode_core::{
     ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc,
