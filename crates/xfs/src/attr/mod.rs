@@ -1,0 +1,26 @@
+//! Extended attributes: get, list, set, remove, in all forms of the attribute fork.
+//!
+//! Attributes live in the inode while they fit (short form), else in leaves under a hash tree, and
+//! values that take most of a block in blocks of their own (format reference, section 7). The
+//! functions here work on a [`DaFork`](crate::da::DaFork) that is an attribute fork; its
+//! transaction and locks are the caller's. A change is complete within one transaction, so no
+//! entry is ever left incomplete; those that other writers left are skipped. A function that fails
+//! may have changed the fork: its transaction must be cancelled.
+
+mod entry;
+pub mod fork_offset;
+mod leaves;
+pub mod parent;
+mod read;
+mod remote;
+mod shape;
+mod write;
+
+#[cfg(test)]
+mod memory_fork;
+#[cfg(test)]
+mod tests;
+
+pub use entry::Attribute;
+pub use read::{NameVisitor, for_each, for_each_name, get};
+pub use write::{SetMode, remove, set, set_all};

@@ -1,0 +1,175 @@
+//! Changing attributes.
+
+use super::entry::Attribute;
+use super::leaves::{find, insert, tree};
+use super::remote;
+use super::shape::{Shape, add, place_value, shape, shrink, store};
+use crate::da::{DaForkMut, Path};
+use crate::error::Error;
+use crate::format::{AttrLeafLayout, AttrShortform, AttrValue, ShortformEntry};
+use crate::units::FileBlock;
+
+/// What a set demands of an attribute that is, or is not, there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetMode {
+    /// It must be new.
+    Create,
+    /// It must exist.
+    Replace,
+    /// Either will do.
+    Either,
+}
+
+/// Stores an attribute.
+///
+/// # Errors
+///
+/// A name or value that the format cannot hold, [`Error::Exists`] or [`Error::NotFound`] by
+/// `mode`, no space, damage.
+pub fn set<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    attribute: &Attribute<'_>,
+    mode: SetMode,
+) -> Result<(), Error> {
+    attribute.verify()?;
+    match shape(fork)? {
+        Shape::Empty => {
+            check_mode(attribute, mode, false)?;
+            store(fork, &[*attribute])
+        }
+        Shape::Local => {
+            let list = fork.local().unwrap_or_default().to_vec();
+            let (found, mut all) = others(fork, &list, attribute)?;
+            check_mode(attribute, mode, found)?;
+            all.push(*attribute);
+            store(fork, &all)
+        }
+        Shape::Blocks => {
+            let found = find(fork, attribute)?;
+            check_mode(attribute, mode, found.is_some())?;
+            match found {
+                None => add(fork, attribute),
+                Some((path, index)) => replace(fork, path, index, attribute),
+            }
+        }
+    }
+}
+
+/// Removes an attribute and returns whether it was there. The value counts only for parent
+/// pointers.
+///
+/// # Errors
+///
+/// Damage, a device error.
+pub fn remove<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    attribute: &Attribute<'_>,
+) -> Result<bool, Error> {
+    match shape(fork)? {
+        Shape::Empty => Ok(false),
+        Shape::Local => {
+            let list = fork.local().unwrap_or_default().to_vec();
+            let (found, rest) = others(fork, &list, attribute)?;
+            if found {
+                store(fork, &rest)?;
+            }
+            Ok(found)
+        }
+        Shape::Blocks => {
+            let Some((path, index)) = find(fork, attribute)? else { return Ok(false) };
+            let tree = tree(fork.geometry());
+            take_out(fork, &path, index)?;
+            tree.fix_hashes(fork, &path);
+            tree.join(fork, path)?;
+            shrink(fork)?;
+            Ok(true)
+        }
+    }
+}
+
+/// Stores all attributes of an inode that has none yet: the form is chosen once. On an inode that
+/// has some, it is a [`set`] of each.
+///
+/// # Errors
+///
+/// As [`set`]; [`Error::Exists`] if an attribute is named twice.
+pub fn set_all<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    attributes: &[Attribute<'_>],
+) -> Result<(), Error> {
+    attributes.iter().try_for_each(Attribute::verify)?;
+    let mut order: Vec<_> = attributes.iter().collect();
+    order.sort_unstable_by_key(|a| (a.namespace, a.name, a.value));
+    for pair in order.windows(2) {
+        if pair[0].is(pair[1].namespace, pair[1].name, pair[1].value) {
+            return Err(Error::Exists(format!("attribute {}", pair[0].display_name())));
+        }
+    }
+    let empty = match shape(fork)? {
+        Shape::Empty => true,
+        Shape::Local => super::read::list(fork)?.count() == 0,
+        Shape::Blocks => false,
+    };
+    if empty {
+        return if attributes.is_empty() { Ok(()) } else { store(fork, attributes) };
+    }
+    attributes.iter().try_for_each(|attribute| set(fork, attribute, SetMode::Either))
+}
+
+/// Whether a short form list holds `attribute`, and its other attributes.
+fn others<'l, F: DaForkMut + ?Sized>(
+    fork: &F,
+    list: &'l [u8],
+    attribute: &Attribute<'_>,
+) -> Result<(bool, Vec<Attribute<'l>>), Error> {
+    let list = AttrShortform::parse(list).map_err(|what| fork.corrupt(FileBlock(0), what))?;
+    let others: Vec<_> = list
+        .entries()
+        .filter(|entry| !attribute.is(entry.namespace, entry.name, entry.value))
+        .map(|ShortformEntry { namespace, name, value }| Attribute { namespace, name, value })
+        .collect();
+    Ok((others.len() < list.count(), others))
+}
+
+/// Puts the new value of an attribute in the place of entry `index` of the leaf of `path`.
+fn replace<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    path: Path,
+    index: usize,
+    attribute: &Attribute<'_>,
+) -> Result<(), Error> {
+    // The new value goes to new blocks: until the transaction is on disk, the old one is in use.
+    let value = place_value(fork, attribute)?;
+    let item = attribute.item(fork.geometry(), value);
+    take_out(fork, &path, index)?;
+    // The keys above still lead here, and the hash is the same, so this is its leaf.
+    insert(fork, path, item)?;
+    shrink(fork)
+}
+
+/// Removes entry `index` of the leaf of `path`, and its value. Keys above stay as they are.
+fn take_out<F: DaForkMut + ?Sized>(fork: &mut F, path: &Path, index: usize) -> Result<(), Error> {
+    let layout = AttrLeafLayout::new(fork.geometry());
+    let value = {
+        let mut guard = fork.edit(path.leaf());
+        let value = match layout.entry(&guard, index).value {
+            AttrValue::Local(_) => None,
+            AttrValue::Remote { block, len } => Some((block, len)),
+        };
+        layout.remove(&mut guard.edit(), index);
+        value
+    };
+    value.map_or(Ok(()), |(block, len)| remote::free(fork, block, len))
+}
+
+fn check_mode(attribute: &Attribute<'_>, mode: SetMode, exists: bool) -> Result<(), Error> {
+    match mode {
+        SetMode::Create if exists => {
+            Err(Error::Exists(format!("attribute {}", attribute.display_name())))
+        }
+        SetMode::Replace if !exists => {
+            Err(Error::NotFound(format!("attribute {}", attribute.display_name())))
+        }
+        _ => Ok(()),
+    }
+}
