@@ -9,48 +9,46 @@ use std::sync::Arc;
 pub struct Chunk {
     buffer: Arc<Vec<u8>>,
     range: Range<usize>,
-    padding: usize,
 }
 
 impl Chunk {
-    /// `range` of `buffer`, followed by at least `padding` zero bytes. Both must lie in the buffer.
-    pub(crate) fn new(buffer: Arc<Vec<u8>>, range: Range<usize>, padding: usize) -> Self {
-        debug_assert!(range.start <= range.end && range.end + padding <= buffer.len());
-        debug_assert!(buffer[range.end..range.end + padding].iter().all(|&byte| byte == 0));
-        Self { buffer, range, padding }
+    /// `range` of `buffer`, which must lie in it.
+    pub(crate) fn new(buffer: Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        debug_assert!(range.start <= range.end && range.end <= buffer.len());
+        Self { buffer, range }
     }
 
-    /// The data.
+    /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.buffer[self.range.clone()]
     }
 
-    /// Number of bytes of data; never 0 in what a source delivers.
+    /// Number of bytes; never 0 in what a source delivers.
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Whether there is no data.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// Number of zero bytes that follow the data in the buffer and belong to this chunk: a consumer
-    /// that writes whole sectors or blocks can extend [`range`](Self::range) by up to this many bytes
-    /// without a copy. A directory source pads the end of each range to 4096 bytes, counted from the
-    /// start of the data in the buffer; an archive to 512 where the archive's own padding is zero.
-    pub fn padding(&self) -> usize {
-        self.padding
-    }
-
-    /// The buffer that holds the data.
+    /// The buffer that holds the bytes, with those of other chunks around them.
     pub fn buffer(&self) -> &Arc<Vec<u8>> {
         &self.buffer
     }
 
-    /// Where in [`buffer`](Self::buffer) the data is, without padding.
+    /// Where in [`buffer`](Self::buffer) the bytes are.
     pub fn range(&self) -> Range<usize> {
         self.range.clone()
+    }
+
+    /// Cuts off the first `length` bytes (or all there are) and returns them.
+    pub(crate) fn take_front(&mut self, length: usize) -> Self {
+        let middle = self.range.start + length.min(self.range.len());
+        let front = Self::new(Arc::clone(&self.buffer), self.range.start..middle);
+        self.range.start = middle;
+        front
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 /// Longest name of one path component, in bytes.
 pub const MAX_NAME: usize = 255;
 /// Longest path of an entry relative to the root, in bytes.
-pub const MAX_PATH: usize = 64 * 1024;
+pub const MAX_PATH: usize = 16 * 1024;
 /// Longest target of a symbolic link, in bytes.
 pub const MAX_SYMLINK_TARGET: usize = 1023;
 /// Largest file, in bytes: offsets fit a signed 64-bit integer.

@@ -25,6 +25,7 @@ pub mod entry;
 mod error;
 mod exclude;
 mod options;
+mod pool;
 mod source;
 pub mod tar;
 

@@ -81,3 +81,18 @@ pub enum DirectoryError {
     #[error("a thread that reads the directory ended unexpectedly; its message tells why")]
     ThreadEnded,
 }
+
+impl DirectoryError {
+    /// A failed system call on an entry of the tree.
+    pub(super) fn read(action: &'static str, path: &EntryPath, error: rustix::io::Errno) -> Self {
+        Self::Read { action, path: path.clone(), source: error.into() }
+    }
+
+    /// The same, for `map_err`.
+    pub(super) fn reading(
+        action: &'static str,
+        path: &EntryPath,
+    ) -> impl FnOnce(rustix::io::Errno) -> Self {
+        move |error| Self::read(action, path, error)
+    }
+}
