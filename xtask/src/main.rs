@@ -1,2 +1,56 @@
-//! Set-up and checks.
-fn main() {}
+//! Set-up and checks: `cargo xtask test` installs what is missing and runs everything.
+
+#![forbid(unsafe_code)]
+
+mod newest;
+mod shell;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use undercroft_judges::xfsprogs;
+
+/// Set-up and checks of the workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Set up the newest xfsprogs beside the system's own and print where they are
+    Judges {
+        /// Fetch them again even when they are there
+        #[arg(long)]
+        refresh: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    match arguments.task {
+        Task::Judges { refresh } => judges(refresh),
+    }
+}
+
+fn judges(refresh: bool) -> Result<()> {
+    let newest = newest::install(refresh)?;
+    let (major, minor) = newest.version();
+    println!("xfsprogs {major}.{minor}");
+    for name in xfsprogs::TOOLS {
+        println!("{}", newest.tool(name)?.display());
+    }
+    Ok(())
+}
