@@ -46,8 +46,7 @@ impl Error {
         action: &'static str,
         path: &Path,
     ) -> impl FnOnce(E) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { action, path, source: source.into() }
+        move |source| Self::Io { action, path: path.to_owned(), source: source.into() }
     }
 }
 

@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod mount;
 pub mod program;
 pub mod scratch;
+pub mod tree;
 pub mod xfsprogs;
 
 pub use error::{Error, Report};

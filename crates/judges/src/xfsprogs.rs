@@ -76,7 +76,7 @@ impl Xfsprogs {
     }
 
     fn with(find: impl Fn(&str) -> Option<PathBuf>, remedy: &'static str) -> Result<Self, Error> {
-        let mut tools = [const { PathBuf::new() }; TOOLS.len()];
+        let mut tools: [PathBuf; TOOLS.len()] = std::array::from_fn(|_| PathBuf::new());
         for (tool, name) in tools.iter_mut().zip(TOOLS) {
             *tool =
                 find(name).ok_or_else(|| Error::Missing { program: name.to_owned(), remedy })?;
