@@ -16,7 +16,10 @@ mod error;
 
 pub mod kernel;
 pub mod mount;
+pub mod odd;
+pub mod populate;
 pub mod program;
+pub mod random;
 pub mod scratch;
 pub mod tree;
 pub mod xfsprogs;

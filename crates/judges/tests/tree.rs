@@ -103,7 +103,6 @@ fn times_on_request() {
     let kept = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
     let times = Timestamps { last_access: time, last_modification: kept };
     utimensat(CWD, right.path().join("twin"), &times, AtFlags::empty()).unwrap();
-    compare(left.path(), right.path(), &Options::default()).unwrap().assert_same();
     let options = Options { atime: true, ..Options::default() };
     let found = compare(left.path(), right.path(), &options).unwrap();
     assert!(found.differences.iter().any(|found| found.field == Field::Atime), "{found}");
