@@ -5,6 +5,7 @@
 //! - [`mount`]: the kernel's own XFS through a loop device; [`kernel`]: whether it can be asked;
 //! - [`tree`]: whether two directory trees are the same, field by field;
 //! - [`odd`] and [`random`]: trees to pack; [`populate`]: volumes that a kernel filled and aged;
+//! - [`image`]: copies of images;
 //! - [`matrix`]: the formats worth testing; [`damage`]: ways to break a volume.
 //!
 //! Nothing here is part of what the project ships. A judge that is missing is an error with its
@@ -13,7 +14,10 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod sparse;
 
+pub mod damage;
+pub mod image;
 pub mod kernel;
 pub mod mount;
 pub mod odd;

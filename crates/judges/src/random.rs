@@ -24,7 +24,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,7 +34,7 @@ impl Random {
 
     /// A number below `bound`, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.bits() % bound
     }
 
     /// A number below `2^k` for a random `k` up to `bits`: small ones are as likely as large ones.
@@ -153,7 +153,7 @@ impl Maker<'_> {
             0 => (FileType::Fifo, 0),
             1 => (FileType::Socket, 0),
             other => {
-                let major = u32::try_from(self.random.below(4_096)).unwrap_or(0);
+                let major = u32::try_from(self.random.below(512)).unwrap_or(0);
                 let minor = u32::try_from(self.random.below(1 << 18)).unwrap_or(0);
                 let block = other == 2;
                 let kind = if block { FileType::BlockDevice } else { FileType::CharacterDevice };
@@ -176,7 +176,7 @@ impl Maker<'_> {
         let mut write = |start: u64, length: u64| {
             let mut bytes = Vec::new();
             while (bytes.len() as u64) < length {
-                bytes.extend(self.random.next().to_le_bytes());
+                bytes.extend(self.random.bits().to_le_bytes());
             }
             bytes.truncate(usize::try_from(length).unwrap_or(0));
             file.write_all_at(&bytes, start).map_err(Error::io("cannot write", path))
@@ -223,7 +223,7 @@ impl Maker<'_> {
             let privileged = self.options.privileged && self.random.one_in(3);
             let space = if privileged { "trusted" } else { "user" };
             let length = usize::try_from(self.random.magnitude(8)).unwrap_or(0);
-            let value = vec![self.random.next() as u8; length];
+            let value = vec![self.random.bits() as u8; length];
             let name = format!("{space}.{number}-{}", "x".repeat(length / 4));
             lsetxattr(path, name.as_str(), &value, XattrFlags::empty())
                 .map_err(Error::io("cannot set an attribute of", path))?;

@@ -91,7 +91,8 @@ fn special_files(maker: &mut Maker) -> Result<(), Error> {
         maker.attempt(name, &path, done)?;
     }
     for (kind, name) in [(FileType::CharacterDevice, "char"), (FileType::BlockDevice, "block")] {
-        for (major, minor) in [(0, 0), (1, 3), (8, 255), (259, 256), (4_095, 0x3_ffff)] {
+        // The largest that a kernel writes to XFS: majors below 512, minors of 18 bits.
+        for (major, minor) in [(0, 0), (1, 3), (8, 255), (259, 256), (511, 0x3_ffff)] {
             let path = directory.join(format!("{name}-{major}-{minor}"));
             let done = mknodat(CWD, &path, kind, mode, makedev(major, minor));
             maker.attempt(&format!("{name} device {major}:{minor}"), &path, done)?;

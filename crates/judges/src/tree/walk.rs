@@ -12,9 +12,10 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, readlinkat,
 use rustix::io::Errno;
 
 use super::attributes;
-use super::data::{self, Map};
+use super::data;
 use super::{Comparison, Difference, Field, Holes, Options};
 use crate::Error;
+use crate::sparse::{self, Map};
 
 /// One of the two trees.
 struct Side {
@@ -241,18 +242,18 @@ impl<'a> Walk<'a> {
             .map_err(self.left.failed("cannot open", path))?;
         let right = openat(&pair.right, name, flags, Mode::empty())
             .map_err(self.right.failed("cannot open", path))?;
-        let full = |file: &OwnedFd| data::dense(file.as_fd(), size);
+        let full = |file: &OwnedFd| sparse::dense(file.as_fd(), size);
         let dense = full(&left).map_err(self.left.failed("cannot map", path))?
             && full(&right).map_err(self.right.failed("cannot map", path))?;
         let ranges = if dense {
             Map::from([(0, size)])
         } else {
             let left =
-                data::map(left.as_fd(), size).map_err(self.left.failed("cannot map", path))?;
+                sparse::map(left.as_fd(), size).map_err(self.left.failed("cannot map", path))?;
             let right =
-                data::map(right.as_fd(), size).map_err(self.right.failed("cannot map", path))?;
+                sparse::map(right.as_fd(), size).map_err(self.right.failed("cannot map", path))?;
             self.holes(path, &left, &right, size);
-            data::union(&left, &right)
+            sparse::union(&left, &right)
         };
         let found = self
             .data
@@ -268,8 +269,8 @@ impl<'a> Walk<'a> {
     /// Compares where two files of one size hold data.
     fn holes(&mut self, path: &Path, left: &[(u64, u64)], right: &[(u64, u64)], size: u64) {
         let Holes::Map { unit } = self.options.holes else { return };
-        let left = data::round(left, unit, size);
-        let right = data::round(right, unit, size);
+        let left = sparse::round(left, unit, size);
+        let right = sparse::round(right, unit, size);
         if left == right {
             return;
         }
