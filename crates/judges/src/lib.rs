@@ -19,6 +19,7 @@ mod sparse;
 pub mod damage;
 pub mod image;
 pub mod kernel;
+pub mod matrix;
 pub mod mount;
 pub mod odd;
 pub mod populate;
