@@ -4,6 +4,9 @@
 
 mod newest;
 mod shell;
+mod system;
+mod test;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -21,6 +24,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Install what is missing and run every check
+    Test {
+        /// Only this step; may be given several times
+        #[arg(long, value_name = "STEP")]
+        only: Vec<test::Step>,
+    },
     /// Set up the newest xfsprogs beside the system's own and print where they are
     Judges {
         /// Fetch them again even when they are there
@@ -40,8 +49,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    match arguments.task {
-        Task::Judges { refresh } => judges(refresh),
+    match &arguments.task {
+        Task::Test { only } => test::run(only),
+        Task::Judges { refresh } => judges(*refresh),
     }
 }
 
