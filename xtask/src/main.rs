@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod newest;
 mod shell;
 mod system;
@@ -30,12 +31,21 @@ enum Task {
         #[arg(long, value_name = "STEP")]
         only: Vec<test::Step>,
     },
+    /// Measure against other tools
+    #[command(subcommand)]
+    Bench(Bench),
     /// Set up the newest xfsprogs beside the system's own and print where they are
     Judges {
         /// Fetch them again even when they are there
         #[arg(long)]
         refresh: bool,
     },
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// How fast a tree becomes an image
+    Build(bench::BuildArguments),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +61,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
+        Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

@@ -1,5 +1,6 @@
 //! Programs that the checks and the benchmarks need, and the Debian packages that bring them.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -92,6 +93,25 @@ pub(crate) fn install_packages(packages: &[&str]) -> Result<()> {
     }
     shell::run(Command::new("apt-get").args(["update", "--quiet"])).with_context(remedy)?;
     install().with_context(remedy)
+}
+
+/// Fetches `package` of the machine's own release with the machine's own apt, which checks it, and
+/// unpacks it into `directory`. Nothing is installed and no root is needed.
+pub(crate) fn unpack_package(package: &str, directory: &Path) -> Result<()> {
+    let download = directory.join("download");
+    fs::create_dir_all(&download)
+        .with_context(|| format!("cannot create {}", download.display()))?;
+    let mut command = Command::new("apt-get");
+    command.current_dir(&download).args(["download", "--quiet", package]);
+    shell::output(command.args(["-o", "APT::Sandbox::User=root"])).with_context(|| {
+        format!("cannot fetch {package}; when it is not known, `apt-get update` as root may help")
+    })?;
+    let file = fs::read_dir(&download)?
+        .next()
+        .with_context(|| format!("apt-get download left no file of {package}"))??
+        .path();
+    shell::run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(directory))?;
+    fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))
 }
 
 /// The packages, each once, of the programs that are not installed.

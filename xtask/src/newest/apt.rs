@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::sources::{self, Archive};
-use crate::shell;
+use crate::{shell, system};
 
 /// A private apt whose index of one suite is loaded and whose signature was verified.
 pub(crate) struct PrivateApt {
@@ -121,22 +121,10 @@ impl PrivateApt {
         shell::output(command.args(["update", "--quiet", "--error-on=any"])).map(drop)
     }
 
-    /// Fetches the archive's key ring with the machine's own apt configuration, and unpacks it.
+    /// Fetches the archive's key ring with the machine's own apt configuration.
     fn fetch_keyring(&self) -> Result<PathBuf> {
         let directory = self.directory.join("keyring");
-        fs::create_dir_all(&directory)?;
-        let mut command = Command::new("apt-get");
-        shell::output(
-            command
-                .current_dir(&directory)
-                .args(["download", "--quiet", "debian-archive-keyring"])
-                .args(["-o", "APT::Sandbox::User=root"]),
-        )?;
-        let package = fs::read_dir(&directory)?
-            .next()
-            .context("apt-get download left no debian-archive-keyring package")??
-            .path();
-        shell::run(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&directory))?;
+        system::unpack_package("debian-archive-keyring", &directory)?;
         Ok(directory.join("usr/share/keyrings/debian-archive-keyring.gpg"))
     }
 }
