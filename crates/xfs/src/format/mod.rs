@@ -34,7 +34,6 @@ mod tree_height;
 pub mod name_hash;
 mod remote_header;
 mod symlink_block;
-mod timestamps;
 
 pub use ag_header::{HeaderError, TreeRoot};
 pub use agf::Agf;
