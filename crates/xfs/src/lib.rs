@@ -5,7 +5,6 @@ pub mod ag;
 pub mod alloc;
 pub mod attr;
 pub mod bmap;
-pub mod attr;
 pub mod btree;
 pub mod bytes;
 pub mod cache;

@@ -119,7 +119,8 @@ impl Volume {
     pub(crate) fn generation(&self, number: InodeNumber) -> u32 {
         let (high, low) = self.geometry.uuid.as_u64_pair();
         // The finaliser of SplitMix64.
-        let mut mixed = (high ^ low.rotate_left(32)).wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut mixed =
+            (high ^ low.rotate_left(32)).wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed >> 32) as u32

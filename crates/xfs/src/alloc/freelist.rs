@@ -19,7 +19,8 @@ const SET_ASIDE: u32 = 8;
 fn needed(trans: &Transaction<'_>, group: &GroupState) -> u32 {
     let limits = trans.volume().heights();
     let tree = |level: u32, limit: u32| 2 * (level + 1).min(limit) - 2;
-    let mut need = tree(group.agf.bnobt.levels, limits.alloc) + tree(group.agf.cntbt.levels, limits.alloc);
+    let mut need =
+        tree(group.agf.bnobt.levels, limits.alloc) + tree(group.agf.cntbt.levels, limits.alloc);
     if trans.geometry().features.rmapbt() {
         need += tree(group.agf.rmapbt.levels, limits.rmap);
     }
@@ -51,8 +52,8 @@ fn available(trans: &Transaction<'_>, group: &GroupState, request: &Request) -> 
     if request.pool == Pool::Ordinary {
         reserved += SET_ASIDE;
     }
-    let want = request.min_len.checked_add(request.alignment - 1)?
-        .checked_add(request.alignment_slop)?;
+    let want =
+        request.min_len.checked_add(request.alignment - 1)?.checked_add(request.alignment_slop)?;
     let mut delta = need.saturating_sub(agf.free_list_count);
     delta += reserved.saturating_sub(agf.free_blocks - agf.longest);
     if agf.longest.saturating_sub(delta) < want {

@@ -14,7 +14,10 @@ use crate::units::AgNumber;
 ///
 /// # Errors
 /// Damaged trees or headers, or the device failed.
-pub fn allocate(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Allocation>, Error> {
+pub fn allocate(
+    trans: &mut Transaction<'_>,
+    request: &Request,
+) -> Result<Option<Allocation>, Error> {
     let geometry = trans.geometry();
     let (target_group, target) = geometry.split_block(request.target);
     let count = geometry.ag_count;
@@ -22,11 +25,8 @@ pub fn allocate(trans: &mut Transaction<'_>, request: &Request) -> Result<Option
     for wait in [false, true] {
         for step in 0..count {
             let ag = AgNumber((start + step) % count);
-            let mode = if ag == target_group && target.0 > 0 {
-                Mode::Near(target)
-            } else {
-                Mode::BySize
-            };
+            let mode =
+                if ag == target_group && target.0 > 0 { Mode::Near(target) } else { Mode::BySize };
             let served = trans.with_group(ag, wait, |trans, group| {
                 allocate_in_group(trans, group, request, mode)
             })?;

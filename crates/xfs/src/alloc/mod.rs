@@ -80,8 +80,7 @@ pub fn allocate_in_group(
         return Ok(None);
     };
     take::take(trans, group, &candidate)?;
-    let allocation =
-        Allocation { ag: group.number, start: candidate.start, len: candidate.len };
+    let allocation = Allocation { ag: group.number, start: candidate.start, len: candidate.len };
     if let Some(owner) = request.owner {
         crate::ag::rmap::add_owner(trans, group, allocation.start, allocation.len, owner)?;
     }

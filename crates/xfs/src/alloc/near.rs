@@ -90,7 +90,8 @@ fn walk(
 fn place(request: &Request, hint: AgBlock, want: u32, start: AgBlock, len: u32) -> Option<AgBlock> {
     let align = request.alignment;
     let (end, wanted_end) = (start.0 + len, u64::from(hint.0) + u64::from(want));
-    let fits = |place: u32| place >= start.0 && u64::from(place) + u64::from(want) <= u64::from(end);
+    let fits =
+        |place: u32| place >= start.0 && u64::from(place) + u64::from(want) <= u64::from(end);
     let behind = start >= hint || (request.user_data && u64::from(end) < wanted_end);
     let place = if behind {
         start.0.checked_next_multiple_of(align)?

@@ -1,4 +1,5 @@
-//! An attribute fork in memory, and a full check of what it holds (format reference, 12.6).
+//! A fork in memory, for attributes or the target of a symbolic link, and a full check of the
+//! attributes it holds (format reference, 12.6).
 
 use super::fork_offset::{ForkShape, default_offset, fit};
 use crate::cache::{BufferAddress, BufferRef, EditGuard, MetaBuffer};
@@ -8,7 +9,7 @@ use crate::format::da_block::{self, DaLayout, resolve_magic, verify_node};
 use crate::format::inode_tests::geometry;
 use crate::format::{
     AttrLeafLayout, AttrShortform, AttrValue, BufferKind, ForkFormat, Namespace,
-    attr_remote_blocks, attr_remote_part, verify_attr_leaf, verify_attr_remote,
+    attr_remote_blocks, attr_remote_part, verify_attr_leaf, verify_attr_remote, verify_symlink,
 };
 use crate::geometry::Geometry;
 use crate::units::{FileBlock, InodeNumber};
@@ -22,7 +23,7 @@ pub(super) type Key = (Namespace, Vec<u8>, Vec<u8>);
 /// What a fork should hold.
 pub(super) type Model = BTreeMap<Key, Vec<u8>>;
 
-pub(super) struct MemoryFork {
+pub(crate) struct MemoryFork {
     pub(super) geometry: Geometry,
     local: Option<Vec<u8>>,
     forkoff: u8,
@@ -35,10 +36,13 @@ pub(super) struct MemoryFork {
     pub(super) reads: Cell<u64>,
     /// Blocks that may still be mapped.
     pub(super) space: u64,
+    size: u64,
+    /// Blocks per extent of a symbolic link.
+    pub(crate) extent_blocks: u64,
 }
 
 impl MemoryFork {
-    pub(super) fn new(block_log: u8, inode_log: u8) -> Self {
+    pub(crate) fn new(block_log: u8, inode_log: u8) -> Self {
         let geometry = geometry(block_log, inode_log);
         let forkoff = default_offset(&geometry, ForkFormat::Extents);
         Self {
@@ -51,23 +55,26 @@ impl MemoryFork {
             next_sector: 1000,
             reads: Cell::new(0),
             space: u64::MAX,
+            size: 0,
+            extent_blocks: 1,
         }
     }
 
-    pub(super) fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.local.is_some()
     }
 
-    pub(super) fn block_count(&self) -> usize {
+    pub(crate) fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    fn insert(&mut self, block: u64, kind: BufferKind) -> BufferRef {
-        let sectors = self.geometry.sectors_per_block();
+    fn insert(&mut self, block: u64, blocks: u32, kind: BufferKind) -> BufferRef {
+        let sectors = self.geometry.sectors_per_block() * blocks;
         let address = BufferAddress::contiguous(Sector(self.next_sector), sectors);
         // Neighbours in the file are not neighbours on the device.
         self.next_sector += 2 * u64::from(sectors);
-        let buffer = MetaBuffer::new(address, kind, vec![0; self.geometry.block_size()]);
+        let bytes = vec![0; address.len()];
+        let buffer = MetaBuffer::new(address, kind, bytes);
         assert!(self.blocks.insert(block, buffer.clone()).is_none());
         buffer
     }
@@ -219,7 +226,7 @@ impl DaFork for MemoryFork {
     }
 
     fn size(&self) -> u64 {
-        0
+        self.size
     }
 
     fn end(&mut self) -> Result<FileBlock, Error> {
@@ -238,6 +245,7 @@ impl DaFork for MemoryFork {
             found if kind != BufferKind::DaAny && found != kind => Err(format!("is {found:?}")),
             BufferKind::DaNode => verify_node(&bytes, DaLayout::new(&self.geometry, 1)),
             BufferKind::AttrLeaf => verify_attr_leaf(&bytes, &self.geometry),
+            BufferKind::Symlink => verify_symlink(&bytes, &self.geometry),
             _ => verify_attr_remote(&bytes, &self.geometry),
         };
         checked.map_err(|what| self.corrupt(block, what))?;
@@ -256,20 +264,27 @@ impl DaForkMut for MemoryFork {
 
     fn grow(&mut self, from: FileBlock, kind: BufferKind) -> Result<(FileBlock, BufferRef), Error> {
         let block = self.unused(from, 1)?;
-        Ok((FileBlock(block), self.insert(block, kind)))
+        Ok((FileBlock(block), self.insert(block, 1, kind)))
     }
 
     fn map(&mut self, from: FileBlock, len: u32) -> Result<FileBlock, Error> {
         let first = self.unused(from, len.into())?;
         for block in first..first + u64::from(len) {
-            self.insert(block, BufferKind::AttrRemote);
+            self.insert(block, 1, BufferKind::AttrRemote);
         }
         Ok(FileBlock(first))
     }
 
     fn fresh(&mut self, block: FileBlock, kind: BufferKind) -> Result<BufferRef, Error> {
         self.blocks.remove(&block.0).expect("mapped before");
-        Ok(self.insert(block.0, kind))
+        let mut blocks = 1;
+        while kind == BufferKind::Symlink
+            && blocks < self.extent_blocks
+            && self.blocks.remove(&(block.0 + blocks)).is_some()
+        {
+            blocks += 1;
+        }
+        Ok(self.insert(block.0, blocks as u32, kind))
     }
 
     fn unmap(&mut self, block: FileBlock, len: u32) -> Result<(), Error> {
@@ -290,8 +305,8 @@ impl DaForkMut for MemoryFork {
         Ok(())
     }
 
-    fn set_size(&mut self, _: u64) {
-        panic!("attributes have no size");
+    fn set_size(&mut self, size: u64) {
+        self.size = size;
     }
 
     fn make_room(&mut self, bytes: usize) -> bool {

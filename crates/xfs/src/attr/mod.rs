@@ -17,7 +17,7 @@ mod shape;
 mod write;
 
 #[cfg(test)]
-mod memory_fork;
+pub(crate) mod memory_fork;
 #[cfg(test)]
 mod tests;
 

@@ -6,7 +6,7 @@
 use super::{MAX_EXTENT_LEN, add, extents};
 use crate::alloc::{self, Request};
 use crate::error::Error;
-use crate::format::{BmapRoot, Extent, FileType, RmapOwner};
+use crate::format::{Extent, FileType, RmapOwner};
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, FsBlock};
@@ -107,14 +107,4 @@ fn target(
         return Ok(shifted(after.start, after.start.0.checked_sub(gap)).unwrap_or(after.start));
     }
     Ok(geometry.inode_fs_block(inode.number))
-}
-
-/// Bytes of a data fork that a change of the fork boundary must leave, in the form the fork has
-/// now (algorithms reference, section 7.7).
-#[must_use]
-pub fn fork_room(inode: &InodeState) -> usize {
-    match &inode.data.content {
-        ForkContent::Btree(root, _) => BmapRoot::HEADER_LEN + root.len() * 16,
-        _ => inode.data.bytes_used(),
-    }
 }

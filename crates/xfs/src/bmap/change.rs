@@ -26,7 +26,12 @@ pub(super) fn in_group<T>(
 }
 
 /// Reverse mapping of an extent of a fork.
-fn mapping(trans: &Transaction<'_>, inode: InodeNumber, kind: ForkKind, extent: Extent) -> RmapRecord {
+fn mapping(
+    trans: &Transaction<'_>,
+    inode: InodeNumber,
+    kind: ForkKind,
+    extent: Extent,
+) -> RmapRecord {
     let mut flags = RmapFlags::empty();
     if kind == ForkKind::Attr {
         flags |= RmapFlags::ATTR_FORK;

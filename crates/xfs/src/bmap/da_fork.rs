@@ -1,11 +1,11 @@
 //! A fork of a real inode, as directory and attribute code sees it.
 
 use super::{allocate, convert, extents, remove};
-use crate::attr::fork_offset;
+use crate::attr::fork_offset::{self, ForkShape};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::da::{DaFork, DaForkMut};
 use crate::error::Error;
-use crate::format::{BufferKind, Extent, Header};
+use crate::format::{BufferKind, Extent, FileType, Header};
 use crate::geometry::Geometry;
 use crate::inode::{Fork, ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
@@ -28,10 +28,16 @@ impl<'a> ForkReader<'a> {
         Self { volume, inode, kind }
     }
 
-    fn address(&self, block: FileBlock) -> Result<Option<BufferAddress>, Error> {
+    /// Where the buffer of `kind` at `block` lies; `None` for a hole.
+    fn address(&self, block: FileBlock, kind: BufferKind) -> Result<Option<BufferAddress>, Error> {
         let extents = extents(self.volume, self.inode, self.kind)?;
         let geometry = self.volume.geometry();
-        let end = FileBlock(block.0.saturating_add(self.block_blocks().into()));
+        let end = if kind == BufferKind::Symlink {
+            // One buffer for what is left of an extent, which has one header.
+            extents.at_or_after(block).map_or(block, |extent| extent.end())
+        } else {
+            FileBlock(block.0.saturating_add(self.block_blocks().into()))
+        };
         let mut parts: SmallVec<[_; 1]> = SmallVec::new();
         let mut next = block;
         while next < end {
@@ -70,8 +76,10 @@ impl DaFork for ForkReader<'_> {
 
     fn block_blocks(&self) -> u32 {
         match self.kind {
-            ForkKind::Data => self.volume.geometry().dir_block_blocks(),
-            ForkKind::Attr => 1,
+            ForkKind::Data if self.inode.file_type() == FileType::Directory => {
+                self.volume.geometry().dir_block_blocks()
+            }
+            _ => 1,
         }
     }
 
@@ -100,7 +108,7 @@ impl DaFork for ForkReader<'_> {
     }
 
     fn read(&mut self, block: FileBlock, kind: BufferKind) -> Result<Option<BufferRef>, Error> {
-        let Some(address) = self.address(block)? else {
+        let Some(address) = self.address(block, kind)? else {
             return Ok(None);
         };
         let buffer = self.volume.cache().read(&address, kind)?;
@@ -133,11 +141,7 @@ pub struct ForkWriter<'t, 'v> {
 
 impl<'t, 'v> ForkWriter<'t, 'v> {
     /// The fork `kind` of a locked inode.
-    pub fn new(
-        trans: &'t mut Transaction<'v>,
-        inode: &'t mut InodeState,
-        kind: ForkKind,
-    ) -> Self {
+    pub fn new(trans: &'t mut Transaction<'v>, inode: &'t mut InodeState, kind: ForkKind) -> Self {
         Self { trans, inode, kind }
     }
 
@@ -216,7 +220,7 @@ impl DaForkMut for ForkWriter<'_, '_> {
     fn grow(&mut self, from: FileBlock, kind: BufferKind) -> Result<(FileBlock, BufferRef), Error> {
         let blocks = self.block_blocks();
         let block = self.map(from, blocks)?;
-        let address = self.reader().address(block)?;
+        let address = self.reader().address(block, kind)?;
         let address = address.ok_or_else(|| self.corrupt(block, "it was just mapped".into()))?;
         Ok((block, self.trans.fresh(address, kind)))
     }
@@ -230,7 +234,7 @@ impl DaForkMut for ForkWriter<'_, '_> {
     }
 
     fn fresh(&mut self, block: FileBlock, kind: BufferKind) -> Result<BufferRef, Error> {
-        let address = self.reader().address(block)?;
+        let address = self.reader().address(block, kind)?;
         let address = address.ok_or_else(|| self.corrupt(block, "it is not mapped".into()))?;
         Ok(self.trans.fresh(address, kind))
     }
@@ -245,7 +249,7 @@ impl DaForkMut for ForkWriter<'_, '_> {
         let leaves_short_form = self.kind == ForkKind::Attr && content.is_none();
         *self.inode.fork_mut(self.kind) = content.map_or_else(Fork::empty, Fork::local);
         let geometry = self.trans.geometry();
-        let default = fork_offset::default_offset(geometry, self.inode.file_type());
+        let default = fork_offset::default_offset(geometry, self.inode.data.format());
         if leaves_short_form
             && self.inode.core.forkoff < default
             && !matches!(self.inode.data.content, ForkContent::Btree(..))
@@ -264,7 +268,12 @@ impl DaForkMut for ForkWriter<'_, '_> {
         if self.kind == ForkKind::Data {
             return Ok(bytes <= self.inline_size());
         }
-        let units = fork_offset::fit(self.trans.geometry(), self.inode, bytes);
+        let shape = ForkShape {
+            data_format: self.inode.data.format(),
+            data_used: self.inode.data.bytes_used(),
+            forkoff: self.inode.core.forkoff,
+        };
+        let units = fork_offset::fit(self.trans.geometry(), &shape, bytes);
         match units {
             Some(units) => self.set_fork_offset(units).map(|()| true),
             None => Ok(false),

@@ -98,7 +98,8 @@ impl ExtentList {
     pub fn add(&mut self, new: Extent) -> Added {
         let at = self.position(new.offset);
         debug_assert!(self.extents.get(at).is_none_or(|next| new.end() <= next.offset));
-        let left = at.checked_sub(1).map(|index| self.extents[index]).filter(|l| continues(l, &new));
+        let left =
+            at.checked_sub(1).map(|index| self.extents[index]).filter(|l| continues(l, &new));
         let right = self.extents.get(at).copied().filter(|r| continues(&new, r));
         let fits = |len: u64| len <= u64::from(MAX_EXTENT_LEN);
         let sum = |parts: &[Extent]| parts.iter().map(|part| u64::from(part.len)).sum::<u64>();
@@ -211,10 +212,7 @@ mod tests {
         let mut list = ExtentList::from_sorted(vec![extent(0, 100, 10), extent(20, 300, 5)]);
         let removed = list.remove_last(FileBlock(3), FileBlock(6)).expect("mapped");
         assert_eq!(removed.removed, extent(3, 103, 3));
-        assert_eq!(
-            list.as_slice(),
-            [extent(0, 100, 3), extent(6, 106, 4), extent(20, 300, 5)]
-        );
+        assert_eq!(list.as_slice(), [extent(0, 100, 3), extent(6, 106, 4), extent(20, 300, 5)]);
         assert!(list.remove_last(FileBlock(10), FileBlock(20)).is_none());
         assert_eq!(list.gap(FileBlock(0), 1, 1), FileBlock(3));
         assert_eq!(list.gap(FileBlock(0), 4, 4), FileBlock(12));

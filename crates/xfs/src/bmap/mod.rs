@@ -12,7 +12,7 @@ mod extents;
 mod load;
 mod tree;
 
-pub use allocate::{allocate, fork_room};
+pub use allocate::allocate;
 pub use change::{add, remove};
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};

@@ -4,7 +4,9 @@ use crate::alloc::{self, Request};
 use crate::btree::{Bmbt, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
-use crate::format::{BmapRoot, BufferKind, RmapFlags, RmapOwner, RmapRecord, TreeGeometry, TreeKind};
+use crate::format::{
+    BmapRoot, BufferKind, RmapFlags, RmapOwner, RmapRecord, TreeGeometry, TreeKind,
+};
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, FsBlock, InodeNumber};

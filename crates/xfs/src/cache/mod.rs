@@ -190,9 +190,8 @@ impl Cache {
     fn drop_clean(&self) {
         for shard in &self.shards {
             shard.lock().retain(|_, buffer| {
-                let keep = Arc::strong_count(buffer) > 1
-                    || buffer.is_dirty()
-                    || buffer.take_referenced();
+                let keep =
+                    Arc::strong_count(buffer) > 1 || buffer.is_dirty() || buffer.take_referenced();
                 if !keep {
                     self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
                 }

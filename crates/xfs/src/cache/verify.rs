@@ -6,7 +6,7 @@
 use crate::btree::verify_tree_block;
 use crate::bytes::be16;
 use crate::format::{
-    BufferKind, HeaderLayout, Header, INODE_MAGIC, stamp_inode_crc, verify_content_of,
+    BufferKind, Header, HeaderLayout, INODE_MAGIC, stamp_inode_crc, verify_content_of,
 };
 use crate::geometry::Geometry;
 use crate::units::Lsn;

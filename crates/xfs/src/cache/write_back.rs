@@ -110,8 +110,10 @@ impl Cache {
         self.dirty_bytes.fetch_sub(copy.len(), Ordering::Relaxed);
         drop(content);
         stamp(kind, copy, &self.geometry);
-        verify_content(kind, copy, &self.geometry).map_err(|what| {
-            Error::Block { structure: kind.name(), sector: buffer.sector(), what }
+        verify_content(kind, copy, &self.geometry).map_err(|what| Error::Block {
+            structure: kind.name(),
+            sector: buffer.sector(),
+            what,
         })?;
         for (sector, sectors) in buffer.address().parts() {
             let end = start + *sectors as usize * 512;

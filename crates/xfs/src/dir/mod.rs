@@ -38,6 +38,7 @@ use crate::format::EntryType;
 use crate::format::dir_data::{self, DataEntry};
 use crate::format::dir_layout::{DirLayout, MAX_NAME};
 use crate::format::dir_shortform::{ShortWriter, is_wide};
+use crate::geometry::Geometry;
 use crate::units::{FileBlock, InodeNumber};
 use form::{Form, form};
 use search::{Hit, Index, Search, search};
@@ -85,13 +86,18 @@ struct NewEntry<'a> {
     len: usize,
 }
 
+/// Content of an empty directory below `parent`, in short form.
+#[must_use]
+pub fn empty(geometry: &Geometry, parent: InodeNumber) -> Vec<u8> {
+    ShortWriter::new(DirLayout::new(geometry), parent, is_wide(parent), 10).finish()
+}
+
 /// Makes the fork an empty directory below `parent`.
 ///
 /// # Errors
 /// The fork cannot be made local.
 pub fn init<F: DaForkMut + ?Sized>(fork: &mut F, parent: InodeNumber) -> Result<(), Error> {
-    let layout = DirLayout::new(fork.geometry());
-    let content = ShortWriter::new(layout, parent, is_wide(parent), 10).finish();
+    let content = empty(fork.geometry(), parent);
     fork.set_size(content.len() as u64);
     fork.set_local(Some(content))
 }

@@ -96,10 +96,7 @@ impl BufferKind {
     pub fn accepts(self, found: Self) -> bool {
         self == found
             || (self == Self::DaAny
-                && matches!(
-                    found,
-                    Self::DaNode | Self::DirLeaf1 | Self::DirLeafN | Self::AttrLeaf
-                ))
+                && matches!(found, Self::DaNode | Self::DirLeaf1 | Self::DirLeafN | Self::AttrLeaf))
     }
 
     /// The kind itself, or for [`BufferKind::DaAny`] the one that the magic stands for.

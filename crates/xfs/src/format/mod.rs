@@ -1,15 +1,17 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
+pub mod acl;
 mod ag_header;
 pub mod agf;
 pub mod agfl;
 pub mod agi;
-pub mod checksum;
 mod attr_leaf;
 mod attr_leaf_edit;
 mod attr_name;
 mod attr_remote;
 mod attr_shortform;
+pub mod checksum;
+mod content;
 pub mod da_block;
 pub mod dir_block;
 pub mod dir_data;
@@ -20,26 +22,23 @@ pub mod dir_pairs;
 pub mod dir_shortform;
 mod entry_type;
 mod features;
-mod header;
-mod content;
 mod file_type;
+mod header;
 mod inode_core;
 mod inode_flags;
 mod inode_verify;
 mod kind;
-mod timestamps;
 pub mod log_record;
-pub mod superblock;
-mod tree_height;
 pub mod name_hash;
 mod remote_header;
+pub mod superblock;
 mod symlink_block;
+mod timestamps;
+mod tree_height;
 
 pub use ag_header::{HeaderError, TreeRoot};
 pub use agf::Agf;
 pub use agi::Agi;
-pub use content::verify_content_of;
-pub use header::{Header, compute_crc, stored_crc};
 pub use attr_leaf::{
     ATTR_ENTRY_SIZE, AttrLeafEntry, AttrLeafLayout, AttrValue, local_item_size, remote_item_size,
     verify_attr_leaf,
@@ -56,9 +55,11 @@ pub use attr_shortform::{
     AttrShortform, SHORTFORM_COUNT_MAX, SHORTFORM_HEADER, SHORTFORM_PART_MAX, ShortformBuilder,
     ShortformEntry, shortform_entry_size,
 };
-pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
+pub use content::verify_content_of;
 pub use entry_type::EntryType;
+pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
+pub use header::{Header, compute_crc, stored_crc};
 pub use inode_core::{
     ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc,
     inode_crc_matches, stamp_inode_crc,

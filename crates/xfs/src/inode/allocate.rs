@@ -44,7 +44,10 @@ pub fn allocate(
             }
         }
     }
-    Err(Error::NoSpace { needed: geometry.chunk_blocks().into(), block_size: geometry.block_size() })
+    Err(Error::NoSpace {
+        needed: geometry.chunk_blocks().into(),
+        block_size: geometry.block_size(),
+    })
 }
 
 /// Takes a free inode of a group that has one.

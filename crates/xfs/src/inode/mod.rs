@@ -14,6 +14,7 @@ pub use fork::{Fork, ForkContent, ForkKind};
 pub use table::InodeTable;
 
 use crate::cache::BufferAddress;
+use crate::dir::SpaceHint;
 use crate::error::Error;
 use crate::format::{BufferKind, FileType, InodeCore, inode_crc_matches};
 use crate::geometry::Geometry;
@@ -39,6 +40,8 @@ pub struct InodeState {
     pub data: Fork,
     /// Extended attributes; `None` if there is no such fork.
     pub attr: Option<Fork>,
+    /// Directories: where names were added last.
+    pub(crate) space: SpaceHint,
     /// Newer than its cluster buffer.
     changed: bool,
 }
@@ -80,12 +83,12 @@ impl InodeState {
             0 => None,
             _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
         };
-        Ok(Self { number, core, data, attr, changed: false })
+        Ok(Self { number, core, data, attr, space: SpaceHint::default(), changed: false })
     }
 
     /// A new inode that is not stored yet.
     pub(crate) fn new(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
-        Self { number: core.number, core, data, attr, changed: true }
+        Self { number: core.number, core, data, attr, space: SpaceHint::default(), changed: true }
     }
 
     /// Type of the file. An inode in memory is in use, so it has one.

@@ -3,12 +3,15 @@
 //! What belongs together in one transaction: algorithms reference, section 7.8; the state of a new
 //! inode: section 4.5.
 
-use crate::attr::{self, ParentPointer, fork_offset};
+use super::path_text;
+use crate::attr::fork_offset;
+use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::ForkWriter;
-use crate::dir;
+use crate::dir::{self, Entry, Found, Slot};
 use crate::error::Error;
 use crate::format::{
-    DeviceNumber, FileType, InodeCore, InodeFlags, InodeFlags2, NLINK_PINNED, Timestamp, TimestampEncoding,
+    DeviceNumber, FileType, InodeCore, InodeFlags, InodeFlags2, NLINK_PINNED, Timestamp,
+    TimestampEncoding,
 };
 use crate::inode::{self, Fork, ForkKind, InodeGuard, InodeState};
 use crate::symlink;
@@ -58,14 +61,13 @@ pub fn create(
 ) -> Result<InodeGuard, Error> {
     let file_type = FileType::from_mode(new.mode)
         .ok_or_else(|| Error::Invalid(format!("mode {:o} names no type of file", new.mode)))?;
+    let slot = free_slot(trans, parent, name)?;
     let number = inode::allocate(trans, Some(parent.number), (file_type == FileType::Directory))?;
     let mut inode = new_inode(trans, number, Some(parent.number), file_type, new);
-    dir::add(&mut ForkWriter::new(trans, parent, ForkKind::Data), name, number, file_type)?;
-    parent.core.changecount += 1;
+    insert_entry(trans, parent, slot, name, &inode)?;
     if file_type == FileType::Directory {
         parent.core.nlink += 1;
     }
-    parent.touch();
     if file_type == FileType::Symlink {
         symlink::write(&mut ForkWriter::new(trans, &mut inode, ForkKind::Data), new.target)?;
         inode.core.size = new.target.len() as u64;
@@ -120,14 +122,42 @@ pub fn link(
     if inode.core.nlink >= NLINK_PINNED - 1 {
         return Err(Error::Invalid(format!("inode {} has too many links", inode.number)));
     }
-    let (number, file_type) = (inode.number, inode.file_type());
-    dir::add(&mut ForkWriter::new(trans, parent, ForkKind::Data), name, number, file_type)?;
-    parent.core.changecount += 1;
-    parent.touch();
+    let slot = free_slot(trans, parent, name)?;
+    insert_entry(trans, parent, slot, name, inode)?;
     inode.core.nlink += 1;
     inode.core.changecount += 1;
     inode.touch();
     add_parent_pointer(trans, inode, parent, name)
+}
+
+/// Where `name` goes in a directory that does not have it.
+fn free_slot(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeState,
+    name: &[u8],
+) -> Result<Slot, Error> {
+    match dir::find(&mut ForkWriter::new(trans, parent, ForkKind::Data), name)? {
+        Found::Absent(slot) => Ok(slot),
+        Found::Entry(_) => Err(Error::Exists(path_text(name))),
+    }
+}
+
+/// Adds an entry for `inode` to a directory.
+fn insert_entry(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeState,
+    slot: Slot,
+    name: &[u8],
+    inode: &InodeState,
+) -> Result<(), Error> {
+    let entry = Entry { inode: inode.number, ftype: inode.file_type().into() };
+    let mut space = parent.space;
+    let mut fork = ForkWriter::new(trans, parent, ForkKind::Data);
+    dir::insert(&mut fork, slot, name, entry, &mut space)?;
+    parent.space = space;
+    parent.core.changecount += 1;
+    parent.touch();
+    Ok(())
 }
 
 /// Records in an inode that `parent` has an entry `name` for it.
@@ -140,8 +170,8 @@ fn add_parent_pointer(
     if !trans.geometry().features.parent_pointers() {
         return Ok(());
     }
-    let pointer = ParentPointer { inode: parent.number, generation: parent.core.generation };
-    attr::add_parent(&mut ForkWriter::new(trans, inode, ForkKind::Attr), name, pointer)
+    let pointer = ParentPointer { name, parent: parent.number, generation: parent.core.generation };
+    parent_pointer::add(&mut ForkWriter::new(trans, inode, ForkKind::Attr), &pointer)
 }
 
 /// The state of an inode at birth.
@@ -179,7 +209,7 @@ fn new_inode(
     };
     let data = match file_type {
         FileType::Directory => {
-            let content = dir::empty(parent.unwrap_or(number));
+            let content = dir::empty(geometry, parent.unwrap_or(number));
             core.size = content.len() as u64;
             Fork::local(content)
         }
@@ -188,7 +218,7 @@ fn new_inode(
     };
     let mut attr = None;
     if features.parent_pointers() && parent.is_some() {
-        core.forkoff = fork_offset::default_offset(geometry, file_type);
+        core.forkoff = fork_offset::default_offset(geometry, data.format());
         attr = Some(Fork::empty());
     }
     InodeState::new(core, data, attr)

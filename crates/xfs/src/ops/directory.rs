@@ -1,7 +1,7 @@
 //! Names in a directory.
 
 use crate::bmap::ForkReader;
-use crate::dir::{self, Entry};
+use crate::dir::{self, DirectoryEntry, Position};
 use crate::error::Error;
 use crate::format::FileType;
 use crate::inode::{ForkKind, InodeState};
@@ -30,16 +30,20 @@ pub fn lookup(
     Ok(dir::lookup(&mut fork, name)?.map(|found| found.inode))
 }
 
-/// Calls `visit` for every entry of a directory but `.` and `..`, in the order of the directory.
+/// Calls `visit` for every entry of a directory but `.` and `..`, in the order of the directory,
+/// until it returns `false`.
 ///
 /// # Errors
-/// The inode is no directory, the directory is damaged, the device failed, or `visit` failed.
+/// The inode is no directory, the directory is damaged, or the device failed.
 pub fn entries(
     volume: &Volume,
     directory: &InodeState,
-    visit: &mut dyn FnMut(Entry<'_>) -> Result<(), Error>,
+    mut visit: impl FnMut(DirectoryEntry<'_>) -> bool,
 ) -> Result<(), Error> {
     expect_directory(directory)?;
     let mut fork = ForkReader::new(volume, directory, ForkKind::Data);
-    dir::for_each(&mut fork, visit)
+    dir::iterate(&mut fork, Position::START, |entry| {
+        matches!(entry.name, b"." | b"..") || visit(entry)
+    })?;
+    Ok(())
 }

@@ -10,8 +10,8 @@ mod read;
 mod write;
 //mod xattr;
 
-pub(crate) use create::{create_reserved, create_root};
 pub use create::{NewInode, Times, create, link};
+pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
 pub use path::{path_text, resolve};
 pub use read::{FileReader, read_link};

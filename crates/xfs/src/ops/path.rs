@@ -15,11 +15,12 @@ pub fn resolve(volume: &Volume, path: &[u8]) -> Result<InodeNumber, Error> {
     for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
         let directory = volume.inode(number)?;
         let directory = directory.read();
-        number = lookup(volume, &directory, name).map_err(|error| match error {
-            Error::WrongKind { what, .. } => Error::WrongKind { path: path_text(path), what },
-            other => other,
-        })?
-        .ok_or_else(|| Error::NotFound(path_text(path)))?;
+        number = lookup(volume, &directory, name)
+            .map_err(|error| match error {
+                Error::WrongKind { what, .. } => Error::WrongKind { path: path_text(path), what },
+                other => other,
+            })?
+            .ok_or_else(|| Error::NotFound(path_text(path)))?;
     }
     Ok(number)
 }

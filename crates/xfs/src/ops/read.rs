@@ -52,7 +52,10 @@ impl<'a> FileReader<'a> {
             return Err(Error::WrongKind { path: path(), what: "not a regular file" });
         }
         if inode.core.flags.contains(InodeFlags::REALTIME) && inode.core.size > 0 {
-            return Err(Error::WrongKind { path: path(), what: "its data is on a realtime device" });
+            return Err(Error::WrongKind {
+                path: path(),
+                what: "its data is on a realtime device",
+            });
         }
         Ok(Self { volume, inode, next: 0 })
     }

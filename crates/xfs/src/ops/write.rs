@@ -87,11 +87,7 @@ pub struct DataWriter {
 impl DataWriter {
     /// A writer for the volume of this geometry on `device`.
     pub fn new(geometry: &Geometry, device: &Arc<dyn BlockDevice>) -> Self {
-        Self {
-            geometry: Arc::new(geometry.clone()),
-            plug: Plug::new(device),
-            writes: Batch::new(),
-        }
+        Self { geometry: Arc::new(geometry.clone()), plug: Plug::new(device), writes: Batch::new() }
     }
 
     /// Starts a file with this map.
@@ -210,7 +206,9 @@ impl FileWriter<'_> {
         }
         match self.map.get(self.extent) {
             Some(extent) if extent.offset <= block => Ok(*extent),
-            _ => Err(Error::Invalid(format!("data at byte {offset} of a file, in a hole of its map"))),
+            _ => Err(Error::Invalid(format!(
+                "data at byte {offset} of a file, in a hole of its map"
+            ))),
         }
     }
 
