@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
+use std::sync::LazyLock;
 use undercroft_xfs::format::log_record::clean_log;
 use undercroft_xfs::format::{Agf, BufferKind, Superblock, TreeKind, agi, checksum, superblock};
 use undercroft_xfs::mkfs::{Feature, MkfsOptions, Preset, StaticBlock, ag_static, plan};
@@ -40,11 +41,14 @@ fn options(size: u64) -> MkfsOptions {
 
 /// `mkfs.xfs` version as major and minor number.
 fn version() -> (u32, u32) {
-    let output = Command::new("mkfs.xfs").arg("-V").output().expect("install xfsprogs");
-    let text = String::from_utf8(output.stdout).unwrap();
-    let number = text.split_whitespace().last().unwrap();
-    let mut parts = number.split('.').map(|part| part.parse().unwrap());
-    (parts.next().unwrap(), parts.next().unwrap())
+    static VERSION: LazyLock<(u32, u32)> = LazyLock::new(|| {
+        let output = Command::new("mkfs.xfs").arg("-V").output().expect("install xfsprogs");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let number = text.split_whitespace().last().unwrap();
+        let mut parts = number.split('.').map(|part| part.parse().unwrap());
+        (parts.next().unwrap(), parts.next().unwrap())
+    });
+    *VERSION
 }
 
 fn arguments(options: &MkfsOptions) -> Vec<String> {
