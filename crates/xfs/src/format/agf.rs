@@ -169,7 +169,7 @@ mod tests {
         agf.free_blocks -= 10;
         agf.longest -= 10;
         agf.encode_changes(&mut EditBytes::new(&mut bytes, &mut changes));
-        assert_eq!(changes.ranges().collect::<Vec<_>>(), [0..128]);
+        assert!(changes.ranges().eq(std::iter::once(0..128)));
         assert_eq!(Agf::decode(&bytes, &geometry), agf);
         assert_eq!(Agf::verify(&bytes, &geometry, AgNumber(1)), Ok(()));
     }

@@ -222,6 +222,52 @@ proptest! {
         }
     }
 
+    /// Sizes that agree with each other, so that most of these pass the simple checks.
+    #[test]
+    fn extreme_geometries_do_no_harm(
+        block_log in 10..=16_u8,
+        sector_log in 9..=10_u8,
+        inode_log in 9..=11_u8,
+        dir_block_log in 0..=3_u8,
+        ag_blocks in prop_oneof![Just(1_u32 << 30), Just(1 << 24), 256..=1_u32 << 30],
+        ag_count in prop_oneof![Just(u32::MAX), 1..=64_u32, 1..=u32::MAX],
+        short in any::<u32>(),
+        alignment in prop_oneof![Just(0_u32), 1..=64_u32, any::<u32>()],
+        sparse in any::<bool>(),
+        number in any_value(),
+    ) {
+        let inode_log = inode_log.min(block_log - 1);
+        let mut superblock = Superblock {
+            block_log,
+            sector_log,
+            log_sector_log: if sector_log > 9 { sector_log } else { 0 },
+            inode_log,
+            dir_block_log,
+            ag_blocks,
+            ag_count,
+            blocks: (u64::from(ag_blocks) * u64::from(ag_count))
+                .saturating_sub(u64::from(short % ag_blocks)),
+            rt_extent_blocks: 4,
+            log_start: FsBlock(20),
+            log_blocks: 100,
+            inode_alignment: if sparse { 64 << inode_log >> block_log } else { alignment },
+            sparse_alignment: 0,
+            ..planned()
+        };
+        superblock.features.incompat.set(Incompat::SPINODES, sparse);
+        superblock.features.version.set(VersionBits::SECTOR, sector_log > 9);
+        if let Ok(superblock) = Superblock::decode(&sector(&superblock)) {
+            let geometry = superblock.geometry();
+            exercise(&geometry, number);
+            let last = AgNumber(ag_count - 1);
+            prop_assert!(geometry.ag_length(last) >= 64);
+            let end = geometry.fs_block(last, AgBlock(geometry.ag_length(last) - 1));
+            prop_assert!(geometry.valid_extent(end, 1));
+            prop_assert_eq!(geometry.split_block(end).0, last);
+            prop_assert!(geometry.sector(end).0 < superblock.blocks << (block_log - 9));
+        }
+    }
+
     #[test]
     fn random_bytes_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..1024)) {
         let _ = Superblock::decode(&bytes);
