@@ -15,8 +15,8 @@
 //! - A log as long as its group leaves room for the whole free list of the group (two blocks more).
 //! - Log sizes are rounded up to whole log stripe units instead of being refused.
 //! - A share of inodes of 0 means no limit, not the default.
-//! - Presets choose features only; sizes and places are the newest rules for all of them. Before
-//!   6.6 `mkfs.xfs` put the root directory of volumes with blocks of 16 KiB and more and small
+//! - Presets choose features only; sizes and places are the newest rules for all of them. Older
+//!   versions of `mkfs.xfs` (6.1 is one) put the root directory of volumes with blocks of 16 KiB and more and small
 //!   groups a few blocks further on.
 
 mod ag_static;
