@@ -167,3 +167,48 @@ pub fn stamp_cycle(record: &mut [u8], headers: usize, cycle: u32) {
         put_be32(record, block, cycle);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_survive_encoding() {
+        let uuid = Uuid::from_u128(0x55);
+        let header = LogRecordHeader {
+            data_bytes: 32_256,
+            crc: 0x0102_0304,
+            previous_block: 9,
+            operations: 77,
+            ..LogRecordHeader::new(uuid, Lsn(3 << 32 | 64), Lsn(2 << 32 | 8), 1 << 16)
+        };
+        let mut block = [0; LOG_BLOCK];
+        header.encode(&mut block);
+        assert_eq!(block[CRC_OFFSET..CRC_OFFSET + 4], [4, 3, 2, 1]);
+        assert_eq!(LogRecordHeader::decode(&block), Some(header.clone()));
+        assert_eq!((header.cycle, header.header_blocks()), (3, 2));
+        block[0] = 0;
+        assert_eq!(LogRecordHeader::decode(&block), None);
+    }
+
+    /// The bytes that `mkfs.xfs` writes, as far as they are not the header's fields.
+    #[test]
+    fn a_clean_log_says_unmounted() {
+        let log = clean_log(Uuid::nil(), 1, 1);
+        assert_eq!(log.len(), 1024);
+        let header = LogRecordHeader::decode(&log).unwrap();
+        assert_eq!((header.data_bytes, header.operations, header.lsn), (512, 1, Lsn(1 << 32)));
+        assert_eq!(log[44..48], [0xb0, 0xc0, 0xd0, 0xd0], "the first word is saved in the header");
+        let operation = [0, 0, 0, 1, 0, 0, 0, 8, 0xaa, 0x20, 0, 0, 0x6e, 0x55, 0, 0];
+        assert_eq!(log[512..528], operation);
+    }
+
+    #[test]
+    fn every_block_of_a_clean_log_carries_the_cycle() {
+        let log = clean_log(Uuid::nil(), 256 << 10, 4);
+        assert_eq!(log.len(), 256 << 10);
+        assert!(log.chunks(LOG_BLOCK).skip(1).all(|block| be32(block, 0) == 4));
+        let header = LogRecordHeader::decode(&log).unwrap();
+        assert_eq!(header.data_bytes, (256 << 10) - 8 * 512);
+    }
+}

@@ -6,6 +6,8 @@
 //! (sizes that are powers of two, inodes per block, bits of a block number) are not kept.
 
 mod check;
+#[cfg(test)]
+mod tests;
 
 pub use check::SuperblockError;
 

@@ -258,3 +258,112 @@ fn root_block(
     bytes[SHORT_HEADER..SHORT_HEADER + records.bytes.len()].copy_from_slice(&records.bytes);
     StaticBlock { sector, kind: BufferKind::Tree(kind), bytes }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::{be16, be32};
+    use crate::format::checksum;
+    use crate::mkfs::{Feature, MkfsOptions, plan};
+    use uuid::Uuid;
+
+    fn gigabyte(features: &[(Feature, bool)]) -> Superblock {
+        let mut options = MkfsOptions::new(1 << 30, Uuid::from_u128(7));
+        options.features = features.to_vec();
+        plan(&options).unwrap()
+    }
+
+    fn block(superblock: &Superblock, ag: u32, kind: BufferKind) -> StaticBlock {
+        let blocks = ag_static(superblock, AgNumber(ag));
+        blocks.into_iter().find(|block| block.kind == kind).unwrap()
+    }
+
+    fn records(superblock: &Superblock, ag: u32, kind: TreeKind, size: usize) -> Vec<Vec<u8>> {
+        let block = block(superblock, ag, BufferKind::Tree(kind)).bytes;
+        let end = SHORT_HEADER + usize::from(be16(&block, 6)) * size;
+        block[SHORT_HEADER..end].chunks(size).map(<[u8]>::to_vec).collect()
+    }
+
+    fn free(superblock: &Superblock, ag: u32, kind: TreeKind) -> Vec<(u32, u32)> {
+        let records = records(superblock, ag, kind, 8);
+        records.iter().map(|record| (be32(record, 0), be32(record, 4))).collect()
+    }
+
+    fn owners(superblock: &Superblock, ag: u32) -> Vec<(u32, u32, i64)> {
+        let owner = |record: &[u8]| crate::bytes::be64(record, 8) as i64;
+        let records = records(superblock, ag, TreeKind::Rmapbt, 24);
+        records.iter().map(|record| (be32(record, 0), be32(record, 4), owner(record))).collect()
+    }
+
+    /// Format reference, section 10.5, before free lists (6 blocks) and the first inodes (8).
+    #[test]
+    fn groups_of_a_gigabyte() {
+        let superblock = gigabyte(&[]);
+        assert_eq!(superblock.log_start.0, 131_079);
+        assert_eq!(superblock.log_blocks, 16_384);
+        assert_eq!(superblock.root_inode.0, 128);
+        assert_eq!(superblock.free_blocks, 245_724 + 8);
+        assert_eq!(free(&superblock, 0, TreeKind::Bnobt), [(7, 65_515 + 6 + 8)]);
+        assert_eq!(free(&superblock, 3, TreeKind::Cntbt), [(7, 65_523 + 6)]);
+        assert_eq!(free(&superblock, 2, TreeKind::Bnobt), [(16_391, 49_139 + 6)]);
+        let roots = [(0, 1, -3), (1, 2, -5), (3, 2, -6), (5, 1, -5), (6, 1, -8)];
+        assert_eq!(owners(&superblock, 1), roots);
+        assert_eq!(owners(&superblock, 2), [&roots[..], &[(7, 16_384, -4)]].concat());
+        for ag in 0..4 {
+            assert!(records(&superblock, ag, TreeKind::Inobt, 16).is_empty());
+            assert_eq!(free(&superblock, ag, TreeKind::Bnobt).len(), 1);
+        }
+        let geometry = superblock.geometry();
+        let agf = Agf::decode(&block(&superblock, 2, BufferKind::Agf).bytes, &geometry);
+        assert_eq!((agf.free_blocks, agf.longest, agf.length), (49_145, 49_145, 65_536));
+        assert_eq!((agf.free_list_first, agf.free_list_last, agf.free_list_count), (1, 0, 0));
+        assert_eq!((agf.tree_blocks, agf.rmap_blocks, agf.refcount_blocks), (0, 1, 1));
+        let root = block(&superblock, 0, BufferKind::Tree(TreeKind::Bnobt));
+        assert_eq!(root.sector, Sector(8));
+        assert_eq!(root.bytes[..16], *b"AB3B\0\0\0\x01\xff\xff\xff\xff\xff\xff\xff\xff");
+    }
+
+    #[test]
+    fn without_reverse_mappings_and_shared_blocks() {
+        let none = [(Feature::Rmapbt, false), (Feature::Reflink, false)];
+        let superblock = gigabyte(&none);
+        assert_eq!(free(&superblock, 0, TreeKind::Bnobt), [(5, 65_531)]);
+        let no_finobt = [(Feature::Finobt, false), (Feature::Inobtcount, false)];
+        let superblock = gigabyte(&no_finobt);
+        let roots = [(0, 1, -3), (1, 2, -5), (3, 1, -6), (4, 1, -5), (5, 1, -8)];
+        assert_eq!(owners(&superblock, 0), roots);
+    }
+
+    #[test]
+    fn an_aligned_log_leaves_a_gap_in_both_orders() {
+        let mut options = MkfsOptions::new(1 << 30, Uuid::nil());
+        options.log_stripe_unit = Some(256 << 10);
+        let superblock = plan(&options).unwrap();
+        let behind = (64 + 16_384, 65_536 - 64 - 16_384);
+        assert_eq!(free(&superblock, 2, TreeKind::Bnobt), [(7, 57), behind]);
+        assert_eq!(free(&superblock, 2, TreeKind::Cntbt), [(7, 57), behind]);
+    }
+
+    #[test]
+    fn headers_pass_their_verifiers() {
+        let superblock = gigabyte(&[]);
+        let geometry = superblock.geometry();
+        for ag in (0..4).map(AgNumber) {
+            for mut block in ag_static(&superblock, ag) {
+                match block.kind {
+                    BufferKind::Agf => Agf::verify(&block.bytes, &geometry, ag).unwrap(),
+                    BufferKind::Agi => Agi::verify(&block.bytes, &geometry, ag).unwrap(),
+                    BufferKind::Agfl => agfl::verify(&block.bytes, &geometry, ag).unwrap(),
+                    BufferKind::Superblock => {
+                        checksum::stamp(&mut block.bytes, crate::format::superblock::CRC_OFFSET);
+                        let copy = Superblock::decode(&block.bytes).unwrap();
+                        assert!(copy.in_progress);
+                        assert_eq!(copy.root_inode.is_null(), ag.0 == 2);
+                        assert_eq!(copy.rt_bitmap_inode.is_null(), ag.0 != 0);
+                    }
+                    _ => assert_eq!(block.bytes.len(), 4096),
+                }
+            }
+        }
+    }
+}

@@ -1,10 +1,10 @@
 //! Why a volume cannot be planned.
 
 use super::features::Feature;
-use thiserror::Error;
+use crate::error::Error;
 
 /// An option that cannot be, or a combination that cannot.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MkfsError {
     /// A number is outside its range.
     #[error("{option} is {value}, the range is {min} to {max} {unit}; {remedy}")]
@@ -125,4 +125,10 @@ pub enum MkfsError {
         /// What is in the way.
         occupant: &'static str,
     },
+}
+
+impl From<MkfsError> for Error {
+    fn from(error: MkfsError) -> Self {
+        Self::Invalid(error.to_string())
+    }
 }

@@ -175,3 +175,105 @@ fn root_alignment(geometry: &Geometry) -> u32 {
         geometry.inode_alignment.max(1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{checksum, superblock};
+    use uuid::Uuid;
+
+    const GIB: u64 = 1 << 30;
+
+    fn options(size: u64) -> MkfsOptions {
+        MkfsOptions::new(size, Uuid::from_u128(1))
+    }
+
+    /// Format reference, section 10.6.
+    #[test]
+    fn root_inodes_are_where_checkers_look() {
+        let root = |change: &dyn Fn(&mut MkfsOptions)| {
+            let mut options = options(2 * GIB);
+            change(&mut options);
+            plan(&options).unwrap().root_inode.0
+        };
+        assert_eq!(root(&|_| ()), 128);
+        assert_eq!(root(&|options| options.block_size = 1024), 64);
+        assert_eq!(root(&|options| options.inode_size = 2048), 64);
+        assert_eq!(root(&|options| options.block_size = 16_384), 448);
+        assert_eq!(root(&|options| options.block_size = 65_536), 1664);
+        assert_eq!(plan(&options(16 * MIB)).unwrap().root_inode.0, 16_128);
+    }
+
+    #[test]
+    fn every_plan_is_an_acceptable_superblock() {
+        for size in [16 * MIB, 20 * MIB + 512, 64 * MIB + 4096, 777 * MIB, GIB, 5 << 40, 1 << 50] {
+            for block_size in [1024, 4096, 65_536] {
+                let Ok(planned) = plan(&MkfsOptions { block_size, ..options(size) }) else {
+                    assert!(block_size == 65_536 && size < 100 * MIB, "{size} {block_size}");
+                    continue;
+                };
+                let mut bytes = vec![0; 512];
+                planned.encode(&mut bytes);
+                checksum::stamp(&mut bytes, superblock::CRC_OFFSET);
+                assert_eq!(Superblock::decode(&bytes), Ok(planned.clone()));
+                assert!(planned.free_blocks < planned.blocks);
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_that_needs_it_gets_larger_groups() {
+        let large_blocks = MkfsOptions { block_size: 65_536, ..options(200 * MIB) };
+        let planned = plan(&large_blocks).unwrap();
+        assert_eq!((planned.ag_count, planned.log_blocks), (2, 1127));
+        let fixed = MkfsOptions { ag_count: Some(4), ..large_blocks };
+        let error = plan(&fixed).unwrap_err();
+        assert!(
+            matches!(error, MkfsError::LogTooLarge { needed: 1127, group: 800, .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn minimum_sizes_are_minimal() {
+        assert_eq!(minimum_size(&options(0)), Ok(16 * MIB));
+        let large_blocks = MkfsOptions { block_size: 65_536, ..options(0) };
+        let least = minimum_size(&large_blocks).unwrap();
+        assert!(plan(&MkfsOptions { size: least, ..large_blocks.clone() }).is_ok());
+        assert!(plan(&MkfsOptions { size: least - MIB, ..large_blocks.clone() }).is_err());
+        let impossible = MkfsOptions { inode_size: 300, ..options(0) };
+        assert!(matches!(minimum_size(&impossible), Err(MkfsError::PowerOfTwo { .. })));
+    }
+
+    #[test]
+    fn refusals_name_option_value_range_and_remedy() {
+        let text = |change: &dyn Fn(&mut MkfsOptions)| {
+            let mut options = options(GIB);
+            change(&mut options);
+            plan(&options).unwrap_err().to_string()
+        };
+        assert_eq!(
+            text(&|options| options.block_size = 512),
+            "block size is 512 bytes, it must be a power of two from 1024 to 65536"
+        );
+        assert_eq!(
+            text(&|options| options.label = "thirteen char".into()),
+            "length of the label is 13, the range is 0 to 12 bytes; shorten it"
+        );
+        assert_eq!(
+            text(&|options| options.stripe = Some((65_536, 100_000))),
+            "stripe width is 100000 bytes, it must be a multiple of the block size of 4096 bytes"
+        );
+        assert_eq!(
+            text(&|options| options.ag_count = Some(65)),
+            "number of groups is 65, the range is 1 to 64 groups; leave the choice to the default \
+             or change the size of the volume"
+        );
+        assert!(text(&|options| options.log_size = Some(MIB)).contains("range is 10485760 to"));
+        assert!(text(&|options| options.size = MIB).starts_with("size is 1048576"));
+        let both = |options: &mut MkfsOptions| {
+            (options.ag_count, options.ag_size) = (Some(4), Some(GIB / 4));
+        };
+        assert!(text(&both).contains("give only one"));
+    }
+}

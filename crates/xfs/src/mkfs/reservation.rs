@@ -288,3 +288,53 @@ pub(super) fn large_attribute(geometry: &Geometry) -> Reservation {
     let bytes = terms.attr_set() + terms.attr_set_per_block() * count;
     Reservation { name: "largest attribute", bytes, count: 3 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mkfs::{MkfsOptions, plan};
+    use uuid::Uuid;
+
+    fn of(size: u64) -> Vec<(&'static str, u64, u64)> {
+        let superblock = plan(&MkfsOptions::new(size, Uuid::nil())).unwrap();
+        let kinds = reservations(&superblock.geometry());
+        kinds.into_iter().map(|kind| (kind.name, kind.bytes, kind.count)).collect()
+    }
+
+    /// Printed by `xfs_db -c logres` (journal reference, section 6.5).
+    #[test]
+    fn reservations_match_the_worked_values() {
+        let small = of(1 << 30);
+        for expected in [
+            ("write", 142_840, 5),
+            ("itruncate", 226_176, 5),
+            ("rename", 428_160, 5),
+            ("link", 247_204, 5),
+            ("remove", 230_820, 5),
+            ("create", 281_892, 5),
+            ("mkdir", 281_892, 6),
+            ("symlink", 283_044, 6),
+            ("create_tmpfile", 201_216, 2),
+            ("ifree", 219_512, 2),
+            ("attrsetm", 23_288, 3),
+            ("attrrm", 113_792, 3),
+            ("ichange", 2168, 1),
+            ("growdata", 56_832, 2),
+            ("addafork", 91_512, 2),
+        ] {
+            assert!(small.contains(&expected), "{expected:?} not in {small:?}");
+        }
+        let large = of(100 << 30);
+        for expected in [
+            ("write", 193_528, 5),
+            ("itruncate", 327_552, 5),
+            ("create", 311_460, 5),
+            ("create_tmpfile", 285_696, 2),
+            ("ifree", 303_992, 2),
+            ("attrrm", 164_480, 3),
+            ("addafork", 116_856, 2),
+        ] {
+            assert!(large.contains(&expected), "{expected:?} not in {large:?}");
+        }
+    }
+}
