@@ -1,2 +1,77 @@
-//! Set-up and checks.
-fn main() {}
+//! Set-up and checks: `cargo xtask test` installs what is missing and runs everything.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod newest;
+mod shell;
+mod system;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use undercroft_judges::xfsprogs;
+
+/// Set-up and checks of the workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what is missing and run every check
+    Test {
+        /// Only this step; may be given several times
+        #[arg(long, value_name = "STEP")]
+        only: Vec<test::Step>,
+    },
+    /// Measure against other tools
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Set up the newest xfsprogs beside the system's own and print where they are
+    Judges {
+        /// Fetch them again even when they are there
+        #[arg(long)]
+        refresh: bool,
+    },
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// How fast a tree becomes an image
+    Build(bench::BuildArguments),
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.task {
+        Task::Test { only } => test::run(only),
+        Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
+        Task::Judges { refresh } => judges(*refresh),
+    }
+}
+
+fn judges(refresh: bool) -> Result<()> {
+    let newest = newest::install(refresh)?;
+    let (major, minor) = newest.version();
+    println!("xfsprogs {major}.{minor}");
+    for name in xfsprogs::TOOLS {
+        println!("{}", newest.tool(name)?.display());
+    }
+    Ok(())
+}

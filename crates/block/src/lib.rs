@@ -1,13 +1,65 @@
-//! Placeholder.
-/// Sector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sector(pub u64);
-impl std::fmt::Display for Sector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-/// Error.
-#[derive(Debug, thiserror::Error)]
-#[error("device")]
-pub struct BlockError;
+//! The block layer of Undercroft: what stands between a file system and a disk, as a library.
+//!
+//! ```text
+//! bio -> plug (sort, merge) -> request -> device (driver, or a view of another device)
+//!  ^                                        |
+//!  +------------- completion ---------------+
+//! ```
+//!
+//! A caller makes [`Bio`]s, each owning its memory, and submits them through a [`Plug`]. The plug
+//! hands merged [`Request`]s to a [`BlockDevice`], which answers every bio once: to a callback, a
+//! [`Waiter`] for one bio, or a [`Batch`] for many. Devices know nothing of file systems.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use undercroft_block::{Batch, Bio, BlockDevice, Buffer, MemoryDevice, Plug, Sector};
+//! use undercroft_block::read_exact_at;
+//!
+//! let disk: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(1 << 20));
+//! let batch = Batch::new();
+//! let plug = Plug::new(&disk);
+//! for sector in [1, 0] {
+//!     plug.submit(Bio::write(Sector(sector), Buffer::copy_of(&[7; 512])).in_batch(&batch));
+//! }
+//! batch.wait()?; // flushes the plug of this thread: one request for both
+//!
+//! let mut bytes = [0; 1024];
+//! read_exact_at(&*disk, Sector(0), &mut bytes)?;
+//! assert_eq!(bytes, [7; 1024]);
+//! assert_eq!(disk.statistics().requests, 2);
+//! # Ok::<(), undercroft_block::BlockError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod bio;
+mod buffer;
+mod callback;
+mod device;
+mod drivers;
+mod error;
+mod plug;
+mod pool;
+mod request;
+mod sector;
+mod segment;
+mod statistics;
+pub mod testing;
+mod waiter;
+mod window;
+
+pub use batch::Batch;
+pub use bio::{Bio, Completion, Operation};
+pub use buffer::{BUFFER_ALIGNMENT, Buffer};
+pub use device::{BlockDevice, Limits, flush, read_buffer, read_exact_at, write_all_at};
+pub use drivers::{FileDevice, FileOptions, MemoryDevice, OpenError};
+pub use error::{BlockError, Reason};
+pub use plug::{Plug, PlugThreshold};
+pub use pool::BufferPool;
+pub use request::Request;
+pub use sector::{SECTOR_SIZE, Sector};
+pub use segment::{Segment, SegmentList};
+pub use statistics::Statistics;
+pub use waiter::Waiter;
+pub use window::Window;

@@ -1,1 +1,37 @@
-//! Placeholder.
+//! Trees to pack: a directory or a tar archive as a deterministic stream of entries.
+//!
+//! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with gzip,
+//! zstd or xz) or standard input, and gives a [`Source`]: first, if wanted, a scan that shows every
+//! entry without data, then the stream of entries, each regular file followed by its data in shared
+//! [`Chunk`]s that need no copy on their way to a device.
+//!
+//! Contract:
+//! - the same input and [`Options`] give the same stream, whatever the host, the number of threads or
+//!   the order in which directories list their entries;
+//! - everything is kept: contents and holes, permission bits, numeric owners, nanosecond times, hard
+//!   links, symbolic links, devices, pipes, sockets, all extended attributes with ACLs;
+//! - memory is bounded whatever the input: data is read ahead within a fixed window, and what grows
+//!   with the tree is one directory listing, or some 30 bytes for each name in an archive;
+//! - wrong input is an error that names the entry and the place, never a panic.
+//!
+//! The crate knows no file system format and no devices. It is separate because it carries archive
+//! parsing and decompressors that users of the file system library have no need for.
+
+#![forbid(unsafe_code)]
+
+mod chunk;
+pub mod directory;
+pub mod entry;
+mod error;
+mod exclude;
+mod options;
+mod pool;
+mod source;
+pub mod tar;
+
+pub use chunk::{Chunk, Data};
+pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Timestamp, Xattr};
+pub use error::SourceError;
+pub use exclude::Exclude;
+pub use options::Options;
+pub use source::{Source, SourceSpec, open};

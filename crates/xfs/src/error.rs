@@ -1,5 +1,6 @@
 //! The error of everything that works on a volume.
 
+use crate::btree::TreeCorruption;
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber};
 use thiserror::Error;
 use undercroft_block::{BlockError, Sector};
@@ -41,6 +42,10 @@ pub enum Error {
         /// The field and what is wrong with it.
         what: String,
     },
+
+    /// A B+tree is damaged.
+    #[error(transparent)]
+    Tree(#[from] TreeCorruption),
 
     /// An inode is damaged.
     #[error("damaged inode {inode}: {what}")]
@@ -93,6 +98,10 @@ pub enum Error {
         /// Block size.
         block_size: usize,
     },
+
+    /// Another thread holds a lock that cannot be waited for.
+    #[error("{0}; try again")]
+    Busy(String),
 
     /// The volume must not be written.
     #[error("the volume is read-only: {0}")]

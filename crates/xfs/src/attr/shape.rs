@@ -50,7 +50,7 @@ pub(super) fn store<F: DaForkMut + ?Sized>(
         return store_nothing(fork);
     }
     if let Some(size) = local_size(attributes.iter().copied())
-        && fork.make_room(size)
+        && fork.make_room(size)?
     {
         return fork.set_local(Some(build(size, attributes.iter().copied())));
     }
@@ -123,7 +123,7 @@ pub(super) fn shrink<F: DaForkMut + ?Sized>(fork: &mut F) -> Result<(), Error> {
         return store_nothing(fork);
     }
     let Some(size) = local_size(attributes.iter().copied()) else { return Ok(()) };
-    if !fork.make_room(size) {
+    if !fork.make_room(size)? {
         return Ok(());
     }
     let list = build(size, attributes);

@@ -1,1 +1,50 @@
-//! The B+tree engine.
+//! The B+tree engine: one for all trees of the format.
+//!
+//! - [`BtreeKind`]: what differs between trees; one type per tree ([`Bnobt`], [`Cntbt`],
+//!   [`Inobt`], [`Finobt`], [`Rmapbt`], [`Refcountbt`], [`Bmbt`]).
+//! - [`ReadTree`], [`WriteTree`]: where a tree lives; implemented by groups and forks.
+//! - [`Cursor`]: lookup, steps, range queries, update, insert, delete.
+//!
+//! Every block is checked when it comes in, and every step checks that keys ascend, so a corrupt
+//! tree ends in a [`TreeCorruption`], never in a panic or an endless walk.
+
+mod bmbt;
+mod bnobt;
+mod chunk_trees;
+mod cntbt;
+mod corruption;
+mod cursor;
+mod delete;
+mod find;
+mod insert;
+mod keys;
+mod kind;
+mod lookup;
+mod node;
+mod range;
+mod refcountbt;
+mod rmapbt;
+mod root;
+mod shift;
+mod split;
+mod step;
+mod store;
+mod update;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use bmbt::Bmbt;
+pub use bnobt::{BlockKey, Bnobt};
+pub use chunk_trees::{Finobt, Inobt};
+pub use cntbt::{Cntbt, SizeKey};
+pub use corruption::TreeCorruption;
+pub use cursor::Cursor;
+pub use insert::Insertion;
+pub use kind::{BlockPointer, BtreeKind};
+pub use lookup::Lookup;
+pub use refcountbt::Refcountbt;
+pub use rmapbt::Rmapbt;
+pub use store::{KeyOf, NewRoot, PointerOf, ReadTree, RecordOf, Root, WriteTree};
+pub use verify::verify_tree_block;

@@ -80,6 +80,8 @@ pub(crate) struct Content {
     pub(crate) joined: bool,
     /// Newer than the disk.
     pub(crate) dirty: bool,
+    /// Changed since it was read: write-back stamps a copy.
+    pub(crate) stale_checksum: bool,
 }
 
 impl MetaBuffer {
@@ -95,6 +97,7 @@ impl MetaBuffer {
                 kind,
                 joined: false,
                 dirty: false,
+                stale_checksum: false,
             }),
             referenced: AtomicBool::new(true),
         })
@@ -149,6 +152,12 @@ impl fmt::Debug for MetaBuffer {
 pub struct ReadGuard<'a>(RwLockReadGuard<'a, Content>);
 
 impl ReadGuard<'_> {
+    /// Whether the buffer was changed since it was read or written: its checksums are old.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.0.joined || self.0.dirty || self.0.stale_checksum
+    }
+
     /// What the buffer holds.
     #[must_use]
     pub fn kind(&self) -> BufferKind {

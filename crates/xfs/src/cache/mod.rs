@@ -1,6 +1,211 @@
-//! Metadata buffers in memory: read and verify, change, write back.
+//! Metadata buffers in memory: read and verify, keep, write back.
+//!
+//! A buffer is verified when it is read and again before it is written (design, decision 4).
+//! Who may change a buffer is decided by the locks of groups and inodes, not here. Memory is
+//! bounded: when too much is dirty, what was not used lately is written; when too much is kept,
+//! clean buffers that nobody holds are dropped.
 
 mod buffer;
+mod verify;
+mod write_back;
 
-pub(crate) use buffer::Content;
 pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
+pub(crate) use verify::stamp;
+
+use crate::error::Error;
+use crate::format::BufferKind;
+use crate::geometry::Geometry;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, read_exact_at};
+
+/// Independent parts of the table of buffers, so that threads seldom meet.
+const SHARDS: usize = 16;
+
+/// Dirty bytes above which a commit writes back what was not used lately.
+const DIRTY_LIMIT: usize = 32 << 20;
+
+/// Bytes above which clean buffers that nobody holds are dropped.
+const TOTAL_LIMIT: usize = 64 << 20;
+
+/// All metadata buffers of one volume.
+pub struct Cache {
+    device: Arc<dyn BlockDevice>,
+    geometry: Arc<Geometry>,
+    shards: [Mutex<FxHashMap<Sector, BufferRef>>; SHARDS],
+    /// Buffers that became dirty, each once.
+    dirty: Mutex<Vec<BufferRef>>,
+    dirty_bytes: AtomicUsize,
+    total_bytes: AtomicUsize,
+    /// Write-backs on their way.
+    writes: Batch,
+    pool: BufferPool,
+}
+
+impl Cache {
+    pub(crate) fn new(device: Arc<dyn BlockDevice>, geometry: Arc<Geometry>) -> Self {
+        Self {
+            device,
+            geometry,
+            shards: Default::default(),
+            dirty: Mutex::default(),
+            dirty_bytes: AtomicUsize::new(0),
+            total_bytes: AtomicUsize::new(0),
+            writes: Batch::new(),
+            pool: BufferPool::new(write_back::POOL_BYTES),
+        }
+    }
+
+    /// The device below.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.device
+    }
+
+    fn shard(&self, sector: Sector) -> &Mutex<FxHashMap<Sector, BufferRef>> {
+        // Addresses are multiples of a block; mix so that any block size spreads.
+        let hash = (sector.0 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.shards[(hash >> 60) as usize % SHARDS]
+    }
+
+    /// The buffer at `sector`, if it is in memory.
+    #[must_use]
+    pub fn peek(&self, sector: Sector) -> Option<BufferRef> {
+        self.shard(sector).lock().get(&sector).map(Arc::clone)
+    }
+
+    /// The buffer at `address`, read from the device and verified if it is not in memory.
+    ///
+    /// # Errors
+    /// The device failed; or the bytes are not a sound block of `kind`.
+    pub fn read(&self, address: &BufferAddress, kind: BufferKind) -> Result<BufferRef, Error> {
+        let sector = address.first();
+        if let Some(buffer) = self.peek(sector) {
+            buffer.set_referenced();
+            return self.expect_kind(buffer, address, kind);
+        }
+        let mut bytes = vec![0; address.len()];
+        let mut filled = 0;
+        for (first, sectors) in address.parts() {
+            let len = *sectors as usize * 512;
+            read_exact_at(self.device.as_ref(), *first, &mut bytes[filled..filled + len])?;
+            filled += len;
+        }
+        let kind = verify::verify(kind, &bytes, sector, &self.geometry)
+            .map_err(|what| Error::Block { structure: kind.name(), sector, what })?;
+        let buffer = MetaBuffer::new(address.clone(), kind, bytes);
+        let mut shard = self.shard(sector).lock();
+        match shard.entry(sector) {
+            // Another thread read it meanwhile; its buffer may have been changed since.
+            Entry::Occupied(known) => Ok(Arc::clone(known.get())),
+            Entry::Vacant(slot) => {
+                self.total_bytes.fetch_add(address.len(), Ordering::Relaxed);
+                Ok(Arc::clone(slot.insert(buffer)))
+            }
+        }
+    }
+
+    /// Checks that a buffer found in memory is what the caller looks for: on a damaged volume two
+    /// structures can claim one block.
+    fn expect_kind(
+        &self,
+        buffer: BufferRef,
+        address: &BufferAddress,
+        kind: BufferKind,
+    ) -> Result<BufferRef, Error> {
+        let found = buffer.read().kind();
+        if kind.accepts(found) && buffer.address() == address {
+            return Ok(buffer);
+        }
+        Err(Error::Block {
+            structure: kind.name(),
+            sector: address.first(),
+            what: format!("the block is in use as {} too", found.name()),
+        })
+    }
+
+    /// A zeroed buffer at `address`, in place of whatever was there.
+    pub(crate) fn fresh(&self, address: BufferAddress, kind: BufferKind) -> BufferRef {
+        let (sector, len) = (address.first(), address.len());
+        let buffer = MetaBuffer::new(address, kind, vec![0; len]);
+        self.forget(sector);
+        self.shard(sector).lock().insert(sector, Arc::clone(&buffer));
+        self.total_bytes.fetch_add(len, Ordering::Relaxed);
+        buffer
+    }
+
+    /// A buffer with these bytes, due for write-back.
+    pub(crate) fn adopt(&self, address: BufferAddress, kind: BufferKind, bytes: Vec<u8>) {
+        let buffer = self.fresh(address, kind);
+        buffer.content().bytes = bytes;
+        self.mark_dirty(&[buffer]);
+    }
+
+    /// Drops the buffer at `sector` with its changes: its block was freed.
+    pub(crate) fn forget(&self, sector: Sector) {
+        let gone = self.shard(sector).lock().remove(&sector);
+        if let Some(buffer) = gone {
+            self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
+            let mut content = buffer.content();
+            if std::mem::take(&mut content.dirty) {
+                self.dirty_bytes.fetch_sub(content.bytes.len(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Ends the membership of these buffers in a transaction and makes them due for write-back.
+    pub(crate) fn mark_dirty(&self, joined: &[BufferRef]) {
+        let mut dirty = self.dirty.lock();
+        for buffer in joined {
+            let mut content = buffer.content();
+            content.joined = false;
+            content.stale_checksum = true;
+            content.changes.clear();
+            if !std::mem::replace(&mut content.dirty, true) {
+                self.dirty_bytes.fetch_add(content.bytes.len(), Ordering::Relaxed);
+                dirty.push(Arc::clone(buffer));
+            }
+        }
+    }
+
+    /// Keeps memory within its bounds.
+    ///
+    /// # Errors
+    /// An earlier write-back failed.
+    pub(crate) fn balance(&self) -> Result<(), Error> {
+        if self.dirty_bytes.load(Ordering::Relaxed) > DIRTY_LIMIT {
+            self.write_back(write_back::Which::Cold)?;
+        }
+        if self.total_bytes.load(Ordering::Relaxed) > TOTAL_LIMIT {
+            self.drop_clean();
+        }
+        Ok(())
+    }
+
+    /// Drops clean buffers that nobody holds and that were not used since the last sweep.
+    fn drop_clean(&self) {
+        for shard in &self.shards {
+            shard.lock().retain(|_, buffer| {
+                let keep =
+                    Arc::strong_count(buffer) > 1 || buffer.is_dirty() || buffer.take_referenced();
+                if !keep {
+                    self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
+                }
+                keep
+            });
+        }
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("total_bytes", &self.total_bytes)
+            .field("dirty_bytes", &self.dirty_bytes)
+            .finish_non_exhaustive()
+    }
+}

@@ -73,5 +73,8 @@ pub trait DaForkMut: DaFork {
     /// Asks that the fork get room for `bytes` of short form content by moving the boundary
     /// between the two forks of the inode (algorithms reference, section 7.7). `false`: no room.
     /// Only attribute forks move the boundary; for a directory it compares with the present size.
-    fn make_room(&mut self, bytes: usize) -> bool;
+    ///
+    /// # Errors
+    /// The data fork had to move out of the way, and that failed.
+    fn make_room(&mut self, bytes: usize) -> Result<bool, Error>;
 }

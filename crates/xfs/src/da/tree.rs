@@ -31,6 +31,11 @@ impl<L: LeafKind> HashTree<L> {
         Self { root, layout, leaf }
     }
 
+    /// The kind of the leaves.
+    pub const fn leaf_kind(&self) -> &L {
+        &self.leaf
+    }
+
     /// Goes to the first leaf that may hold `hash`: the first whose last hash is not below it, or
     /// else the last leaf.
     ///

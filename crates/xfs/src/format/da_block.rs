@@ -32,6 +32,11 @@ pub struct HeaderFields {
     pub owner: usize,
 }
 
+impl HeaderFields {
+    /// Size of the header that data, block-form and free-index blocks of v5 share.
+    pub const SPACE_SIZE: usize = 48;
+}
+
 /// Where a v5 block of a directory or attribute tree keeps its self-describing fields; `None` for
 /// any other kind.
 #[must_use]

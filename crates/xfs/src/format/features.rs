@@ -179,4 +179,10 @@ impl Features {
     pub fn metadir(&self) -> bool {
         self.incompat.contains(Incompat::METADIR)
     }
+
+    /// Whether the realtime device is allocated by zones.
+    #[must_use]
+    pub fn zoned(&self) -> bool {
+        self.incompat.contains(Incompat::ZONED)
+    }
 }

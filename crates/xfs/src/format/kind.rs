@@ -68,6 +68,55 @@ impl TreeKind {
     }
 }
 
+impl BufferKind {
+    /// Name used in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Superblock => "superblock",
+            Self::Agf => "AGF",
+            Self::Agi => "AGI",
+            Self::Agfl => "AGFL",
+            Self::Tree(tree) => tree.name(),
+            Self::InodeCluster => "inode cluster",
+            Self::DirBlock => "directory block",
+            Self::DirData => "directory data block",
+            Self::DirLeaf1 | Self::DirLeafN => "directory hash block",
+            Self::DirFree => "directory free-index block",
+            Self::DaNode => "hash tree node",
+            Self::AttrLeaf => "attribute leaf",
+            Self::DaAny => "hash tree block",
+            Self::AttrRemote => "remote attribute value",
+            Self::Symlink => "symbolic link target",
+        }
+    }
+
+    /// Whether a buffer of kind `found` is what a reader that asked for this kind expects.
+    #[must_use]
+    pub fn accepts(self, found: Self) -> bool {
+        self == found
+            || (self == Self::DaAny
+                && matches!(found, Self::DaNode | Self::DirLeaf1 | Self::DirLeafN | Self::AttrLeaf))
+    }
+
+    /// The kind itself, or for [`BufferKind::DaAny`] the one that the magic stands for.
+    ///
+    /// # Errors
+    /// The magic is none of a hash tree block.
+    pub fn resolve(self, bytes: &[u8]) -> Result<Self, String> {
+        if self != Self::DaAny {
+            return Ok(self);
+        }
+        match crate::bytes::be16(bytes, 8) {
+            0x3ebe | 0xfebe => Ok(Self::DaNode),
+            0x3df1 | 0xd2f1 => Ok(Self::DirLeaf1),
+            0x3dff | 0xd2ff => Ok(Self::DirLeafN),
+            0x3bee | 0xfbee => Ok(Self::AttrLeaf),
+            magic => Err(format!("magic {magic:#06x} is none of a hash tree block")),
+        }
+    }
+}
+
 /// What a metadata buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BufferKind {

@@ -1,24 +1,44 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
-mod acl;
+pub mod acl;
+mod ag_header;
+pub mod agf;
+pub mod agfl;
+pub mod agi;
 mod attr_leaf;
 mod attr_leaf_edit;
 mod attr_name;
 mod attr_remote;
 mod attr_shortform;
+pub mod checksum;
+mod content;
 pub mod da_block;
+pub mod dir_block;
+pub mod dir_data;
+pub mod dir_free;
+pub mod dir_layout;
+pub mod dir_leaf;
+pub mod dir_pairs;
+pub mod dir_shortform;
+mod entry_type;
 mod features;
 mod file_type;
+mod header;
 mod inode_core;
 mod inode_flags;
 mod inode_verify;
 mod kind;
+pub mod log_record;
 pub mod name_hash;
 mod remote_header;
+pub mod superblock;
 mod symlink_block;
 mod timestamps;
+mod tree_height;
 
-pub use acl::{Acl, AclEntry, AclError, AclKind, AclTag};
+pub use ag_header::{HeaderError, TreeRoot};
+pub use agf::Agf;
+pub use agi::Agi;
 pub use attr_leaf::{
     ATTR_ENTRY_SIZE, AttrLeafEntry, AttrLeafLayout, AttrValue, local_item_size, remote_item_size,
     verify_attr_leaf,
@@ -35,15 +55,17 @@ pub use attr_shortform::{
     AttrShortform, SHORTFORM_COUNT_MAX, SHORTFORM_HEADER, SHORTFORM_PART_MAX, ShortformBuilder,
     ShortformEntry, shortform_entry_size,
 };
+pub use content::verify_content_of;
+pub use entry_type::EntryType;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
+pub use header::{Header, compute_crc, stored_crc};
 pub use inode_core::{
-    ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc,
-    inode_crc_matches, stamp_inode_crc,
+    ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc_matches,
+    stamp_inode_crc,
 };
 pub use inode_flags::{InodeFlags, InodeFlags2};
 pub use kind::{BufferKind, TreeKind};
-pub use remote_header::{REMOTE_HEADER_FIELDS, REMOTE_HEADER_SIZE};
 pub use symlink_block::{
     SYMLINK_MAGIC, SYMLINK_MAX, symlink_blocks, symlink_part, symlink_payload, verify_symlink,
     write_symlink,
@@ -52,3 +74,24 @@ pub use timestamps::{Timestamp, TimestampEncoding, TimestampError};
 
 #[cfg(test)]
 pub(crate) mod inode_tests;
+pub use log_record::LogRecordHeader;
+pub use superblock::{Superblock, SuperblockError};
+pub use tree_height::TreeHeights;
+mod alloc_record;
+mod bmap_record;
+mod bmap_root;
+mod btree_block;
+mod inode_record;
+mod refcount_record;
+mod rmap_record;
+
+pub use alloc_record::AllocRecord;
+pub use bmap_record::Extent;
+pub use bmap_root::BmapRoot;
+pub use btree_block::{
+    FieldDefect, HeaderLayout, HeaderStamps, HeightLimit, MAX_TREE_HEIGHT, NewHeader, Rule,
+    TreeGeometry, block_capacity,
+};
+pub use inode_record::InodeChunkRecord;
+pub use refcount_record::{RefcountDomain, RefcountKey, RefcountRecord};
+pub use rmap_record::{RmapFlags, RmapKey, RmapOwner, RmapRecord};

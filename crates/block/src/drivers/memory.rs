@@ -1,0 +1,173 @@
+//! A device in memory, for tests and small work: sparse, runs to completion in `submit`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use parking_lot::RwLock;
+
+use crate::bio::Operation;
+use crate::device::{BlockDevice, Limits};
+use crate::request::Request;
+use crate::sector::{SECTOR_SIZE, Sector};
+use crate::statistics::{Counters, Statistics};
+
+/// Bytes that are allocated together, on the first write to one of them.
+const CHUNK: u64 = 64 << 10;
+
+/// A device whose contents live in memory; sectors never written read as zeroes and take none.
+pub struct MemoryDevice {
+    capacity: Sector,
+    /// Contents by chunk number.
+    chunks: RwLock<BTreeMap<u64, Box<[u8]>>>,
+    counters: Counters,
+}
+
+impl MemoryDevice {
+    /// A device of `bytes` bytes, rounded down to whole sectors.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        Self {
+            capacity: Sector(bytes / SECTOR_SIZE),
+            chunks: RwLock::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Memory that holds contents, in bytes.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        self.chunks.read().len() as u64 * CHUNK
+    }
+
+    fn execute(&self, mut request: Request) {
+        let start = request.sector().0 * SECTOR_SIZE;
+        match request.operation() {
+            Operation::Read => self.read(start, request.scatter()),
+            Operation::Write => self.write(start, request.gather()),
+            Operation::Discard | Operation::WriteZeroes => self.zero(start, request.length()),
+            Operation::Flush => {}
+        }
+        request.complete();
+    }
+
+    fn read<'a>(&self, mut offset: u64, pieces: impl Iterator<Item = &'a mut [u8]>) {
+        let chunks = self.chunks.read();
+        for piece in pieces {
+            let mut rest = piece;
+            for (number, range) in split(offset, rest.len() as u64) {
+                let (here, after) = rest.split_at_mut(range.len());
+                match chunks.get(&number) {
+                    Some(chunk) => here.copy_from_slice(&chunk[range.clone()]),
+                    None => here.fill(0),
+                }
+                offset += range.len() as u64;
+                rest = after;
+            }
+        }
+    }
+
+    fn write<'a>(&self, mut offset: u64, pieces: impl Iterator<Item = &'a [u8]>) {
+        let mut chunks = self.chunks.write();
+        for piece in pieces {
+            let mut rest = piece;
+            for (number, range) in split(offset, rest.len() as u64) {
+                let (here, after) = rest.split_at(range.len());
+                let chunk = chunks.entry(number).or_insert_with(|| vec![0; CHUNK as usize].into());
+                chunk[range.clone()].copy_from_slice(here);
+                offset += range.len() as u64;
+                rest = after;
+            }
+        }
+    }
+
+    fn zero(&self, offset: u64, length: u64) {
+        let mut chunks = self.chunks.write();
+        let end = offset + length;
+        // Only chunks that exist are visited: the range may be as large as the device.
+        chunks.retain(|&number, chunk| {
+            let start = number * CHUNK;
+            let (from, to) = (offset.max(start), end.min(start + CHUNK));
+            if from < to {
+                chunk[(from - start) as usize..(to - start) as usize].fill(0);
+            }
+            to.saturating_sub(from) < CHUNK
+        });
+    }
+}
+
+/// The chunks that `length` bytes from `offset` on touch: number, and range of bytes inside.
+fn split(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let end = offset + length;
+    (offset / CHUNK..end.div_ceil(CHUNK)).map(move |number| {
+        let start = number * CHUNK;
+        let (from, to) = (offset.max(start), end.min(start + CHUNK));
+        // Both are at most CHUNK.
+        (number, (from - start) as usize..(to - start) as usize)
+    })
+}
+
+impl BlockDevice for MemoryDevice {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn capacity(&self) -> Sector {
+        self.capacity
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { max_request_bytes: 1 << 20, max_segments: 1024, memory_alignment: 1 }
+    }
+
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    fn submit(&self, requests: Vec<Request>) {
+        self.counters.count(&requests);
+        for request in requests.into_iter().filter_map(|request| request.admit(self)) {
+            self.execute(request);
+        }
+    }
+
+    fn drain(&self) {
+        // Requests of this thread were answered in `submit`; those of others hold the lock.
+        drop(self.chunks.write());
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.counters.snapshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Batch, Bio, Plug, write_all_at};
+
+    #[test]
+    fn memory_is_taken_on_the_first_write_and_given_back_with_whole_chunks() {
+        let disk: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(1 << 40));
+        let memory = MemoryDevice::new(1 << 40);
+        write_all_at(&memory, Sector(0), &[1; 512]).unwrap();
+        write_all_at(&memory, Sector(1 << 30), &[1; 512]).unwrap();
+        assert_eq!(memory.allocated_bytes(), 2 * CHUNK);
+        memory.zero(0, CHUNK);
+        assert_eq!(memory.allocated_bytes(), CHUNK);
+
+        let batch = Batch::new();
+        Plug::new(&disk).submit(Bio::write_zeroes(Sector(0), 1 << 40).in_batch(&batch));
+        assert!(batch.wait().is_ok());
+    }
+
+    #[test]
+    fn splitting_covers_the_range_once() {
+        let pieces: Vec<_> = split(CHUNK - 1, CHUNK + 2).collect();
+        let full = CHUNK as usize;
+        assert_eq!(pieces, [(0, full - 1..full), (1, 0..full), (2, 0..1)]);
+        assert_eq!(split(CHUNK, 0).count(), 0);
+        assert_eq!(split(5, 0).map(|(_, range)| range.len()).sum::<usize>(), 0);
+    }
+}

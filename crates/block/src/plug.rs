@@ -1,0 +1,233 @@
+//! The plug: a batch of bios in the submitting thread, sorted and merged before the device sees it.
+//!
+//! While a plug exists, the bios submitted through it are staged. They leave as requests, in the
+//! order of their sectors and merged with their neighbours, when the plug is flushed: at a
+//! threshold, on [`flush`](Plug::flush), when the plug is dropped, and before its thread sleeps in
+//! this crate (waiting for a completion, a batch or a buffer). So a thread never waits for bios
+//! that it holds back itself.
+//!
+//! Order: staged bios do not overlap. A bio that overlaps a staged one flushes the plug first, and
+//! devices keep the order of overlapping requests, so what one thread submits to one device takes
+//! effect as if done in order. A flush bio sends everything staged ahead of it.
+//!
+//! A plug made while the thread has one for the same device joins it: a function may plug for
+//! itself, and its bios still leave with those of its caller.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::bio::{Bio, Operation};
+use crate::device::BlockDevice;
+use crate::error::Reason;
+use crate::request::Request;
+use crate::sector::{SECTOR_SIZE, Sector};
+
+/// How much a plug stages before it flushes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlugThreshold {
+    /// Number of bios.
+    pub bios: usize,
+    /// Sum of their lengths in bytes.
+    pub bytes: u64,
+}
+
+impl Default for PlugThreshold {
+    /// Enough for several of the largest requests of small files, little enough that a plug does
+    /// not hold back a noticeable share of a buffer pool.
+    fn default() -> Self {
+        Self { bios: 1024, bytes: 4 << 20 }
+    }
+}
+
+/// A handle to this thread's staged bios for one device. The last handle to go flushes.
+#[must_use = "dropping a plug flushes it"]
+pub struct Plug {
+    staging: Rc<Staging>,
+}
+
+/// The staged bios of one thread for one device.
+struct Staging {
+    device: Arc<dyn BlockDevice>,
+    threshold: PlugThreshold,
+    staged: RefCell<Staged>,
+}
+
+/// Bios that do not overlap, and their order by sector.
+#[derive(Default)]
+struct Staged {
+    /// In order of submission. `None` never outlives [`Staged::into_requests`].
+    bios: Vec<Option<Bio>>,
+    /// Sorted by sector. Kept apart from the bios because inserting moves these small records.
+    order: Vec<Place>,
+    bytes: u64,
+}
+
+/// Where one staged bio lies on the device, and in [`Staged::bios`].
+#[derive(Clone, Copy)]
+struct Place {
+    start: Sector,
+    end: Sector,
+    index: usize,
+}
+
+thread_local! {
+    /// The plugs of this thread, outermost first.
+    static ACTIVE: RefCell<Vec<Weak<Staging>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Flushes every plug of this thread; called before it sleeps.
+pub(crate) fn flush_thread() {
+    // Copied out: submitting may run callbacks, and those may make plugs.
+    let active: SmallVec<[Rc<Staging>; 2]> =
+        ACTIVE.with_borrow(|active| active.iter().filter_map(Weak::upgrade).collect());
+    for staging in &active {
+        staging.flush();
+    }
+}
+
+/// Submits one bio without staging it.
+pub(crate) fn submit_directly(device: &dyn BlockDevice, bio: Bio) {
+    if let Some((bio, _)) = screen(bio, device) {
+        device.submit(vec![Request::new(bio)]);
+    }
+}
+
+/// Answers bios that no device has to see: those not made of whole sectors, and empty ones.
+/// Returns others with the sector after their last.
+fn screen(bio: Bio, device: &dyn BlockDevice) -> Option<(Bio, Sector)> {
+    let Some(end) = bio.end() else {
+        bio.fail(device.name(), Reason::Misaligned { unit: SECTOR_SIZE });
+        return None;
+    };
+    if bio.length() == 0 && bio.operation() != Operation::Flush {
+        bio.succeed();
+        return None;
+    }
+    Some((bio, end))
+}
+
+impl Plug {
+    /// A plug for `device` with the default threshold.
+    pub fn new(device: &Arc<dyn BlockDevice>) -> Self {
+        Self::with_threshold(device, PlugThreshold::default())
+    }
+
+    /// A plug for `device` that flushes itself at `threshold`. If the thread has a plug for the
+    /// device already, joins it, and its threshold stays.
+    pub fn with_threshold(device: &Arc<dyn BlockDevice>, threshold: PlugThreshold) -> Self {
+        let same_device = |staging: &Rc<Staging>| {
+            std::ptr::addr_eq(Arc::as_ptr(&staging.device), Arc::as_ptr(device))
+        };
+        ACTIVE.with_borrow_mut(|active| {
+            if let Some(staging) = active.iter().filter_map(Weak::upgrade).find(same_device) {
+                return Self { staging };
+            }
+            active.retain(|plug| plug.strong_count() > 0);
+            let staged = RefCell::default();
+            let staging = Rc::new(Staging { device: Arc::clone(device), threshold, staged });
+            active.push(Rc::downgrade(&staging));
+            Self { staging }
+        })
+    }
+
+    /// Stages `bio`. Whatever becomes of it, its receiver is told.
+    pub fn submit(&self, bio: Bio) {
+        let staging = &*self.staging;
+        if bio.operation() == Operation::Flush {
+            staging.flush();
+            return staging.device.submit(vec![Request::new(bio)]);
+        }
+        let Some((bio, end)) = screen(bio, &*staging.device) else { return };
+        let place = Place { start: bio.sector(), end, index: 0 };
+        let mut inserted = staging.staged.borrow_mut().insert(place, bio, staging.threshold);
+        // Again after each flush: the flush may have run callbacks that staged bios of their own.
+        while let Err(overlapping) = inserted {
+            staging.flush();
+            inserted = staging.staged.borrow_mut().insert(place, overlapping, staging.threshold);
+        }
+        if inserted.is_ok_and(|full| full) {
+            staging.flush();
+        }
+    }
+
+    /// Hands everything staged to the device.
+    pub fn flush(&self) {
+        self.staging.flush();
+    }
+
+    /// The device behind the plug.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.staging.device
+    }
+}
+
+impl fmt::Debug for Plug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plug")
+            .field("device", &self.staging.device.name())
+            .field("threshold", &self.staging.threshold)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Staging {
+    fn flush(&self) {
+        // Taken out first: submitting may run callbacks that submit through this plug.
+        let staged = self.staged.take();
+        if !staged.bios.is_empty() {
+            self.device.submit(staged.into_requests(&self.device));
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl Staged {
+    /// Where in `order` a bio at `place` belongs; `None` when it overlaps a staged one.
+    fn position(&self, place: Place) -> Option<usize> {
+        // Staged bios do not overlap, so only the two neighbours can overlap the new one. Most
+        // bios continue where the last one ended, so the end is tried before searching.
+        let position = match self.order.last() {
+            Some(last) if last.end > place.start => {
+                self.order.partition_point(|staged| staged.end <= place.start)
+            }
+            _ => self.order.len(),
+        };
+        let free = self.order.get(position).is_none_or(|next| place.end <= next.start);
+        free.then_some(position)
+    }
+
+    /// Stages `bio` and returns whether the threshold is reached; gives it back if it overlaps a
+    /// staged one.
+    fn insert(&mut self, place: Place, bio: Bio, threshold: PlugThreshold) -> Result<bool, Bio> {
+        let Some(position) = self.position(place) else { return Err(bio) };
+        self.order.insert(position, Place { index: self.bios.len(), ..place });
+        self.bytes = self.bytes.saturating_add(bio.length());
+        self.bios.push(Some(bio));
+        Ok(self.bios.len() >= threshold.bios || self.bytes >= threshold.bytes)
+    }
+
+    /// The staged bios by sector, neighbours merged.
+    fn into_requests(mut self, device: &Arc<dyn BlockDevice>) -> Vec<Request> {
+        let limits = device.limits();
+        let mut requests: Vec<Request> = Vec::new();
+        for place in &self.order {
+            let Some(bio) = self.bios[place.index].take() else { continue };
+            let unmerged = match requests.last_mut() {
+                Some(last) => last.merge(bio, &limits).err(),
+                None => Some(bio),
+            };
+            requests.extend(unmerged.map(Request::new));
+        }
+        requests
+    }
+}

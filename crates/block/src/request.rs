@@ -1,0 +1,260 @@
+//! A request: merged bios on consecutive sectors, as handed to a driver.
+//!
+//! A driver looks at the request, moves the bytes of [`gather`](Request::gather) or
+//! [`scatter`](Request::scatter), and ends it with [`complete`](Request::complete) or
+//! [`fail`](Request::fail), which complete every bio in it once. Dropping a request instead is a
+//! defect: its bios complete with [`Reason::Abandoned`], and debug builds panic.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::bio::{Bio, Operation, Payload};
+use crate::device::{BlockDevice, Limits};
+use crate::error::Reason;
+use crate::sector::Sector;
+
+/// One operation of a driver: bios of one kind whose sectors follow each other.
+#[must_use = "a request must be submitted, completed or failed"]
+#[derive(Debug)]
+pub struct Request {
+    operation: Operation,
+    force_unit_access: bool,
+    immediate: bool,
+    /// In the addresses of the device below; bios keep those of their submitter.
+    sector: Sector,
+    length: u64,
+    segments: usize,
+    /// In the order of their sectors; empty only when the request was answered.
+    bios: SmallVec<[Bio; 1]>,
+}
+
+impl Request {
+    /// A request of one bio, which is made of whole sectors ([`Bio::end`] exists).
+    pub(crate) fn new(bio: Bio) -> Self {
+        debug_assert!(bio.end().is_some());
+        Self {
+            operation: bio.operation(),
+            force_unit_access: bio.is_force_unit_access(),
+            immediate: bio.is_immediate(),
+            sector: bio.sector(),
+            length: bio.length(),
+            segments: bio.segment_count(),
+            bios: SmallVec::from_iter([bio]),
+        }
+    }
+
+    /// What to do.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Whether the sectors must be durable on completion.
+    #[must_use]
+    pub fn is_force_unit_access(&self) -> bool {
+        self.force_unit_access
+    }
+
+    /// Whether the submitting thread does nothing but wait for this request: a device that can
+    /// serve it in that thread saves two changes of threads.
+    #[must_use]
+    pub fn is_immediate(&self) -> bool {
+        self.immediate
+    }
+
+    /// The first sector.
+    #[must_use]
+    pub fn sector(&self) -> Sector {
+        self.sector
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Number of bios in the request.
+    #[must_use]
+    pub fn bio_count(&self) -> usize {
+        self.bios.len()
+    }
+
+    /// Number of pieces that [`gather`](Self::gather) or [`scatter`](Self::scatter) yields.
+    #[must_use]
+    pub fn segment_count(&self) -> usize {
+        self.segments
+    }
+
+    /// The sectors covered; for a request past [`admit`](Self::admit), inside the device.
+    #[must_use]
+    pub fn sectors(&self) -> Range<Sector> {
+        let end = Sector(self.sector.0.saturating_add(Sector::covering(self.length).0));
+        self.sector..end
+    }
+
+    /// The bytes of a write, in order.
+    pub fn gather(&self) -> impl Iterator<Item = &[u8]> {
+        self.bios
+            .iter()
+            .filter_map(|bio| match &bio.payload {
+                Payload::Write(segments) => Some(segments.iter()),
+                Payload::Read(_) | Payload::Nothing => None,
+            })
+            .flatten()
+            .map(|segment| &**segment)
+    }
+
+    /// The memory to fill of a read, in order.
+    pub fn scatter(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.bios.iter_mut().filter_map(|bio| match &mut bio.payload {
+            Payload::Read(buffer) => Some(&mut **buffer),
+            Payload::Write(_) | Payload::Nothing => None,
+        })
+    }
+
+    /// Appends `bio` if it continues this request and the result stays within `limits`; gives it
+    /// back if not.
+    pub(crate) fn merge(&mut self, bio: Bio, limits: &Limits) -> Result<(), Bio> {
+        let length = self.length.saturating_add(bio.length());
+        let segments = self.segments + bio.segment_count();
+        let fits = bio.operation() == self.operation
+            && bio.is_force_unit_access() == self.force_unit_access
+            && bio.sector() == self.sectors().end
+            && (segments == 0 || length <= limits.max_request_bytes)
+            && segments <= limits.max_segments;
+        if !fits {
+            return Err(bio);
+        }
+        self.length = length;
+        self.segments = segments;
+        self.bios.push(bio);
+        Ok(())
+    }
+
+    /// The check every device makes before it acts: fails the bios that the device cannot serve
+    /// and returns the rest, if any. Bios merged with a bad one are not affected by it.
+    pub fn admit(mut self, device: &dyn BlockDevice) -> Option<Self> {
+        if self.operation.modifies() && device.is_read_only() {
+            self.fail(device.name(), 0, &Reason::ReadOnly);
+            return None;
+        }
+        let unit = device.limits().memory_alignment;
+        if unit > 1 && !self.bios.iter().all(|bio| bio.is_memory_aligned(unit)) {
+            self.fail(device.name(), 0, &Reason::Misaligned { unit: unit as u64 });
+            return None;
+        }
+        let capacity = device.capacity();
+        // Sectors ascend through the bios, so those out of range are the last ones.
+        while self.sectors().end > capacity {
+            let Some(bio) = self.bios.pop() else { break };
+            self.length -= bio.length();
+            self.segments -= bio.segment_count();
+            bio.fail(device.name(), Reason::OutOfRange { capacity });
+            if self.bios.is_empty() {
+                return None;
+            }
+        }
+        Some(self)
+    }
+
+    /// Moves the request to `sector`, for a device that hands it to one below.
+    pub(crate) fn remap(&mut self, sector: Sector) {
+        self.sector = sector;
+    }
+
+    /// Ends the request well.
+    pub fn complete(mut self) {
+        self.bios.drain(..).for_each(Bio::succeed);
+    }
+
+    /// Ends the request with an error on `device` after the first `done` bytes were transferred:
+    /// bios that lie in them succeed, the others fail.
+    pub fn fail(mut self, device: &str, done: u64, reason: &Reason) {
+        let mut end = 0;
+        for bio in self.bios.drain(..) {
+            end += bio.length();
+            // A flush transfers nothing, so no number of bytes done makes it succeed.
+            if bio.length() > 0 && end <= done {
+                bio.succeed();
+            } else {
+                bio.fail(device, reason.clone());
+            }
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        debug_assert!(
+            self.bios.is_empty() || std::thread::panicking(),
+            "a request was dropped unanswered"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+    use crate::buffer::Buffer;
+    use crate::sector::SECTOR_SIZE;
+
+    const LIMITS: Limits =
+        Limits { max_request_bytes: 4 * SECTOR_SIZE, max_segments: 3, memory_alignment: 1 };
+
+    fn write(sector: u64, sectors: usize) -> Bio {
+        Bio::write(Sector(sector), Buffer::zeroed(sectors * 512))
+    }
+
+    #[test]
+    fn merging_stops_at_gaps_kinds_and_limits() {
+        let mut request = Request::new(write(10, 1));
+        assert!(request.merge(write(12, 1), &LIMITS).is_err(), "a gap");
+        assert!(request.merge(write(11, 1).force_unit_access(), &LIMITS).is_err(), "a flag");
+        let read = Bio::read(Sector(11), Buffer::zeroed(512));
+        assert!(request.merge(read, &LIMITS).is_err(), "another operation");
+        assert!(request.merge(write(11, 4), &LIMITS).is_err(), "too many bytes");
+        assert!(request.merge(write(11, 1), &LIMITS).is_ok());
+        assert!(request.merge(write(12, 1), &LIMITS).is_ok());
+        assert!(request.merge(write(13, 1), &LIMITS).is_err(), "too many segments");
+        assert_eq!((request.bio_count(), request.length()), (3, 3 * SECTOR_SIZE));
+        request.complete();
+    }
+
+    #[test]
+    fn zeroes_carry_no_memory_and_merge_without_end() {
+        let mut request = Request::new(Bio::write_zeroes(Sector(0), 1 << 30));
+        let more = Bio::write_zeroes(Sector((1 << 30) / SECTOR_SIZE), 1 << 30);
+        assert!(request.merge(more, &LIMITS).is_ok());
+        request.complete();
+    }
+
+    #[test]
+    fn a_partial_failure_spares_the_bios_that_were_done() {
+        let batches = [Batch::new(), Batch::new(), Batch::new()];
+        let mut request = Request::new(write(0, 1).in_batch(&batches[0]));
+        for (batch, sector) in batches[1..].iter().zip(1..) {
+            assert!(request.merge(write(sector, 1).in_batch(batch), &LIMITS).is_ok());
+        }
+        request.fail("disk", SECTOR_SIZE + 100, &Reason::ReadOnly);
+        assert!(batches[0].wait().is_ok());
+        assert_eq!(batches[1].wait().unwrap_err().sector, Sector(1));
+        assert_eq!(batches[2].wait().unwrap_err().sector, Sector(2));
+    }
+
+    #[test]
+    fn a_failed_flush_fails() {
+        let batch = Batch::new();
+        Request::new(Bio::flush().in_batch(&batch)).fail("disk", 0, &Reason::ReadOnly);
+        assert!(batch.wait().is_err());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "dropped unanswered")]
+    fn dropping_a_request_shows() {
+        drop(Request::new(Bio::flush()));
+    }
+}

@@ -1,0 +1,6 @@
+//! Devices and checks for tests: of devices, and of what is built on devices.
+
+pub mod conformance;
+mod faulty;
+
+pub use faulty::{Fault, FaultyDevice};

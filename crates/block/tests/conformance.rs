@@ -1,0 +1,84 @@
+//! Every device passes the same checks, and histories found by a property test.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use undercroft_block::testing::FaultyDevice;
+use undercroft_block::testing::conformance::{Step, check, replay};
+use undercroft_block::{
+    BlockDevice, FileDevice, FileOptions, MemoryDevice, SECTOR_SIZE, Sector, Window,
+};
+
+fn memory(capacity: Sector) -> Arc<dyn BlockDevice> {
+    Arc::new(MemoryDevice::new(capacity.0 * SECTOR_SIZE))
+}
+
+fn file(capacity: Sector, threads: usize) -> Arc<dyn BlockDevice> {
+    let file = tempfile::tempfile().expect("a temporary file");
+    // A queue that is often full, so that waiting for room is exercised.
+    let options = FileOptions { threads, queue_bytes: 64 << 10, ..FileOptions::default() };
+    let device = FileDevice::from_file(file, "scratch", &options).expect("a device");
+    device.set_len(capacity.0 * SECTOR_SIZE).expect("room for it");
+    Arc::new(device)
+}
+
+fn window(below: fn(Sector) -> Arc<dyn BlockDevice>, capacity: Sector) -> Arc<dyn BlockDevice> {
+    let below = below(Sector(capacity.0 + 20));
+    Arc::new(Window::new(below, Sector(13), capacity).expect("a range inside"))
+}
+
+#[test]
+fn memory_conforms() {
+    check(&memory);
+}
+
+#[test]
+fn a_file_without_threads_conforms() {
+    check(&|capacity| file(capacity, 0));
+}
+
+#[test]
+fn a_file_on_two_threads_conforms() {
+    check(&|capacity| file(capacity, 2));
+}
+
+#[test]
+fn a_file_on_many_threads_conforms() {
+    check(&|capacity| file(capacity, 7));
+}
+
+#[test]
+fn a_window_conforms() {
+    check(&|capacity| window(memory, capacity));
+    check(&|capacity| window(|below| file(below, 2), capacity));
+}
+
+#[test]
+fn a_faulty_device_without_faults_conforms() {
+    check(&|capacity| Arc::new(FaultyDevice::new(memory(capacity), [])));
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = || (0..120_u64, 1..16_u64);
+    prop_oneof![
+        4 => (place(), any::<u8>())
+            .prop_map(|((sector, sectors), byte)| Step::Write { sector, sectors, byte }),
+        2 => place().prop_map(|(sector, sectors)| Step::Read { sector, sectors }),
+        1 => place().prop_map(|(sector, sectors)| Step::WriteZeroes { sector, sectors }),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Unplug),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_history_reads_back(
+        steps in prop::collection::vec(step(), 0..80),
+        threads in 0..4_usize,
+    ) {
+        replay(&memory(Sector(128)), &steps);
+        replay(&file(Sector(128), threads), &steps);
+    }
+}

@@ -1,0 +1,114 @@
+//! What the plug promises to its thread: when it flushes, what it merges, what it keeps apart.
+
+use std::sync::Arc;
+
+use undercroft_block::{
+    Batch, Bio, BlockDevice, Buffer, BufferPool, MemoryDevice, Plug, PlugThreshold, Sector,
+    read_buffer, write_all_at,
+};
+
+fn disk() -> Arc<dyn BlockDevice> {
+    Arc::new(MemoryDevice::new(1 << 20))
+}
+
+fn write(sector: u64, batch: &Batch) -> Bio {
+    Bio::write(Sector(sector), Buffer::zeroed(512)).in_batch(batch)
+}
+
+#[test]
+fn the_threshold_flushes() {
+    let disk = disk();
+    let batch = Batch::new();
+    let threshold = PlugThreshold { bios: 3, bytes: 1 << 20 };
+    let plug = Plug::with_threshold(&disk, threshold);
+    plug.submit(write(0, &batch));
+    plug.submit(write(1, &batch));
+    assert_eq!(disk.statistics().bios, 0);
+    plug.submit(write(2, &batch));
+    assert_eq!((disk.statistics().bios, disk.statistics().requests), (3, 1));
+    drop(plug);
+
+    let plug = Plug::with_threshold(&disk, PlugThreshold { bios: 100, bytes: 1024 });
+    plug.submit(write(10, &batch));
+    plug.submit(write(20, &batch));
+    assert_eq!(disk.statistics().bios, 5);
+    batch.wait().unwrap();
+}
+
+#[test]
+fn an_overlapping_bio_sends_what_is_staged_first() {
+    let disk = disk();
+    let batch = Batch::new();
+    let plug = Plug::new(&disk);
+    plug.submit(write(4, &batch));
+    plug.submit(Bio::write(Sector(1), Buffer::zeroed(4 * 512)).in_batch(&batch));
+    assert_eq!(disk.statistics().bios, 1);
+    plug.submit(Bio::write(Sector(4), Buffer::zeroed(4 * 512)).in_batch(&batch));
+    assert_eq!(disk.statistics().bios, 2);
+    batch.wait().unwrap();
+}
+
+#[test]
+fn a_flush_bio_goes_behind_what_is_staged() {
+    let disk = disk();
+    let batch = Batch::new();
+    let plug = Plug::new(&disk);
+    plug.submit(write(0, &batch));
+    plug.submit(Bio::flush().in_batch(&batch));
+    let passed = disk.statistics();
+    assert_eq!((passed.bios, passed.flushes), (2, 1));
+}
+
+#[test]
+fn waiting_flushes_every_plug_of_the_thread() {
+    let disks = [disk(), disk()];
+    let batch = Batch::new();
+    let plugs: Vec<Plug> = disks.iter().map(Plug::new).collect();
+    plugs.iter().for_each(|plug| plug.submit(write(0, &batch)));
+    batch.wait().unwrap();
+    assert!(disks.iter().all(|disk| disk.statistics().bios == 1));
+}
+
+#[test]
+fn waiting_for_a_buffer_sends_the_bios_that_hold_buffers() {
+    let disk = disk();
+    let batch = Batch::new();
+    let pool = BufferPool::new(16 << 10);
+    let plug = Plug::new(&disk);
+    for index in 0..64 {
+        // Without the flush before sleeping the fifth would wait for ever.
+        let buffer = pool.get_zeroed(4096);
+        plug.submit(Bio::write(Sector(index * 16), buffer).in_batch(&batch));
+    }
+    batch.wait().unwrap();
+    assert_eq!(disk.statistics().bios, 64);
+    assert_eq!(pool.bytes_in_use(), 0);
+}
+
+#[test]
+fn synchronous_calls_see_and_follow_what_is_staged() {
+    let disk = disk();
+    let batch = Batch::new();
+    let plug = Plug::new(&disk);
+    plug.submit(Bio::write(Sector(0), Buffer::copy_of(&[1; 512])).in_batch(&batch));
+    assert_eq!(read_buffer(&*disk, Sector(0), 512).unwrap()[..], [1; 512]);
+    plug.submit(Bio::write(Sector(0), Buffer::copy_of(&[2; 512])).in_batch(&batch));
+    write_all_at(&*disk, Sector(0), &[3; 512]).unwrap();
+    assert_eq!(read_buffer(&*disk, Sector(0), 512).unwrap()[..], [3; 512]);
+}
+
+#[test]
+fn a_callback_may_submit_through_the_plug_that_runs_it() {
+    let disk = disk();
+    let batch = Batch::new();
+    let plug = Plug::new(&disk);
+    let again = {
+        let (disk, next) = (Arc::clone(&disk), write(0, &batch));
+        move |_| Plug::new(&disk).submit(next)
+    };
+    plug.submit(Bio::write(Sector(0), Buffer::zeroed(512)).on_complete(again));
+    // Overlaps the first, so flushes it; its callback stages a bio that overlaps this one again.
+    plug.submit(write(0, &batch));
+    batch.wait().unwrap();
+    assert_eq!(disk.statistics().bios, 3);
+}

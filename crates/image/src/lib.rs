@@ -1,0 +1,8 @@
+//! Volume images: packed from directories and archives, unpacked to them.
+//!
+//! A crate of its own because it joins two that do not know each other: sources (with their
+//! decompressors) and the file system.
+#![forbid(unsafe_code)]
+
+pub mod pack;
+pub mod unpack;

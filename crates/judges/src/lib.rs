@@ -1,0 +1,35 @@
+//! Outside judges for the tests of this workspace: programs and a kernel that were not written
+//! here, and the means to ask them.
+//!
+//! - [`xfsprogs`]: `mkfs.xfs`, `xfs_repair`, `xfs_db`, of the distribution and the newest;
+//! - [`mount`]: the kernel's own XFS through a loop device; [`kernel`]: whether it can be asked;
+//! - [`tree`]: whether two directory trees are the same, field by field;
+//! - [`odd`] and [`random`]: trees to pack; [`populate`]: volumes that a kernel filled and aged;
+//! - [`image`]: copies of images;
+//! - [`matrix`]: the formats worth testing; [`damage`]: ways to break a volume.
+//!
+//! Nothing here is part of what the project ships. A judge that is missing is an error with its
+//! remedy, never a test that passes without it.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod sparse;
+
+pub mod damage;
+pub mod image;
+pub mod kernel;
+pub mod matrix;
+pub mod mount;
+pub mod odd;
+pub mod populate;
+pub mod program;
+pub mod random;
+pub mod scratch;
+pub mod tree;
+pub mod xfsprogs;
+
+pub use error::{Error, Report};
+pub use mount::LoopMount;
+pub use scratch::Scratch;
+pub use xfsprogs::Xfsprogs;

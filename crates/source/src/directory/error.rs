@@ -1,0 +1,98 @@
+//! What goes wrong in a directory tree.
+
+use crate::EntryPath;
+use std::io;
+
+/// Why an entry of a directory tree cannot be packed.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// A file or directory cannot be read.
+    #[error(
+        "cannot {action} {path}: {source}; run as a user who may, or leave it out with --exclude"
+    )]
+    Read {
+        /// What was tried: "open", "list", "read" and so on.
+        action: &'static str,
+        /// Path relative to the source.
+        path: EntryPath,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file ended before the size it had when it was opened.
+    #[error(
+        "{path} shrank while it was read: it had {expected} bytes when opened and ended after {found}; stop what writes to it and build again"
+    )]
+    Shrank {
+        /// Path relative to the source.
+        path: EntryPath,
+        /// Size when opened, in bytes.
+        expected: u64,
+        /// Where its end was found, in bytes.
+        found: u64,
+    },
+    /// A file went on after the size it had when it was opened.
+    #[error(
+        "{path} grew while it was read: it had {expected} bytes when opened and now has at least {found}; stop what writes to it and build again"
+    )]
+    Grew {
+        /// Path relative to the source.
+        path: EntryPath,
+        /// Size when opened, in bytes.
+        expected: u64,
+        /// How far it reaches now at least, in bytes.
+        found: u64,
+    },
+    /// A name became something else between listing its directory and opening it.
+    #[error("{path} was replaced while the tree was read; stop what writes to it and build again")]
+    Replaced {
+        /// Path relative to the source.
+        path: EntryPath,
+    },
+    /// A symbolic link's target is longer than can be stored.
+    #[error(
+        "the symbolic link {path} has a target of {length} bytes, the most is {}; leave it out with --exclude",
+        crate::entry::MAX_SYMLINK_TARGET
+    )]
+    SymlinkTarget {
+        /// Path relative to the source.
+        path: EntryPath,
+        /// Bytes in the target.
+        length: usize,
+    },
+    /// A sparse file is in more pieces than are kept track of.
+    #[error(
+        "{path} has more than {} separate data ranges; copy it with fewer holes (cp --sparse=never) or leave it out with --exclude",
+        crate::entry::MAX_DATA_RANGES
+    )]
+    Fragmented {
+        /// Path relative to the source.
+        path: EntryPath,
+    },
+    /// The tree nests deeper than paths can say.
+    #[error(
+        "a path below {path} is longer than {} bytes; leave it out with --exclude",
+        crate::entry::MAX_PATH
+    )]
+    PathLength {
+        /// The directory whose entries' paths are too long.
+        path: EntryPath,
+    },
+    /// A reading thread ended without a result; its own message is on standard error.
+    #[error("a thread that reads the directory ended unexpectedly; its message tells why")]
+    ThreadEnded,
+}
+
+impl DirectoryError {
+    /// A failed system call on an entry of the tree.
+    pub(super) fn read(action: &'static str, path: &EntryPath, error: rustix::io::Errno) -> Self {
+        Self::Read { action, path: path.clone(), source: error.into() }
+    }
+
+    /// The same, for `map_err`.
+    pub(super) fn reading(
+        action: &'static str,
+        path: &EntryPath,
+    ) -> impl FnOnce(rustix::io::Errno) -> Self {
+        move |error| Self::read(action, path, error)
+    }
+}

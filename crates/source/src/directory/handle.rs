@@ -1,0 +1,92 @@
+//! An open directory and what is opened in it.
+
+use super::DirectoryError;
+use super::links::Identity;
+use crate::{EntryPath, Metadata, Timestamp};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, Stat, fstat, openat};
+use rustix::io::Errno;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct Handle {
+    fd: OwnedFd,
+    /// Path relative to the root of the source.
+    pub(super) path: Arc<EntryPath>,
+}
+
+impl Handle {
+    /// Opens the root of a source; a symbolic link is followed.
+    pub(super) fn root(path: &Path) -> Result<Self, Errno> {
+        let fd = open_quietly(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        Ok(Self { fd, path: Arc::new(EntryPath::root()) })
+    }
+
+    /// Opens a directory in this one. `path` is its path from the root.
+    pub(super) fn directory(
+        &self,
+        name: &[u8],
+        path: Arc<EntryPath>,
+    ) -> Result<Self, DirectoryError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        match open_quietly(&self.fd, name, flags) {
+            Ok(fd) => Ok(Self { fd, path }),
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                Err(DirectoryError::Replaced { path: (*path).clone() })
+            }
+            Err(error) => Err(DirectoryError::read("open", &path, error)),
+        }
+    }
+
+    /// Opens the directory that contains this one.
+    pub(super) fn parent(&self, path: Arc<EntryPath>) -> Result<Self, DirectoryError> {
+        self.directory(b"..", path)
+    }
+
+    /// Opens the regular file `name` in this directory. Does not wait if it became a pipe.
+    pub(super) fn file(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        open_quietly(&self.fd, name, flags)
+    }
+
+    /// What the system knows about the directory itself.
+    pub(super) fn stat(&self) -> Result<Stat, DirectoryError> {
+        fstat(&self.fd).map_err(|error| DirectoryError::read("examine", &self.path, error))
+    }
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Opens without changing the access time where the system allows that: only for the owner.
+fn open_quietly(
+    directory: impl AsFd,
+    name: impl rustix::path::Arg + Copy,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::CLOEXEC;
+    match openat(&directory, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => openat(&directory, name, flags, Mode::empty()),
+        other => other,
+    }
+}
+
+/// What tells the file apart from others.
+pub(super) fn identity(stat: &Stat) -> Identity {
+    Identity { device: stat.st_dev, inode: stat.st_ino }
+}
+
+/// Permission bits, owner and modification time.
+pub(super) fn metadata(stat: &Stat) -> Metadata {
+    Metadata {
+        mode: (stat.st_mode & 0o7777) as u16,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        mtime: Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+    }
+}

@@ -1,0 +1,105 @@
+//! The names in one directory, sorted.
+
+use crate::entry::MAX_NAME;
+use rustix::fd::AsFd;
+use rustix::fs::{FileType, RawDir};
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+
+/// Names in one directory, sorted by bytes, without `.` and `..`. Each costs its bytes and 16 more.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// All names, one after the other, in the order of the file system.
+    bytes: Vec<u8>,
+    /// Sorted.
+    names: Vec<Name>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    start: usize,
+    length: u16,
+    kind: FileType,
+}
+
+impl Listing {
+    /// Reads a directory from its current position. `buffer` is scratch space for the system call.
+    pub(super) fn read(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<Self, Errno> {
+        let mut listing = Self::default();
+        let mut entries = RawDir::new(fd, buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            listing.push(entry.file_name().to_bytes(), entry.file_type())?;
+        }
+        listing.sort();
+        Ok(listing)
+    }
+
+    fn push(&mut self, name: &[u8], kind: FileType) -> Result<(), Errno> {
+        if name == b"." || name == b".." {
+            return Ok(());
+        }
+        let length = u16::try_from(name.len()).map_err(|_| Errno::NAMETOOLONG)?;
+        if name.len() > MAX_NAME {
+            return Err(Errno::NAMETOOLONG);
+        }
+        self.names.push(Name { start: self.bytes.len(), length, kind });
+        self.bytes.extend_from_slice(name);
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let Self { bytes, names } = self;
+        names
+            .sort_unstable_by_key(|name| &bytes[name.start..name.start + usize::from(name.length)]);
+        names.shrink_to_fit();
+        bytes.shrink_to_fit();
+    }
+
+    /// Name number `index` in sorted order and what the directory says it is (which may be unknown).
+    pub(super) fn get(&self, index: usize) -> Option<(&[u8], FileType)> {
+        let name = self.names.get(index)?;
+        Some((&self.bytes[name.start..name.start + usize::from(name.length)], name.kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sorted(names: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut listing = Listing::default();
+        for name in names {
+            listing.push(name, FileType::RegularFile).unwrap();
+        }
+        listing.sort();
+        (0..).map_while(|index| listing.get(index)).map(|(name, _)| name.to_vec()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn order_does_not_depend_on_the_order_of_the_file_system(
+            names in prop::collection::hash_set(prop::collection::vec(47u8.., 1..9), 0..50)
+                .prop_map(|set| set.into_iter().collect::<Vec<_>>())
+                .prop_flat_map(|names| (Just(names.clone()), Just(names).prop_shuffle()))
+        ) {
+            let mut expected = names.0.clone();
+            expected.sort();
+            prop_assert_eq!(&sorted(&names.0), &expected);
+            prop_assert_eq!(&sorted(&names.1), &expected);
+        }
+    }
+
+    #[test]
+    fn the_directory_itself_and_its_parent_are_no_entries() {
+        assert_eq!(sorted(&[b".".to_vec(), b"..".to_vec(), b"...".to_vec()]), [b"...".to_vec()]);
+    }
+
+    #[test]
+    fn a_name_that_no_target_can_hold_is_refused() {
+        let mut listing = Listing::default();
+        let result = listing.push(&[b'a'; 256], FileType::RegularFile);
+        assert_eq!(result, Err(Errno::NAMETOOLONG));
+    }
+}

@@ -1,0 +1,219 @@
+//! One walk over the tree with its threads.
+
+use super::DirectoryError;
+use super::handle::Handle;
+use super::links::LinkTable;
+use super::reader::{Item, Reader, Sink, Stop};
+use super::walk::{Batch, Walk};
+use super::window::Window;
+use crate::pool::BufferPool;
+use crate::{Data, Entry, Kind, Options, SourceError};
+use parking_lot::Mutex;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// More threads than this only wait for each other.
+const MAX_DEFAULT_THREADS: usize = 8;
+
+/// What a pass delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Entries,
+    EntriesAndData,
+}
+
+/// A running pass. Dropping it ends its threads.
+pub(super) struct Pass {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Results taken from the window, next first.
+    items: std::vec::IntoIter<Item>,
+    /// A data item that was met before it was asked for, or an item met while looking for data.
+    next: Option<Item>,
+    /// Whether the current entry is a regular file, whose data may be taken.
+    in_file: bool,
+}
+
+/// What the threads share.
+struct Shared {
+    walk: Mutex<Walk>,
+    window: Window<Item>,
+    links: LinkTable,
+    pool: Arc<BufferPool>,
+    wanted: Wanted,
+}
+
+impl Pass {
+    pub(super) fn start(
+        root: &Path,
+        options: &Options,
+        pool: Arc<BufferPool>,
+        wanted: Wanted,
+    ) -> Result<Self, SourceError> {
+        let handle = Handle::root(root)
+            .map_err(|error| SourceError::Open { path: root.into(), source: error.into() })?;
+        let shared = Arc::new(Shared {
+            walk: Mutex::new(Walk::new(handle, options.exclude.clone())),
+            window: Window::new(),
+            links: LinkTable::default(),
+            pool,
+            wanted,
+        });
+        let mut pass = Self {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+            items: Vec::new().into_iter(),
+            next: None,
+            in_file: false,
+        };
+        let count = options.threads.map_or_else(default_threads, NonZeroUsize::get);
+        for _ in 0..count {
+            let shared = Arc::clone(&shared);
+            let thread = thread::Builder::new()
+                .name("source-reader".into())
+                .spawn(move || shared.work())
+                .map_err(SourceError::Thread)?;
+            pass.threads.push(thread);
+        }
+        Ok(pass)
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>, DirectoryError> {
+        if let Some(item) = self.next.take() {
+            return Ok(Some(item));
+        }
+        loop {
+            if let Some(item) = self.items.next() {
+                return Ok(Some(item));
+            }
+            match self.shared.window.next() {
+                Some(items) => self.items = items.into_iter(),
+                None if self.shared.window.is_stopped() => return Err(DirectoryError::ThreadEnded),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    pub(super) fn next_entry(&mut self) -> Result<Option<Entry>, DirectoryError> {
+        loop {
+            match self.next_item()? {
+                None => return Ok(None),
+                Some(Item::Data(_)) => {}
+                Some(Item::Error(error)) => return Err(error),
+                Some(Item::Entry(mut entry, linked)) => {
+                    if let Some(first) = linked.and_then(|name| self.shared.links.resolve(name)) {
+                        entry.kind = Kind::HardLink(first);
+                        entry.xattrs.clear();
+                    }
+                    self.in_file = matches!(entry.kind, Kind::Regular { .. });
+                    return Ok(Some(entry));
+                }
+            }
+        }
+    }
+
+    pub(super) fn next_data(&mut self) -> Result<Option<Data>, DirectoryError> {
+        if !self.in_file {
+            return Ok(None);
+        }
+        match self.next_item()? {
+            Some(Item::Data(data)) => Ok(Some(data)),
+            Some(Item::Error(error)) => Err(error),
+            other => {
+                self.in_file = false;
+                self.next = other;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.shared.window.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has stopped the window, which the consumer was told.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn default_threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_DEFAULT_THREADS)
+}
+
+/// The queue of the batch that a thread works on.
+struct BatchQueue<'a> {
+    window: &'a Window<Item>,
+    batch: u64,
+}
+
+impl Sink for BatchQueue<'_> {
+    fn accept(&mut self, items: Vec<Item>, weight: usize) -> bool {
+        self.window.push(self.batch, items, weight, false)
+    }
+}
+
+/// Stops the window when its thread panics, so that the consumer does not wait for ever.
+struct StopOnPanic<'a>(&'a Window<Item>);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+impl Shared {
+    /// Opens a batch and fetches its work; both under the lock of the walk, so that the numbers of
+    /// batches are in the order of the walk.
+    fn next_batch(&self) -> Option<(u64, Option<Batch>)> {
+        let mut walk = self.walk.lock();
+        let number = self.window.open_batch()?;
+        Some((number, walk.next_batch()))
+    }
+
+    /// The life of a thread.
+    fn work(&self) {
+        let _guard = StopOnPanic(&self.window);
+        let sink = BatchQueue { window: &self.window, batch: 0 };
+        let with_data = self.wanted == Wanted::EntriesAndData;
+        let mut reader = Reader::new(&self.pool, &self.links, with_data, sink);
+        while let Some((number, batch)) = self.next_batch() {
+            reader.sink().batch = number;
+            let last = batch.is_none();
+            let stop = batch.map_or(Ok(()), |batch| read_batch(&mut reader, batch));
+            let end = match stop {
+                Ok(()) => Vec::new(),
+                Err(Stop::Abandoned) => return,
+                Err(Stop::Error(error)) => vec![Item::Error(error)],
+            };
+            if !self.window.push(number, end, 0, true) {
+                return;
+            }
+            if last {
+                self.window.end();
+                return;
+            }
+        }
+    }
+}
+
+fn read_batch<S: Sink>(reader: &mut Reader<'_, S>, batch: Batch) -> Result<(), Stop> {
+    let mut result = Ok(());
+    for (work, order) in batch.work.into_iter().zip(batch.order..) {
+        result = reader.read(work, order);
+        if result.is_err() {
+            break;
+        }
+    }
+    // What was read before an error is delivered before it.
+    if !matches!(result, Err(Stop::Abandoned)) {
+        reader.flush()?;
+    }
+    result?;
+    batch.error.map_or(Ok(()), |error| Err(error.into()))
+}

@@ -1,0 +1,309 @@
+//! One thread's reader: turns the work of a batch into entries and data.
+//!
+//! Small files are read one after the other into a shared buffer, large ones fill buffers of their
+//! own. A file costs open, fstat, flistxattr, read and close.
+
+use super::DirectoryError;
+use super::handle::{self, Handle};
+use super::holes::data_ranges;
+use super::links::{LinkTable, LinkedName};
+use super::walk::Work;
+use super::xattrs::{Target, XattrReader};
+use crate::entry::MAX_SYMLINK_TARGET;
+use crate::pool::{BUFFER_SIZE, BufferPool};
+use crate::{Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Links};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Stat, fstat, major, minor, readlinkat, statat};
+use rustix::io::{Errno, pread, retry_on_intr};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Starts of files in a shared buffer are multiples of this: copies between cache lines are faster.
+const ALIGNMENT: usize = 64;
+/// Bytes of entries (paths, attributes, range maps) at which results are handed over.
+const ENTRY_WEIGHT: usize = 256 * 1024;
+
+/// What a reader produces, in order: an entry, then its data.
+pub(super) enum Item {
+    /// An entry; with a place among the names of its file when that has several.
+    Entry(Entry, Option<LinkedName>),
+    Data(Data),
+    /// The walk ends here.
+    Error(DirectoryError),
+}
+
+/// Where finished items go; `false` when nobody wants them any more.
+pub(super) trait Sink {
+    fn accept(&mut self, items: Vec<Item>, weight: usize) -> bool;
+}
+
+/// An item whose data may still be in the buffer that is being filled.
+enum Pending {
+    Item(Item),
+    Data { offset: u64, range: Range<usize> },
+}
+
+/// Why a batch is not read to its end.
+pub(super) enum Stop {
+    Error(DirectoryError),
+    /// The consumer is gone.
+    Abandoned,
+}
+
+impl From<DirectoryError> for Stop {
+    fn from(error: DirectoryError) -> Self {
+        Self::Error(error)
+    }
+}
+
+pub(super) struct Reader<'a, S> {
+    pool: &'a BufferPool,
+    links: &'a LinkTable,
+    /// Whether data is wanted; a scan takes entries only.
+    with_data: bool,
+    sink: S,
+    xattrs: XattrReader,
+    pending: Vec<Pending>,
+    /// Bytes in `pending` outside of the buffer.
+    entry_weight: usize,
+    /// Nobody else refers to it while it is here.
+    buffer: Arc<Vec<u8>>,
+    filled: usize,
+}
+
+impl<'a, S: Sink> Reader<'a, S> {
+    pub(super) fn new(
+        pool: &'a BufferPool,
+        links: &'a LinkTable,
+        with_data: bool,
+        sink: S,
+    ) -> Self {
+        Self {
+            pool,
+            links,
+            with_data,
+            sink,
+            xattrs: XattrReader::new(),
+            pending: Vec::new(),
+            entry_weight: 0,
+            buffer: pool.take(),
+            filled: 0,
+        }
+    }
+
+    pub(super) fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// Reads one entry. `order` is its place in the walk.
+    pub(super) fn read(&mut self, work: Work, order: u64) -> Result<(), Stop> {
+        match work {
+            Work::Directory(entry) => self.push_entry(entry, None),
+            Work::Other { directory, path, kind: FileType::RegularFile } => {
+                self.read_file(&directory, path, order)
+            }
+            Work::Other { directory, path, kind } => {
+                self.read_special(&directory, path, kind, order)
+            }
+        }
+    }
+
+    fn read_file(&mut self, directory: &Handle, path: EntryPath, order: u64) -> Result<(), Stop> {
+        let name = path.split_last().map_or(&b""[..], |(_, name)| name);
+        let fd = match directory.file(name) {
+            Ok(fd) => fd,
+            Err(Errno::LOOP | Errno::NXIO) => return Err(DirectoryError::Replaced { path }.into()),
+            Err(error) => return Err(DirectoryError::read("open", &path, error).into()),
+        };
+        let stat = fstat(&fd).map_err(DirectoryError::reading("examine", &path))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(DirectoryError::Replaced { path }.into());
+        }
+        let linked = linked_name(&stat, order);
+        let first = linked.is_none_or(|name| self.links.claim(name, &path));
+        if !first {
+            // The consumer turns this into a hard link; nothing more is needed.
+            let kind = Kind::Regular { size: 0, data: Vec::new() };
+            return self.push_entry(entry(path, kind, &stat, Vec::new()), linked);
+        }
+        let xattrs = self
+            .xattrs
+            .read(Target::File(fd.as_fd()))
+            .map_err(DirectoryError::reading("read the attributes of", &path))?;
+        let size = stat.st_size as u64;
+        let sparse = (stat.st_blocks as u64).saturating_mul(512) < size;
+        let data = match (sparse, size) {
+            (true, _) => data_ranges(&fd, size)
+                .map_err(DirectoryError::reading("find the holes of", &path))?
+                .ok_or_else(|| DirectoryError::Fragmented { path: path.clone() })?,
+            (false, 0) => Vec::new(),
+            (false, _) => vec![DataRange { offset: 0, length: size }],
+        };
+        let kind = Kind::Regular { size, data: data.clone() };
+        self.push_entry(entry(path.clone(), kind, &stat, xattrs), linked)?;
+        if self.with_data { self.read_data(&fd, &path, size, &data) } else { Ok(()) }
+    }
+
+    fn read_special(
+        &mut self,
+        directory: &Handle,
+        path: EntryPath,
+        kind: FileType,
+        order: u64,
+    ) -> Result<(), Stop> {
+        let name = path.split_last().map_or(&b""[..], |(_, name)| name);
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(DirectoryError::reading("examine", &path))?;
+        if FileType::from_raw_mode(stat.st_mode) != kind {
+            return Err(DirectoryError::Replaced { path }.into());
+        }
+        let device = Device { major: major(stat.st_rdev), minor: minor(stat.st_rdev) };
+        let kind = match kind {
+            FileType::Symlink => {
+                let target = readlinkat(directory, name, Vec::new())
+                    .map_err(DirectoryError::reading("read the target of", &path))?
+                    .into_bytes();
+                if target.len() > MAX_SYMLINK_TARGET {
+                    let length = target.len();
+                    return Err(DirectoryError::SymlinkTarget { path, length }.into());
+                }
+                Kind::Symlink(target)
+            }
+            FileType::CharacterDevice => Kind::CharDevice(device),
+            FileType::BlockDevice => Kind::BlockDevice(device),
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket => Kind::Socket,
+            _ => return Err(DirectoryError::Replaced { path }.into()),
+        };
+        // The system has no way to name these by descriptor without opening them; the path through
+        // /proc is as good, whatever the depth of the directory.
+        let mut target = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
+        target.extend_from_slice(name);
+        let xattrs = self
+            .xattrs
+            .read(Target::Path(&target))
+            .map_err(DirectoryError::reading("read the attributes of", &path))?;
+        let linked = linked_name(&stat, order);
+        if let Some(name) = linked {
+            self.links.claim(name, &path);
+        }
+        self.push_entry(entry(path, kind, &stat, xattrs), linked)
+    }
+
+    fn push_entry(&mut self, entry: Entry, linked: Option<LinkedName>) -> Result<(), Stop> {
+        self.entry_weight += weight(&entry);
+        self.pending.push(Pending::Item(Item::Entry(entry, linked)));
+        if self.entry_weight >= ENTRY_WEIGHT { self.flush() } else { Ok(()) }
+    }
+
+    /// Reads a file's data ranges and makes sure that the file ends where it did when it was opened.
+    fn read_data(
+        &mut self,
+        fd: &OwnedFd,
+        path: &EntryPath,
+        size: u64,
+        ranges: &[DataRange],
+    ) -> Result<(), Stop> {
+        for range in ranges {
+            let mut offset = range.offset;
+            while offset < range.end() {
+                // Only files larger than a buffer are cut.
+                let length = (range.end() - offset).min(BUFFER_SIZE as u64) as usize;
+                if self.filled + length > BUFFER_SIZE {
+                    self.flush()?;
+                }
+                self.read_piece(fd, path, size, offset, length)?;
+                offset += length as u64;
+            }
+        }
+        let last = ranges.last().map_or(0, DataRange::end);
+        if last < size || size == 0 {
+            // Nothing was read up to the end.
+            let found = fstat(fd)
+                .map_err(|error| DirectoryError::read("examine", path, error))?
+                .st_size as u64;
+            check_size(path, size, found)?;
+        }
+        Ok(())
+    }
+
+    /// Reads `length` bytes at `offset` into the buffer, which has room. At the end of the file asks
+    /// for one byte more: that it does not come says that the file did not grow.
+    fn read_piece(
+        &mut self,
+        fd: &OwnedFd,
+        path: &EntryPath,
+        size: u64,
+        offset: u64,
+        length: usize,
+    ) -> Result<(), Stop> {
+        let start = self.filled;
+        let beyond = usize::from(offset + length as u64 == size);
+        let buffer = Arc::get_mut(&mut self.buffer).expect("a buffer is shared only by flush()");
+        let space = &mut buffer[start..start + length + beyond];
+        let mut done = 0;
+        while done < length {
+            let place = offset + done as u64;
+            match retry_on_intr(|| pread(fd, &mut space[done..], place)) {
+                Ok(0) => check_size(path, size, place)?,
+                Ok(count) => done += count,
+                Err(error) => return Err(DirectoryError::read("read", path, error).into()),
+            }
+        }
+        if done > length {
+            check_size(path, size, size + 1)?;
+        }
+        self.pending.push(Pending::Data { offset, range: start..start + length });
+        self.filled = (start + length).next_multiple_of(ALIGNMENT);
+        Ok(())
+    }
+
+    /// Hands over everything that is pending.
+    pub(super) fn flush(&mut self) -> Result<(), Stop> {
+        let pending = std::mem::take(&mut self.pending);
+        let weight = std::mem::take(&mut self.entry_weight) + self.filled;
+        let buffer = (self.filled > 0).then(|| {
+            self.filled = 0;
+            let full = std::mem::replace(&mut self.buffer, self.pool.take());
+            self.pool.keep(&full);
+            full
+        });
+        let items = pending.into_iter().filter_map(|pending| match pending {
+            Pending::Item(item) => Some(item),
+            // Data is pending only while the buffer holds some.
+            Pending::Data { offset, range } => buffer.as_ref().map(|buffer| {
+                Item::Data(Data { offset, chunk: Chunk::new(Arc::clone(buffer), range) })
+            }),
+        });
+        if self.sink.accept(items.collect(), weight) { Ok(()) } else { Err(Stop::Abandoned) }
+    }
+}
+
+fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), DirectoryError> {
+    let path = path.clone();
+    match found.cmp(&expected) {
+        std::cmp::Ordering::Less => Err(DirectoryError::Shrank { path, expected, found }),
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(DirectoryError::Grew { path, expected, found }),
+    }
+}
+
+fn linked_name(stat: &Stat, order: u64) -> Option<LinkedName> {
+    let links = stat.st_nlink;
+    (links > 1).then(|| LinkedName { identity: handle::identity(stat), order, links })
+}
+
+fn entry(path: EntryPath, kind: Kind, stat: &Stat, xattrs: Vec<crate::Xattr>) -> Entry {
+    let links = if stat.st_nlink > 1 { Links::Several } else { Links::Single };
+    Entry { path, kind, metadata: handle::metadata(stat), xattrs, links }
+}
+
+/// Memory that an entry takes, about.
+fn weight(entry: &Entry) -> usize {
+    let ranges = match &entry.kind {
+        Kind::Regular { data, .. } => data.len(),
+        _ => 0,
+    };
+    let xattrs: usize = entry.xattrs.iter().map(|xattr| xattr.name.len() + xattr.value.len()).sum();
+    size_of::<Entry>() + entry.path.as_bytes().len() + ranges * size_of::<DataRange>() + xattrs
+}

@@ -1,0 +1,176 @@
+//! The walk: which entries there are, in their order, without looking at files.
+//!
+//! Depth first, names in a directory sorted by bytes, a directory before what is in it. One thread at a
+//! time advances the walk and takes a batch of work from it.
+
+use super::DirectoryError;
+use super::handle::{self, Handle};
+use super::links::Identity;
+use super::listing::Listing;
+use super::xattrs::{Target, XattrReader};
+use crate::entry::MAX_PATH;
+use crate::{Entry, EntryPath, Exclude, Kind, Links};
+use rustix::fs::{AtFlags, FileType, statat};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+/// Most entries in a batch: enough that taking one costs nothing per entry, few enough that threads
+/// share the work of a small tree.
+const BATCH_ENTRIES: usize = 64;
+/// Most directories in a batch; each can keep a file descriptor open.
+const BATCH_DIRECTORIES: usize = 16;
+/// Levels of the current path whose directories stay open. Those above are opened again through `..`
+/// when the walk returns to them, so that depth does not use up file descriptors.
+const OPEN_LEVELS: usize = 64;
+/// Bytes for one call that lists names.
+const LISTING_BUFFER: usize = 64 * 1024;
+
+/// Consecutive entries of the walk.
+pub(super) struct Batch {
+    /// Place of the first entry in the order of the walk.
+    pub(super) order: u64,
+    pub(super) work: Vec<Work>,
+    /// What ended the walk after these entries.
+    pub(super) error: Option<DirectoryError>,
+}
+
+/// One entry of the walk.
+pub(super) enum Work {
+    /// A directory, complete.
+    Directory(Entry),
+    /// Something else that is still to be looked at.
+    Other { directory: Arc<Handle>, path: EntryPath, kind: FileType },
+}
+
+/// A directory whose entries are being handed out.
+struct Level {
+    /// `None` while it is closed because the walk is deep below it.
+    handle: Option<Arc<Handle>>,
+    path: Arc<EntryPath>,
+    identity: Identity,
+    listing: Listing,
+    next: usize,
+}
+
+/// The state of a walk.
+pub(super) struct Walk {
+    exclude: Exclude,
+    /// From the root to the current directory.
+    levels: Vec<Level>,
+    /// The root before it is delivered.
+    root: Option<Handle>,
+    order: u64,
+    failed: bool,
+    xattrs: XattrReader,
+    listing_buffer: Vec<MaybeUninit<u8>>,
+}
+
+impl Walk {
+    pub(super) fn new(root: Handle, exclude: Exclude) -> Self {
+        Self {
+            exclude,
+            levels: Vec::new(),
+            root: Some(root),
+            order: 0,
+            failed: false,
+            xattrs: XattrReader::new(),
+            listing_buffer: vec![MaybeUninit::uninit(); LISTING_BUFFER],
+        }
+    }
+
+    /// The next entries, or `None` after the last. An error is the last thing to come.
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+        let mut batch = Batch { order: self.order, work: Vec::new(), error: None };
+        let mut directories = 0;
+        while !self.failed && batch.work.len() < BATCH_ENTRIES && directories < BATCH_DIRECTORIES {
+            match self.advance() {
+                Ok(Some(work)) => {
+                    directories += usize::from(matches!(work, Work::Directory(_)));
+                    batch.work.push(work);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    self.failed = true;
+                    batch.error = Some(error);
+                }
+            }
+        }
+        self.order += batch.work.len() as u64;
+        (!batch.work.is_empty() || batch.error.is_some()).then_some(batch)
+    }
+
+    fn advance(&mut self) -> Result<Option<Work>, DirectoryError> {
+        if let Some(root) = self.root.take() {
+            return self.enter(root).map(Some);
+        }
+        while let Some(level) = self.levels.last_mut() {
+            let Some((name, kind)) = level.listing.get(level.next) else {
+                self.leave()?;
+                continue;
+            };
+            level.next += 1;
+            if level.path.as_bytes().len() + 1 + name.len() > MAX_PATH {
+                return Err(DirectoryError::PathLength { path: (*level.path).clone() });
+            }
+            let path = level.path.join(name);
+            if self.exclude.matches(path.as_bytes()) {
+                continue;
+            }
+            let directory =
+                level.handle.as_ref().expect("leave() opens the directory that becomes current");
+            let kind = match kind {
+                FileType::Unknown => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map(|stat| FileType::from_raw_mode(stat.st_mode))
+                    .map_err(|error| DirectoryError::read("examine", &path, error))?,
+                known => known,
+            };
+            if kind != FileType::Directory {
+                return Ok(Some(Work::Other { directory: Arc::clone(directory), path, kind }));
+            }
+            let child = directory.directory(name, Arc::new(path))?;
+            return self.enter(child).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Makes a directory the current one and describes it.
+    fn enter(&mut self, handle: Handle) -> Result<Work, DirectoryError> {
+        let stat = handle.stat()?;
+        let path = Arc::clone(&handle.path);
+        let xattrs = self
+            .xattrs
+            .read(Target::File(rustix::fd::AsFd::as_fd(&handle)))
+            .map_err(|error| DirectoryError::read("read the attributes of", &path, error))?;
+        let listing = Listing::read(&handle, &mut self.listing_buffer)
+            .map_err(|error| DirectoryError::read("list", &path, error))?;
+        let identity = handle::identity(&stat);
+        let entry = Entry {
+            path: (*path).clone(),
+            kind: Kind::Directory,
+            metadata: handle::metadata(&stat),
+            xattrs,
+            links: Links::Single,
+        };
+        if let Some(above) = self.levels.len().checked_sub(OPEN_LEVELS) {
+            self.levels[above].handle = None;
+        }
+        let handle = Some(Arc::new(handle));
+        self.levels.push(Level { handle, path, identity, listing, next: 0 });
+        Ok(Work::Directory(entry))
+    }
+
+    /// Returns from the current directory to its parent.
+    fn leave(&mut self) -> Result<(), DirectoryError> {
+        let left = self.levels.pop().and_then(|level| level.handle);
+        if let (Some(level), Some(left)) = (self.levels.last_mut(), left)
+            && level.handle.is_none()
+        {
+            let handle = left.parent(Arc::clone(&level.path))?;
+            if handle::identity(&handle.stat()?) != level.identity {
+                return Err(DirectoryError::Replaced { path: (*level.path).clone() });
+            }
+            level.handle = Some(Arc::new(handle));
+        }
+        Ok(())
+    }
+}

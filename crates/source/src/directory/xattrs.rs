@@ -1,0 +1,64 @@
+//! Extended attributes of one file.
+
+use crate::Xattr;
+use crate::entry::MAX_XATTR_VALUE;
+use rustix::fd::BorrowedFd;
+use rustix::fs::{fgetxattr, flistxattr, lgetxattr, llistxattr};
+use rustix::io::{Errno, Result};
+
+/// Linux never lists more bytes of names than this (`XATTR_LIST_MAX`).
+const LIST_SIZE: usize = 64 * 1024;
+
+/// How a file is named to the system: an open file, or, where opening has side effects or is not
+/// possible (symbolic links, devices, pipes, sockets), a path whose last component is not followed.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    File(BorrowedFd<'a>),
+    Path(&'a [u8]),
+}
+
+/// Reads extended attributes with buffers that are allocated once.
+pub(super) struct XattrReader {
+    list: Box<[u8]>,
+    value: Box<[u8]>,
+}
+
+impl XattrReader {
+    pub(super) fn new() -> Self {
+        Self {
+            list: vec![0; LIST_SIZE].into_boxed_slice(),
+            value: vec![0; MAX_XATTR_VALUE].into_boxed_slice(),
+        }
+    }
+
+    /// All attributes that this process may see, sorted by name. A file system without attributes has
+    /// none. One system call when there are none.
+    pub(super) fn read(&mut self, target: Target<'_>) -> Result<Vec<Xattr>> {
+        let listed = match target {
+            Target::File(fd) => flistxattr(fd, &mut self.list[..]),
+            Target::Path(path) => llistxattr(path, &mut self.list[..]),
+        };
+        let length = match listed {
+            Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut xattrs = Vec::new();
+        for name in self.list[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+            let read = match target {
+                Target::File(fd) => fgetxattr(fd, name, &mut self.value[..]),
+                Target::Path(path) => lgetxattr(path, name, &mut self.value[..]),
+            };
+            match read {
+                Ok(size) => {
+                    let value = self.value[..size].to_vec();
+                    xattrs.push(Xattr { name: name.to_vec(), value });
+                }
+                // Removed since it was listed: as if it had never been there.
+                Err(Errno::NODATA) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        xattrs.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        Ok(xattrs)
+    }
+}

@@ -1,0 +1,49 @@
+//! What goes wrong when a source is opened.
+
+use crate::directory::DirectoryError;
+use crate::tar::TarError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a source cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The directory or archive does not open.
+    #[error("cannot open the source {}: {source}; check that it exists and that you may read it", path.display())]
+    Open {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// An exclude pattern is no valid glob.
+    #[error("exclude pattern {pattern:?} is not a valid glob: {source}")]
+    Pattern {
+        /// The pattern as it was given.
+        pattern: String,
+        /// What is wrong with it.
+        source: globset::Error,
+    },
+    /// A stream could not be kept for the second pass.
+    #[error("cannot keep a copy of {archive} in {}: {source}; make room there or choose another temporary directory", directory.display())]
+    Spool {
+        /// The archive that was copied.
+        archive: String,
+        /// Where the copy was to be.
+        directory: PathBuf,
+        /// Why that failed.
+        source: io::Error,
+    },
+    /// The reading threads could not be started.
+    #[error("cannot start a thread to read ahead: {0}; raise the limit on processes")]
+    Thread(io::Error),
+    /// A scan was asked for after entries had been read, or a second time.
+    #[error("the source can be scanned once, before its first entry is read")]
+    ScanTooLate,
+    /// A directory tree cannot be read.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// An archive is damaged, or holds what cannot be packed.
+    #[error(transparent)]
+    Tar(#[from] Box<TarError>),
+}

@@ -1,0 +1,29 @@
+//! How to read a source.
+
+use crate::Exclude;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// How to read a source. The stream of entries depends on `exclude` and `strip_absolute` alone.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What to leave out.
+    pub exclude: Exclude,
+    /// Take absolute paths in an archive as relative to the root instead of refusing them.
+    pub strip_absolute: bool,
+    /// Where a stream that cannot be read twice is kept between the passes.
+    pub temporary_directory: PathBuf,
+    /// Threads that read ahead in a directory; `None` is one for each processor, at most 8.
+    pub threads: Option<NonZeroUsize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            exclude: Exclude::default(),
+            strip_absolute: false,
+            temporary_directory: std::env::temp_dir(),
+            threads: None,
+        }
+    }
+}

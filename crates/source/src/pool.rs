@@ -1,0 +1,63 @@
+//! Buffers for file data that are used again once every chunk of them is dropped.
+//!
+//! A new buffer costs a page fault for every 4096 bytes, as much as filling it; a used one costs nothing.
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Bytes of data in one buffer: large enough that system calls and reference counts vanish, small
+/// enough that a few dozen fit a processor's last-level cache.
+pub(crate) const BUFFER_SIZE: usize = 1024 * 1024;
+/// Bytes beyond [`BUFFER_SIZE`], so that a reader can ask for one byte more than a file should have.
+pub(crate) const BUFFER_SLACK: usize = 64;
+/// Most buffers kept for later use.
+const KEPT: usize = 64;
+
+/// The buffers of one source. All are `BUFFER_SIZE + BUFFER_SLACK` bytes long.
+#[derive(Debug, Default)]
+pub(crate) struct BufferPool {
+    /// Shared buffers, oldest first; one that nobody else refers to is free.
+    shared: Mutex<Vec<Arc<Vec<u8>>>>,
+}
+
+impl BufferPool {
+    /// A buffer that nobody else refers to, with arbitrary contents. Never waits: when none is free,
+    /// a new one is made.
+    pub(crate) fn take(&self) -> Arc<Vec<u8>> {
+        let mut shared = self.shared.lock();
+        let free = shared.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
+        match free {
+            Some(index) => shared.remove(index),
+            None => Arc::new(vec![0; BUFFER_SIZE + BUFFER_SLACK]),
+        }
+    }
+
+    /// Remembers a buffer that is filled and about to be handed out.
+    pub(crate) fn keep(&self, buffer: &Arc<Vec<u8>>) {
+        let mut shared = self.shared.lock();
+        if shared.len() < KEPT {
+            shared.push(Arc::clone(buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_comes_back_only_after_its_last_holder_let_go() {
+        let pool = BufferPool::default();
+        let first = pool.take();
+        let address = first.as_ptr();
+        pool.keep(&first);
+        let second = pool.take();
+        assert_ne!(second.as_ptr(), address);
+        let chunk = crate::Chunk::new(first, 3..5);
+        assert_ne!(pool.take().as_ptr(), address);
+        drop(chunk);
+        let mut again = pool.take();
+        assert_eq!(again.as_ptr(), address);
+        assert!(Arc::get_mut(&mut again).is_some());
+    }
+}

@@ -1,0 +1,67 @@
+//! What a source is: two passes over the same entries.
+
+use crate::{Data, Entry, Options, SourceError, directory::DirectorySource, tar::TarSource};
+use std::path::PathBuf;
+
+/// A tree to pack.
+///
+/// Order is the same on every run. Parents come before their children, a file before its hard links.
+/// The root comes first where the source has one (every directory, archives that hold `./`); an
+/// archive without it never delivers the empty path.
+pub trait Source: Send {
+    /// Visits every entry in order without reading file data: what a consumer needs to compute the size
+    /// of the result. At most once, before the first [`next_entry`](Self::next_entry). Streams that
+    /// cannot be read twice are first copied to an unlinked file in [`Options::temporary_directory`].
+    ///
+    /// # Errors
+    /// Everything that is wrong with names, headers and metadata; and [`SourceError::ScanTooLate`].
+    fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError>;
+
+    /// The next entry, or `None` at the end. Data of the previous entry that was not taken is skipped.
+    ///
+    /// # Errors
+    /// What is wrong with the tree or archive, by name and place. After an error the source is at its end.
+    fn next_entry(&mut self) -> Result<Option<Entry>, SourceError>;
+
+    /// The next piece of the file that [`next_entry`](Self::next_entry) returned last, in ascending
+    /// order, or `None` when all of its data ranges are delivered. A piece never spans two ranges.
+    ///
+    /// # Errors
+    /// Failed and short reads. After an error the source is at its end.
+    fn next_data(&mut self) -> Result<Option<Data>, SourceError>;
+}
+
+/// Which tree to pack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceSpec {
+    /// A directory or a tar file, plain or compressed.
+    Path(PathBuf),
+    /// A tar stream on standard input, plain or compressed.
+    StandardInput,
+}
+
+impl From<PathBuf> for SourceSpec {
+    /// `-` is standard input, everything else a path.
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::StandardInput } else { Self::Path(path) }
+    }
+}
+
+/// Opens a source: a directory is walked, everything else is read as a tar archive, whose compression
+/// is found by its first bytes.
+///
+/// # Errors
+/// The path cannot be opened, or the first bytes are no tar archive.
+pub fn open(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    let path = match spec {
+        SourceSpec::StandardInput => return Ok(Box::new(TarSource::standard_input(options)?)),
+        SourceSpec::Path(path) => path,
+    };
+    let metadata = std::fs::metadata(path)
+        .map_err(|source| SourceError::Open { path: path.clone(), source })?;
+    if metadata.is_dir() {
+        Ok(Box::new(DirectorySource::open(path, options)?))
+    } else {
+        Ok(Box::new(TarSource::open(path, options)?))
+    }
+}

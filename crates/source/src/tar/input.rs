@@ -1,0 +1,138 @@
+//! Where the bytes of an archive come from, in shared chunks.
+
+use crate::Chunk;
+use crate::pool::{BUFFER_SIZE, BufferPool};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+/// Chunks that are read ahead of the consumer.
+const READ_AHEAD: usize = 16;
+/// Bytes that a scan reads at a time: a header, and with small files a few of the next ones.
+const SCAN_SIZE: usize = 4096;
+
+/// A stream of bytes in chunks.
+pub(super) trait Input: Send {
+    /// The next bytes, at least one, or `None` at the end.
+    fn next_chunk(&mut self) -> io::Result<Option<Chunk>>;
+
+    /// Leaves out up to `length` bytes that need not be read; how many it left out, which may be none.
+    fn skip(&mut self, length: u64) -> io::Result<u64>;
+}
+
+/// Reads a stream into large chunks when they are asked for.
+pub(super) struct Stream<R> {
+    reader: R,
+    /// A fault after bytes that are delivered first, so that it is told at the right offset.
+    fault: Option<io::Error>,
+    pool: Arc<BufferPool>,
+}
+
+impl<R: Read + Send> Stream<R> {
+    pub(super) fn new(reader: R, pool: Arc<BufferPool>) -> Self {
+        Self { reader, fault: None, pool }
+    }
+}
+
+impl<R: Read + Send> Input for Stream<R> {
+    fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let mut shared = self.pool.take();
+        let buffer = Arc::get_mut(&mut shared).expect("the pool gives out what nobody refers to");
+        let mut filled = 0;
+        while filled < BUFFER_SIZE {
+            match self.reader.read(&mut buffer[filled..BUFFER_SIZE]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if filled == 0 => return Err(error),
+                Err(error) => {
+                    self.fault = Some(error);
+                    break;
+                }
+            }
+        }
+        if filled == 0 {
+            return Ok(None);
+        }
+        self.pool.keep(&shared);
+        Ok(Some(Chunk::new(shared, 0..filled)))
+    }
+
+    fn skip(&mut self, _length: u64) -> io::Result<u64> {
+        Ok(0)
+    }
+}
+
+/// A stream that a thread of its own reads, and decompresses, ahead of the consumer. The thread ends
+/// with the stream or with this; where it waits for input at that moment, it ends after it.
+pub(super) struct ReadAhead {
+    chunks: Receiver<io::Result<Chunk>>,
+}
+
+impl ReadAhead {
+    pub(super) fn start<R>(mut stream: Stream<R>) -> io::Result<Self>
+    where
+        R: Read + Send + 'static,
+    {
+        let (sender, chunks) = sync_channel(READ_AHEAD);
+        thread::Builder::new().name("source-reader".into()).spawn(move || {
+            while let Some(next) = stream.next_chunk().transpose() {
+                let failed = next.is_err();
+                if sender.send(next).is_err() || failed {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { chunks })
+    }
+}
+
+impl Input for ReadAhead {
+    fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        self.chunks.recv().ok().transpose()
+    }
+
+    fn skip(&mut self, _length: u64) -> io::Result<u64> {
+        Ok(0)
+    }
+}
+
+/// An uncompressed archive in a file of which little but the headers is read.
+pub(super) struct Headers {
+    file: File,
+    position: u64,
+    length: u64,
+}
+
+impl Headers {
+    pub(super) fn new(file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self { file, position: 0, length })
+    }
+}
+
+impl Input for Headers {
+    fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        let mut buffer = vec![0; SCAN_SIZE];
+        let count = loop {
+            match self.file.read_at(&mut buffer, self.position) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        self.position += count as u64;
+        Ok((count > 0).then(|| Chunk::new(Arc::new(buffer), 0..count)))
+    }
+
+    fn skip(&mut self, length: u64) -> io::Result<u64> {
+        let skipped = length.min(self.length.saturating_sub(self.position));
+        self.position += skipped;
+        Ok(skipped)
+    }
+}

@@ -1,0 +1,293 @@
+//! Extended headers: what the entries after them have beyond their own headers.
+//!
+//! Records of POSIX.1-2001 (path, linkpath, size, uid, gid, mtime), of star and GNU tar (SCHILY.*,
+//! GNU.sparse.*, RHT.security.selinux) and of libarchive (LIBARCHIVE.xattr.*). Records that say nothing
+//! about what is packed (atime, ctime, uname, charsets, comments) are passed over.
+
+use super::acl;
+use super::encoding::{base64, percent};
+use super::error::Problem;
+use crate::entry::{MAX_DATA_RANGES, MAX_XATTR_NAME, MAX_XATTR_VALUE};
+use crate::{DataRange, Timestamp, Xattr};
+use std::collections::BTreeMap;
+
+/// Bytes of a value that are shown in an error.
+const SHOWN: usize = 100;
+
+/// What extended headers say about an entry.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extensions {
+    pub(super) path: Option<Vec<u8>>,
+    pub(super) link_path: Option<Vec<u8>>,
+    pub(super) size: Option<u64>,
+    pub(super) uid: Option<u32>,
+    pub(super) gid: Option<u32>,
+    pub(super) mtime: Option<Timestamp>,
+    pub(super) dev_major: Option<u32>,
+    pub(super) dev_minor: Option<u32>,
+    pub(super) sparse: SparseRecords,
+    /// Whether a pax header (not only a GNU long name) came before the entry itself.
+    pub(super) is_pax: bool,
+    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// What GNU tar says about a sparse file in pax format, versions 0.0, 0.1 and 1.0.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SparseRecords {
+    pub(super) major: Option<u64>,
+    pub(super) minor: Option<u64>,
+    /// Size of the file with its holes.
+    pub(super) real_size: Option<u64>,
+    /// The file's name; the header has one that marks the entry as sparse.
+    pub(super) name: Option<Vec<u8>>,
+    /// The map of versions 0.0 and 0.1.
+    pub(super) map: Option<Vec<DataRange>>,
+    /// Version 0.0 gives offset and length in separate records.
+    offset: Option<u64>,
+}
+
+impl Extensions {
+    /// Adds the records of a pax header; later records replace earlier ones.
+    pub(super) fn apply(&mut self, header: &[u8]) -> Result<(), Problem> {
+        let mut at = 0;
+        while at < header.len() {
+            let (record, key, value) =
+                split_record(&header[at..]).ok_or(Problem::PaxRecord { at })?;
+            self.apply_record(key, value)?;
+            at += record;
+        }
+        Ok(())
+    }
+
+    fn apply_record(&mut self, key: &[u8], value: &[u8]) -> Result<(), Problem> {
+        match key {
+            b"path" => self.path = present(value),
+            b"linkpath" => self.link_path = present(value),
+            b"size" => self.size = decimal(key, value)?,
+            b"uid" => self.uid = small(key, value)?,
+            b"gid" => self.gid = small(key, value)?,
+            b"mtime" => self.mtime = timestamp(key, value)?,
+            b"SCHILY.devmajor" => self.dev_major = small(key, value)?,
+            b"SCHILY.devminor" => self.dev_minor = small(key, value)?,
+            b"SCHILY.acl.access" => self.set_acl(acl::ACCESS, value)?,
+            b"SCHILY.acl.default" => self.set_acl(acl::DEFAULT, value)?,
+            b"SCHILY.acl.ace" => {
+                let (key, entry) = ("SCHILY.acl.ace", value[..value.len().min(SHOWN)].to_vec());
+                return Err(Problem::Acl {
+                    key,
+                    entry,
+                    reason: "is an NFSv4 list, not a POSIX one",
+                });
+            }
+            // The value in the inode has the NUL that the record leaves out.
+            b"RHT.security.selinux" => {
+                let name = b"security.selinux".to_vec();
+                self.set_xattr(name, [value, b"\0"].concat())?;
+            }
+            _ => {
+                if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
+                    self.set_xattr(name.to_vec(), value.to_vec())?;
+                } else if let Some(name) = key.strip_prefix(b"LIBARCHIVE.xattr.") {
+                    let name = percent(name).ok_or_else(|| refused(key, name))?;
+                    let value = base64(value).ok_or_else(|| refused(key, value))?;
+                    self.set_xattr(name, value)?;
+                } else if let Some(field) = key.strip_prefix(b"GNU.sparse.") {
+                    self.sparse.apply(field, key, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_acl(&mut self, kind: acl::Kind, value: &[u8]) -> Result<(), Problem> {
+        if let Some(binary) = acl::to_binary(kind, value)? {
+            self.set_xattr(kind.xattr.to_vec(), binary)?;
+        }
+        Ok(())
+    }
+
+    fn set_xattr(&mut self, name: Vec<u8>, value: Vec<u8>) -> Result<(), Problem> {
+        let (name_length, value_length) = (name.len(), value.len());
+        let named = (1..=MAX_XATTR_NAME).contains(&name_length) && !name.contains(&0);
+        if !named || value_length > MAX_XATTR_VALUE {
+            let name = name[..name_length.min(SHOWN)].to_vec();
+            return Err(Problem::Xattr { name, name_length, value_length });
+        }
+        self.xattrs.insert(name, value);
+        Ok(())
+    }
+
+    /// The extended attributes, sorted by name; none are left.
+    pub(super) fn take_xattrs(&mut self) -> Vec<Xattr> {
+        let xattrs = std::mem::take(&mut self.xattrs);
+        xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect()
+    }
+}
+
+impl SparseRecords {
+    fn apply(&mut self, field: &[u8], key: &[u8], value: &[u8]) -> Result<(), Problem> {
+        match field {
+            b"major" => self.major = decimal(key, value)?,
+            b"minor" => self.minor = decimal(key, value)?,
+            b"name" => self.name = present(value),
+            b"size" | b"realsize" => self.real_size = decimal(key, value)?,
+            // Says that a map follows; it is empty for a file that is one hole.
+            b"numblocks" => self.map = Some(self.map.take().unwrap_or_default()),
+            b"offset" => self.offset = decimal(key, value)?,
+            b"numbytes" => {
+                let offset = self.offset.take().ok_or_else(|| refused(key, value))?;
+                let length = decimal(key, value)?.ok_or_else(|| refused(key, value))?;
+                self.push(DataRange { offset, length })?;
+            }
+            b"map" => {
+                self.map = Some(Vec::new());
+                let mut numbers = value.split(|&byte| byte == b',').filter(|text| !text.is_empty());
+                while let Some(offset) = numbers.next() {
+                    let length = numbers.next().ok_or_else(|| refused(key, value))?;
+                    let (offset, length) = (decimal(key, offset)?, decimal(key, length)?);
+                    let range = offset.zip(length).ok_or_else(|| refused(key, value))?;
+                    self.push(DataRange { offset: range.0, length: range.1 })?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, range: DataRange) -> Result<(), Problem> {
+        let map = self.map.get_or_insert_default();
+        if map.len() >= MAX_DATA_RANGES {
+            return Err(Problem::SparseRanges);
+        }
+        map.push(range);
+        Ok(())
+    }
+}
+
+/// The first record: its length, key and value.
+fn split_record(header: &[u8]) -> Option<(usize, &[u8], &[u8])> {
+    let space = header.iter().take(20).position(|&byte| byte == b' ')?;
+    let length = usize::try_from(parse(&header[..space])?).ok()?;
+    let record = header.get(space + 1..length)?.strip_suffix(b"\n")?;
+    let equals = record.iter().position(|&byte| byte == b'=')?;
+    (equals > 0).then_some((length, &record[..equals], &record[equals + 1..]))
+}
+
+fn parse(digits: &[u8]) -> Option<u64> {
+    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+}
+
+/// An empty value takes back what came before.
+fn present(value: &[u8]) -> Option<Vec<u8>> {
+    (!value.is_empty()).then(|| value.to_vec())
+}
+
+fn refused(key: &[u8], value: &[u8]) -> Problem {
+    let key = key[..key.len().min(SHOWN)].escape_ascii().to_string();
+    Problem::PaxValue { key, value: value[..value.len().min(SHOWN)].to_vec() }
+}
+
+fn decimal(key: &[u8], value: &[u8]) -> Result<Option<u64>, Problem> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    parse(value).map(Some).ok_or_else(|| refused(key, value))
+}
+
+fn small(key: &[u8], value: &[u8]) -> Result<Option<u32>, Problem> {
+    decimal(key, value)?
+        .map(|number| u32::try_from(number).map_err(|_| refused(key, value)))
+        .transpose()
+}
+
+/// Decimal seconds with a fraction, possibly negative; digits after the ninth are cut off.
+fn timestamp(key: &[u8], value: &[u8]) -> Result<Option<Timestamp>, Problem> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    parse_timestamp(value).map(Some).ok_or_else(|| refused(key, value))
+}
+
+fn parse_timestamp(value: &[u8]) -> Option<Timestamp> {
+    let (negative, magnitude) = match value.strip_prefix(b"-") {
+        Some(magnitude) => (true, magnitude),
+        None => (false, value),
+    };
+    let mut parts = magnitude.splitn(2, |&byte| byte == b'.');
+    let seconds = i64::try_from(parse(parts.next()?)?).ok()?;
+    let fraction = parts.next().unwrap_or_default();
+    if !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digits = fraction.iter().map(|digit| u32::from(digit - b'0')).chain(std::iter::repeat(0));
+    let nanoseconds = digits.take(9).fold(0, |value, digit| value * 10 + digit);
+    Some(match (negative, nanoseconds) {
+        (false, _) => Timestamp { seconds, nanoseconds },
+        (true, 0) => Timestamp { seconds: -seconds, nanoseconds },
+        (true, _) => Timestamp { seconds: -seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(header: &[u8]) -> Result<Extensions, Problem> {
+        let mut extensions = Extensions::default();
+        extensions.apply(header).map(|()| extensions)
+    }
+
+    #[test]
+    fn records_carry_any_bytes() {
+        let header = b"12 path=a\xff=\n11 uid=4294\n25 SCHILY.xattr.user.x=\n\0\n11 comment\xff=\n";
+        let mut extensions = applied(&header[..header.len() - 13]).unwrap();
+        assert_eq!(extensions.path.as_deref(), Some(&b"a\xff="[..]));
+        assert_eq!(extensions.uid, Some(4294));
+        let xattr = Xattr { name: b"user.x".to_vec(), value: b"\n\0".to_vec() };
+        assert_eq!(extensions.take_xattrs(), [xattr]);
+    }
+
+    #[test]
+    fn an_empty_value_takes_a_record_back() {
+        let extensions = applied(b"10 path=a\n9 path=\n").unwrap();
+        assert_eq!(extensions.path, None);
+    }
+
+    #[test]
+    fn malformed_records_are_refused() {
+        for header in [
+            &b"10 path=a"[..],
+            b"11 path=a\n",
+            b"9 path=a\n",
+            b"x path=a\n",
+            b"99999999999999999999 path=a\n",
+            b"8 path\n\n",
+            b"5 =a\n",
+            b"0 path=a\n",
+            b"\0\0\0",
+        ] {
+            assert!(matches!(applied(header), Err(Problem::PaxRecord { .. })), "{header:?}");
+        }
+        for header in [&b"10 size=x\n"[..], b"18 uid=4294967296\n", b"12 mtime=1e\n"] {
+            assert!(matches!(applied(header), Err(Problem::PaxValue { .. })), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn times_have_nanoseconds_on_both_sides_of_1970() {
+        for (text, seconds, nanoseconds) in [
+            ("1.5", 1, 500_000_000),
+            ("1700000000.1234567899", 1_700_000_000, 123_456_789),
+            ("-1.25", -2, 750_000_000),
+            ("-3", -3, 0),
+            ("7.", 7, 0),
+        ] {
+            let expected = Timestamp { seconds, nanoseconds };
+            assert_eq!(parse_timestamp(text.as_bytes()), Some(expected), "{text}");
+        }
+        for text in ["", ".", "-", "1.x", "--1", "9223372036854775808"] {
+            assert_eq!(parse_timestamp(text.as_bytes()), None, "{text}");
+        }
+    }
+}

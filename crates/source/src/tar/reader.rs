@@ -1,0 +1,434 @@
+//! The entries of an archive, one after the other.
+//!
+//! What the format leaves open is decided like this:
+//! - An archive ends with two zero blocks, or one at the end of the stream; without it, it counts as
+//!   truncated. What follows the end is read, so that a decompressor sees its check sums, and ignored.
+//! - Parents that do not come before their children are delivered as directories with mode 0755, owner
+//!   0:0 and the mtime of the first child.
+//! - A directory may come again, and its later entry replaces its metadata. Anything else may not.
+//! - A hard link's size field counts only after a pax header; the data is that of the target and is
+//!   skipped.
+//! - A regular entry whose name ends in a slash is a directory, as in archives older than POSIX.
+
+use super::bytes::{BLOCK, Bytes};
+use super::error::{Problem, TarError};
+use super::extended::Extended;
+use super::header::{Header, continue_gnu_sparse};
+use super::input::{Input, Stream};
+use super::path::clean;
+use super::seen::{Seen, SeenPaths};
+use super::sparse::{self, MapText};
+use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
+use crate::{Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Options, Timestamp};
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, Box<TarError>>;
+type Checked<T> = std::result::Result<T, Problem>;
+
+/// Reads an uncompressed archive from a stream.
+pub struct TarReader {
+    archive: String,
+    options: Options,
+    bytes: Bytes,
+    extended: Extended,
+    seen: SeenPaths,
+    /// Implicit parents, then the entry itself.
+    ready: VecDeque<Entry>,
+    file: FileData,
+    /// Header of the entry at hand, and its name where it is known.
+    at: u64,
+    name: Option<Vec<u8>>,
+    ended: bool,
+}
+
+/// What is left of the current file.
+#[derive(Default)]
+struct FileData {
+    /// Ranges whose data is still to come; the first may be the rest of one.
+    ranges: VecDeque<DataRange>,
+    /// Bytes in the archive up to the next header, with padding.
+    stored: u64,
+}
+
+/// What a header starts.
+enum Body {
+    /// `size` bytes of data, of which the archive stores `ranges`.
+    File {
+        size: u64,
+        ranges: Vec<DataRange>,
+    },
+    Other(Kind),
+}
+
+impl TarReader {
+    /// Reads the archive from `reader`, which is not compressed. `archive` names it in errors.
+    pub fn new(archive: &str, reader: impl Read + Send + 'static, options: &Options) -> Self {
+        Self::over(archive, Box::new(Stream::new(reader, Arc::default())), options)
+    }
+
+    pub(super) fn over(archive: &str, input: Box<dyn Input>, options: &Options) -> Self {
+        Self {
+            archive: archive.to_owned(),
+            options: options.clone(),
+            bytes: Bytes::new(input),
+            extended: Extended::default(),
+            seen: SeenPaths::default(),
+            ready: VecDeque::new(),
+            file: FileData::default(),
+            at: 0,
+            name: None,
+            ended: false,
+        }
+    }
+
+    /// The next entry, or `None` at the end; see [`Source::next_entry`](crate::Source::next_entry).
+    ///
+    /// # Errors
+    /// The first fault in the archive; afterwards it is at its end.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
+        if let Some(entry) = self.ready.pop_front() {
+            return Ok(Some(entry));
+        }
+        if self.ended {
+            return Ok(None);
+        }
+        let result = self.fill();
+        self.ended = !matches!(result, Ok(true));
+        match result {
+            Ok(_) => Ok(self.ready.pop_front()),
+            Err(problem) => Err(self.fault(problem)),
+        }
+    }
+
+    /// The next data of the current file; see [`Source::next_data`](crate::Source::next_data).
+    ///
+    /// # Errors
+    /// The archive ends inside the file or cannot be read.
+    pub fn next_data(&mut self) -> Result<Option<Data>> {
+        // Implicit parents come before the file whose data follows.
+        if !self.ready.is_empty() || self.ended {
+            return Ok(None);
+        }
+        let Some(range) = self.file.ranges.front_mut() else { return Ok(None) };
+        match self.bytes.take(range.length) {
+            Ok(Some(chunk)) => {
+                let (offset, length) = (range.offset, chunk.len() as u64);
+                range.offset += length;
+                range.length -= length;
+                if range.length == 0 {
+                    self.file.ranges.pop_front();
+                }
+                self.file.stored -= length;
+                Ok(Some(Data { offset, chunk }))
+            }
+            Ok(None) => Err(self.end(Problem::Truncated { missing: "it ends inside a file" })),
+            Err(error) => Err(self.end(io_problem(error))),
+        }
+    }
+
+    fn end(&mut self, problem: Problem) -> Box<TarError> {
+        self.ended = true;
+        self.fault(problem)
+    }
+
+    fn fault(&mut self, problem: Problem) -> Box<TarError> {
+        let offset = match problem {
+            Problem::Io(_) | Problem::Truncated { .. } => self.bytes.position(),
+            _ => self.at,
+        };
+        let archive = self.archive.clone();
+        Box::new(TarError { archive, offset, entry: self.name.take(), problem })
+    }
+
+    /// Reads headers up to the next entry that is wanted and puts it into `ready`. `false` at the end.
+    fn fill(&mut self) -> Checked<bool> {
+        self.skip_file()?;
+        loop {
+            self.name = None;
+            self.at = self.bytes.position();
+            let Some(header) = self.header()? else {
+                self.extended.check_unused()?;
+                self.drain()?;
+                return Ok(false);
+            };
+            let size = header.size()?;
+            if self.extended.takes(header.entry_type()) {
+                let content = self.extended_content(size)?;
+                self.extended.apply(header.entry_type(), content)?;
+            } else if header.entry_type() == b'V' {
+                // A volume label is no entry.
+                self.skip(padded(size)?)?;
+            } else if self.entry(&header)? {
+                return Ok(true);
+            } else {
+                self.skip_file()?;
+            }
+        }
+    }
+
+    /// The next header; `None` after the blocks that end an archive.
+    fn header(&mut self) -> Checked<Option<Header>> {
+        let mut block = [0; BLOCK];
+        match self.bytes.read(&mut block).map_err(io_problem)? {
+            0 => return Err(Problem::Truncated { missing: "the two zero blocks at its end" }),
+            BLOCK => {}
+            _ => return Err(Problem::Truncated { missing: "it ends inside a header" }),
+        }
+        if block != [0; BLOCK] {
+            return Header::new(block).map(Some);
+        }
+        let second = self.bytes.read(&mut block).map_err(io_problem)?;
+        if block[..second].iter().any(|&byte| byte != 0) {
+            return Err(Problem::LoneZeroBlock);
+        }
+        Ok(None)
+    }
+
+    /// Reads to the end of the stream: decompressors verify there, and a writer into a pipe is not cut off.
+    fn drain(&mut self) -> Checked<()> {
+        self.bytes.skip(u64::MAX).map(|_| ()).map_err(io_problem)
+    }
+
+    /// Leaves out what was not taken of the current file.
+    fn skip_file(&mut self) -> Checked<()> {
+        let file = std::mem::take(&mut self.file);
+        self.skip(file.stored)
+    }
+
+    fn skip(&mut self, length: u64) -> Checked<()> {
+        if self.bytes.skip(length).map_err(io_problem)? < length {
+            return Err(Problem::Truncated { missing: "it ends inside the data of an entry" });
+        }
+        Ok(())
+    }
+
+    fn extended_content(&mut self, size: u64) -> Checked<Vec<u8>> {
+        let mut content = vec![0; self.extended.reserve(size)?];
+        if self.bytes.read(&mut content).map_err(io_problem)? < content.len() {
+            return Err(Problem::Truncated { missing: "it ends inside an extended header" });
+        }
+        self.skip(padded(size)? - size)?;
+        Ok(content)
+    }
+
+    /// Decodes one entry into `ready` and `file`. `false` when it is excluded; then only its data in
+    /// `file` is left to skip.
+    fn entry(&mut self, header: &Header) -> Checked<bool> {
+        let mut extensions = self.extended.take();
+        let header_name = header.name();
+        let raw = extensions.sparse.name.take().or(extensions.path.take());
+        let raw = raw.unwrap_or(header_name);
+        self.name = Some(raw.clone());
+        let path = clean(&raw, self.options.strip_absolute)?;
+        let link = extensions.link_path.take().unwrap_or_else(|| header.link_name().to_vec());
+        let mut stored = extensions.size.map_or_else(|| header.size(), Ok)?;
+        let device = Device {
+            major: extensions
+                .dev_major
+                .map_or_else(|| Ok(header.device()?.major), Ok::<_, Problem>)?,
+            minor: extensions
+                .dev_minor
+                .map_or_else(|| Ok(header.device()?.minor), Ok::<_, Problem>)?,
+        };
+        let body = match header.entry_type() {
+            b'0' | 0 | b'7' if !raw.ends_with(b"/") => {
+                self.regular(&extensions.sparse, &mut stored)?
+            }
+            b'S' => self.gnu_sparse(header, stored)?,
+            b'0' | 0 | b'7' | b'5' => Body::Other(Kind::Directory),
+            b'1' => self.hard_link(&link, extensions.is_pax, &mut stored)?,
+            b'2' => Body::Other(Kind::Symlink(symlink_target(link)?)),
+            b'3' => Body::Other(Kind::CharDevice(device)),
+            b'4' => Body::Other(Kind::BlockDevice(device)),
+            b'6' => Body::Other(Kind::Fifo),
+            other => return Err(Problem::EntryType(other)),
+        };
+        let has_data = matches!(body, Body::File { .. } | Body::Other(Kind::HardLink(_)));
+        self.file.stored = if has_data { padded(stored)? } else { 0 };
+        let kind = match body {
+            Body::File { size, ranges } => {
+                self.file.ranges = ranges.iter().copied().collect();
+                Kind::Regular { size, data: ranges }
+            }
+            Body::Other(kind) => kind,
+        };
+        if self.options.exclude.matches_within(path.as_bytes()) {
+            return Ok(false);
+        }
+        if let Kind::HardLink(target) = &kind {
+            self.check_link_target(target)?;
+            self.file.ranges.clear();
+        }
+        let mtime = match extensions.mtime {
+            Some(mtime) => mtime,
+            None => Timestamp { seconds: header.mtime()?, nanoseconds: 0 },
+        };
+        let metadata = Metadata {
+            mode: header.mode()?,
+            uid: extensions.uid.map_or_else(|| header.uid(), Ok)?,
+            gid: extensions.gid.map_or_else(|| header.gid(), Ok)?,
+            mtime,
+        };
+        let (links, xattrs) = match kind {
+            Kind::Directory => (Links::Single, extensions.take_xattrs()),
+            Kind::HardLink(_) => (Links::Several, Vec::new()),
+            _ => (Links::Several, extensions.take_xattrs()),
+        };
+        self.register(&path, kind == Kind::Directory, mtime)?;
+        self.ready.push_back(Entry { path, kind, metadata, xattrs, links });
+        Ok(true)
+    }
+
+    /// A regular file, which in pax archives may be sparse. `stored` becomes what follows the map.
+    fn regular(&mut self, records: &super::pax::SparseRecords, stored: &mut u64) -> Checked<Body> {
+        let map = match (records.major, &records.map) {
+            (Some(1), _) => self.sparse_map_text(stored)?,
+            (None | Some(0), Some(map)) => map.clone(),
+            (None | Some(0), None) => {
+                let size = *stored;
+                if size > MAX_FILE_SIZE {
+                    return Err(Problem::FileSize(size));
+                }
+                let whole = DataRange { offset: 0, length: size };
+                return Ok(Body::File {
+                    size,
+                    ranges: (size > 0).then_some(whole).into_iter().collect(),
+                });
+            }
+            (Some(_), _) => {
+                return Err(Problem::SparseMap { at: 0, reason: "its version is unknown" });
+            }
+        };
+        let size = records
+            .real_size
+            .ok_or(Problem::SparseMap { at: 0, reason: "the size of the file is missing" })?;
+        Ok(Body::File { size, ranges: sparse::check(map, size, *stored)? })
+    }
+
+    /// The map of version 1.0, which is in the first blocks of the data.
+    fn sparse_map_text(&mut self, stored: &mut u64) -> Checked<Vec<DataRange>> {
+        let mut text = MapText::default();
+        let mut block = [0; BLOCK];
+        loop {
+            *stored = stored
+                .checked_sub(BLOCK as u64)
+                .ok_or(Problem::SparseMap { at: 0, reason: "the data ends inside the map" })?;
+            self.read_block(&mut block)?;
+            if text.feed(&block)? {
+                return Ok(text.into_ranges());
+            }
+        }
+    }
+
+    /// A sparse file of GNU tar's own format: the map is in the header and blocks that follow it.
+    fn gnu_sparse(&mut self, header: &Header, stored: u64) -> Checked<Body> {
+        let (mut map, mut more) = header.gnu_sparse()?;
+        let mut block = [0; BLOCK];
+        while more {
+            self.read_block(&mut block)?;
+            more = continue_gnu_sparse(&block, &mut map)?;
+            if map.len() > MAX_DATA_RANGES {
+                return Err(Problem::SparseRanges);
+            }
+        }
+        let size = header.gnu_real_size()?;
+        Ok(Body::File { size, ranges: sparse::check(map, size, stored)? })
+    }
+
+    fn read_block(&mut self, block: &mut [u8; BLOCK]) -> Checked<()> {
+        if self.bytes.read(block).map_err(io_problem)? < BLOCK {
+            return Err(Problem::Truncated { missing: "it ends inside a sparse map" });
+        }
+        Ok(())
+    }
+
+    fn hard_link(&self, link: &[u8], is_pax: bool, stored: &mut u64) -> Checked<Body> {
+        if !is_pax {
+            *stored = 0;
+        }
+        Ok(Body::Other(Kind::HardLink(clean(link, self.options.strip_absolute)?)))
+    }
+
+    fn check_link_target(&self, target: &EntryPath) -> Checked<()> {
+        let path = target.as_bytes();
+        if self.options.exclude.matches_within(path) {
+            return Err(Problem::LinkTargetExcluded { target: path.to_vec() });
+        }
+        match self.seen.get(path) {
+            _ if target.is_root() => Err(Problem::LinkTargetDirectory { target: path.to_vec() }),
+            None => Err(Problem::LinkTargetMissing { target: path.to_vec() }),
+            Some(seen) if seen.directory => {
+                Err(Problem::LinkTargetDirectory { target: path.to_vec() })
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Checks that the path may be used, puts missing parents into `ready` and records all of them.
+    fn register(&mut self, path: &EntryPath, directory: bool, mtime: Timestamp) -> Checked<()> {
+        let Some((parent, _)) = path.split_last() else {
+            return if directory { Ok(()) } else { Err(Problem::RootNotDirectory) };
+        };
+        match self.seen.get(path.as_bytes()) {
+            Some(first) if !(first.directory && directory) => {
+                return Err(Problem::Duplicate { first: first.offset });
+            }
+            _ => {}
+        }
+        self.provide_directory(parent, mtime)?;
+        self.seen.insert(path, Seen { offset: self.at, directory });
+        Ok(())
+    }
+
+    /// Makes sure that the path is a directory; creates what is missing, from the top down.
+    fn provide_directory(&mut self, path: &[u8], mtime: Timestamp) -> Checked<()> {
+        let mut missing = Vec::new();
+        let mut rest = EntryPath::from_checked(path.to_vec());
+        while let Some((above, _)) = rest.split_last() {
+            match self.seen.get(rest.as_bytes()) {
+                Some(seen) if seen.directory => break,
+                Some(seen) => {
+                    let (parent, first) = (rest.as_bytes().to_vec(), seen.offset);
+                    return Err(Problem::ParentNotDirectory { parent, first });
+                }
+                None => {}
+            }
+            let above = EntryPath::from_checked(above.to_vec());
+            missing.push(std::mem::replace(&mut rest, above));
+        }
+        for path in missing.into_iter().rev() {
+            self.seen.insert(&path, Seen { offset: self.at, directory: true });
+            let metadata = Metadata { mode: 0o755, uid: 0, gid: 0, mtime };
+            let (kind, links) = (Kind::Directory, Links::Single);
+            self.ready.push_back(Entry { path, kind, metadata, xattrs: Vec::new(), links });
+        }
+        Ok(())
+    }
+}
+
+fn symlink_target(target: Vec<u8>) -> Checked<Vec<u8>> {
+    if target.is_empty() || target.len() > MAX_SYMLINK_TARGET {
+        return Err(Problem::SymlinkTarget(target.len()));
+    }
+    if target.contains(&0) {
+        return Err(Problem::NulInName);
+    }
+    Ok(target)
+}
+
+/// The bytes that `size` bytes take up in an archive.
+fn padded(size: u64) -> Checked<u64> {
+    size.checked_next_multiple_of(BLOCK as u64).ok_or(Problem::FileSize(size))
+}
+
+/// Decompressors tell by this kind that their input ended early.
+pub(super) fn io_problem(error: io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            Problem::Truncated { missing: "its compressed stream ends early" }
+        }
+        _ => Problem::Io(error),
+    }
+}

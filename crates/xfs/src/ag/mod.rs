@@ -1,0 +1,165 @@
+//! One allocation group: its headers in memory, its lock, its free list and its trees.
+//!
+//! The lock of a group guards everything in it: headers, all AG-rooted trees, the free list
+//! (design, decision 2). It is the guard of [`GroupState`]; a transaction keeps it to its end.
+
+mod reservation;
+pub mod rmap;
+mod tree;
+
+pub use reservation::Reserved;
+pub use tree::AgTree;
+
+use crate::cache::BufferRef;
+use crate::error::Error;
+use crate::format::{Agf, Agi, BufferKind, HeaderError, agfl};
+use crate::geometry::Geometry;
+use crate::trans::Transaction;
+use crate::units::{AgBlock, AgNumber};
+use crate::volume::Volume;
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a volume keeps the state of a group; empty until it is first locked.
+pub(crate) type GroupSlot = Arc<Mutex<Option<GroupState>>>;
+
+/// A locked group.
+pub struct GroupGuard {
+    /// Never empty: the constructor loads the state.
+    slot: ArcMutexGuard<RawMutex, Option<GroupState>>,
+}
+
+impl GroupGuard {
+    /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
+    /// caller does not wait.
+    ///
+    /// # Errors
+    /// A header is damaged, or the device failed.
+    pub(crate) fn lock(
+        volume: &Volume,
+        slot: &GroupSlot,
+        number: AgNumber,
+        wait: bool,
+    ) -> Result<Option<Self>, Error> {
+        let slot = if wait { Some(slot.lock_arc()) } else { slot.try_lock_arc() };
+        let Some(mut slot) = slot else {
+            return Ok(None);
+        };
+        if slot.is_none() {
+            *slot = Some(GroupState::load(volume, number)?);
+        }
+        Ok(Some(Self { slot }))
+    }
+
+    /// The headers of the group.
+    pub fn state(&mut self) -> &mut GroupState {
+        self.slot.as_mut().expect("a guard is made only once the state is loaded")
+    }
+}
+
+impl fmt::Debug for GroupGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupGuard").field("state", &*self.slot).finish()
+    }
+}
+
+/// Headers of one group, decoded.
+#[derive(Debug)]
+pub struct GroupState {
+    /// Which group.
+    pub number: AgNumber,
+    /// Free-space header.
+    pub agf: Agf,
+    /// Inode header.
+    pub agi: Agi,
+    /// Blocks set aside for the growth of trees.
+    pub reserved: Reserved,
+    buffers: HeaderBuffers,
+}
+
+#[derive(Debug)]
+struct HeaderBuffers {
+    agf: BufferRef,
+    agi: BufferRef,
+    agfl: BufferRef,
+}
+
+impl GroupState {
+    /// Reads the headers of a group.
+    ///
+    /// # Errors
+    /// A header is damaged, or the device failed.
+    pub(crate) fn load(volume: &Volume, number: AgNumber) -> Result<Self, Error> {
+        let geometry = volume.geometry();
+        let buffers = HeaderBuffers {
+            agf: volume.header(number, 1, BufferKind::Agf)?,
+            agi: volume.header(number, 2, BufferKind::Agi)?,
+            agfl: volume.header(number, 3, BufferKind::Agfl)?,
+        };
+        let damaged = |structure, index, error: HeaderError| Error::Block {
+            structure,
+            sector: geometry.header_sector(number, index),
+            what: error.to_string(),
+        };
+        let agf = Agf::decode(&buffers.agf.read(), geometry);
+        let agi = Agi::decode(&buffers.agi.read(), geometry);
+        // What depends on the group or on another header is not the cache's to check.
+        Agf::verify(&buffers.agf.read(), geometry, number)
+            .and_then(|()| agfl::check_count(&agf, geometry))
+            .map_err(|error| damaged("AGF", 1, error))?;
+        Agi::verify(&buffers.agi.read(), geometry, number)
+            .map_err(|error| damaged("AGI", 2, error))?;
+        agfl::verify(&buffers.agfl.read(), geometry, number)
+            .map_err(|error| damaged("AGFL", 3, error))?;
+        let reserved = Reserved::new(geometry, number);
+        Ok(Self { number, agf, agi, reserved, buffers })
+    }
+
+    /// Writes what changed in the headers into their buffers, as part of the transaction.
+    pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) {
+        let geometry = trans.geometry();
+        if Agf::decode(&self.buffers.agf.read(), geometry) != self.agf {
+            self.agf.encode_changes(&mut trans.edit(&self.buffers.agf).edit());
+        }
+        if Agi::decode(&self.buffers.agi.read(), geometry) != self.agi {
+            self.agi.encode_changes(&mut trans.edit(&self.buffers.agi).edit());
+        }
+    }
+
+    /// Takes the oldest block off the free list.
+    ///
+    /// # Errors
+    /// The list is empty although a tree needs a block: the group is full or its headers lie.
+    pub fn take_from_list(&mut self, geometry: &Geometry) -> Result<AgBlock, Error> {
+        match agfl::take_head(&mut self.agf, &self.buffers.agfl.read(), geometry) {
+            Ok(Some(block)) => Ok(block),
+            Ok(None) => Err(self.corrupt("AGFL", AgBlock(0), "the free list is empty")),
+            Err(error) => Err(self.corrupt("AGFL", AgBlock(0), &error.to_string())),
+        }
+    }
+
+    /// Appends a block to the free list.
+    ///
+    /// # Errors
+    /// The list is full: its length in the AGF is wrong.
+    pub fn put_on_list(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        block: AgBlock,
+    ) -> Result<(), Error> {
+        let geometry = trans.geometry();
+        let buffer = BufferRef::clone(&self.buffers.agfl);
+        if agfl::put_tail(&mut self.agf, &mut trans.edit(&buffer).edit(), geometry, block) {
+            Ok(())
+        } else {
+            Err(self.corrupt("AGFL", block, "the free list is full"))
+        }
+    }
+
+    /// An error for damage found in this group.
+    #[must_use]
+    pub fn corrupt(&self, structure: &'static str, block: AgBlock, what: &str) -> Error {
+        Error::Group { structure, group: self.number, block, what: what.to_owned() }
+    }
+}

@@ -1,0 +1,221 @@
+//! The mapping of one fork in memory: extents in the order of file blocks.
+
+use crate::format::Extent;
+use crate::units::{FileBlock, FsBlock};
+
+/// Longest mapping that one record can hold, in blocks.
+pub const MAX_EXTENT_LEN: u32 = (1 << 21) - 1;
+
+/// Extents of a fork: ascending, not overlapping, neighbours merged where the format allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtentList {
+    extents: Vec<Extent>,
+}
+
+/// What adding an extent did to the records: what a tree on disk must do as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// A record of its own.
+    Inserted(Extent),
+    /// A neighbour grew: before, after.
+    Grown(Extent, Extent),
+    /// Two neighbours became one: left and right before, after.
+    Joined(Extent, Extent, Extent),
+}
+
+impl ExtentList {
+    /// An empty list.
+    pub const EMPTY: Self = Self { extents: Vec::new() };
+
+    /// Takes over extents as decoded from a fork; they are checked by whoever decoded them.
+    #[must_use]
+    pub fn from_sorted(extents: Vec<Extent>) -> Self {
+        debug_assert!(extents.windows(2).all(|pair| pair[0].end() <= pair[1].offset));
+        Self { extents }
+    }
+
+    /// Number of extents.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Whether nothing is mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// All extents, ascending.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// One past the last mapped block.
+    #[must_use]
+    pub fn end(&self) -> FileBlock {
+        self.extents.last().map_or(FileBlock(0), Extent::end)
+    }
+
+    /// Index of the first extent that ends after `block`.
+    #[must_use]
+    pub fn position(&self, block: FileBlock) -> usize {
+        // Appending is what happens most.
+        match self.extents.last() {
+            Some(last) if last.end() <= block => self.extents.len(),
+            _ => self.extents.partition_point(|extent| extent.end() <= block),
+        }
+    }
+
+    /// The extent that contains `block`, or the first one behind it.
+    #[must_use]
+    pub fn at_or_after(&self, block: FileBlock) -> Option<Extent> {
+        self.extents.get(self.position(block)).copied()
+    }
+
+    /// The extent before the one at or after `block`.
+    #[must_use]
+    pub fn before(&self, block: FileBlock) -> Option<Extent> {
+        self.position(block).checked_sub(1).map(|index| self.extents[index])
+    }
+
+    /// First unmapped range of `len` blocks that starts at or after `from`, at a multiple of
+    /// `align` from it.
+    #[must_use]
+    pub fn gap(&self, from: FileBlock, len: u64, align: u64) -> FileBlock {
+        let mut start = from.0;
+        for extent in &self.extents[self.position(from)..] {
+            if start + len <= extent.offset.0 {
+                break;
+            }
+            start = from.0 + (extent.end().0 - from.0).next_multiple_of(align);
+        }
+        FileBlock(start)
+    }
+
+    /// Adds a mapping for unmapped blocks, merged with its neighbours where that is allowed.
+    pub fn add(&mut self, new: Extent) -> Added {
+        let at = self.position(new.offset);
+        debug_assert!(self.extents.get(at).is_none_or(|next| new.end() <= next.offset));
+        let left =
+            at.checked_sub(1).map(|index| self.extents[index]).filter(|l| continues(l, &new));
+        let right = self.extents.get(at).copied().filter(|r| continues(&new, r));
+        let fits = |len: u64| len <= u64::from(MAX_EXTENT_LEN);
+        let sum = |parts: &[Extent]| parts.iter().map(|part| u64::from(part.len)).sum::<u64>();
+        match (left, right) {
+            (Some(left), Some(right)) if fits(sum(&[left, new, right])) => {
+                let joined = Extent { len: left.len + new.len + right.len, ..left };
+                self.extents[at - 1] = joined;
+                self.extents.remove(at);
+                Added::Joined(left, right, joined)
+            }
+            (Some(left), _) if fits(sum(&[left, new])) => {
+                let grown = Extent { len: left.len + new.len, ..left };
+                self.extents[at - 1] = grown;
+                Added::Grown(left, grown)
+            }
+            (_, Some(right)) if fits(sum(&[new, right])) => {
+                let grown = Extent { len: new.len + right.len, ..new };
+                self.extents[at] = grown;
+                Added::Grown(right, grown)
+            }
+            _ => {
+                self.extents.insert(at, new);
+                Added::Inserted(new)
+            }
+        }
+    }
+
+    /// Removes the last extent that overlaps `[from, to)`, or the part of it inside; returns the
+    /// record before, what is left of it in front and behind, and the removed part.
+    pub fn remove_last(&mut self, from: FileBlock, to: FileBlock) -> Option<Removed> {
+        let at = self.extents.partition_point(|extent| extent.offset < to).checked_sub(1)?;
+        let record = self.extents[at];
+        if record.end() <= from {
+            return None;
+        }
+        let (start, end) = (record.offset.max(from), record.end().min(to));
+        let removed = part(&record, start, end);
+        let front = (record.offset < start).then(|| part(&record, record.offset, start));
+        let back = (end < record.end()).then(|| part(&record, end, record.end()));
+        self.extents.splice(at..=at, [front, back].into_iter().flatten());
+        Some(Removed { record, front, back, removed })
+    }
+}
+
+/// Whether `right` continues `left` in the file, on the device, and in state.
+fn continues(left: &Extent, right: &Extent) -> bool {
+    left.end() == right.offset
+        && left.start.0 + u64::from(left.len) == right.start.0
+        && left.unwritten == right.unwritten
+}
+
+/// The part of an extent in `[from, to)`, which lies inside it.
+fn part(extent: &Extent, from: FileBlock, to: FileBlock) -> Extent {
+    Extent {
+        offset: from,
+        start: FsBlock(extent.start.0 + (from.0 - extent.offset.0)),
+        len: (to.0 - from.0) as u32,
+        unwritten: extent.unwritten,
+    }
+}
+
+/// What removing a range did to one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The record as it was.
+    pub record: Extent,
+    /// What stays in front.
+    pub front: Option<Extent>,
+    /// What stays behind.
+    pub back: Option<Extent>,
+    /// What is gone.
+    pub removed: Extent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(offset: u64, start: u64, len: u32) -> Extent {
+        Extent { offset: FileBlock(offset), start: FsBlock(start), len, unwritten: false }
+    }
+
+    #[test]
+    fn neighbours_merge_only_when_contiguous_in_both_spaces() {
+        let mut list = ExtentList::default();
+        assert_eq!(list.add(extent(0, 100, 4)), Added::Inserted(extent(0, 100, 4)));
+        assert_eq!(list.add(extent(8, 108, 4)), Added::Inserted(extent(8, 108, 4)));
+        assert_eq!(
+            list.add(extent(4, 104, 4)),
+            Added::Joined(extent(0, 100, 4), extent(8, 108, 4), extent(0, 100, 12))
+        );
+        assert_eq!(list.add(extent(12, 200, 1)), Added::Inserted(extent(12, 200, 1)));
+        assert_eq!(
+            list.add(extent(13, 201, 1)),
+            Added::Grown(extent(12, 200, 1), extent(12, 200, 2))
+        );
+        assert_eq!(list.len(), 2);
+    }
+
+    #[test]
+    fn a_record_never_passes_its_largest_length() {
+        let mut list = ExtentList::default();
+        list.add(extent(0, 100, MAX_EXTENT_LEN));
+        let next = extent(u64::from(MAX_EXTENT_LEN), 100 + u64::from(MAX_EXTENT_LEN), 1);
+        assert_eq!(list.add(next), Added::Inserted(next));
+    }
+
+    #[test]
+    fn removal_keeps_the_rest_of_the_record() {
+        let mut list = ExtentList::from_sorted(vec![extent(0, 100, 10), extent(20, 300, 5)]);
+        let removed = list.remove_last(FileBlock(3), FileBlock(6)).expect("mapped");
+        assert_eq!(removed.removed, extent(3, 103, 3));
+        assert_eq!(list.as_slice(), [extent(0, 100, 3), extent(6, 106, 4), extent(20, 300, 5)]);
+        assert!(list.remove_last(FileBlock(10), FileBlock(20)).is_none());
+        assert_eq!(list.gap(FileBlock(0), 1, 1), FileBlock(3));
+        assert_eq!(list.gap(FileBlock(0), 4, 4), FileBlock(12));
+        assert_eq!(list.gap(FileBlock(0), 100, 1), FileBlock(25));
+    }
+}

@@ -1,0 +1,19 @@
+//! Mapping of file blocks to blocks of the volume.
+//!
+//! In memory a fork has the list of all its extents; on disk it is the list in the inode or a tree
+//! rooted there. Every change is made to both in one transaction, together with the reverse
+//! mapping. Rules of records and conversions: algorithms reference, sections 5.1 to 5.3.
+
+mod allocate;
+mod change;
+mod convert;
+mod da_fork;
+mod extents;
+mod load;
+mod tree;
+
+pub use allocate::allocate;
+pub use change::{add, remove};
+pub use da_fork::{ForkReader, ForkWriter};
+pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
+pub use load::extents;

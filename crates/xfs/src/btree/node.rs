@@ -1,0 +1,357 @@
+//! The entries of one block, or of the root inside an inode, for reading and for change.
+//!
+//! Entries are counted from 1, as everywhere in the engine; 0 is "before the first".
+
+use super::kind::{BlockPointer, BtreeKind};
+use crate::bytes::{EditBytes, be16};
+use crate::cache::{MetaBuffer, ReadGuard};
+use crate::format::{BmapRoot, HeaderLayout, TreeGeometry};
+use smallvec::SmallVec;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Bytes of a key on the stack; no kind has a longer one.
+const KEY_BUFFER: usize = 40;
+/// Bytes of a record on the stack; no kind has a longer one.
+const RECORD_BUFFER: usize = 24;
+
+/// Where things are in a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    geometry: TreeGeometry,
+    /// Offset of the number of entries.
+    count_at: usize,
+    /// Offset of the first record or key.
+    base: usize,
+    /// Most entries.
+    max: usize,
+    leaf: bool,
+}
+
+impl Frame {
+    /// A block at `level`.
+    pub(super) fn block(geometry: &TreeGeometry, level: usize) -> Self {
+        Self {
+            geometry: *geometry,
+            count_at: HeaderLayout::NUMRECS,
+            base: geometry.layout.header_len(),
+            max: geometry.max_entries(level),
+            leaf: level == 0,
+        }
+    }
+
+    /// The root inside an inode. Never more entries than a block holds, so that it can be pushed
+    /// down into one.
+    pub(super) fn inline(geometry: &TreeGeometry, root: &BmapRoot) -> Self {
+        Self {
+            geometry: *geometry,
+            count_at: BmapRoot::NUMRECS,
+            base: BmapRoot::HEADER_LEN,
+            max: root.capacity(),
+            leaf: false,
+        }
+    }
+
+    /// Which header the blocks of the tree carry.
+    pub(super) const fn layout(&self) -> HeaderLayout {
+        self.geometry.layout
+    }
+
+    const fn key_stride<K: BtreeKind>() -> usize {
+        if K::OVERLAPPING { 2 * K::KEY_LEN } else { K::KEY_LEN }
+    }
+
+    #[inline]
+    fn record<K: BtreeKind>(&self, index: usize) -> usize {
+        self.base + (index - 1) * K::RECORD_LEN
+    }
+
+    #[inline]
+    fn key<K: BtreeKind>(&self, index: usize) -> usize {
+        self.base + (index - 1) * Self::key_stride::<K>()
+    }
+
+    #[inline]
+    fn pointer<K: BtreeKind>(&self, index: usize) -> usize {
+        self.base + self.max * Self::key_stride::<K>() + (index - 1) * K::Pointer::LEN
+    }
+
+    /// Bytes of entries `first` up to, not including, `end`: records, or keys and pointers.
+    fn parts<K: BtreeKind>(&self, first: usize, end: usize) -> SmallVec<[Range<usize>; 2]> {
+        if self.leaf {
+            SmallVec::from_iter([self.record::<K>(first)..self.record::<K>(end)])
+        } else {
+            SmallVec::from_buf([
+                self.key::<K>(first)..self.key::<K>(end),
+                self.pointer::<K>(first)..self.pointer::<K>(end),
+            ])
+        }
+    }
+}
+
+/// Child of a node: the range of keys below it and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Child<K: BtreeKind> {
+    pub(super) low: K::Key,
+    /// Equal to `low` in trees that do not overlap.
+    pub(super) high: K::Key,
+    pub(super) pointer: K::Pointer,
+}
+
+/// What an insertion stores at one level.
+#[derive(Debug)]
+pub(super) enum Entry<K: BtreeKind> {
+    Record(K::Record),
+    Child(Child<K>),
+}
+
+enum Bytes<'a> {
+    Block(ReadGuard<'a>),
+    Inline(&'a [u8]),
+}
+
+/// A block, open for reading.
+pub(super) struct Node<'a, K> {
+    bytes: Bytes<'a>,
+    frame: Frame,
+    count: usize,
+    kind: PhantomData<K>,
+}
+
+impl<'a, K: BtreeKind> Node<'a, K> {
+    /// A block that was verified when it was loaded.
+    #[inline]
+    pub(super) fn block(buffer: &'a MetaBuffer, frame: Frame) -> Self {
+        let guard = buffer.read();
+        let count = usize::from(HeaderLayout::numrecs(&guard)).min(frame.max);
+        Self { bytes: Bytes::Block(guard), frame, count, kind: PhantomData }
+    }
+
+    /// The root inside an inode.
+    pub(super) fn inline(root: &'a BmapRoot, frame: Frame) -> Self {
+        let count = root.len().min(frame.max);
+        Self { bytes: Bytes::Inline(root.as_bytes()), frame, count, kind: PhantomData }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Block(guard) => guard,
+            Bytes::Inline(bytes) => bytes,
+        }
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn max(&self) -> usize {
+        self.frame.max
+    }
+
+    /// Right sibling; a root has none.
+    #[inline]
+    pub(super) fn right(&self) -> Option<K::Pointer> {
+        self.sibling(self.frame.geometry.layout.right())
+    }
+
+    /// Left sibling; a root has none.
+    #[inline]
+    pub(super) fn left(&self) -> Option<K::Pointer> {
+        self.sibling(self.frame.geometry.layout.left())
+    }
+
+    fn sibling(&self, offset: usize) -> Option<K::Pointer> {
+        match &self.bytes {
+            Bytes::Block(guard) => K::Pointer::load(guard, offset).present(),
+            Bytes::Inline(_) => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn record(&self, index: usize) -> K::Record {
+        Self::record_in(self.bytes(), &self.frame, index)
+    }
+
+    #[inline]
+    fn record_in(bytes: &[u8], frame: &Frame, index: usize) -> K::Record {
+        let at = frame.record::<K>(index);
+        K::decode(&bytes[at..at + K::RECORD_LEN], &frame.geometry)
+    }
+
+    #[inline]
+    fn key_in(bytes: &[u8], frame: &Frame, index: usize) -> K::Key {
+        if frame.leaf {
+            return K::key(&Self::record_in(bytes, frame, index));
+        }
+        let at = frame.key::<K>(index);
+        K::decode_key(&bytes[at..at + K::KEY_LEN])
+    }
+
+    /// Sort key of an entry: the low key, where there are two.
+    #[inline]
+    pub(super) fn key(&self, index: usize) -> K::Key {
+        Self::key_in(self.bytes(), &self.frame, index)
+    }
+
+    /// Highest key an entry covers; the low key in the nodes of trees that store no other.
+    pub(super) fn high_key(&self, index: usize) -> K::Key {
+        if self.frame.leaf {
+            return K::high_key(&self.record(index));
+        }
+        let at = self.frame.key::<K>(index) + if K::OVERLAPPING { K::KEY_LEN } else { 0 };
+        K::decode_key(&self.bytes()[at..at + K::KEY_LEN])
+    }
+
+    #[inline]
+    pub(super) fn pointer(&self, index: usize) -> K::Pointer {
+        K::Pointer::load(self.bytes(), self.frame.pointer::<K>(index))
+    }
+
+    /// Number of leading entries whose key fulfils `before`, which must hold for a prefix.
+    #[inline]
+    pub(super) fn partition(&self, before: impl Fn(&K::Key) -> bool) -> usize {
+        let bytes = self.bytes();
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if before(&Self::key_in(bytes, &self.frame, middle + 1)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Key of the first entry, and the highest key of all entries if the tree keeps it; `None` if
+    /// there are no entries.
+    pub(super) fn bounds(&self) -> Option<(K::Key, K::Key)> {
+        if self.count == 0 {
+            return None;
+        }
+        let low = self.key(1);
+        if !K::OVERLAPPING {
+            return Some((low, low));
+        }
+        let highs = (2..=self.count).map(|index| self.high_key(index));
+        Some((low, highs.fold(self.high_key(1), Ord::max)))
+    }
+}
+
+/// A block, open for change.
+pub(super) struct NodeEdit<'a, K> {
+    edit: EditBytes<'a>,
+    frame: Frame,
+    kind: PhantomData<K>,
+}
+
+impl<'a, K: BtreeKind> NodeEdit<'a, K> {
+    pub(super) fn new(edit: EditBytes<'a>, frame: Frame) -> Self {
+        Self { edit, frame, kind: PhantomData }
+    }
+
+    fn count(&self) -> usize {
+        usize::from(be16(self.edit.bytes(), self.frame.count_at)).min(self.frame.max)
+    }
+
+    /// Sets the number of entries, at most the maximum of the block.
+    pub(super) fn set_count(&mut self, count: usize) {
+        debug_assert!(count <= self.frame.max);
+        // The largest block holds 8185 entries.
+        self.edit.put_be16(self.frame.count_at, count as u16);
+    }
+
+    pub(super) fn set_left(&mut self, pointer: K::Pointer) {
+        pointer.store(&mut self.edit, self.frame.geometry.layout.left());
+    }
+
+    pub(super) fn set_right(&mut self, pointer: K::Pointer) {
+        pointer.store(&mut self.edit, self.frame.geometry.layout.right());
+    }
+
+    /// The bytes, for what is not an entry.
+    pub(super) fn raw(&mut self) -> &mut EditBytes<'a> {
+        &mut self.edit
+    }
+
+    pub(super) fn put_record(&mut self, index: usize, record: &K::Record) {
+        let mut bytes = [0; RECORD_BUFFER];
+        K::encode(record, &self.frame.geometry, &mut bytes);
+        self.edit.put_bytes(self.frame.record::<K>(index), &bytes[..K::RECORD_LEN]);
+    }
+
+    pub(super) fn put_keys(&mut self, index: usize, low: &K::Key, high: &K::Key) {
+        let mut bytes = [0; KEY_BUFFER];
+        K::encode_key(low, &mut bytes);
+        if K::OVERLAPPING {
+            K::encode_key(high, &mut bytes[K::KEY_LEN..]);
+        }
+        let stride = Frame::key_stride::<K>();
+        self.edit.put_bytes(self.frame.key::<K>(index), &bytes[..stride]);
+    }
+
+    fn put_child(&mut self, index: usize, child: &Child<K>) {
+        self.put_keys(index, &child.low, &child.high);
+        child.pointer.store(&mut self.edit, self.frame.pointer::<K>(index));
+    }
+
+    /// Moves the entries from `index` on one place up; the block has room. The entry at `index`
+    /// is to be stored next.
+    fn open_gap(&mut self, index: usize) {
+        let count = self.count();
+        let target = self.frame.parts::<K>(index + 1, count + 2);
+        for (from, to) in self.frame.parts::<K>(index, count + 1).into_iter().zip(target) {
+            self.edit.copy_within(from, to.start);
+        }
+        self.set_count(count + 1);
+    }
+
+    /// Inserts an entry before the one at `index`; the block has room.
+    pub(super) fn insert(&mut self, index: usize, entry: &Entry<K>) {
+        self.open_gap(index);
+        match entry {
+            Entry::Record(record) => self.put_record(index, record),
+            Entry::Child(child) => self.put_child(index, child),
+        }
+    }
+
+    /// Appends a child; the block has room.
+    pub(super) fn push(&mut self, child: &Child<K>) {
+        let count = self.count() + 1;
+        self.set_count(count);
+        self.put_child(count, child);
+    }
+
+    /// Removes the entry at `index`.
+    pub(super) fn remove(&mut self, index: usize) {
+        let count = self.count();
+        let target = self.frame.parts::<K>(index, count);
+        for (from, to) in self.frame.parts::<K>(index + 1, count + 1).into_iter().zip(target) {
+            self.edit.copy_within(from, to.start);
+        }
+        self.set_count(count - 1);
+    }
+
+    /// Appends entries `first..=last` of `source`, a block of the same level; there is room.
+    pub(super) fn append(&mut self, source: &Node<'_, K>, first: usize, last: usize) {
+        let count = self.count();
+        self.copy_from(source, first, last, count + 1);
+        self.set_count(count + last + 1 - first);
+    }
+
+    /// Inserts the entry `index` of `source`, a block of the same level, before the first one;
+    /// there is room.
+    pub(super) fn prepend(&mut self, source: &Node<'_, K>, index: usize) {
+        self.open_gap(1);
+        self.copy_from(source, index, index, 1);
+    }
+
+    fn copy_from(&mut self, source: &Node<'_, K>, first: usize, last: usize, to: usize) {
+        let target = self.frame.parts::<K>(to, to + last + 1 - first);
+        for (from, to) in source.frame.parts::<K>(first, last + 1).into_iter().zip(target) {
+            self.edit.put_bytes(to.start, &source.bytes()[from]);
+        }
+    }
+}

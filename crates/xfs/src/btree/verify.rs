@@ -1,0 +1,99 @@
+//! Checks of a block before anything in it is believed (algorithms, section 1.9).
+//!
+//! Two steps: what the bytes alone can tell, for the cache on every read and write; and what the
+//! place in the tree tells, for the cursor. After both, a walk can follow counts and pointers
+//! without looking outside a block or back at the block it came from.
+
+use super::corruption::TreeCorruption;
+use super::kind::{BlockPointer, BtreeKind};
+use super::store::{PointerOf, ReadTree};
+use crate::cache::BufferRef;
+use crate::format::{FieldDefect, HeaderLayout, MAX_TREE_HEIGHT, Rule, TreeKind, block_capacity};
+
+/// Checks what a block of `tree` says about itself: magic number, level and number of entries.
+/// Checksum, address and volume are the same for all metadata and are not looked at here.
+///
+/// # Errors
+/// The field that is wrong.
+pub fn verify_tree_block(
+    tree: TreeKind,
+    layout: HeaderLayout,
+    bytes: &[u8],
+) -> Result<(), FieldDefect> {
+    let (len, header) = (bytes.len() as u64, layout.header_len() as u64);
+    FieldDefect::unless(len >= header, "block size", len, Rule::AtLeast(header))?;
+    let Some(expected) = layout.magic_of(tree) else {
+        return FieldDefect::unless(false, "tree", 0_u64, Rule::Text("absent on v4 volumes"));
+    };
+    let magic = HeaderLayout::magic(bytes);
+    FieldDefect::unless(magic == expected, "magic", magic, Rule::Equal(expected.into()))?;
+    let (level, highest) = (HeaderLayout::level(bytes), u16::from(MAX_TREE_HEIGHT) - 1);
+    FieldDefect::unless(level <= highest, "level", level, Rule::AtMost(highest.into()))?;
+    let (leaf_max, node_max) = block_capacity(tree, layout, bytes.len());
+    let max = if level == 0 { leaf_max } else { node_max } as u64;
+    let count = HeaderLayout::numrecs(bytes);
+    FieldDefect::unless(u64::from(count) <= max, "numrecs", count, Rule::AtMost(max))?;
+    // A tree without records is one empty leaf.
+    let may_be_empty = level == 0 && layout.is_alone(bytes);
+    FieldDefect::unless(count > 0 || may_be_empty, "numrecs", count, Rule::AtLeast(1))
+}
+
+/// The error for a defect in the block at `pointer` (`None`: the root inside an inode).
+#[cold]
+pub(super) fn corrupt<S: ReadTree + ?Sized>(
+    store: &S,
+    pointer: Option<PointerOf<S>>,
+    level: usize,
+    defect: FieldDefect,
+) -> S::Error {
+    let block = pointer.map(BlockPointer::number);
+    let tree = <S::Kind as BtreeKind>::TREE;
+    TreeCorruption { tree, owner: store.owner(), block, level, defect }.into()
+}
+
+/// Reads the block at `pointer`, which must be a block of this tree at `level`.
+pub(super) fn read_block<S: ReadTree>(
+    store: &mut S,
+    pointer: PointerOf<S>,
+    level: usize,
+) -> Result<BufferRef, S::Error> {
+    if !store.contains(pointer) {
+        let rule = Rule::Text("inside the group or volume, behind its headers");
+        let defect = FieldDefect { field: "pointer", found: pointer.number(), rule };
+        return Err(corrupt(store, Some(pointer), level, defect));
+    }
+    let buffer = store.read(pointer, level)?;
+    let verdict = verify_place(store, &buffer.read(), pointer, level);
+    verdict.map_err(|defect| corrupt(store, Some(pointer), level, defect))?;
+    Ok(buffer)
+}
+
+fn verify_place<S: ReadTree>(
+    store: &S,
+    bytes: &[u8],
+    pointer: PointerOf<S>,
+    level: usize,
+) -> Result<(), FieldDefect> {
+    let geometry = store.geometry();
+    let (layout, len) = (geometry.layout, bytes.len() as u64);
+    let size = geometry.block_size as u64;
+    FieldDefect::unless(len == size, "block size", len, Rule::Equal(size))?;
+    verify_tree_block(<S::Kind as BtreeKind>::TREE, layout, bytes)?;
+    let (found, level) = (HeaderLayout::level(bytes), level as u64);
+    FieldDefect::unless(u64::from(found) == level, "level", found, Rule::Equal(level))?;
+    if let Some(owner) = layout.owner(bytes) {
+        FieldDefect::unless(owner == store.owner(), "owner", owner, Rule::Equal(store.owner()))?;
+    }
+    if let Some(blkno) = layout.blkno(bytes) {
+        let own = store.sector_of(pointer).0;
+        FieldDefect::unless(blkno == own, "blkno", blkno, Rule::Equal(own))?;
+    }
+    for (field, offset) in [("leftsib", layout.left()), ("rightsib", layout.right())] {
+        if let Some(sibling) = PointerOf::<S>::load(bytes, offset).present() {
+            let holds = sibling != pointer && store.contains(sibling);
+            let rule = Rule::Text("another block inside the group or volume");
+            FieldDefect::unless(holds, field, sibling.number(), rule)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Verification of a buffer by its kind: after a read, and before a write.
+//!
+//! The header that describes the block (checksum, magic, volume, address) is the same for all
+//! kinds; what lies behind it is checked by the verifier of the structure.
+
+use crate::btree::verify_tree_block;
+use crate::bytes::be16;
+use crate::format::{
+    BufferKind, Header, HeaderLayout, INODE_MAGIC, stamp_inode_crc, verify_content_of,
+};
+use crate::geometry::Geometry;
+use crate::units::Lsn;
+use undercroft_block::Sector;
+
+/// Checks a buffer that was read; returns its kind, which the magic decides for
+/// [`BufferKind::DaAny`]. Says what is wrong.
+pub(super) fn verify(
+    kind: BufferKind,
+    bytes: &[u8],
+    sector: Sector,
+    geometry: &Geometry,
+) -> Result<BufferKind, String> {
+    if geometry.features.crc
+        && let Some(header) = Header::of(kind)
+    {
+        header.verify(bytes, sector, &geometry.meta_uuid, geometry.block_size())?;
+    }
+    let kind = kind.resolve(bytes)?;
+    verify_content(kind, bytes, geometry)?;
+    Ok(kind)
+}
+
+/// Checks what a buffer of a known kind holds. Says what is wrong.
+pub(super) fn verify_content(
+    kind: BufferKind,
+    bytes: &[u8],
+    geometry: &Geometry,
+) -> Result<(), String> {
+    match kind {
+        BufferKind::Tree(tree) => {
+            let layout = HeaderLayout::new(tree, geometry.features.crc);
+            verify_tree_block(tree, layout, bytes).map_err(|defect| defect.to_string())
+        }
+        BufferKind::InodeCluster => verify_cluster(bytes, geometry),
+        _ => verify_content_of(kind, bytes, geometry),
+    }
+}
+
+/// Checks what every inode of a cluster must have, used or free; the rest is checked when an
+/// inode is loaded.
+fn verify_cluster(bytes: &[u8], geometry: &Geometry) -> Result<(), String> {
+    for (index, inode) in bytes.chunks_exact(geometry.inode_size()).enumerate() {
+        let (magic, version) = (be16(inode, 0), inode[4]);
+        if magic != INODE_MAGIC {
+            return Err(format!("inode {index} of the cluster has magic {magic:#06x}"));
+        }
+        let expected = if geometry.features.crc { 3..=3 } else { 1..=2 };
+        if !expected.contains(&version) {
+            return Err(format!("inode {index} of the cluster has version {version}"));
+        }
+    }
+    Ok(())
+}
+
+/// Stamps sequence number and checksum of a buffer that goes to the device. Nothing goes through
+/// the journal here, so the number is zero.
+pub(crate) fn stamp(kind: BufferKind, bytes: &mut [u8], geometry: &Geometry) {
+    if !geometry.features.crc {
+        return;
+    }
+    match Header::of(kind) {
+        Some(header) => header.stamp(bytes, Lsn(0), geometry.block_size()),
+        None => bytes.chunks_exact_mut(geometry.inode_size()).for_each(stamp_inode_crc),
+    }
+}

@@ -1,0 +1,126 @@
+//! Block form: changes inside the one block (algorithms reference, section 7.3).
+
+use super::form::take_front;
+use super::{NewEntry, shrink};
+use crate::bytes::EditBytes;
+use crate::cache::BufferRef;
+use crate::da::DaForkMut;
+use crate::error::Error;
+use crate::format::da_block::PAIR_SIZE;
+use crate::format::dir_block::{self, BlockTable};
+use crate::format::dir_data;
+use crate::format::dir_layout::DirLayout;
+use crate::format::dir_pairs;
+use crate::units::FileBlock;
+
+/// Adds an entry; `false` (and the directory as it was) if the block has no room.
+pub(super) fn insert<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    block: &BufferRef,
+    new: &NewEntry<'_>,
+) -> Result<bool, Error> {
+    let mut guard = fork.edit(block);
+    let mut edit = guard.edit();
+    insert_entry(&mut edit, layout, new).map_err(|what| fork.corrupt(FileBlock(0), what))
+}
+
+fn insert_entry(
+    edit: &mut EditBytes<'_>,
+    layout: DirLayout,
+    new: &NewEntry<'_>,
+) -> Result<bool, String> {
+    let table = dir_block::table(edit.bytes());
+    let Some(table) = make_room(edit, layout, table, new.len)? else { return Ok(false) };
+    let BlockTable { base, count, stale } = table;
+    let end = if stale > 0 { base } else { base - PAIR_SIZE };
+    let Some(offset) = take_front(edit, layout, new, end) else {
+        return Err("the list of free regions promises more room than there is".into());
+    };
+    let index = dir_pairs::search(edit.bytes(), base, count, new.hash);
+    let pointer = layout.pointer(0, offset);
+    if stale > 0 && dir_pairs::reuse_stale(edit, base, count, index, new.hash, pointer) {
+        dir_block::put_tail(edit, count, stale - 1);
+    } else {
+        // `make_room` freed the eight bytes before the table for this.
+        let grown = dir_block::put_tail(edit, count + 1, stale);
+        edit.copy_within(base..base + index * PAIR_SIZE, grown.base);
+        dir_pairs::put(edit, grown.base, index, new.hash, pointer);
+    }
+    Ok(true)
+}
+
+/// Sees to it that the longest free region has `len` bytes and that the table has a stale pair or
+/// eight unused bytes before it; `None` (and nothing changed) if that cannot be.
+fn make_room(
+    edit: &mut EditBytes<'_>,
+    layout: DirLayout,
+    table: BlockTable,
+    len: usize,
+) -> Result<Option<BlockTable>, String> {
+    let bytes = edit.bytes();
+    let longest = dir_data::best(bytes, layout, 0);
+    let before = dir_data::region_before(bytes, layout, table.base)?;
+    if table.stale > 0 {
+        if longest.len >= len {
+            return Ok(Some(table));
+        }
+        let gain = PAIR_SIZE * (table.stale - 1);
+        if before.map_or(0, |region| region.len) + gain < len {
+            return Ok(None);
+        }
+        return compact(edit, layout, table).map(Some);
+    }
+    let Some(before) = before else { return Ok(None) };
+    let room = if longest == before {
+        longest.len >= len + PAIR_SIZE || dir_data::best(bytes, layout, 1).len >= len
+    } else {
+        longest.len >= len
+    };
+    if !room {
+        return Ok(None);
+    }
+    let end = table.base - PAIR_SIZE;
+    dir_data::use_free(edit, layout, before, end, PAIR_SIZE, end);
+    Ok(Some(table))
+}
+
+/// Removes all stale pairs but one and gives their bytes to the free region before the table.
+fn compact(
+    edit: &mut EditBytes<'_>,
+    layout: DirLayout,
+    table: BlockTable,
+) -> Result<BlockTable, String> {
+    let left = dir_pairs::compact(edit, table.base, table.count, 1);
+    edit.copy_within(
+        table.base..table.base + left * PAIR_SIZE,
+        table.base + (table.count - left) * PAIR_SIZE,
+    );
+    let smaller = dir_block::put_tail(edit, left, 1);
+    let gain = smaller.base - table.base;
+    dir_data::make_free(edit, layout, table.base, gain, smaller.base)?;
+    Ok(smaller)
+}
+
+/// Removes the entry at `pointer` with its pair, and shrinks the directory to short form if it
+/// fits.
+pub(super) fn remove<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    block: &BufferRef,
+    pointer: u32,
+    pair: usize,
+) -> Result<(), Error> {
+    let mut guard = fork.edit(block);
+    let mut edit = guard.edit();
+    let table = dir_block::table(edit.bytes());
+    let (_, offset) = layout.split_pointer(pointer);
+    dir_data::entry(edit.bytes(), layout, offset, table.base)
+        .map(|entry| layout.entry_size(entry.name.len()))
+        .and_then(|len| dir_data::make_free(&mut edit, layout, offset, len, table.base))
+        .map_err(|what| fork.corrupt(FileBlock(0), what))?;
+    dir_pairs::set_stale(&mut edit, table.base, pair);
+    dir_block::put_tail(&mut edit, table.count, table.stale + 1);
+    drop(guard);
+    shrink::block_to_short(fork, layout, block)
+}

@@ -1,0 +1,80 @@
+//! Node form: data blocks, a hash tree and a free index (algorithms reference, section 7.5).
+
+use super::form::{free_entry, hash_tree, put_entry, read};
+use super::space::{self, SpaceHint};
+use super::{NewEntry, shrink};
+use crate::cache::BufferRef;
+use crate::da::{DaForkMut, Path};
+use crate::error::Error;
+use crate::format::BufferKind;
+use crate::format::dir_data;
+use crate::format::dir_layout::DirLayout;
+use crate::format::dir_leaf::{self, NO_BLOCK};
+
+/// Adds an entry whose hash belongs to the leaf of `path`.
+pub(super) fn insert<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    mut path: Path,
+    new: &NewEntry<'_>,
+    hint: &mut SpaceHint,
+) -> Result<(), Error> {
+    let (data_block, data) = match space::find_room(fork, layout, new.len, hint)? {
+        Some(found) => (found, read(fork, layout.data_file_block(found), BufferKind::DirData)?),
+        None => {
+            let (data_block, data) = space::new_data_block(fork, layout, hint)?;
+            dir_data::init(&mut fork.edit(&data).edit(), layout, layout.block_size());
+            (data_block, data)
+        }
+    };
+    let block = layout.data_file_block(data_block);
+    let (offset, longest) = put_entry(fork, layout, block, &data, new)?;
+    space::set_best(fork, layout, data_block, longest)?;
+
+    let (tree, da) = (hash_tree(fork, layout), layout.da());
+    let full = {
+        let leaf = path.leaf().read();
+        da.count(&leaf) == da.max_pairs() && dir_leaf::stale(&leaf, da) == 0
+    };
+    if full {
+        tree.split(fork, &mut path, &new.hash)?;
+    }
+    let pointer = layout.pointer(data_block, offset);
+    dir_leaf::insert(&mut fork.edit(path.leaf()).edit(), da, new.hash, pointer);
+    tree.fix_hashes(fork, &path);
+    Ok(())
+}
+
+/// Removes the entry at `pointer` in `data` with its pair in the leaf of `path`, frees blocks that
+/// became empty, merges leaves, and shrinks the directory if it fits a smaller form.
+pub(super) fn remove<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    path: Path,
+    data: &BufferRef,
+    pointer: u32,
+    pair: usize,
+    hint: &mut SpaceHint,
+) -> Result<(), Error> {
+    let (data_block, offset) = layout.split_pointer(pointer);
+    let block = layout.data_file_block(data_block);
+    let longest = free_entry(fork, layout, block, data, offset)?;
+    // The stale pair keeps its hash: nothing above the leaf changes.
+    dir_leaf::remove(&mut fork.edit(path.leaf()).edit(), layout.da(), pair);
+    if data_block > 0 && usize::from(longest) == layout.data_capacity() {
+        fork.unmap(block, fork.block_blocks())?;
+        space::set_best(fork, layout, data_block, NO_BLOCK)?;
+        if data_block + 1 == space::data_blocks(fork, layout) {
+            space::trim_size(fork, layout)?;
+        }
+        hint.released();
+    } else {
+        space::set_best(fork, layout, data_block, longest)?;
+        hint.freed(data_block);
+    }
+    let tree = hash_tree(fork, layout);
+    if tree.leaf_kind().is_below_join_threshold(&path.leaf().read()) {
+        tree.join(fork, path)?;
+    }
+    shrink::node_to_leaf(fork, layout)
+}

@@ -1,0 +1,215 @@
+//! Inodes in memory: core and forks, decoded, verified, locked.
+//!
+//! An inode's lock guards its core and everything its forks own (design, decision 2). Operations
+//! lock inodes in ascending order before any allocation group.
+
+mod allocate;
+mod chunk;
+mod fork;
+mod table;
+
+pub use allocate::allocate;
+pub use chunk::allocate_chunk;
+pub use fork::{Fork, ForkContent, ForkKind};
+pub use table::InodeTable;
+
+use crate::cache::BufferAddress;
+use crate::dir::SpaceHint;
+use crate::error::Error;
+use crate::format::{BufferKind, FileType, InodeCore, inode_crc_matches};
+use crate::geometry::Geometry;
+use crate::trans::Transaction;
+use crate::units::{AgBlock, InodeNumber};
+use crate::volume::Volume;
+use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// An inode in memory, behind its lock.
+pub type Inode = RwLock<InodeState>;
+
+/// Core and forks of an inode.
+#[derive(Debug)]
+pub struct InodeState {
+    /// Its number.
+    pub number: InodeNumber,
+    /// Its core. Extent counts and fork formats are those of the forks, and are set from them when
+    /// the inode is stored.
+    pub core: InodeCore,
+    /// Content: data, entries, target or device.
+    pub data: Fork,
+    /// Extended attributes; `None` if there is no such fork.
+    pub attr: Option<Fork>,
+    /// Directories: where names were added last.
+    pub(crate) space: SpaceHint,
+    /// Newer than its cluster buffer.
+    changed: bool,
+}
+
+impl InodeState {
+    /// Reads and verifies an inode.
+    ///
+    /// # Errors
+    /// No inode of this number can exist, it is free or damaged, or the device failed.
+    pub(crate) fn load(volume: &Volume, number: InodeNumber) -> Result<Self, Error> {
+        let state = Self::load_any(volume, number)?;
+        if state.core.mode == 0 {
+            return Err(Error::Inode { inode: number, what: "it is not in use".into() });
+        }
+        Ok(state)
+    }
+
+    /// Reads and verifies an inode, which may be free.
+    ///
+    /// # Errors
+    /// No inode of this number can exist, it is damaged, or the device failed.
+    pub(crate) fn load_any(volume: &Volume, number: InodeNumber) -> Result<Self, Error> {
+        let geometry = volume.geometry();
+        let damaged = |what: String| Error::Inode { inode: number, what };
+        if !geometry.valid_inode(number) {
+            return Err(damaged("no inode of this volume can have that number".into()));
+        }
+        let (address, offset) = place(volume, number);
+        let buffer = volume.cache().read(&address, BufferKind::InodeCluster)?;
+        let cluster = buffer.read();
+        let bytes = &cluster[offset..offset + geometry.inode_size()];
+        if geometry.features.crc && !inode_crc_matches(bytes) && !buffer_is_newer(&cluster) {
+            return Err(damaged("checksum does not match".into()));
+        }
+        let core = InodeCore::decode(bytes, geometry).map_err(damaged)?;
+        core.verify(number, geometry).map_err(damaged)?;
+        let data = Fork::decode(&core, ForkKind::Data, bytes, geometry).map_err(damaged)?;
+        let attr = match core.forkoff {
+            0 => None,
+            _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
+        };
+        Ok(Self { number, core, data, attr, space: SpaceHint::default(), changed: false })
+    }
+
+    /// A new inode that is not stored yet.
+    pub(crate) fn new(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
+        Self { number: core.number, core, data, attr, space: SpaceHint::default(), changed: true }
+    }
+
+    /// Type of the file. An inode in memory is in use, so it has one.
+    #[must_use]
+    pub fn file_type(&self) -> FileType {
+        self.core.file_type().unwrap_or(FileType::Regular)
+    }
+
+    /// Says that core or forks were changed: the next commit stores them.
+    pub fn touch(&mut self) {
+        self.changed = true;
+    }
+
+    /// One of the two forks; `None` for an attribute fork that does not exist.
+    #[must_use]
+    pub fn fork(&self, kind: ForkKind) -> Option<&Fork> {
+        match kind {
+            ForkKind::Data => Some(&self.data),
+            ForkKind::Attr => self.attr.as_ref(),
+        }
+    }
+
+    /// One of the two forks, for change; an attribute fork is made if there is none.
+    pub(crate) fn fork_mut(&mut self, kind: ForkKind) -> &mut Fork {
+        self.changed = true;
+        match kind {
+            ForkKind::Data => &mut self.data,
+            ForkKind::Attr => self.attr.get_or_insert_with(Fork::empty),
+        }
+    }
+
+    /// Bytes that a fork has inside the inode.
+    #[must_use]
+    pub fn inline_size(&self, geometry: &Geometry, kind: ForkKind) -> usize {
+        match kind {
+            ForkKind::Data => self.core.data_fork(geometry).len(),
+            ForkKind::Attr => self.core.attr_fork(geometry).len(),
+        }
+    }
+
+    /// Writes the inode into its cluster buffer, as part of the transaction.
+    pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) -> Result<(), Error> {
+        if !std::mem::take(&mut self.changed) {
+            return Ok(());
+        }
+        let geometry = trans.geometry();
+        self.core.data_format = self.data.format();
+        self.core.data_extents = self.data.extent_count() as u64;
+        if let Some(attr) = &self.attr {
+            self.core.attr_format = attr.format();
+            // The format limits attribute extents to 32 bits; memory does so long before.
+            self.core.attr_extents = u32::try_from(attr.extent_count()).unwrap_or(u32::MAX);
+        }
+        let (address, offset) = place(trans.volume(), self.number);
+        let buffer = trans.read(&address, BufferKind::InodeCluster)?;
+        let mut guard = trans.edit(&buffer);
+        let mut edit = guard.edit();
+        let bytes = edit.region(offset..offset + geometry.inode_size());
+        self.core
+            .encode(bytes, geometry)
+            .map_err(|error| Error::Inode { inode: self.number, what: error.to_string() })?;
+        self.data.encode(&mut bytes[self.core.data_fork(geometry)]);
+        if let Some(attr) = &self.attr {
+            attr.encode(&mut bytes[self.core.attr_fork(geometry)]);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a cluster was changed since it was read: checksums of its inodes are then old.
+fn buffer_is_newer(cluster: &crate::cache::ReadGuard<'_>) -> bool {
+    cluster.is_changed()
+}
+
+/// The buffer that holds an inode, and the inode's offset in it.
+///
+/// Buffers are whole clusters where chunks are aligned to them, else single blocks.
+#[must_use]
+pub fn place(volume: &Volume, number: InodeNumber) -> (BufferAddress, usize) {
+    let geometry = volume.geometry();
+    let (ag, agino) = geometry.split_inode(number);
+    let (block, index) = geometry.inode_block(agino);
+    let unit = cluster_unit(geometry);
+    let first = AgBlock(block.0 / unit * unit);
+    let offset = ((block.0 - first.0) as usize) << geometry.block_log;
+    (volume.address(ag, first, unit), offset + ((index as usize) << geometry.inode_log))
+}
+
+/// Blocks of one inode buffer.
+#[must_use]
+pub fn cluster_unit(geometry: &Geometry) -> u32 {
+    let cluster = geometry.cluster_blocks();
+    if geometry.inode_alignment >= cluster && geometry.inode_alignment % cluster == 0 {
+        cluster
+    } else {
+        1
+    }
+}
+
+/// An inode locked for change. Give it to [`Transaction::commit`] when it was changed.
+#[derive(Debug)]
+pub struct InodeGuard {
+    guard: ArcRwLockWriteGuard<RawRwLock, InodeState>,
+}
+
+impl InodeGuard {
+    pub(crate) fn new(inode: &Arc<Inode>) -> Self {
+        Self { guard: inode.write_arc() }
+    }
+}
+
+impl Deref for InodeGuard {
+    type Target = InodeState;
+
+    fn deref(&self) -> &InodeState {
+        &self.guard
+    }
+}
+
+impl DerefMut for InodeGuard {
+    fn deref_mut(&mut self) -> &mut InodeState {
+        &mut self.guard
+    }
+}

@@ -1,0 +1,57 @@
+//! Inodes that are in memory.
+
+use super::{Inode, InodeState};
+use crate::error::Error;
+use crate::units::InodeNumber;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Inodes kept although nobody holds them. Their content is in their cluster buffers too: an inode
+/// is stored by the commit that changed it, so dropping one loses nothing.
+const IDLE_LIMIT: usize = 4096;
+
+/// All inodes in memory, by number.
+#[derive(Debug, Default)]
+pub struct InodeTable {
+    inodes: Mutex<FxHashMap<InodeNumber, Arc<Inode>>>,
+}
+
+impl InodeTable {
+    /// The inode of this number, from `load` if it is not in memory.
+    ///
+    /// # Errors
+    /// Those of `load`.
+    pub fn get_or_load(
+        &self,
+        number: InodeNumber,
+        load: impl FnOnce() -> Result<InodeState, Error>,
+    ) -> Result<Arc<Inode>, Error> {
+        if let Some(inode) = self.inodes.lock().get(&number) {
+            return Ok(Arc::clone(inode));
+        }
+        // Loaded without the lock: another thread may do the same, and the first one wins.
+        let loaded = load()?;
+        let mut inodes = self.inodes.lock();
+        shrink(&mut inodes);
+        Ok(Arc::clone(inodes.entry(number).or_insert_with(|| Arc::new(RwLock::new(loaded)))))
+    }
+
+    /// Adds an inode that was just created.
+    pub fn insert(&self, state: InodeState) -> Arc<Inode> {
+        let number = state.number;
+        let inode = Arc::new(RwLock::new(state));
+        let mut inodes = self.inodes.lock();
+        shrink(&mut inodes);
+        inodes.insert(number, Arc::clone(&inode));
+        inode
+    }
+}
+
+/// Drops what nobody holds when there is too much; at least half the limit stays free afterwards
+/// unless it is in use, so the sweep is paid for by as many insertions.
+fn shrink(inodes: &mut FxHashMap<InodeNumber, Arc<Inode>>) {
+    if inodes.len() >= IDLE_LIMIT {
+        inodes.retain(|_, inode| Arc::strong_count(inode) > 1);
+    }
+}

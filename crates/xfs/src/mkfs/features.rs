@@ -1,0 +1,243 @@
+//! Features of new volumes: presets per kernel, and single settings by the names of `mkfs.xfs`.
+
+use super::error::MkfsError;
+use crate::format::{Features, Features2, Incompat, RoCompat, VersionBits};
+use std::fmt;
+use std::str::FromStr;
+
+/// What `mkfs.xfs` of the time of a long-term kernel turned on, all of which that kernel can
+/// mount (format reference, section 2.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// Linux 4.19.
+    Linux4_19,
+    /// Linux 5.4.
+    Linux5_4,
+    /// Linux 5.10.
+    Linux5_10,
+    /// Linux 5.15.
+    Linux5_15,
+    /// Linux 6.1.
+    Linux6_1,
+    /// Linux 6.6.
+    Linux6_6,
+    /// Linux 6.12.
+    Linux6_12,
+    /// Linux 6.18.
+    Linux6_18,
+    /// `mkfs.xfs` 7.2, the newest known.
+    #[default]
+    Default,
+}
+
+const PRESETS: [(&str, Preset); 9] = [
+    ("default", Preset::Default),
+    ("4.19", Preset::Linux4_19),
+    ("5.4", Preset::Linux5_4),
+    ("5.10", Preset::Linux5_10),
+    ("5.15", Preset::Linux5_15),
+    ("6.1", Preset::Linux6_1),
+    ("6.6", Preset::Linux6_6),
+    ("6.12", Preset::Linux6_12),
+    ("6.18", Preset::Linux6_18),
+];
+
+impl Preset {
+    /// All names, for messages and help.
+    #[must_use]
+    pub fn names() -> String {
+        PRESETS.map(|(name, _)| name).join(", ")
+    }
+
+    /// The features it turns on, beyond those that every volume has.
+    fn features(self) -> &'static [Feature] {
+        use Feature::{
+            Bigtime, Exchange, Finobt, Inobtcount, Nrext64, Parent, Reflink, Rmapbt, Sparse,
+        };
+        match self {
+            Self::Linux4_19 => &[Finobt, Sparse],
+            Self::Linux5_4 | Self::Linux5_10 => &[Finobt, Sparse, Reflink],
+            Self::Linux5_15 | Self::Linux6_1 => &[Finobt, Sparse, Reflink, Inobtcount, Bigtime],
+            Self::Linux6_6 | Self::Linux6_12 => {
+                &[Finobt, Sparse, Reflink, Inobtcount, Bigtime, Rmapbt, Nrext64]
+            }
+            Self::Linux6_18 | Self::Default => {
+                &[Finobt, Sparse, Reflink, Inobtcount, Bigtime, Rmapbt, Nrext64, Exchange, Parent]
+            }
+        }
+    }
+}
+
+impl FromStr for Preset {
+    type Err = MkfsError;
+
+    fn from_str(name: &str) -> Result<Self, MkfsError> {
+        PRESETS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, preset)| *preset)
+            .ok_or_else(|| MkfsError::UnknownPreset { name: name.to_owned() })
+    }
+}
+
+/// A feature by its name in `mkfs.xfs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Checksums; always on.
+    Crc,
+    /// File types in directory entries; always on.
+    Ftype,
+    /// Tree of inode chunks with free inodes.
+    Finobt,
+    /// Sparse inode chunks.
+    Sparse,
+    /// Reverse mapping tree.
+    Rmapbt,
+    /// Shared blocks.
+    Reflink,
+    /// Timestamps beyond 2038.
+    Bigtime,
+    /// Counted inode tree blocks.
+    Inobtcount,
+    /// Wide extent counters.
+    Nrext64,
+    /// Exchange-range.
+    Exchange,
+    /// Parent pointers.
+    Parent,
+}
+
+const FEATURES: [(&str, Feature); 11] = [
+    ("crc", Feature::Crc),
+    ("ftype", Feature::Ftype),
+    ("finobt", Feature::Finobt),
+    ("sparse", Feature::Sparse),
+    ("rmapbt", Feature::Rmapbt),
+    ("reflink", Feature::Reflink),
+    ("bigtime", Feature::Bigtime),
+    ("inobtcount", Feature::Inobtcount),
+    ("nrext64", Feature::Nrext64),
+    ("exchange", Feature::Exchange),
+    ("parent", Feature::Parent),
+];
+
+impl Feature {
+    /// All names, for messages and help.
+    #[must_use]
+    pub fn names() -> String {
+        FEATURES.map(|(name, _)| name).join(", ")
+    }
+
+    /// Reads a setting of the form `NAME=0` or `NAME=1`.
+    ///
+    /// # Errors
+    ///
+    /// [`MkfsError::FeatureSetting`] for another form, [`MkfsError::UnknownFeature`] for another
+    /// name.
+    pub fn parse_setting(setting: &str) -> Result<(Self, bool), MkfsError> {
+        match setting.split_once('=') {
+            Some((name, "0")) => Ok((name.parse()?, false)),
+            Some((name, "1")) => Ok((name.parse()?, true)),
+            _ => Err(MkfsError::FeatureSetting { setting: setting.to_owned() }),
+        }
+    }
+}
+
+impl FromStr for Feature {
+    type Err = MkfsError;
+
+    fn from_str(name: &str) -> Result<Self, MkfsError> {
+        FEATURES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, feature)| *feature)
+            .ok_or_else(|| MkfsError::UnknownFeature { name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = FEATURES.iter().find(|(_, feature)| feature == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
+}
+
+/// The features of a preset with `settings` applied in order; the last of a name counts. Bits that
+/// follow from sizes (sectors, stripes) are not set yet.
+pub(super) fn resolve(preset: Preset, settings: &[(Feature, bool)]) -> Result<Features, MkfsError> {
+    let on = |feature: Feature| {
+        let last = settings.iter().rev().find(|(set, _)| *set == feature);
+        last.map_or_else(|| preset.features().contains(&feature), |(_, on)| *on)
+    };
+    for (feature, on) in settings {
+        if !on && matches!(feature, Feature::Crc | Feature::Ftype) {
+            return Err(MkfsError::FixedFeature { feature: *feature });
+        }
+    }
+    if on(Feature::Inobtcount) && !on(Feature::Finobt) {
+        let (feature, needed) = (Feature::Inobtcount, Feature::Finobt);
+        return Err(MkfsError::MissingFeature { feature, needed });
+    }
+    let mut features = Features {
+        version: VersionBits::NLINK
+            | VersionBits::ALIGN
+            | VersionBits::LOGV2
+            | VersionBits::EXTFLG
+            | VersionBits::DIRV2
+            | VersionBits::MOREBITS,
+        features2: Features2::LAZYSBCOUNT | Features2::ATTR2 | Features2::PROJID32 | Features2::CRC,
+        incompat: Incompat::FTYPE,
+        crc: true,
+        ..Features::default()
+    };
+    features.ro_compat.set(RoCompat::FINOBT, on(Feature::Finobt));
+    features.ro_compat.set(RoCompat::RMAPBT, on(Feature::Rmapbt));
+    features.ro_compat.set(RoCompat::REFLINK, on(Feature::Reflink));
+    features.ro_compat.set(RoCompat::INOBTCNT, on(Feature::Inobtcount));
+    features.incompat.set(Incompat::SPINODES, on(Feature::Sparse));
+    features.incompat.set(Incompat::BIGTIME, on(Feature::Bigtime));
+    features.incompat.set(Incompat::NREXT64, on(Feature::Nrext64));
+    features.incompat.set(Incompat::EXCHRANGE, on(Feature::Exchange));
+    features.incompat.set(Incompat::PARENT, on(Feature::Parent));
+    // Every inode but the root gets a parent pointer, so the first file has an attribute fork.
+    features.version.set(VersionBits::ATTR, on(Feature::Parent));
+    Ok(features)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masks(preset: &str) -> (u16, u32, u32, u32) {
+        let features = resolve(preset.parse().unwrap(), &[]).unwrap();
+        let version = features.version.bits() | 5;
+        let features2 = features.features2.bits();
+        (version, features2, features.ro_compat.bits(), features.incompat.bits())
+    }
+
+    #[test]
+    fn presets_match_the_history_of_defaults() {
+        assert_eq!(masks("4.19"), (0xb4a5, 0x18a, 0x1, 0x3));
+        assert_eq!(masks("5.10"), (0xb4a5, 0x18a, 0x5, 0x3));
+        assert_eq!(masks("6.1"), (0xb4a5, 0x18a, 0xd, 0xb));
+        assert_eq!(masks("6.12"), (0xb4a5, 0x18a, 0xf, 0x2b));
+        assert_eq!(masks("default"), (0xb4b5, 0x18a, 0xf, 0xeb));
+        assert!(matches!("6.2".parse::<Preset>(), Err(MkfsError::UnknownPreset { .. })));
+    }
+
+    #[test]
+    fn settings_override_the_preset_and_are_checked() {
+        let settings = ["rmapbt=0", "finobt=0", "inobtcount=0", "finobt=1"]
+            .map(|setting| Feature::parse_setting(setting).unwrap());
+        let features = resolve(Preset::Default, &settings).unwrap();
+        assert_eq!(features.ro_compat, RoCompat::FINOBT | RoCompat::REFLINK);
+
+        let error = resolve(Preset::Default, &[(Feature::Finobt, false)]).unwrap_err();
+        assert_eq!(error.to_string(), "inobtcount=1 needs finobt=1; turn both on or both off");
+        let error = resolve(Preset::Default, &[(Feature::Crc, false)]).unwrap_err();
+        assert!(matches!(error, MkfsError::FixedFeature { feature: Feature::Crc }));
+        assert!(Feature::parse_setting("finobt").is_err());
+        let error = Feature::parse_setting("quota=1").unwrap_err();
+        assert!(error.to_string().contains("nrext64"));
+    }
+}

@@ -1,0 +1,63 @@
+//! What a caller may choose about a new volume.
+
+use super::features::{Feature, Preset};
+use uuid::Uuid;
+
+/// Choices for a new volume; all sizes are in bytes. `None` means the default of `mkfs.xfs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MkfsOptions {
+    /// Length of the volume; the part behind the last whole block is not used.
+    pub size: u64,
+    /// Block size: 1024 to 65536, a power of two.
+    pub block_size: u32,
+    /// Sector size: 512 or 4096.
+    pub sector_size: u32,
+    /// Inode size: 512, 1024 or 2048, at most half a block.
+    pub inode_size: u32,
+    /// Directory block size: at least 4096 and the block size, at most 65536.
+    pub dir_block_size: Option<u32>,
+    /// Number of groups; excludes `ag_size`.
+    pub ag_count: Option<u32>,
+    /// Size of a group: 16 MiB to 1 TiB; excludes `ag_count`.
+    pub ag_size: Option<u64>,
+    /// Size of the log; rounded up to whole blocks and log stripe units.
+    pub log_size: Option<u64>,
+    /// Log stripe unit: a multiple of the block size up to 256 KiB.
+    pub log_stripe_unit: Option<u32>,
+    /// Data stripe unit and stripe width.
+    pub stripe: Option<(u64, u64)>,
+    /// Label: at most 12 bytes, without a zero byte.
+    pub label: String,
+    /// Identifier of the volume.
+    pub uuid: Uuid,
+    /// Features to start from.
+    pub preset: Preset,
+    /// Features to turn on or off; the last setting of a feature counts.
+    pub features: Vec<(Feature, bool)>,
+    /// Share of the space that inodes may take, in percent; 0 means all.
+    pub inode_max_percent: Option<u8>,
+}
+
+impl MkfsOptions {
+    /// Defaults for a volume of `size` bytes.
+    #[must_use]
+    pub const fn new(size: u64, uuid: Uuid) -> Self {
+        Self {
+            size,
+            block_size: 4096,
+            sector_size: 512,
+            inode_size: 512,
+            dir_block_size: None,
+            ag_count: None,
+            ag_size: None,
+            log_size: None,
+            log_stripe_unit: None,
+            stripe: None,
+            label: String::new(),
+            uuid,
+            preset: Preset::Default,
+            features: Vec::new(),
+            inode_max_percent: None,
+        }
+    }
+}

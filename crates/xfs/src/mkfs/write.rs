@@ -1,0 +1,139 @@
+//! Writes a planned volume: static blocks, free lists, first inodes, log, and at the very end the
+//! superblock.
+//!
+//! Order: format reference, section 11.6. Until the primary superblock is written the device holds
+//! no file system, so a volume that was not finished cannot be taken for one that was.
+
+use super::ag_static;
+use crate::alloc;
+use crate::cache::BufferAddress;
+use crate::error::Error;
+use crate::format::{BufferKind, Superblock, log_record};
+use crate::ops::{NewInode, create_reserved, create_root};
+use crate::units::{AgNumber, InodeNumber};
+use crate::volume::Volume;
+use std::sync::Arc;
+use undercroft_block::{Batch, Bio, BlockDevice, Plug, Sector, flush, write_all_at};
+
+/// Bytes at both ends of a device where other formats keep their magic.
+const WIPED_BYTES: u64 = 128 << 10;
+
+/// Starts a volume on a device: everything but the superblock. Files can be created in it; then
+/// [`finish`] makes it a file system. `root` describes the root directory.
+///
+/// # Errors
+/// The device is smaller than the plan, or failed.
+pub fn begin(
+    device: &Arc<dyn BlockDevice>,
+    superblock: Superblock,
+    root: &NewInode<'_>,
+) -> Result<Volume, Error> {
+    let volume = Volume::create(Arc::clone(device), superblock);
+    wipe(&volume)?;
+    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
+        write_static(&volume, ag);
+        let mut trans = volume.begin()?;
+        trans.with_group(ag, true, alloc::fill_free_list)?;
+        trans.commit(&mut [])?;
+    }
+    write_first_inodes(&volume, root)?;
+    Ok(volume)
+}
+
+/// Clears what other formats could be recognised by, and writes the empty log.
+fn wipe(volume: &Volume) -> Result<(), Error> {
+    let (device, geometry) = (volume.cache().device(), volume.geometry());
+    let bytes = device.capacity().to_bytes().unwrap_or(u64::MAX);
+    let wanted = geometry.blocks << geometry.block_log;
+    if bytes < wanted {
+        return Err(Error::Invalid(format!(
+            "the device has {bytes} bytes, the volume needs {wanted}"
+        )));
+    }
+    let wiped = WIPED_BYTES.min(bytes) / 512 * 512;
+    let log = geometry.sector(geometry.log_start);
+    let log_bytes = u64::from(geometry.log_blocks) << geometry.block_log;
+    let writes = Batch::new();
+    let plug = Plug::new(device);
+    let tail = Sector((bytes - wiped) / 512);
+    for (start, len) in [(Sector(0), wiped), (tail, wiped), (log, log_bytes)] {
+        plug.submit(Bio::write_zeroes(start, len).in_batch(&writes));
+    }
+    plug.flush();
+    writes.wait()?;
+    let record = log_record::clean_log(geometry.uuid, geometry.log_stripe_unit, 1);
+    Ok(write_all_at(device.as_ref(), log, &record)?)
+}
+
+/// Puts the initial blocks of a group into the cache. The primary superblock is left to the end.
+fn write_static(volume: &Volume, ag: AgNumber) {
+    for block in ag_static(volume.superblock(), ag) {
+        if ag.0 == 0 && block.kind == BufferKind::Superblock {
+            continue;
+        }
+        // At most a block of 64 KiB.
+        let sectors = (block.bytes.len() / 512) as u32;
+        let address = BufferAddress::contiguous(block.sector, sectors);
+        volume.cache().adopt(address, block.kind, block.bytes);
+    }
+}
+
+/// Creates the root directory and the two realtime files.
+fn write_first_inodes(volume: &Volume, root: &NewInode<'_>) -> Result<(), Error> {
+    let expected = volume.geometry().root_inode;
+    let mut trans = volume.begin()?;
+    let mut directory = create_root(&mut trans, root)?;
+    if directory.number != expected {
+        // The place of the root follows from the sizes: plan and allocator must agree.
+        let what = format!("the root directory should be inode {expected}");
+        return Err(Error::Inode { inode: directory.number, what });
+    }
+    let mut bitmap = create_reserved(&mut trans, root, true)?;
+    let mut summary = create_reserved(&mut trans, root, false)?;
+    trans.commit(&mut [&mut directory, &mut bitmap, &mut summary])
+}
+
+/// Makes the volume a file system: writes everything back, then the superblock. With `durable`,
+/// both steps end with a flush of the device.
+///
+/// # Errors
+/// The device failed; there is no file system on it then.
+pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
+    let superblock = final_superblock(volume)?;
+    volume.write_back()?;
+    let device = volume.cache().device().as_ref();
+    if durable {
+        flush(device)?;
+    }
+    let mut bytes = vec![0; volume.geometry().sector_size()];
+    superblock.encode(&mut bytes);
+    crate::cache::stamp(BufferKind::Superblock, &mut bytes, volume.geometry());
+    write_all_at(device, Sector(0), &bytes)?;
+    if durable {
+        flush(device)?;
+    }
+    Ok(superblock)
+}
+
+/// The superblock with the counters that the groups add up to (format reference, section 10.1).
+fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
+    let mut superblock = volume.superblock().clone();
+    superblock.in_progress = false;
+    (superblock.inodes, superblock.free_inodes, superblock.free_blocks) = (0, 0, 0);
+    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
+        // Waits, so there is a guard.
+        let Some(mut guard) = volume.lock_group(ag, true)? else {
+            continue;
+        };
+        let group = guard.state();
+        superblock.inodes += u64::from(group.agi.count);
+        superblock.free_inodes += u64::from(group.agi.free_count);
+        superblock.free_blocks += u64::from(group.agf.free_blocks)
+            + u64::from(group.agf.free_list_count)
+            + u64::from(group.agf.tree_blocks);
+    }
+    let root = superblock.root_inode.0;
+    superblock.rt_bitmap_inode = InodeNumber(root + 1);
+    superblock.rt_summary_inode = InodeNumber(root + 2);
+    Ok(superblock)
+}

@@ -1,0 +1,225 @@
+//! New files, directories and links.
+//!
+//! What belongs together in one transaction: algorithms reference, section 7.8; the state of a new
+//! inode: section 4.5.
+
+use super::path_text;
+use crate::attr::fork_offset;
+use crate::attr::parent::{self as parent_pointer, ParentPointer};
+use crate::bmap::ForkWriter;
+use crate::dir::{self, Entry, Found, Slot};
+use crate::error::Error;
+use crate::format::{
+    DeviceNumber, FileType, InodeCore, InodeFlags, InodeFlags2, NLINK_PINNED, Timestamp,
+    TimestampEncoding,
+};
+use crate::inode::{self, Fork, ForkKind, InodeGuard, InodeState};
+use crate::symlink;
+use crate::trans::Transaction;
+use crate::units::{AgInode, InodeNumber};
+
+/// The four times of an inode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Last access.
+    pub access: Timestamp,
+    /// Last change of the content.
+    pub modification: Timestamp,
+    /// Last change of the inode.
+    pub change: Timestamp,
+    /// Birth.
+    pub creation: Timestamp,
+}
+
+/// What a new inode is.
+#[derive(Clone, Debug)]
+pub struct NewInode<'a> {
+    /// Type and permission bits.
+    pub mode: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Times; those that the volume cannot hold are moved to the nearest it can.
+    pub times: Times,
+    /// Device number of a device, zero for all others.
+    pub device: DeviceNumber,
+    /// Target of a symbolic link, empty for all others.
+    pub target: &'a [u8],
+}
+
+/// Creates `name` in the directory `parent`, which has no such entry yet. The times of the parent
+/// are left alone: callers that keep time set them.
+///
+/// # Errors
+/// No space, a damaged structure, a name or target that cannot be stored, or the device failed.
+pub fn create(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeGuard,
+    name: &[u8],
+    new: &NewInode<'_>,
+) -> Result<InodeGuard, Error> {
+    let file_type = FileType::from_mode(new.mode)
+        .ok_or_else(|| Error::Invalid(format!("mode {:o} names no type of file", new.mode)))?;
+    let slot = free_slot(trans, parent, name)?;
+    let number = inode::allocate(trans, Some(parent.number), (file_type == FileType::Directory))?;
+    let mut inode = new_inode(trans, number, Some(parent.number), file_type, new);
+    insert_entry(trans, parent, slot, name, &inode)?;
+    if file_type == FileType::Directory {
+        parent.core.nlink += 1;
+    }
+    if file_type == FileType::Symlink {
+        symlink::write(&mut ForkWriter::new(trans, &mut inode, ForkKind::Data), new.target)?;
+        inode.core.size = new.target.len() as u64;
+    }
+    add_parent_pointer(trans, &mut inode, parent, name)?;
+    Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
+}
+
+/// The root directory of a new volume.
+///
+/// # Errors
+/// No space, or the device failed.
+pub(crate) fn create_root(
+    trans: &mut Transaction<'_>,
+    new: &NewInode<'_>,
+) -> Result<InodeGuard, Error> {
+    let number = inode::allocate(trans, None, true)?;
+    let inode = new_inode(trans, number, None, FileType::Directory, new);
+    Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
+}
+
+/// The inode of the realtime bitmap (`bitmap`) or summary: empty files that every volume has,
+/// rooted in the superblock (format reference, section 10.7).
+///
+/// # Errors
+/// No space, or the device failed.
+pub(crate) fn create_reserved(
+    trans: &mut Transaction<'_>,
+    root: &NewInode<'_>,
+    bitmap: bool,
+) -> Result<InodeGuard, Error> {
+    let number = inode::allocate(trans, None, false)?;
+    let new = NewInode { mode: FileType::Regular.mode_bits(), uid: 0, gid: 0, ..root.clone() };
+    let mut inode = new_inode(trans, number, None, FileType::Regular, &new);
+    if bitmap {
+        inode.core.flags = InodeFlags::NEWRTBM;
+        inode.core.atime = Timestamp::default();
+    }
+    Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
+}
+
+/// Adds `name` in the directory `parent` for an inode that exists.
+///
+/// # Errors
+/// As [`create`]; or the inode has as many links as the format can count.
+pub fn link(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeGuard,
+    name: &[u8],
+    inode: &mut InodeGuard,
+) -> Result<(), Error> {
+    if inode.core.nlink >= NLINK_PINNED - 1 {
+        return Err(Error::Invalid(format!("inode {} has too many links", inode.number)));
+    }
+    let slot = free_slot(trans, parent, name)?;
+    insert_entry(trans, parent, slot, name, inode)?;
+    inode.core.nlink += 1;
+    inode.core.changecount += 1;
+    inode.touch();
+    add_parent_pointer(trans, inode, parent, name)
+}
+
+/// Where `name` goes in a directory that does not have it.
+fn free_slot(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeState,
+    name: &[u8],
+) -> Result<Slot, Error> {
+    match dir::find(&mut ForkWriter::new(trans, parent, ForkKind::Data), name)? {
+        Found::Absent(slot) => Ok(slot),
+        Found::Entry(_) => Err(Error::Exists(path_text(name))),
+    }
+}
+
+/// Adds an entry for `inode` to a directory.
+fn insert_entry(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeState,
+    slot: Slot,
+    name: &[u8],
+    inode: &InodeState,
+) -> Result<(), Error> {
+    let entry = Entry { inode: inode.number, ftype: inode.file_type().into() };
+    let mut space = parent.space;
+    let mut fork = ForkWriter::new(trans, parent, ForkKind::Data);
+    dir::insert(&mut fork, slot, name, entry, &mut space)?;
+    parent.space = space;
+    parent.core.changecount += 1;
+    parent.touch();
+    Ok(())
+}
+
+/// Records in an inode that `parent` has an entry `name` for it.
+fn add_parent_pointer(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    parent: &InodeState,
+    name: &[u8],
+) -> Result<(), Error> {
+    if !trans.geometry().features.parent_pointers() {
+        return Ok(());
+    }
+    let pointer = ParentPointer { name, parent: parent.number, generation: parent.core.generation };
+    parent_pointer::add(&mut ForkWriter::new(trans, inode, ForkKind::Attr), &pointer)
+}
+
+/// The state of an inode at birth.
+fn new_inode(
+    trans: &Transaction<'_>,
+    number: InodeNumber,
+    parent: Option<InodeNumber>,
+    file_type: FileType,
+    new: &NewInode<'_>,
+) -> InodeState {
+    let geometry = trans.geometry();
+    let features = &geometry.features;
+    let mut flags2 = InodeFlags2::empty();
+    flags2.set(InodeFlags2::BIGTIME, features.bigtime());
+    flags2.set(InodeFlags2::NREXT64, features.nrext64());
+    let encoding =
+        if features.bigtime() { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
+    let mut core = InodeCore {
+        mode: new.mode,
+        version: 3,
+        uid: new.uid,
+        gid: new.gid,
+        nlink: if file_type == FileType::Directory { 2 } else { 1 },
+        atime: new.times.access.clamped(encoding),
+        mtime: new.times.modification.clamped(encoding),
+        ctime: new.times.change.clamped(encoding),
+        crtime: new.times.creation.clamped(encoding),
+        generation: trans.volume().generation(number),
+        next_unlinked: AgInode::NULL,
+        changecount: 1,
+        flags2,
+        number,
+        uuid: geometry.meta_uuid,
+        ..InodeCore::default()
+    };
+    let data = match file_type {
+        FileType::Directory => {
+            let content = dir::empty(geometry, parent.unwrap_or(number));
+            core.size = content.len() as u64;
+            Fork::local(content)
+        }
+        _ if file_type.is_special() => Fork::device(new.device),
+        _ => Fork::empty(),
+    };
+    let mut attr = None;
+    if features.parent_pointers() && parent.is_some() {
+        core.forkoff = fork_offset::default_offset(geometry, data.format());
+        attr = Some(Fork::empty());
+    }
+    InodeState::new(core, data, attr)
+}

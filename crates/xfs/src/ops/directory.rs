@@ -1,0 +1,49 @@
+//! Names in a directory.
+
+use crate::bmap::ForkReader;
+use crate::dir::{self, DirectoryEntry, Position};
+use crate::error::Error;
+use crate::format::FileType;
+use crate::inode::{ForkKind, InodeState};
+use crate::units::InodeNumber;
+use crate::volume::Volume;
+
+/// Checks that an inode is a directory.
+fn expect_directory(inode: &InodeState) -> Result<(), Error> {
+    if inode.file_type() == FileType::Directory {
+        return Ok(());
+    }
+    Err(Error::WrongKind { path: format!("inode {}", inode.number), what: "not a directory" })
+}
+
+/// The inode that `name` stands for in a directory.
+///
+/// # Errors
+/// The inode is no directory, the directory is damaged, or the device failed.
+pub fn lookup(
+    volume: &Volume,
+    directory: &InodeState,
+    name: &[u8],
+) -> Result<Option<InodeNumber>, Error> {
+    expect_directory(directory)?;
+    let mut fork = ForkReader::new(volume, directory, ForkKind::Data);
+    Ok(dir::lookup(&mut fork, name)?.map(|found| found.inode))
+}
+
+/// Calls `visit` for every entry of a directory but `.` and `..`, in the order of the directory,
+/// until it returns `false`.
+///
+/// # Errors
+/// The inode is no directory, the directory is damaged, or the device failed.
+pub fn entries(
+    volume: &Volume,
+    directory: &InodeState,
+    mut visit: impl FnMut(DirectoryEntry<'_>) -> bool,
+) -> Result<(), Error> {
+    expect_directory(directory)?;
+    let mut fork = ForkReader::new(volume, directory, ForkKind::Data);
+    dir::iterate(&mut fork, Position::START, |entry| {
+        matches!(entry.name, b"." | b"..") || visit(entry)
+    })?;
+    Ok(())
+}

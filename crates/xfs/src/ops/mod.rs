@@ -1,0 +1,19 @@
+//! File operations: what callers use.
+//!
+//! Operations that change a volume take an open transaction and the locked inodes that they work
+//! on; the caller commits. Those that read take the volume.
+
+mod create;
+mod directory;
+mod path;
+mod read;
+mod write;
+//mod xattr;
+
+pub use create::{NewInode, Times, create, link};
+pub(crate) use create::{create_reserved, create_root};
+pub use directory::{entries, lookup};
+pub use path::{path_text, resolve};
+pub use read::{FileReader, read_link};
+pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
+//pub use xattr::{attributes, set_attributes};

@@ -1,0 +1,113 @@
+//! Contents of files.
+
+use crate::bmap::{self, ForkReader};
+use crate::error::Error;
+use crate::format::{FileType, InodeFlags};
+use crate::inode::{ForkContent, ForkKind, InodeState};
+use crate::symlink;
+use crate::units::FileBlock;
+use crate::volume::Volume;
+use undercroft_block::{Buffer, read_buffer};
+
+/// Longest single read from the device.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// A part of a file.
+#[derive(Debug)]
+pub enum Piece {
+    /// Bytes that are stored.
+    Data {
+        /// Offset in the file.
+        offset: u64,
+        /// The bytes; the last ones may lie behind the end of the file.
+        buffer: Buffer,
+        /// How many of them belong to the file.
+        len: usize,
+    },
+    /// Bytes that are not stored, or allocated but never written; they read as zeros.
+    Hole {
+        /// Offset in the file.
+        offset: u64,
+        /// Length in bytes.
+        len: u64,
+    },
+}
+
+/// Reads a regular file piece by piece.
+#[derive(Debug)]
+pub struct FileReader<'a> {
+    volume: &'a Volume,
+    inode: &'a InodeState,
+    next: u64,
+}
+
+impl<'a> FileReader<'a> {
+    /// A reader at the start of a regular file.
+    ///
+    /// # Errors
+    /// The inode is something else, or its data is on a realtime device.
+    pub fn new(volume: &'a Volume, inode: &'a InodeState) -> Result<Self, Error> {
+        let path = || format!("inode {}", inode.number);
+        if inode.file_type() != FileType::Regular {
+            return Err(Error::WrongKind { path: path(), what: "not a regular file" });
+        }
+        if inode.core.flags.contains(InodeFlags::REALTIME) && inode.core.size > 0 {
+            return Err(Error::WrongKind {
+                path: path(),
+                what: "its data is on a realtime device",
+            });
+        }
+        Ok(Self { volume, inode, next: 0 })
+    }
+
+    /// The next piece, or `None` at the end of the file.
+    ///
+    /// # Errors
+    /// The mapping is damaged, or the device failed.
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
+        let (size, offset) = (self.inode.core.size, self.next);
+        if offset >= size {
+            return Ok(None);
+        }
+        let geometry = self.volume.geometry();
+        let block = FileBlock(offset >> geometry.block_log);
+        let extents = bmap::extents(self.volume, self.inode, ForkKind::Data)?;
+        let found = extents.at_or_after(block);
+        let Some(extent) = found.filter(|extent| extent.offset <= block && !extent.unwritten)
+        else {
+            let end = match found {
+                // Unwritten space is a hole to a reader.
+                Some(extent) if extent.offset <= block => extent.end().0 << geometry.block_log,
+                Some(extent) => extent.offset.0 << geometry.block_log,
+                None => size,
+            };
+            let end = end.min(size);
+            self.next = end;
+            return Ok(Some(Piece::Hole { offset, len: end - offset }));
+        };
+        let left = (extent.end().0 << geometry.block_log) - offset;
+        let read = left.min(CHUNK_BYTES);
+        let start = crate::units::FsBlock(extent.start.0 + (block.0 - extent.offset.0));
+        let device = self.volume.cache().device().as_ref();
+        // At most a megabyte.
+        let buffer = read_buffer(device, geometry.sector(start), read as usize)?;
+        let len = read.min(size - offset);
+        self.next = offset + len;
+        Ok(Some(Piece::Data { offset, buffer, len: len as usize }))
+    }
+}
+
+/// The target of a symbolic link.
+///
+/// # Errors
+/// The inode is something else, the target is damaged, or the device failed.
+pub fn read_link(volume: &Volume, inode: &InodeState) -> Result<Vec<u8>, Error> {
+    if inode.file_type() != FileType::Symlink {
+        let path = format!("inode {}", inode.number);
+        return Err(Error::WrongKind { path, what: "not a symbolic link" });
+    }
+    if let ForkContent::Local(target) = &inode.data.content {
+        return Ok(target.clone());
+    }
+    symlink::read(&mut ForkReader::new(volume, inode, ForkKind::Data))
+}

@@ -1,0 +1,108 @@
+//! Extended attributes under the names that programs use.
+//!
+//! ACLs have a form of their own on disk (format reference, section 7.8); all other attributes are
+//! stored as they are, without their prefix.
+
+use super::path_text;
+use crate::attr::{self, Attribute};
+use crate::bmap::{ForkReader, ForkWriter};
+use crate::error::Error;
+use crate::format::Namespace;
+use crate::format::acl::{Acl, AclKind};
+use crate::inode::{ForkKind, InodeState};
+use crate::trans::Transaction;
+use crate::volume::Volume;
+
+/// A full name with its prefix, and a value.
+pub type NamedValue = (Vec<u8>, Vec<u8>);
+
+/// Gives a new inode these attributes, by their full names. An access ACL sets the permission bits
+/// of the mode as well, and is not stored when it says no more than they do.
+///
+/// # Errors
+/// A name or value cannot be stored; no space; a damaged structure; the device failed.
+pub fn set_attributes<'a>(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    attributes: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<(), Error> {
+    let mut plain = Vec::new();
+    let mut lists = Vec::new();
+    for (name, value) in attributes {
+        match AclKind::from_xattr_name(name) {
+            Some(kind) => lists.extend(disk_list(inode, kind, value)?),
+            None => plain.push(split(name, value)?),
+        }
+    }
+    plain.extend(lists.iter().map(|(kind, value)| Attribute {
+        namespace: Namespace::Trusted,
+        name: kind.disk_name().as_bytes(),
+        value,
+    }));
+    if plain.is_empty() {
+        return Ok(());
+    }
+    attr::set_all(&mut ForkWriter::new(trans, inode, ForkKind::Attr), &plain)
+}
+
+fn split<'a>(name: &'a [u8], value: &'a [u8]) -> Result<Attribute<'a>, Error> {
+    let (namespace, name) = Namespace::split(name).ok_or_else(|| {
+        Error::Invalid(format!(
+            "attribute {}: XFS stores user., trusted. and security. attributes and POSIX ACLs",
+            path_text(name)
+        ))
+    })?;
+    Ok(Attribute { namespace, name, value })
+}
+
+/// The disk form of an ACL, unless it need not be stored; the mode follows an access list.
+fn disk_list(
+    inode: &mut InodeState,
+    kind: AclKind,
+    value: &[u8],
+) -> Result<Option<(AclKind, Vec<u8>)>, Error> {
+    let invalid = |error| Error::Invalid(format!("{}: {error}", kind.xattr_name()));
+    let Some(list) = Acl::from_xattr(value).map_err(invalid)? else {
+        return Ok(None);
+    };
+    if kind == AclKind::Access {
+        inode.core.mode = list.mode(inode.core.mode);
+        inode.touch();
+    }
+    Ok(list.to_disk(kind).map(|value| (kind, value)))
+}
+
+/// The attributes of an inode under their full names, in the order of the volume. Parent pointers
+/// are not among them.
+///
+/// # Errors
+/// A damaged structure, or the device failed.
+pub fn attributes(volume: &Volume, inode: &InodeState) -> Result<Vec<NamedValue>, Error> {
+    let mut found = Vec::new();
+    if inode.attr.is_none() {
+        return Ok(found);
+    }
+    let mut fork = ForkReader::new(volume, inode, ForkKind::Attr);
+    attr::for_each(&mut fork, &mut |attribute| {
+        let kind = match attribute.namespace {
+            Namespace::Parent => return Ok(()),
+            Namespace::Trusted => AclKind::from_disk_name(attribute.name),
+            Namespace::User | Namespace::Security => None,
+        };
+        let named = match kind {
+            Some(kind) => {
+                let list = Acl::from_disk(attribute.value).map_err(|error| Error::Inode {
+                    inode: inode.number,
+                    what: format!("{}: {error}", kind.disk_name()),
+                })?;
+                (kind.xattr_name().as_bytes().to_vec(), list.to_xattr())
+            }
+            None => {
+                (attribute.namespace.full_name(attribute.name), attribute.value.to_vec())
+            }
+        };
+        found.push(named);
+        Ok(())
+    })?;
+    Ok(found)
+}

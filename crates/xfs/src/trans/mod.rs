@@ -1,0 +1,162 @@
+//! Transactions: what an operation joined, what it changed, and how it commits.
+//!
+//! A transaction collects the buffers that an operation edits and keeps the locks of the
+//! allocation groups that it touched until it ends. Inodes are locked by the operation itself, in
+//! ascending order before any group (design, decision 2), and handed to [`Transaction::commit`].
+//!
+//! In bulk mode, the only policy so far, a commit puts the changed buffers on the dirty list;
+//! the superblock is written last, when the volume is finished. A transaction that is dropped
+//! after it changed something leaves the volume in memory in an unknown state: the volume is
+//! poisoned and refuses everything from then on.
+
+use crate::ag::{GroupGuard, GroupState};
+use crate::cache::{BufferAddress, BufferRef, EditGuard};
+use crate::error::Error;
+use crate::format::BufferKind;
+use crate::geometry::Geometry;
+use crate::inode::InodeGuard;
+use crate::units::{AgBlock, AgNumber};
+use crate::volume::Volume;
+use smallvec::SmallVec;
+
+/// An open transaction on a volume.
+#[derive(Debug)]
+pub struct Transaction<'v> {
+    volume: &'v Volume,
+    joined: Vec<BufferRef>,
+    groups: SmallVec<[(AgNumber, Option<GroupGuard>); 2]>,
+    /// The reason for the next poisoning, if the transaction is dropped from here on.
+    changed: bool,
+}
+
+impl<'v> Transaction<'v> {
+    pub(crate) fn new(volume: &'v Volume) -> Self {
+        Self { volume, joined: volume.take_joined_list(), groups: SmallVec::new(), changed: false }
+    }
+
+    /// The volume.
+    #[must_use]
+    pub fn volume(&self) -> &'v Volume {
+        self.volume
+    }
+
+    /// Sizes of the volume.
+    #[must_use]
+    pub fn geometry(&self) -> &'v Geometry {
+        self.volume.geometry()
+    }
+
+    /// Reads and verifies a buffer.
+    ///
+    /// # Errors
+    /// The device failed or the block is damaged.
+    pub fn read(&self, address: &BufferAddress, kind: BufferKind) -> Result<BufferRef, Error> {
+        self.volume.cache().read(address, kind)
+    }
+
+    /// Opens a buffer for change. It joins the transaction.
+    pub fn edit<'b>(&mut self, buffer: &'b BufferRef) -> EditGuard<'b> {
+        let mut content = buffer.content();
+        if !content.joined {
+            content.joined = true;
+            self.joined.push(BufferRef::clone(buffer));
+            self.changed = true;
+        }
+        EditGuard(content)
+    }
+
+    /// A zeroed buffer for blocks that were just allocated; it belongs to the transaction.
+    pub fn fresh(&mut self, address: BufferAddress, kind: BufferKind) -> BufferRef {
+        let buffer = self.volume.cache().fresh(address, kind);
+        drop(self.edit(&buffer));
+        buffer
+    }
+
+    /// Drops the buffer of a block that was freed: it must not be written any more.
+    pub fn forget(&mut self, buffer: &BufferRef) {
+        self.volume.cache().forget(buffer.sector());
+        let mut content = buffer.content();
+        content.dirty = false;
+        content.changes.clear();
+        if std::mem::take(&mut content.joined) {
+            drop(content);
+            self.joined.retain(|joined| joined.sector() != buffer.sector());
+        }
+    }
+
+    /// Drops whatever the cache holds for the blocks of a freed extent.
+    pub fn forget_blocks(&mut self, ag: AgNumber, start: AgBlock, len: u32) {
+        let geometry = self.geometry();
+        for block in start.0..start.0 + len {
+            let sector = geometry.ag_sector(ag, AgBlock(block));
+            if let Some(buffer) = self.volume.cache().peek(sector) {
+                self.forget(&buffer);
+            }
+        }
+    }
+
+    /// Runs `work` with the lock of a group, which the transaction keeps to its end.
+    ///
+    /// Groups are locked in ascending order; one below the highest so far is only tried, and
+    /// `None` is returned when another thread holds it. So is with `wait` false.
+    ///
+    /// # Errors
+    /// The headers of the group are damaged, or `work` failed.
+    pub fn with_group<T>(
+        &mut self,
+        ag: AgNumber,
+        wait: bool,
+        work: impl FnOnce(&mut Self, &mut GroupState) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let slot = match self.groups.iter().position(|(held, _)| *held == ag) {
+            Some(slot) => slot,
+            None => {
+                let in_order = self.groups.iter().all(|(held, _)| *held < ag);
+                let Some(guard) = self.volume.lock_group(ag, wait && in_order)? else {
+                    return Ok(None);
+                };
+                self.groups.push((ag, Some(guard)));
+                self.groups.len() - 1
+            }
+        };
+        let mut guard = self.groups[slot].1.take().expect("a group is not entered twice at a time");
+        let result = work(self, guard.state());
+        self.groups[slot].1 = Some(guard);
+        result.map(Some)
+    }
+
+    /// Whether a group below `ag` could be waited for: no group at or above it is held.
+    #[must_use]
+    pub fn highest_group(&self) -> Option<AgNumber> {
+        self.groups.iter().map(|(ag, _)| *ag).max()
+    }
+
+    /// Makes all changes of the transaction, and of these inodes, part of the volume.
+    ///
+    /// # Errors
+    /// The cluster of an inode could not be read, or write-back failed.
+    pub fn commit(mut self, inodes: &mut [&mut InodeGuard]) -> Result<(), Error> {
+        for inode in inodes {
+            inode.store(&mut self)?;
+        }
+        let mut groups = std::mem::take(&mut self.groups);
+        for guard in groups.iter_mut().filter_map(|(_, guard)| guard.as_mut()) {
+            guard.state().store(&mut self);
+        }
+        let joined = std::mem::take(&mut self.joined);
+        self.changed = false;
+        // Before any lock is given up: whoever takes it next joins the same buffers.
+        self.volume.cache().mark_dirty(&joined);
+        drop(groups);
+        self.volume.give_joined_list(joined);
+        self.volume.cache().balance()
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.changed {
+            self.volume.poison("a transaction failed after it had changed metadata");
+        }
+    }
+}

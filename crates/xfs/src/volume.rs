@@ -1,0 +1,250 @@
+//! An open volume: device, sizes, buffers, groups and inodes.
+
+use crate::ag::{GroupGuard, GroupSlot};
+use crate::cache::{BufferAddress, Cache};
+use crate::error::Error;
+use crate::format::{
+    BufferKind, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights, TreeKind,
+};
+use crate::geometry::Geometry;
+use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
+use crate::trans::Transaction;
+use crate::units::{AgNumber, FsBlock, InodeNumber};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use undercroft_block::{BlockDevice, Sector, read_exact_at};
+
+/// Whether a volume may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Never.
+    ReadOnly,
+    /// A new image that nobody else can see: changes skip the journal, the superblock comes last.
+    Bulk,
+}
+
+/// An open volume. Shared by reference between threads.
+#[derive(Debug)]
+pub struct Volume {
+    geometry: Arc<Geometry>,
+    superblock: Superblock,
+    heights: TreeHeights,
+    trees: [TreeGeometry; 7],
+    cache: Cache,
+    groups: Vec<GroupSlot>,
+    inodes: InodeTable,
+    access: Access,
+    poison: Mutex<Option<&'static str>>,
+    /// Lists for the next transactions, kept to save allocations.
+    joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
+    /// Group of the next new directory (rotor).
+    next_directory_group: AtomicU32,
+}
+
+impl Volume {
+    /// Opens the file system that starts at sector 0 of `device`, for reading.
+    ///
+    /// The journal is not replayed: a volume that was not unmounted cleanly is seen as the last
+    /// write-back left it.
+    ///
+    /// # Errors
+    /// No XFS superblock, features that this version does not know, or the device failed.
+    pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        // The largest sector there is; smaller ones only need the front.
+        let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
+        let mut bytes = vec![0; 32768.min(capacity) as usize / 512 * 512];
+        read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
+        let unusable = |error: SuperblockError| Error::NotUsable(error.to_string());
+        let superblock = Superblock::decode(&bytes).map_err(unusable)?;
+        superblock.check_primary(capacity).map_err(unusable)?;
+        Ok(Self::new(device, superblock, Access::ReadOnly))
+    }
+
+    /// A volume over a device whose structures are yet to be written.
+    pub(crate) fn create(device: Arc<dyn BlockDevice>, superblock: Superblock) -> Self {
+        Self::new(device, superblock, Access::Bulk)
+    }
+
+    fn new(device: Arc<dyn BlockDevice>, superblock: Superblock, access: Access) -> Self {
+        let geometry = Arc::new(superblock.geometry());
+        let groups = (0..geometry.ag_count).map(|_| Arc::default()).collect();
+        Self {
+            heights: TreeHeights::new(&geometry),
+            trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
+            cache: Cache::new(device, Arc::clone(&geometry)),
+            geometry,
+            superblock,
+            groups,
+            inodes: InodeTable::default(),
+            access,
+            poison: Mutex::new(None),
+            joined_lists: Mutex::default(),
+            next_directory_group: AtomicU32::new(0),
+        }
+    }
+
+    /// Sizes.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The superblock as it was when the volume was opened.
+    #[must_use]
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Greatest heights of the trees.
+    #[must_use]
+    pub fn heights(&self) -> &TreeHeights {
+        &self.heights
+    }
+
+    /// Shape of the blocks of a tree.
+    #[must_use]
+    pub fn tree_geometry(&self, tree: TreeKind) -> &TreeGeometry {
+        &self.trees[tree as usize]
+    }
+
+    /// Writes all changed metadata to the device and waits for it.
+    pub(crate) fn write_back(&self) -> Result<(), Error> {
+        self.cache.write_back_all()
+    }
+
+    /// Generation of the inode `number` when it is created: any number that differs between
+    /// volumes will do; this one depends on nothing but the volume and the inode, so that images
+    /// are reproducible.
+    pub(crate) fn generation(&self, number: InodeNumber) -> u32 {
+        let (high, low) = self.geometry.uuid.as_u64_pair();
+        // The finaliser of SplitMix64.
+        let mut mixed =
+            (high ^ low.rotate_left(32)).wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 32) as u32
+    }
+
+    /// Metadata buffers.
+    #[must_use]
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Starts a transaction.
+    ///
+    /// # Errors
+    /// The volume is read-only, or an earlier failure made it so.
+    pub fn begin(&self) -> Result<Transaction<'_>, Error> {
+        if self.access == Access::ReadOnly {
+            return Err(Error::ReadOnly("it was opened for reading".into()));
+        }
+        if let Some(reason) = *self.poison.lock() {
+            return Err(Error::ReadOnly(reason.into()));
+        }
+        Ok(Transaction::new(self))
+    }
+
+    /// Refuses every further change.
+    pub(crate) fn poison(&self, reason: &'static str) {
+        self.poison.lock().get_or_insert(reason);
+    }
+
+    /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
+    /// caller does not wait.
+    pub(crate) fn lock_group(&self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
+        GroupGuard::lock(self, &self.groups[ag.0 as usize], ag, wait)
+    }
+
+    /// Locks an inode for change.
+    ///
+    /// # Errors
+    /// The inode does not exist or is damaged.
+    pub fn lock_inode(&self, number: InodeNumber) -> Result<InodeGuard, Error> {
+        Ok(InodeGuard::new(&self.inode(number)?))
+    }
+
+    /// An inode, read at first use.
+    ///
+    /// # Errors
+    /// The inode does not exist or is damaged.
+    pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
+        self.inodes.get_or_load(number, || InodeState::load(self, number))
+    }
+
+    /// Makes a new inode known; its number must not be in use.
+    pub(crate) fn insert_inode(&self, inode: InodeState) -> Arc<Inode> {
+        self.inodes.insert(inode)
+    }
+
+    /// Group in which the next directory goes, turning over all groups (algorithms reference,
+    /// section 3.5).
+    pub(crate) fn next_directory_group(&self) -> AgNumber {
+        let next = self.next_directory_group.fetch_add(1, Ordering::Relaxed);
+        AgNumber(next % self.geometry.ag_count)
+    }
+
+    /// Address of `len` blocks of a group from `block`.
+    #[must_use]
+    pub fn address(&self, ag: AgNumber, block: crate::units::AgBlock, len: u32) -> BufferAddress {
+        let sector = self.geometry.ag_sector(ag, block);
+        BufferAddress::contiguous(sector, len * self.geometry.sectors_per_block())
+    }
+
+    /// Address of `len` blocks from `block` of the volume.
+    #[must_use]
+    pub fn block_address(&self, block: FsBlock, len: u32) -> BufferAddress {
+        let (ag, block) = self.geometry.split_block(block);
+        self.address(ag, block, len)
+    }
+
+    pub(crate) fn take_joined_list(&self) -> Vec<crate::cache::BufferRef> {
+        self.joined_lists.lock().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_joined_list(&self, mut list: Vec<crate::cache::BufferRef>) {
+        list.clear();
+        self.joined_lists.lock().push(list);
+    }
+
+    /// Reads a header sector of a group.
+    pub(crate) fn header(
+        &self,
+        ag: AgNumber,
+        index: u32,
+        kind: BufferKind,
+    ) -> Result<crate::cache::BufferRef, Error> {
+        let sectors = (self.geometry.sector_size() / 512) as u32;
+        let sector = self.geometry.header_sector(ag, index);
+        self.cache.read(&BufferAddress::contiguous(sector, sectors), kind)
+    }
+}
+
+/// All trees, in the order of their numbers.
+const ALL_TREES: [TreeKind; 7] = [
+    TreeKind::Bnobt,
+    TreeKind::Cntbt,
+    TreeKind::Inobt,
+    TreeKind::Finobt,
+    TreeKind::Rmapbt,
+    TreeKind::Refcountbt,
+    TreeKind::Bmbt,
+];
+
+/// Shape of a tree on a volume; limits of heights: format reference, section 4.6.
+fn tree_geometry(tree: TreeKind, geometry: &Geometry) -> TreeGeometry {
+    let ag_blocks = u64::from(geometry.ag_blocks);
+    let limit = match tree {
+        TreeKind::Bnobt | TreeKind::Cntbt => HeightLimit::Records(ag_blocks.div_ceil(2)),
+        TreeKind::Inobt | TreeKind::Finobt => {
+            let bits = geometry.ag_block_log + geometry.inodes_per_block_log();
+            HeightLimit::Records((1 << bits) / 64)
+        }
+        TreeKind::Rmapbt if geometry.features.reflink() => HeightLimit::Blocks(ag_blocks),
+        TreeKind::Rmapbt | TreeKind::Refcountbt => HeightLimit::Records(ag_blocks),
+        TreeKind::Bmbt => HeightLimit::Mappings { count: (1 << 48) - 1, root_entries: 2 },
+    };
+    let (crc, sparse) = (geometry.features.crc, geometry.features.sparse_inodes());
+    TreeGeometry::new(tree, geometry.block_size(), crc, sparse, limit)
+}

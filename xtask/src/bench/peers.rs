@@ -1,0 +1,158 @@
+//! The competitors: what each runs from a source to a finished image.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use undercroft_judges::Xfsprogs;
+
+use super::prototype;
+use super::source::Source;
+use crate::workspace;
+
+/// What a competitor reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Input {
+    Tar,
+    Directory,
+}
+
+/// One way to make an image.
+pub(super) struct Competitor {
+    /// Unique; for `--only` and in the table.
+    pub(super) name: &'static str,
+    pub(super) input: Input,
+    /// Whether it is this project.
+    pub(super) ours: bool,
+    /// Whether it is no file system at all: the price of moving the bytes.
+    pub(super) floor: bool,
+    /// Whether the image must have its size before.
+    sized: bool,
+    /// What `sh` runs; all of it is measured.
+    pub(super) script: String,
+}
+
+/// Everything the competitors share.
+pub(super) struct Peers {
+    source: Quoted,
+    image: PathBuf,
+    mount: PathBuf,
+    prototype: PathBuf,
+    newest: Xfsprogs,
+    distribution: Xfsprogs,
+    size: u64,
+}
+
+/// The source's paths as words for the shell.
+struct Quoted {
+    tar: String,
+    directory: String,
+}
+
+impl Peers {
+    /// Makes what the competitors need and what is not measured: a mount point, a prototype file.
+    pub(super) fn prepare(source: &Source, work: &Path, newest: Xfsprogs) -> Result<Self> {
+        let work =
+            fs::canonicalize(work).with_context(|| format!("cannot resolve {}", work.display()))?;
+        let mount = work.join("mount");
+        fs::create_dir_all(&mount).with_context(|| format!("cannot create {}", mount.display()))?;
+        let prototype = work.join("prototype");
+        prototype::write(&source.directory, &prototype)?;
+        Ok(Self {
+            source: Quoted { tar: quoted(&source.tar), directory: quoted(&source.directory) },
+            image: work.join("image"),
+            mount,
+            prototype,
+            newest,
+            distribution: Xfsprogs::distribution()?,
+            // Twice the archive, and a gibibyte: room for the slack of small files and a log.
+            size: (2 * source.tar_bytes + (1 << 30)).next_multiple_of(1 << 20),
+        })
+    }
+
+    /// The file that each competitor writes.
+    pub(super) fn image(&self) -> &Path {
+        &self.image
+    }
+
+    /// Removes what the last competitor wrote.
+    pub(super) fn clean(&self) -> Result<()> {
+        if self.image.exists() {
+            fs::remove_file(&self.image)
+                .with_context(|| format!("cannot remove {}", self.image.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the empty, sparse file that some competitors start from.
+    pub(super) fn make_room(&self, competitor: &Competitor) -> Result<()> {
+        if competitor.sized {
+            File::create(&self.image)
+                .and_then(|file| file.set_len(self.size))
+                .with_context(|| format!("cannot create {}", self.image.display()))?;
+        }
+        Ok(())
+    }
+
+    /// All competitors, the floor first.
+    pub(super) fn all(&self) -> Result<Vec<Competitor>> {
+        let Quoted { tar, directory } = &self.source;
+        let image = quoted(&self.image);
+        let mount = quoted(&self.mount);
+        let prototype = quoted(&self.prototype);
+        let ours = quoted(&workspace::target("release/undercroft"));
+        let newest = quoted(self.newest.tool("mkfs.xfs")?);
+        let distribution = quoted(self.distribution.tool("mkfs.xfs")?);
+        let peer = |name, input, script| Competitor {
+            name,
+            input,
+            ours: false,
+            floor: false,
+            sized: true,
+            script,
+        };
+        let our = |name, input, source: &str| Competitor {
+            ours: true,
+            sized: false,
+            ..peer(name, input, format!("{ours} build {source} {image} --force --json"))
+        };
+        Ok(vec![
+            Competitor {
+                floor: true,
+                sized: false,
+                ..peer("cat", Input::Tar, format!("cat {tar} > {image}"))
+            },
+            our("undercroft from tar", Input::Tar, tar),
+            our("undercroft from directory", Input::Directory, directory),
+            peer(
+                "kernel mount and tar",
+                Input::Tar,
+                format!(
+                    "{distribution} -q -f {image}; mount -t xfs -o loop {image} {mount}; \
+                     tar --extract --file {tar} --directory {mount}; umount {mount}"
+                ),
+            ),
+            peer(
+                "newest mkfs.xfs -p directory",
+                Input::Directory,
+                format!("{newest} -q -f -p {directory} {image}"),
+            ),
+            peer(
+                "mkfs.xfs -p prototype",
+                Input::Directory,
+                format!("{distribution} -q -f -p {prototype} {image}"),
+            ),
+            peer(
+                "mke2fs -d directory",
+                Input::Directory,
+                format!("mke2fs -q -F -t ext4 -d {directory} {image}"),
+            ),
+        ])
+    }
+}
+
+/// A path as one word for `sh`.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}

@@ -1,0 +1,138 @@
+//! Programs that the checks and the benchmarks need, and the Debian packages that bring them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell;
+
+/// A program and the Debian package that holds it.
+pub(crate) struct Program {
+    name: &'static str,
+    package: &'static str,
+}
+
+const fn program(name: &'static str, package: &'static str) -> Program {
+    Program { name, package }
+}
+
+/// What the tests ask: judges, archives, devices.
+pub(crate) const FOR_TESTS: &[Program] = &[
+    program("mkfs.xfs", "xfsprogs"),
+    program("xfs_db", "xfsprogs"),
+    program("xfs_repair", "xfsprogs"),
+    program("xfs_mdrestore", "xfsprogs"),
+    program("getfattr", "attr"),
+    program("getfacl", "acl"),
+    program("sfdisk", "fdisk"),
+    program("mount", "mount"),
+    program("losetup", "mount"),
+    program("tar", "tar"),
+    program("gzip", "gzip"),
+    program("xz", "xz-utils"),
+    program("zstd", "zstd"),
+    program("cc", "gcc"),
+];
+
+/// What the benchmarks compare with, beyond the judges.
+pub(crate) const FOR_BENCHMARKS: &[Program] = &[
+    program("mkfs.xfs", "xfsprogs"),
+    program("mke2fs", "e2fsprogs"),
+    program("mount", "mount"),
+    program("tar", "tar"),
+    program("xz", "xz-utils"),
+];
+
+/// Installs the packages of the programs that are missing: on Debian as root with apt, otherwise
+/// the error says what to install.
+pub(crate) fn install(programs: &[Program]) -> Result<()> {
+    let packages = missing(programs);
+    if packages.is_empty() {
+        return Ok(());
+    }
+    install_packages(&packages)?;
+    let still = missing(programs);
+    if !still.is_empty() {
+        bail!(
+            "installed {}, and yet programs are missing: {}",
+            packages.join(" "),
+            still.join(" ")
+        );
+    }
+    Ok(())
+}
+
+/// Installs Debian packages.
+pub(crate) fn install_packages(packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
+    let remedy = || {
+        format!(
+            "missing: {list} (names of Debian packages); install them, on Debian with \
+             `apt-get install --yes {list}` as root"
+        )
+    };
+    if shell::find("apt-get").is_none() || !rustix::process::geteuid().is_root() {
+        bail!(remedy());
+    }
+    println!("installing {list}");
+    let install = || {
+        let mut command = Command::new("apt-get");
+        command
+            .args(["install", "--yes", "--quiet", "--no-install-recommends"])
+            .args(packages)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        shell::run(&mut command)
+    };
+    // A fresh machine has no package lists, an old one has lists that name files long gone.
+    let lists = Path::new("/var/lib/apt/lists");
+    let known = lists.read_dir().is_ok_and(|entries| entries.count() > 3);
+    if known && install().is_ok() {
+        return Ok(());
+    }
+    shell::run(Command::new("apt-get").args(["update", "--quiet"])).with_context(remedy)?;
+    install().with_context(remedy)
+}
+
+/// Fetches `package` of the machine's own release with the machine's own apt, which checks it, and
+/// unpacks it into `directory`. Nothing is installed and no root is needed.
+pub(crate) fn unpack_package(package: &str, directory: &Path) -> Result<()> {
+    let download = directory.join("download");
+    fs::create_dir_all(&download)
+        .with_context(|| format!("cannot create {}", download.display()))?;
+    let mut command = Command::new("apt-get");
+    command.current_dir(&download).args(["download", "--quiet", package]);
+    shell::output(command.args(["-o", "APT::Sandbox::User=root"])).with_context(|| {
+        format!("cannot fetch {package}; when it is not known, `apt-get update` as root may help")
+    })?;
+    let file = fs::read_dir(&download)?
+        .next()
+        .with_context(|| format!("apt-get download left no file of {package}"))??
+        .path();
+    shell::run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(directory))?;
+    fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))
+}
+
+/// The packages, each once, of the programs that are not installed.
+fn missing(programs: &[Program]) -> Vec<&'static str> {
+    let mut packages = Vec::new();
+    for program in programs {
+        if shell::find(program.name).is_none() && !packages.contains(&program.package) {
+            packages.push(program.package);
+        }
+    }
+    packages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_names_its_package_once() {
+        let programs =
+            [program("sh", "dash"), program("no-such-a", "pack"), program("no-such-b", "pack")];
+        assert_eq!(missing(&programs), ["pack"]);
+    }
+}

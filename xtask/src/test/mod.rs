@@ -1,0 +1,144 @@
+//! `cargo xtask test`: set-up, then every check, each a step that can be run alone.
+
+mod counts;
+mod licences;
+mod tidy;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use undercroft_judges::kernel;
+
+use crate::{newest, shell, system, workspace};
+use counts::Counts;
+
+/// One check. The order is that of the run: the quick ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    /// Install missing packages and set up the newest xfsprogs
+    Setup,
+    /// Formatting
+    Fmt,
+    /// Size, leftovers and neatness of the files in the repository
+    Tidy,
+    /// Lints
+    Clippy,
+    /// Documentation and its links
+    Docs,
+    /// Licences and origins of dependencies
+    Licences,
+    /// All tests
+    Tests,
+}
+
+impl Step {
+    /// The name on the command line.
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    fn run(self, counts: &mut Counts) -> Result<()> {
+        match self {
+            Self::Setup => set_up(),
+            Self::Fmt => shell::run(workspace::cargo().args(["fmt", "--all", "--check"])),
+            Self::Tidy => tidy::check(workspace::root()),
+            Self::Clippy => shell::run(workspace::cargo().args([
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--all-features",
+                "--",
+                "-D",
+                "warnings",
+            ])),
+            Self::Docs => {
+                let mut command = workspace::cargo();
+                command.args(["doc", "--workspace", "--no-deps", "--all-features"]);
+                shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+            }
+            Self::Licences => licences::check(),
+            Self::Tests => tests(counts),
+        }
+    }
+}
+
+/// Runs the steps in `only`, or all of them; every step runs even when one before it failed, except
+/// that nothing runs without the set-up.
+pub(crate) fn run(only: &[Step]) -> Result<()> {
+    let started = Instant::now();
+    let mut counts = Counts::default();
+    let mut failed = Vec::new();
+    for step in Step::value_variants().iter().copied() {
+        if !only.is_empty() && !only.contains(&step) {
+            continue;
+        }
+        let name = step.name();
+        println!("==> {name}");
+        let step_started = Instant::now();
+        let result = step.run(&mut counts);
+        let seconds = seconds(step_started.elapsed());
+        match result {
+            Ok(()) => println!("==> {name}: ok, {seconds} s"),
+            Err(error) => {
+                println!("==> {name}: FAILED, {seconds} s: {error:#}");
+                failed.push(name);
+                if step == Step::Setup {
+                    break;
+                }
+            }
+        }
+    }
+    println!("==> {counts}total {} s", seconds(started.elapsed()));
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let rerun: Vec<String> = failed.iter().map(|name| format!(" --only {name}")).collect();
+    bail!("failed: {}; run again with `cargo xtask test{}`", failed.join(", "), rerun.concat())
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1}", duration.as_secs_f64())
+}
+
+fn set_up() -> Result<()> {
+    system::install(system::FOR_TESTS)?;
+    for component in ["rustfmt", "clippy"] {
+        let program = if component == "clippy" { "cargo-clippy" } else { "cargo-fmt" };
+        if shell::find(program).is_none() {
+            shell::run(std::process::Command::new("rustup").args(["component", "add", component]))
+                .with_context(|| format!("the Rust component {component} is missing"))?;
+        }
+    }
+    let tools = newest::install(false)?;
+    let (major, minor) = tools.version();
+    println!("newest xfsprogs: {major}.{minor}");
+    Ok(())
+}
+
+/// Runs all tests of the workspace, documentation tests among them, and reports those that could
+/// not run for want of a kernel.
+fn tests(counts: &mut Counts) -> Result<()> {
+    let record = workspace::target("tests-not-run");
+    if record.exists() {
+        fs::remove_file(&record).with_context(|| format!("cannot remove {}", record.display()))?;
+    }
+    let mut command = workspace::cargo();
+    command.args(["test", "--workspace", "--all-features", "--no-fail-fast"]);
+    command.env(kernel::RECORD_VARIABLE, &record);
+    let passed = shell::run_through(&mut command, |line| counts.line(line));
+    counts.not_run = fs::read_to_string(&record)
+        .map_or_else(|_| Vec::new(), |text| text.lines().map(str::to_owned).collect());
+    for test in &counts.not_run {
+        println!("not run: {test}");
+    }
+    passed?;
+    if counts.passed == 0 {
+        bail!("no test ran");
+    }
+    if workspace::in_ci() && !counts.not_run.is_empty() {
+        bail!("{} tests did not run", counts.not_run.len());
+    }
+    Ok(())
+}

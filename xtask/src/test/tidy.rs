@@ -1,0 +1,134 @@
+//! What no compiler looks at: the size of files, leftovers of work, neatness.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// The longest source file, in lines.
+const MOST_LINES: usize = 1000;
+
+/// Directories that are not part of the repository's text.
+const SKIPPED: [&str; 5] = [".git", "target", "corpus", "artifacts", "proptest-regressions"];
+
+/// Texts that do not belong in the repository. Each is put together here, so that this file does
+/// not name them.
+const LEFTOVERS: [(&str, &str); 7] = [
+    (concat!("to", "do!("), "an unfinished place"),
+    (concat!("unimplem", "ented!("), "an unfinished place"),
+    (concat!("db", "g!("), "a debugging print"),
+    (concat!("TO", "DO"), "a note to oneself"),
+    (concat!("FIX", "ME"), "a note to oneself"),
+    (concat!("/wo", "rk/"), "a path of one machine"),
+    (concat!("<<<<", "<<< "), "a merge conflict"),
+];
+
+/// Checks every text file below `root`.
+pub(super) fn check(root: &Path) -> Result<()> {
+    let mut faults = String::new();
+    let mut files = 0;
+    walk(root, root, &mut |path, text| {
+        files += 1;
+        for fault in faults_of(path, text) {
+            // Writing to a string does not fail.
+            let _ = write!(faults, "\n  {}: {fault}", path.display());
+        }
+    })?;
+    if !faults.is_empty() {
+        bail!("files that are not tidy:{faults}");
+    }
+    println!("{files} files are tidy");
+    Ok(())
+}
+
+/// Calls `visit` with the path below `root` and the text of each file.
+fn walk(root: &Path, directory: &Path, visit: &mut impl FnMut(&Path, &str)) -> Result<()> {
+    let mut entries = fs::read_dir(directory)
+        .with_context(|| format!("cannot list {}", directory.display()))?
+        .collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let name = entry.file_name();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            if !SKIPPED.iter().any(|skipped| name == *skipped) {
+                walk(root, &path, visit)?;
+            }
+        } else if kind.is_file() && is_text(&path) {
+            let text = fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {} as text", path.display()))?;
+            visit(path.strip_prefix(root)?, &text);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the name is one of a file that people write.
+fn is_text(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("rs" | "md" | "toml" | "sh" | "yml" | "yaml"))
+        || path.ends_with(".ci/run")
+}
+
+/// What is wrong with one file.
+fn faults_of(path: &Path, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let lines = text.lines().count();
+    let source = path.extension().is_some_and(|extension| extension == "rs");
+    if source && lines > MOST_LINES {
+        faults.push(format!("{lines} lines; at most {MOST_LINES}"));
+    }
+    if source && !text.lines().take(5).any(|line| line.starts_with("//!")) {
+        faults.push("does not open with its purpose (//!)".to_owned());
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        faults.push("does not end with a new line".to_owned());
+    }
+    for (number, line) in text.lines().enumerate() {
+        let number = number + 1;
+        if line.ends_with([' ', '\t', '\r']) {
+            faults.push(format!("line {number} ends with white space"));
+        }
+        for (leftover, what) in LEFTOVERS {
+            if line.contains(leftover) {
+                faults.push(format!("line {number} holds {what}: {leftover}"));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_seen() {
+        let source = Path::new("a.rs");
+        assert!(faults_of(source, "//! Purpose.\nfn main() {}\n").is_empty());
+        for text in [
+            "fn main() {}\n".to_owned(),
+            "//! Purpose.".to_owned(),
+            "//! Purpose. \n".to_owned(),
+            format!("//! Purpose.\n// {}\n", concat!("TO", "DO")),
+            format!("//! See {}x\n", concat!("/wo", "rk/")),
+            "//! Line\n".repeat(MOST_LINES + 1),
+        ] {
+            assert_eq!(faults_of(source, &text).len(), 1, "{}", &text[..text.len().min(40)]);
+        }
+        assert!(faults_of(Path::new("a.md"), "Long\n").is_empty());
+    }
+
+    #[test]
+    fn this_repository_is_walked() {
+        let mut seen = 0;
+        walk(crate::workspace::root(), crate::workspace::root(), &mut |path, _| {
+            seen += 1;
+            assert!(!path.starts_with("target"));
+        })
+        .unwrap();
+        assert!(seen > 20);
+    }
+}
