@@ -37,7 +37,7 @@ pub struct DirectorySource {
 enum State {
     Fresh,
     Scanned,
-    Reading(Pass),
+    Reading(Box<Pass>),
     Ended,
 }
 
@@ -79,7 +79,7 @@ impl Source for DirectorySource {
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         if matches!(self.state, State::Fresh | State::Scanned) {
-            self.state = State::Reading(self.pass(Wanted::EntriesAndData)?);
+            self.state = State::Reading(Box::new(self.pass(Wanted::EntriesAndData)?));
         }
         let State::Reading(pass) = &mut self.state else { return Ok(None) };
         let result = pass.next_entry();

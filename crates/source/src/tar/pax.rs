@@ -238,28 +238,50 @@ mod tests {
         extensions.apply(header).map(|()| extensions)
     }
 
+    fn record(key: &[u8], value: &[u8]) -> Vec<u8> {
+        let rest = [b" ", key, b"=", value, b"\n"].concat();
+        let digits = |length: usize| length.to_string().len();
+        let mut length = rest.len() + 1;
+        while length < rest.len() + digits(length) {
+            length += 1;
+        }
+        [length.to_string().as_bytes(), &rest].concat()
+    }
+
     #[test]
     fn records_carry_any_bytes() {
-        let header = b"12 path=a\xff=\n11 uid=4294\n25 SCHILY.xattr.user.x=\n\0\n11 comment\xff=\n";
-        let mut extensions = applied(&header[..header.len() - 13]).unwrap();
-        assert_eq!(extensions.path.as_deref(), Some(&b"a\xff="[..]));
+        let header = [
+            record(b"path", b"a\xff=\n"),
+            record(b"uid", b"4294"),
+            record(b"SCHILY.xattr.user.x", b"\n\0"),
+            record(b"LIBARCHIVE.xattr.user.%41", b"Zm9v"),
+            record(b"RHT.security.selinux", b"label"),
+            record(b"comment", &[b'c'; 200]),
+        ];
+        let mut extensions = applied(&header.concat()).unwrap();
+        assert_eq!(extensions.path.as_deref(), Some(&b"a\xff=\n"[..]));
         assert_eq!(extensions.uid, Some(4294));
-        let xattr = Xattr { name: b"user.x".to_vec(), value: b"\n\0".to_vec() };
-        assert_eq!(extensions.take_xattrs(), [xattr]);
+        let xattrs = [
+            (&b"security.selinux"[..], &b"label\0"[..]),
+            (b"user.A", b"foo"),
+            (b"user.x", b"\n\0"),
+        ]
+        .map(|(name, value)| Xattr { name: name.to_vec(), value: value.to_vec() });
+        assert_eq!(extensions.take_xattrs(), xattrs);
     }
 
     #[test]
     fn an_empty_value_takes_a_record_back() {
-        let extensions = applied(b"10 path=a\n9 path=\n").unwrap();
-        assert_eq!(extensions.path, None);
+        let header = [record(b"path", b"a"), record(b"path", b"")].concat();
+        assert_eq!(applied(&header).unwrap().path, None);
     }
 
     #[test]
     fn malformed_records_are_refused() {
         for header in [
-            &b"10 path=a"[..],
-            b"11 path=a\n",
-            b"9 path=a\n",
+            &b"9 path=a"[..],
+            b"10 path=a\n",
+            b"8 path=a\n",
             b"x path=a\n",
             b"99999999999999999999 path=a\n",
             b"8 path\n\n",
@@ -269,8 +291,13 @@ mod tests {
         ] {
             assert!(matches!(applied(header), Err(Problem::PaxRecord { .. })), "{header:?}");
         }
-        for header in [&b"10 size=x\n"[..], b"18 uid=4294967296\n", b"12 mtime=1e\n"] {
-            assert!(matches!(applied(header), Err(Problem::PaxValue { .. })), "{header:?}");
+        for (key, value) in [("size", "x"), ("uid", "4294967296"), ("mtime", "1e")] {
+            let header = record(key.as_bytes(), value.as_bytes());
+            assert!(matches!(applied(&header), Err(Problem::PaxValue { .. })), "{key}");
+        }
+        let long = vec![b'v'; MAX_XATTR_VALUE + 1];
+        for (key, value) in [(&b"SCHILY.xattr."[..], &b"v"[..]), (b"SCHILY.xattr.user.x", &long)] {
+            assert!(matches!(applied(&record(key, value)), Err(Problem::Xattr { .. })));
         }
     }
 
