@@ -280,7 +280,7 @@ mod tests {
     fn malformed_records_are_refused() {
         for header in [
             &b"9 path=a"[..],
-            b"10 path=a\n",
+            b"11 path=a\n",
             b"8 path=a\n",
             b"x path=a\n",
             b"99999999999999999999 path=a\n",

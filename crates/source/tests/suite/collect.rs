@@ -1,14 +1,21 @@
 //! Everything a source delivers, in memory.
 
+use std::fmt;
 use std::io::{self, Read};
 use undercroft_source::tar::TarReader;
 use undercroft_source::{DataRange, Entry, Kind, Options, Source, SourceError, SourceSpec, open};
 
 /// An entry with the contents of its data ranges, one after the other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Delivered {
     pub(crate) entry: Entry,
     pub(crate) data: Vec<u8>,
+}
+
+impl fmt::Debug for Delivered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} with {} bytes", self.entry, self.data.len())
+    }
 }
 
 impl Delivered {

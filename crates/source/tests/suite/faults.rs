@@ -157,10 +157,14 @@ fn sparse_maps_are_checked() {
     refused(&map(many.as_bytes()), &["more than 1048576"]);
     let text: [(&str, &[u8]); 3] =
         [("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0"), ("GNU.sparse.realsize", b"1000")];
-    let in_data = |data: &[u8]| archive().pax(&text).file("s", data).end();
+    let in_data = |map: &[u8]| {
+        let mut data = map.to_vec();
+        data.resize(512, 0);
+        archive().pax(&text).file("s", &data).end()
+    };
     refused(&in_data(b"1\nx\n"), &["map is no number"]);
     refused(&in_data(&[b'1'; 512]), &["map is no number"]);
-    let unfinished = b"100\n".iter().copied().chain(b"1\n".repeat(254)).collect::<Vec<_>>();
+    let unfinished = [&b"400\n"[..], &b"1\n".repeat(254)].concat();
     refused(&in_data(&unfinished), &["ends inside the map"]);
     refused(&in_data(b"99999999\n"), &["more than 1048576"]);
     let unknown = [("GNU.sparse.major", &b"2"[..])];
