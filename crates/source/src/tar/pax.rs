@@ -28,6 +28,9 @@ pub(super) struct Extensions {
     pub(super) sparse: SparseRecords,
     /// Whether a pax header (not only a GNU long name) came before the entry itself.
     pub(super) is_pax: bool,
+    /// Access control lists as text.
+    access_list: Option<Vec<u8>>,
+    default_list: Option<Vec<u8>>,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -69,8 +72,8 @@ impl Extensions {
             b"mtime" => self.mtime = timestamp(key, value)?,
             b"SCHILY.devmajor" => self.dev_major = small(key, value)?,
             b"SCHILY.devminor" => self.dev_minor = small(key, value)?,
-            b"SCHILY.acl.access" => self.set_acl(acl::ACCESS, value)?,
-            b"SCHILY.acl.default" => self.set_acl(acl::DEFAULT, value)?,
+            b"SCHILY.acl.access" => self.access_list = present(value),
+            b"SCHILY.acl.default" => self.default_list = present(value),
             b"SCHILY.acl.ace" => {
                 let (key, entry) = ("SCHILY.acl.ace", value[..value.len().min(SHOWN)].to_vec());
                 return Err(Problem::Acl {
@@ -99,13 +102,6 @@ impl Extensions {
         Ok(())
     }
 
-    fn set_acl(&mut self, kind: acl::Kind, value: &[u8]) -> Result<(), Problem> {
-        if let Some(binary) = acl::to_binary(kind, value)? {
-            self.set_xattr(kind.xattr.to_vec(), binary)?;
-        }
-        Ok(())
-    }
-
     fn set_xattr(&mut self, name: Vec<u8>, value: Vec<u8>) -> Result<(), Problem> {
         let (name_length, value_length) = (name.len(), value.len());
         let named = (1..=MAX_XATTR_NAME).contains(&name_length) && !name.contains(&0);
@@ -117,10 +113,21 @@ impl Extensions {
         Ok(())
     }
 
-    /// The extended attributes, sorted by name; none are left.
-    pub(super) fn take_xattrs(&mut self) -> Vec<Xattr> {
-        let xattrs = std::mem::take(&mut self.xattrs);
-        xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect()
+    /// The extended attributes, sorted by name; none are left. An access control list in text form
+    /// counts only where the binary form is not among them: GNU tar writes both with `--acls
+    /// --xattrs`, and its text has names of users instead of numbers.
+    pub(super) fn take_xattrs(&mut self) -> Result<Vec<Xattr>, Problem> {
+        let lists =
+            [(acl::ACCESS, self.access_list.take()), (acl::DEFAULT, self.default_list.take())];
+        let mut xattrs = std::mem::take(&mut self.xattrs);
+        for (kind, text) in lists {
+            if let (Some(text), false) = (text, xattrs.contains_key(kind.xattr))
+                && let Some(binary) = acl::to_binary(kind, &text)?
+            {
+                xattrs.insert(kind.xattr.to_vec(), binary);
+            }
+        }
+        Ok(xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect())
     }
 }
 
@@ -267,7 +274,16 @@ mod tests {
             (b"user.x", b"\n\0"),
         ]
         .map(|(name, value)| Xattr { name: name.to_vec(), value: value.to_vec() });
-        assert_eq!(extensions.take_xattrs(), xattrs);
+        assert_eq!(extensions.take_xattrs().unwrap(), xattrs);
+    }
+
+    #[test]
+    fn a_binary_access_control_list_goes_before_one_in_text() {
+        let text = record(b"SCHILY.acl.access", b"user::rw-\nuser:joe:r--");
+        let binary = record(b"SCHILY.xattr.system.posix_acl_access", b"binary");
+        let mut extensions = applied(&[text.clone(), binary].concat()).unwrap();
+        assert_eq!(extensions.take_xattrs().unwrap()[0].value, b"binary");
+        assert!(matches!(applied(&text).unwrap().take_xattrs(), Err(Problem::Acl { .. })));
     }
 
     #[test]

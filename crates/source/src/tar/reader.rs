@@ -274,9 +274,9 @@ impl TarReader {
             mtime,
         };
         let (links, xattrs) = match kind {
-            Kind::Directory => (Links::Single, extensions.take_xattrs()),
+            Kind::Directory => (Links::Single, extensions.take_xattrs()?),
             Kind::HardLink(_) => (Links::Several, Vec::new()),
-            _ => (Links::Several, extensions.take_xattrs()),
+            _ => (Links::Several, extensions.take_xattrs()?),
         };
         self.register(&path, kind == Kind::Directory, mtime)?;
         self.ready.push_back(Entry { path, kind, metadata, xattrs, links });

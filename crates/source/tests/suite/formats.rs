@@ -99,6 +99,36 @@ fn the_systems_tar_and_the_directory_give_the_same_tree() {
     }
 }
 
+#[test]
+fn attributes_and_access_control_lists_survive_the_systems_tar() {
+    let work = scratch();
+    let (root, archive) = (work.path().join("tree"), work.path().join("archive.tar"));
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("file"), b"").unwrap();
+    let acl = [
+        &[2u8, 0, 0, 0][..],
+        &[1, 0, 6, 0, 255, 255, 255, 255],
+        &[2, 0, 4, 0, 0, 0, 0, 0],
+        &[4, 0, 4, 0, 255, 255, 255, 255],
+        &[16, 0, 4, 0, 255, 255, 255, 255],
+        &[32, 0, 0, 0, 255, 255, 255, 255],
+    ]
+    .concat();
+    for (name, value) in
+        [("system.posix_acl_access", &acl[..]), ("user.empty", b""), ("user.=\n%", b"\0\n=")]
+    {
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(root.join("file"), name, value, flags).unwrap();
+    }
+    let expected = comparable(read_path(&root, &Options::default()).unwrap(), true);
+    assert_eq!(expected["file"].entry.xattrs.len(), 3);
+    for arguments in [&["--acls", "--xattrs"][..], &["--xattrs", "--xattrs-include=*"]] {
+        tar(&root, &archive, arguments);
+        let found = comparable(read_path(&archive, &Options::default()).unwrap(), true);
+        assert_eq!(found, expected, "{arguments:?}");
+    }
+}
+
 fn compressed(plain: &[u8]) -> [(&'static str, Vec<u8>); 4] {
     let gzip = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
