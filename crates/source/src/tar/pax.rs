@@ -5,7 +5,7 @@
 //! about what is packed (atime, ctime, uname, charsets, comments) are passed over.
 
 use super::acl;
-use super::encoding::{base64, percent};
+use super::encoding::{base64, keyword, percent};
 use super::error::Problem;
 use crate::entry::{MAX_DATA_RANGES, MAX_XATTR_NAME, MAX_XATTR_VALUE};
 use crate::{DataRange, Timestamp, Xattr};
@@ -89,7 +89,7 @@ impl Extensions {
             }
             _ => {
                 if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-                    self.set_xattr(name.to_vec(), value.to_vec())?;
+                    self.set_xattr(keyword(name), value.to_vec())?;
                 } else if let Some(name) = key.strip_prefix(b"LIBARCHIVE.xattr.") {
                     let name = percent(name).ok_or_else(|| refused(key, name))?;
                     let value = base64(value).ok_or_else(|| refused(key, value))?;
