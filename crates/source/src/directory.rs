@@ -4,6 +4,9 @@
 //! the number of threads. The parts: `walk` says what comes, `reader` reads it, `window` puts the
 //! results in order, `links` decides which name of a file is its first.
 //!
+//! Of several names of a file the first in the order of the walk is the file and the others are hard
+//! links; names that are excluded do not count.
+//!
 //! Mount points inside the tree are walked into, as `tar` does. `trusted.*` attributes are visible to
 //! root only.
 

@@ -292,12 +292,12 @@ fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), Directo
 }
 
 fn linked_name(stat: &Stat, order: u64) -> Option<LinkedName> {
-    let links = stat.st_nlink;
+    let links = handle::links(stat);
     (links > 1).then(|| LinkedName { identity: handle::identity(stat), order, links })
 }
 
 fn entry(path: EntryPath, kind: Kind, stat: &Stat, xattrs: Vec<crate::Xattr>) -> Entry {
-    let links = if stat.st_nlink > 1 { Links::Several } else { Links::Single };
+    let links = if handle::links(stat) > 1 { Links::Several } else { Links::Single };
     Entry { path, kind, metadata: handle::metadata(stat), xattrs, links }
 }
 
