@@ -181,6 +181,30 @@ fn compression_is_found_by_the_first_bytes_and_both_passes_see_the_same() {
 }
 
 #[test]
+fn a_pipe_serves_one_pass_directly_and_two_through_a_copy() {
+    let work = scratch();
+    let pipe = work.path().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let bytes = small_archive();
+    let expected = read_bytes(&bytes, &Options::default()).unwrap();
+    for scan in [false, true] {
+        let writer = std::thread::spawn({
+            let (pipe, bytes) = (pipe.clone(), bytes.clone());
+            move || fs::write(pipe, bytes).unwrap()
+        });
+        let mut source = open(&SourceSpec::Path(pipe.clone()), &Options::default()).unwrap();
+        let mut scanned = 0;
+        if scan {
+            source.scan(&mut |_| scanned += 1).unwrap();
+            assert_eq!(scanned, expected.len());
+        }
+        assert_eq!(drain(source.as_mut()).unwrap(), expected);
+        writer.join().unwrap();
+    }
+}
+
+#[test]
 fn truncated_and_corrupt_compression_is_an_error_in_both_passes() {
     let work = scratch();
     for (name, bytes) in compressed(&small_archive()) {

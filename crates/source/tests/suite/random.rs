@@ -92,8 +92,6 @@ fn the_archive_that_is_mutated_is_good() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
         if let Ok(all) = read_bytes(&bytes, &Options::default()) {
