@@ -78,14 +78,14 @@ impl Frame {
 
     /// Bytes of entries `first` up to, not including, `end`: records, or keys and pointers.
     fn parts<K: BtreeKind>(&self, first: usize, end: usize) -> SmallVec<[Range<usize>; 2]> {
+        let mut parts = SmallVec::new();
         if self.leaf {
-            SmallVec::from_iter([self.record::<K>(first)..self.record::<K>(end)])
+            parts.push(self.record::<K>(first)..self.record::<K>(end));
         } else {
-            SmallVec::from_buf([
-                self.key::<K>(first)..self.key::<K>(end),
-                self.pointer::<K>(first)..self.pointer::<K>(end),
-            ])
+            parts.push(self.key::<K>(first)..self.key::<K>(end));
+            parts.push(self.pointer::<K>(first)..self.pointer::<K>(end));
         }
+        parts
     }
 }
 
