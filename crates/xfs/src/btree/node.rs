@@ -212,17 +212,19 @@ impl<'a, K: BtreeKind> Node<'a, K> {
     /// Number of leading entries whose key fulfils `before`, which must hold for a prefix.
     #[inline]
     pub(super) fn partition(&self, before: impl Fn(&K::Key) -> bool) -> usize {
-        let bytes = self.bytes();
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if before(&Self::key_in(bytes, &self.frame, middle + 1)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        if self.count == 0 {
+            return 0;
         }
-        low
+        let bytes = self.bytes();
+        let holds = |index| before(&Self::key_in(bytes, &self.frame, index + 1));
+        // Halves without a branch on the outcome, which no processor can predict.
+        let (mut base, mut size) = (0, self.count);
+        while size > 1 {
+            let half = size / 2;
+            base = std::hint::select_unpredictable(holds(base + half), base + half, base);
+            size -= half;
+        }
+        base + usize::from(holds(base))
     }
 
     /// Key of the first entry, and the highest key of all entries if the tree keeps it; `None` if
