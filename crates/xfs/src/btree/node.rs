@@ -40,8 +40,7 @@ impl Frame {
         }
     }
 
-    /// The root inside an inode. Never more entries than a block holds, so that it can be pushed
-    /// down into one.
+    /// The root inside an inode.
     pub(super) fn inline(geometry: &TreeGeometry, root: &BmapRoot) -> Self {
         Self {
             geometry: *geometry,

@@ -272,3 +272,26 @@ fn test_trees_have_several_levels() {
     assert!(height::<Refcountbt>() >= 3);
     assert!(height::<Bmbt>() >= 4);
 }
+
+/// Checks the structure after every single change: what one change breaks, the next may mend.
+#[test]
+fn every_change_leaves_the_structure_whole() {
+    fn run<K: Sample>() {
+        const COUNT: u32 = 400;
+        for step in [1, 7, 63, 149, 211, 399] {
+            let tree = MemoryTree::new(K::FANOUT, true, K::FORK);
+            let mut subject = Subject::<K> { tree, cursor: Cursor::new(), model: BTreeMap::new() };
+            for number in 0..COUNT {
+                subject.put(number * 149 % COUNT, 1);
+                assert_eq!(check(&subject.tree).len(), subject.model.len());
+            }
+            for number in 0..COUNT {
+                subject.delete(number * step % (COUNT + 1));
+                assert_eq!(check(&subject.tree).len(), subject.model.len());
+            }
+        }
+    }
+    run::<Rmapbt>();
+    run::<Finobt>();
+    run::<Bmbt>();
+}
