@@ -239,7 +239,7 @@ impl<'a> Populator<'a> {
         let mut file = self.writer.file(map);
         while let Some(data) = source.next_data()? {
             let chunk = data.chunk;
-            file.put(data.offset, chunk.buffer(), chunk.range(), chunk.padding())
+            file.put(data.offset, chunk.buffer(), chunk.range())
                 .map_err(|source| PackError::Entry { path: entry.path.to_string(), source })?;
             self.summary.bytes += chunk.len() as u64;
             self.progress.bytes += chunk.len() as u64;

@@ -323,7 +323,7 @@ impl DaForkMut for MemoryFork {
         self.size = size;
     }
 
-    fn make_room(&mut self, bytes: usize) -> bool {
+    fn make_room(&mut self, bytes: usize) -> Result<bool, Error> {
         let shape = ForkShape {
             data_format: ForkFormat::Extents,
             data_used: self.data_used,
@@ -331,6 +331,6 @@ impl DaForkMut for MemoryFork {
         };
         let offset = fit(&self.geometry, &shape, bytes);
         self.forkoff = offset.unwrap_or(self.forkoff);
-        offset.is_some()
+        Ok(offset.is_some())
     }
 }
