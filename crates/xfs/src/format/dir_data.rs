@@ -194,7 +194,10 @@ pub fn init(edit: &mut EditBytes<'_>, layout: DirLayout, end: usize) {
 }
 
 /// Takes `len` bytes at `at` out of the free region `region`; the rests on both sides stay free.
-/// The caller writes the entry.
+/// The bytes taken hold an entry already, or lie behind `end`.
+///
+/// # Errors
+/// A damaged tiling, if it had to be walked.
 pub fn use_free(
     edit: &mut EditBytes<'_>,
     layout: DirLayout,
@@ -202,7 +205,7 @@ pub fn use_free(
     at: usize,
     len: usize,
     end: usize,
-) {
+) -> Result<(), String> {
     let front = FreeRegion { offset: region.offset, len: at - region.offset };
     let back = FreeRegion { offset: at + len, len: region.end() - (at + len) };
     for rest in [front, back].into_iter().filter(|rest| rest.len > 0) {
@@ -215,17 +218,18 @@ pub fn use_free(
     let unlisted = if listed { old.0[2].len } else { 0 };
     new = new.with(front).with(back);
     if new.0[2].len < unlisted {
-        new = collect_bests(edit.bytes(), layout, end);
+        new = collect_bests(edit.bytes(), layout, end)?;
     }
     if new != old {
         put_bests(edit, layout, &new);
     }
+    Ok(())
 }
 
 /// Frees `len` bytes at `offset` and merges them with free neighbours.
 ///
 /// # Errors
-/// What is wrong with the neighbours; nothing was changed then.
+/// What is wrong with the neighbours, or with the tiling if it had to be walked.
 pub fn make_free(
     edit: &mut EditBytes<'_>,
     layout: DirLayout,
@@ -255,7 +259,7 @@ pub fn make_free(
     new = new.with(union);
     // One region taken out of a full list is made up for by the longer union; two are not.
     if dropped == 2 && old.0[2].len > 0 {
-        new = collect_bests(edit.bytes(), layout, end);
+        new = collect_bests(edit.bytes(), layout, end)?;
     }
     put_bests(edit, layout, &new);
     Ok(())
@@ -327,15 +331,14 @@ fn put_bests(edit: &mut EditBytes<'_>, layout: DirLayout, list: &Bests) {
     }
 }
 
-/// The list as the tiling says; it ends at the first item that is damaged.
-fn collect_bests(bytes: &[u8], layout: DirLayout, end: usize) -> Bests {
-    items(bytes, layout, end).map_while(Result::ok).fold(
-        Bests::default(),
-        |list, (offset, item)| match item {
-            Item::Free(len) => list.with(FreeRegion { offset, len }),
-            Item::Used(_) => list,
-        },
-    )
+/// The list as the tiling says.
+fn collect_bests(bytes: &[u8], layout: DirLayout, end: usize) -> Result<Bests, String> {
+    items(bytes, layout, end).try_fold(Bests::default(), |list, found| {
+        Ok(match found? {
+            (offset, Item::Free(len)) => list.with(FreeRegion { offset, len }),
+            (_, Item::Used(_)) => list,
+        })
+    })
 }
 
 /// Checks the tiling up to `end` and the list of free regions; every used entry is handed to
