@@ -6,6 +6,9 @@ use super::*;
 use crate::format::BufferKind;
 use proptest::prelude::*;
 
+mod behaviour;
+mod damage;
+
 const PARENT: InodeNumber = InodeNumber(128);
 
 fn form_of(fork: &mut TestFork) -> Form {
