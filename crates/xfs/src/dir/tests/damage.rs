@@ -124,7 +124,7 @@ proptest! {
                 BufferKind::DirLeafN,
                 BufferKind::DaNode,
             ] {
-                let _ = super::super::testing::verify(kind, &bytes, &geometry);
+                let _ = testing::verify(kind, &bytes, &geometry);
             }
         }
     }
