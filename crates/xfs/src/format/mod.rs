@@ -1,6 +1,5 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
-pub mod acl;
 mod ag_header;
 pub mod agf;
 pub mod agfl;
