@@ -108,8 +108,7 @@ fn incomplete_entries_are_not_seen() {
 #[test]
 fn incomplete_entries_end_with_the_leaf() {
     let mut fork = MemoryFork::new(12, 9);
-    let attribute =
-        |name, value| Attribute { namespace: Namespace::User, name, value };
+    let attribute = |name, value| Attribute { namespace: Namespace::User, name, value };
     set(&mut fork, &attribute(b"a", &[1; 200]), SetMode::Create).unwrap();
     set(&mut fork, &attribute(b"b", &[2; 200]), SetMode::Create).unwrap();
     assert_eq!((fork.is_local(), fork.block_count()), (false, 1));

@@ -1,5 +1,6 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
+mod acl;
 mod ag_header;
 pub mod agf;
 pub mod agfl;
@@ -35,6 +36,7 @@ mod symlink_block;
 mod timestamps;
 mod tree_height;
 
+pub use acl::{Acl, AclEntry, AclError, AclKind, AclTag};
 pub use ag_header::{HeaderError, TreeRoot};
 pub use agf::Agf;
 pub use agi::Agi;
