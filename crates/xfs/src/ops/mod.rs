@@ -16,4 +16,4 @@ pub use directory::{entries, lookup};
 pub use path::{path_text, resolve};
 pub use read::{FileReader, read_link};
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
-pub use xattr::{attributes, set_attributes};
+pub use xattr::{NamedValue, attributes, set_attributes};
