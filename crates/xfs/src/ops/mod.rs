@@ -8,12 +8,12 @@ mod directory;
 mod path;
 mod read;
 mod write;
-//mod xattr;
+mod xattr;
 
 pub use create::{NewInode, Times, create, link};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
 pub use path::{path_text, resolve};
-pub use read::{FileReader, read_link};
+pub use read::{FileReader, Piece, data_ranges, read_link};
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
-//pub use xattr::{attributes, set_attributes};
+pub use xattr::{NamedValue, attributes, set_attributes};
