@@ -5,10 +5,21 @@
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Instant;
 use undercroft_source::{Entry, Kind, Options, SourceSpec, open};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = arguments.pop().ok_or("usage: list_source [--scan | --drain] SOURCE")?;
     let mut source = open(&SourceSpec::from(PathBuf::from(path)), &Options::default())?;

@@ -4,6 +4,9 @@
 //! the number of threads. The parts: `walk` says what comes, `reader` reads it, `window` puts the
 //! results in order, `links` decides which name of a file is its first.
 //!
+//! Of several names of a file the first in the order of the walk is the file and the others are hard
+//! links; names that are excluded do not count.
+//!
 //! Mount points inside the tree are walked into, as `tar` does. `trusted.*` attributes are visible to
 //! root only.
 
@@ -37,7 +40,7 @@ pub struct DirectorySource {
 enum State {
     Fresh,
     Scanned,
-    Reading(Pass),
+    Reading(Box<Pass>),
     Ended,
 }
 
@@ -79,7 +82,7 @@ impl Source for DirectorySource {
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         if matches!(self.state, State::Fresh | State::Scanned) {
-            self.state = State::Reading(self.pass(Wanted::EntriesAndData)?);
+            self.state = State::Reading(Box::new(self.pass(Wanted::EntriesAndData)?));
         }
         let State::Reading(pass) = &mut self.state else { return Ok(None) };
         let result = pass.next_entry();

@@ -10,7 +10,7 @@ use std::path::Path;
 ///
 /// `*` and `?` match within a component, `**` across components, `[a-z]` one of a set, `{a,b}` either.
 /// A pattern without a slash is compared with the last component at any depth (`*.o`), one with a
-/// slash with the whole path relative to the root (`src/*.o`, `/build`).
+/// slash with the whole path relative to the root (`src/*.o`, `/build`). A trailing slash is ignored.
 #[derive(Debug, Clone, Default)]
 pub struct Exclude {
     set: GlobSet,

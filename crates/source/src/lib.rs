@@ -11,8 +11,28 @@
 //! - everything is kept: contents and holes, permission bits, numeric owners, nanosecond times, hard
 //!   links, symbolic links, devices, pipes, sockets, all extended attributes with ACLs;
 //! - memory is bounded whatever the input: data is read ahead within a fixed window, and what grows
-//!   with the tree is one directory listing, or some 30 bytes for each name in an archive;
+//!   with the tree is one directory's listing, or some 50 bytes for each name in an archive;
 //! - wrong input is an error that names the entry and the place, never a panic.
+//!
+//! ```
+//! use undercroft_source::{Kind, Options, SourceSpec, open};
+//!
+//! # fn main() -> Result<(), undercroft_source::SourceError> {
+//! let spec = SourceSpec::Path(concat!(env!("CARGO_MANIFEST_DIR"), "/src").into());
+//! let mut source = open(&spec, &Options::default())?;
+//! let (mut promised, mut delivered) = (0, 0);
+//! while let Some(entry) = source.next_entry()? {
+//!     if let Kind::Regular { size, .. } = entry.kind {
+//!         promised += size;
+//!     }
+//!     while let Some(data) = source.next_data()? {
+//!         delivered += data.chunk.len() as u64;
+//!     }
+//! }
+//! assert_eq!(promised, delivered);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! The crate knows no file system format and no devices. It is separate because it carries archive
 //! parsing and decompressors that users of the file system library have no need for.

@@ -26,24 +26,29 @@ const PACKAGE: &str = "xfsprogs";
 /// The oldest version that turns parent pointers and exchange-range on by default.
 const OLDEST_MAJOR: u32 = 7;
 
-/// Sets the newest xfsprogs up, unless it is there and runs; `refresh` fetches it again.
+/// Sets the newest xfsprogs up, unless it is there and runs; `refresh` fetches it again. A directory
+/// that the environment names instead is only looked at.
 pub(crate) fn install(refresh: bool) -> Result<Xfsprogs> {
+    if let Some(directory) = std::env::var_os(xfsprogs::NEWEST_VARIABLE) {
+        return verify(Path::new(&directory))
+            .with_context(|| format!("{} is set", xfsprogs::NEWEST_VARIABLE));
+    }
     let home = xfsprogs::newest_directory();
-    if !refresh && let Ok(tools) = verify(&home) {
+    if !refresh && let Ok(tools) = verify(&home.join("bin")) {
         return Ok(tools);
     }
     let parent = home.parent().context("the cache directory has no parent")?;
     fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     let work = parent.join(format!("xfsprogs-newest.{}", std::process::id()));
     let result = unpack(&work).and_then(|()| {
-        verify(&work)?;
+        verify(&work.join("bin"))?;
         replace(&work, &home)
     });
     if work.exists() {
         fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
     }
     result.context("cannot set up the newest xfsprogs")?;
-    verify(&home)
+    verify(&home.join("bin"))
 }
 
 /// Puts `work` in the place of `home`.
@@ -55,16 +60,17 @@ fn replace(work: &Path, home: &Path) -> Result<()> {
         .with_context(|| format!("cannot rename {} to {}", work.display(), home.display()))
 }
 
-/// Checks that each wrapper in `home` runs and that its version is new enough.
-fn verify(home: &Path) -> Result<Xfsprogs> {
-    let tools = Xfsprogs::in_directory(&home.join("bin"))?;
+/// Checks that each tool in `directory` runs and that its version is new enough.
+fn verify(directory: &Path) -> Result<Xfsprogs> {
+    let tools = Xfsprogs::in_directory(directory)?;
     for name in xfsprogs::TOOLS {
         shell::output(Command::new(tools.tool(name)?).arg("-V"))?;
     }
     let (major, minor) = tools.version();
     ensure!(
         major >= OLDEST_MAJOR,
-        "the package {PACKAGE} of suite {SUITE} is {major}.{minor}; {OLDEST_MAJOR}.0 or newer is needed"
+        "the {PACKAGE} in {} is {major}.{minor}; {OLDEST_MAJOR}.0 or newer is needed",
+        directory.display()
     );
     Ok(tools)
 }

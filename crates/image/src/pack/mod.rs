@@ -1,1 +1,126 @@
-//! Images from trees.
+//! Images from trees: a directory or an archive becomes a volume.
+//!
+//! A build runs in one order, whatever the number of threads: the source delivers its entries in a
+//! fixed order, each becomes one transaction of the file system's bulk mode, and file data goes to
+//! the device as it comes. What is not known before the source was read, the size that fits and an
+//! identity for the volume, comes from a survey, a first pass over the entries without their data.
+//!
+//! The image appears under its name only when it is whole.
+
+mod error;
+mod estimate;
+mod options;
+mod populate;
+mod survey;
+mod target;
+
+pub use error::PackError;
+pub use options::{PackOptions, SizeChoice};
+pub use populate::Progress;
+pub use survey::Survey;
+
+use populate::Populator;
+use std::sync::Arc;
+use target::Target;
+use undercroft_block::BlockDevice;
+use undercroft_source::Source;
+use undercroft_xfs::format::Superblock;
+use undercroft_xfs::mkfs::{self, MkfsOptions};
+
+/// What was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Regular files.
+    pub files: u64,
+    /// Directories, the root included.
+    pub directories: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Devices, FIFOs and sockets.
+    pub specials: u64,
+    /// Further names of files.
+    pub hard_links: u64,
+    /// Bytes of file data, holes not counted.
+    pub bytes: u64,
+    /// Entries with a time that the volume cannot hold; they got the nearest that it can.
+    pub clamped_times: u64,
+    /// Length of the volume.
+    pub image_bytes: u64,
+    /// Bytes free in the volume.
+    pub free_bytes: u64,
+    /// Writes that the file system asked for.
+    pub bios: u64,
+    /// Writes that the device was asked for, after merging.
+    pub requests: u64,
+}
+
+/// Builds an image. `progress` is called now and then.
+///
+/// # Errors
+/// Everything that can be wrong with the source, the options and the target; the target is then as
+/// it was, unless it is a block device, which holds no file system then.
+pub fn build(
+    options: &PackOptions,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Summary, PackError> {
+    let mut source = undercroft_source::open(&options.source, &options.source_options)?;
+    let mut target = Target::open(&options.image, options.force)?;
+    let wanted = match (&options.size, target.fixed_size()) {
+        (SizeChoice::Auto, Some(bytes)) => SizeChoice::Exact(bytes),
+        (choice, _) => *choice,
+    };
+    let survey = match (wanted, options.uuid) {
+        (SizeChoice::Exact(_), Some(_)) => None,
+        _ => Some(Survey::of(source.as_mut(), options)?),
+    };
+    let volume_options = volume_options(options, wanted, survey.as_ref())?;
+    let superblock = mkfs::plan(&volume_options)?;
+    target.check_room(volume_options.size)?;
+    let device = target.device(volume_options.size)?;
+    let built = populate(options, source.as_mut(), superblock, &device, survey.as_ref(), progress);
+    let mut summary = built.map_err(|error| error.with_size(wanted, survey.as_ref(), options))?;
+    let statistics = device.statistics();
+    (summary.bios, summary.requests) = (statistics.bios, statistics.requests);
+    summary.image_bytes = volume_options.size;
+    drop(device);
+    target.finish(options.durable)?;
+    Ok(summary)
+}
+
+/// The options of the volume with what the survey found.
+fn volume_options(
+    options: &PackOptions,
+    wanted: SizeChoice,
+    survey: Option<&Survey>,
+) -> Result<MkfsOptions, PackError> {
+    let mut volume = options.volume.clone();
+    if let Some(uuid) = options.uuid.or_else(|| survey.map(Survey::identity)) {
+        volume.uuid = uuid;
+    }
+    volume.size = match (wanted, survey) {
+        (SizeChoice::Exact(bytes), _) => bytes,
+        (SizeChoice::Minimum, Some(survey)) => estimate::minimum(survey, &volume)?,
+        (SizeChoice::Auto, Some(survey)) => estimate::comfortable(survey, &volume)?,
+        // Only an exact size goes without a survey.
+        (SizeChoice::Minimum | SizeChoice::Auto, None) => mkfs::minimum_size(&volume)?,
+    };
+    Ok(volume)
+}
+
+fn populate(
+    options: &PackOptions,
+    source: &mut dyn Source,
+    superblock: Superblock,
+    device: &Arc<dyn BlockDevice>,
+    survey: Option<&Survey>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Summary, PackError> {
+    let root = populate::root_inode(options);
+    let volume = mkfs::begin(device, superblock, &root).map_err(PackError::volume)?;
+    let mut populator = Populator::new(&volume, options, survey, progress)?;
+    populator.run(source)?;
+    let mut summary = populator.finish()?;
+    let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
+    summary.free_bytes = superblock.free_blocks << superblock.block_log;
+    Ok(summary)
+}

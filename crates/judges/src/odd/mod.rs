@@ -111,8 +111,6 @@ mod tests {
         let volume = Scratch::new(512 << 20).unwrap();
         let left_out = odd_tree(volume.path()).unwrap();
         assert!(left_out.is_empty(), "{left_out:#?}");
-        // A second volume made the same way holds the same tree, but for the times of directories
-        // that nobody set.
         let (_directory, image) = volume.into_image().unwrap();
         crate::Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
     }

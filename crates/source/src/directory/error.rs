@@ -42,8 +42,10 @@ pub enum DirectoryError {
         /// How far it reaches now at least, in bytes.
         found: u64,
     },
-    /// A name became something else between listing its directory and opening it.
-    #[error("{path} was replaced while the tree was read; stop what writes to it and build again")]
+    /// A name was removed or became something else between listing its directory and opening it.
+    #[error(
+        "{path} was removed or replaced while the tree was read; stop what writes to it and build again"
+    )]
     Replaced {
         /// Path relative to the source.
         path: EntryPath,
@@ -83,9 +85,13 @@ pub enum DirectoryError {
 }
 
 impl DirectoryError {
-    /// A failed system call on an entry of the tree.
+    /// A failed system call on an entry that its directory listed.
     pub(super) fn read(action: &'static str, path: &EntryPath, error: rustix::io::Errno) -> Self {
-        Self::Read { action, path: path.clone(), source: error.into() }
+        let path = path.clone();
+        match error {
+            rustix::io::Errno::NOENT => Self::Replaced { path },
+            error => Self::Read { action, path, source: error.into() },
+        }
     }
 
     /// The same, for `map_err`.

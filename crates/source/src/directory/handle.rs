@@ -77,16 +77,25 @@ fn open_quietly(
 }
 
 /// What tells the file apart from others.
+#[allow(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
 pub(super) fn identity(stat: &Stat) -> Identity {
-    Identity { device: stat.st_dev, inode: stat.st_ino }
+    Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
+}
+
+/// How many names the file has.
+#[allow(clippy::unnecessary_cast, reason = "the width differs between architectures")]
+pub(super) fn links(stat: &Stat) -> u64 {
+    stat.st_nlink as u64
 }
 
 /// Permission bits, owner and modification time.
+#[allow(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
 pub(super) fn metadata(stat: &Stat) -> Metadata {
+    let (seconds, nanoseconds) = (stat.st_mtime as i64, stat.st_mtime_nsec as u32);
     Metadata {
         mode: (stat.st_mode & 0o7777) as u16,
         uid: stat.st_uid,
         gid: stat.st_gid,
-        mtime: Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+        mtime: Timestamp { seconds, nanoseconds },
     }
 }

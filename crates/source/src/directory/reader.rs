@@ -216,13 +216,16 @@ impl<'a, S: Sink> Reader<'a, S> {
                 offset += length as u64;
             }
         }
-        let last = ranges.last().map_or(0, DataRange::end);
-        if last < size || size == 0 {
-            // Nothing was read up to the end.
-            let found = fstat(fd)
-                .map_err(|error| DirectoryError::read("examine", path, error))?
-                .st_size as u64;
-            check_size(path, size, found)?;
+        if size == 0 {
+            // Files of the kernel's own file systems have contents although their size is 0.
+            let mut byte = [0];
+            let found = retry_on_intr(|| pread(fd, &mut byte, 0))
+                .map_err(DirectoryError::reading("read", path))?;
+            check_size(path, size, found as u64)?;
+        } else if ranges.last().is_none_or(|last| last.end() < size) {
+            // The file ends with a hole, so reading did not meet its end.
+            let stat = fstat(fd).map_err(DirectoryError::reading("examine", path))?;
+            check_size(path, size, stat.st_size as u64)?;
         }
         Ok(())
     }
@@ -289,12 +292,12 @@ fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), Directo
 }
 
 fn linked_name(stat: &Stat, order: u64) -> Option<LinkedName> {
-    let links = stat.st_nlink;
+    let links = handle::links(stat);
     (links > 1).then(|| LinkedName { identity: handle::identity(stat), order, links })
 }
 
 fn entry(path: EntryPath, kind: Kind, stat: &Stat, xattrs: Vec<crate::Xattr>) -> Entry {
-    let links = if stat.st_nlink > 1 { Links::Several } else { Links::Single };
+    let links = if handle::links(stat) > 1 { Links::Several } else { Links::Single };
     Entry { path, kind, metadata: handle::metadata(stat), xattrs, links }
 }
 
@@ -306,4 +309,80 @@ fn weight(entry: &Entry) -> usize {
     };
     let xattrs: usize = entry.xattrs.iter().map(|xattr| xattr.name.len() + xattr.value.len()).sum();
     size_of::<Entry>() + entry.path.as_bytes().len() + ranges * size_of::<DataRange>() + xattrs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[derive(Default)]
+    struct Collected(Vec<Item>);
+
+    impl Sink for Collected {
+        fn accept(&mut self, items: Vec<Item>, _weight: usize) -> bool {
+            self.0.extend(items);
+            true
+        }
+    }
+
+    /// Reads a file of `actual` bytes that had `expected` bytes when it was opened.
+    fn read(actual: usize, expected: usize, ranges: &[DataRange]) -> Result<usize, String> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; actual]).unwrap();
+        let (pool, links) = (BufferPool::default(), LinkTable::default());
+        let mut reader = Reader::new(&pool, &links, true, Collected::default());
+        let path = EntryPath::from_checked(b"some/file".to_vec());
+        match reader.read_data(&file.into(), &path, expected as u64, ranges) {
+            Err(Stop::Error(error)) => return Err(error.to_string()),
+            Err(Stop::Abandoned) => panic!("the sink takes everything"),
+            Ok(()) => {}
+        }
+        assert!(reader.flush().is_ok());
+        let data = reader.sink.0.iter().filter_map(|item| match item {
+            Item::Data(data) => {
+                Some(data.chunk.as_slice().iter().filter(|&&byte| byte == 7).count())
+            }
+            _ => None,
+        });
+        Ok(data.sum())
+    }
+
+    fn whole(size: usize) -> Vec<DataRange> {
+        vec![DataRange { offset: 0, length: size as u64 }]
+    }
+
+    #[test]
+    fn files_of_all_sizes_around_the_buffer_size_are_read_to_their_end() {
+        for size in [1, 511, BUFFER_SIZE - 1, BUFFER_SIZE, BUFFER_SIZE + 1, 3 * BUFFER_SIZE] {
+            assert_eq!(read(size, size, &whole(size)), Ok(size));
+        }
+        assert_eq!(read(0, 0, &[]), Ok(0));
+    }
+
+    #[test]
+    fn a_file_that_shrank_is_told_with_both_sizes() {
+        for (actual, expected) in [(0, 10), (9, 10), (BUFFER_SIZE, BUFFER_SIZE + 10)] {
+            let error = read(actual, expected, &whole(expected)).unwrap_err();
+            let text = format!("some/file shrank while it was read: it had {expected} bytes");
+            assert!(
+                error.contains(&text) && error.contains(&format!("after {actual};")),
+                "{error}"
+            );
+        }
+        let hole_at_the_end = [DataRange { offset: 0, length: 10 }];
+        assert!(read(20, 30, &hole_at_the_end).unwrap_err().contains("shrank"));
+    }
+
+    #[test]
+    fn a_file_that_grew_is_told_with_its_size() {
+        for (actual, expected) in [(1, 0), (11, 10), (2 * BUFFER_SIZE + 5, 2 * BUFFER_SIZE)] {
+            let ranges = if expected == 0 { vec![] } else { whole(expected) };
+            let error = read(actual, expected, &ranges).unwrap_err();
+            let text = format!("some/file grew while it was read: it had {expected} bytes");
+            assert!(error.contains(&text), "{error}");
+        }
+        let hole_at_the_end = [DataRange { offset: 0, length: 10 }];
+        assert!(read(31, 30, &hole_at_the_end).unwrap_err().contains("grew"));
+    }
 }

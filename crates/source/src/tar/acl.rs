@@ -79,10 +79,9 @@ fn parse_entry(line: &[u8]) -> Result<Entry, &'static str> {
         _ => return Err("has an unknown tag"),
     };
     let id = match tag {
-        USER | GROUP => std::str::from_utf8(id)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .ok_or("has no numeric id; create the archive with tar --numeric-owner or with star")?,
+        USER | GROUP => std::str::from_utf8(id).ok().and_then(|text| text.parse().ok()).ok_or(
+            "has no numeric id; create the archive with tar --xattrs --xattrs-include='*'",
+        )?,
         _ => NO_ID,
     };
     Ok((tag, id, parse_permissions(permissions).ok_or("has malformed permissions")?))

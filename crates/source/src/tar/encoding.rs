@@ -15,6 +15,23 @@ pub(super) fn percent(encoded: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
+/// Decodes what GNU tar encodes in the keys of pax records: `=`, which would end the key, and the
+/// percent sign itself.
+pub(super) fn keyword(encoded: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(encoded.len());
+    let mut rest = encoded;
+    while let Some((&byte, after)) = rest.split_first() {
+        let (byte, after) = match rest {
+            [b'%', b'3', b'D', after @ ..] => (b'=', after),
+            [b'%', b'2', b'5', after @ ..] => (b'%', after),
+            _ => (byte, after),
+        };
+        decoded.push(byte);
+        rest = after;
+    }
+    decoded
+}
+
 fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
@@ -73,6 +90,7 @@ mod tests {
     #[test]
     fn percent_signs_are_followed_by_digits() {
         assert_eq!(percent(b"user.a%20b%fF").unwrap(), b"user.a b\xff");
+        assert_eq!(keyword(b"user.%3D%25%41%"), b"user.=%%41%");
         assert_eq!(percent(b"a%4"), None);
         assert_eq!(percent(b"a%+1"), None);
     }

@@ -37,14 +37,14 @@ enum Format {
 }
 
 /// A header whose checksum is right.
-pub(super) struct Header {
-    bytes: [u8; BLOCK],
+pub(super) struct Header<'a> {
+    bytes: &'a [u8; BLOCK],
     format: Format,
 }
 
-impl Header {
+impl<'a> Header<'a> {
     /// Checks the sum; historic writers added up signed bytes, so that is accepted as well.
-    pub(super) fn new(bytes: [u8; BLOCK]) -> Result<Self, Problem> {
+    pub(super) fn new(bytes: &'a [u8; BLOCK]) -> Result<Self, Problem> {
         let (mut unsigned, mut signed) = (0u64, 0i64);
         for (index, &byte) in bytes.iter().enumerate() {
             let byte = if CHECKSUM.contains(&index) { b' ' } else { byte };
@@ -79,7 +79,7 @@ impl Header {
         }
     }
 
-    pub(super) fn link_name(&self) -> &[u8] {
+    pub(super) fn link_name(&self) -> &'a [u8] {
         text(&self.bytes[LINK_NAME])
     }
 
@@ -233,12 +233,12 @@ mod tests {
     fn a_wrong_sum_is_told_with_both_sums() {
         let mut bytes = [0u8; BLOCK];
         bytes[CHECKSUM].copy_from_slice(b"0000400\0");
-        assert!(Header::new(bytes).is_ok());
+        assert!(Header::new(&bytes).is_ok());
         bytes[0] = 3;
-        let problem = Header::new(bytes).err().unwrap();
+        let problem = Header::new(&bytes).err().unwrap();
         assert!(matches!(problem, Problem::Checksum { stored: 256, computed: 259 }), "{problem}");
         bytes[0] = 0xff;
         bytes[CHECKSUM].copy_from_slice(b"0000377\0");
-        assert!(Header::new(bytes).is_ok(), "signed sum");
+        assert!(Header::new(&bytes).is_ok(), "signed sum");
     }
 }

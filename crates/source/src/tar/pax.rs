@@ -5,7 +5,7 @@
 //! about what is packed (atime, ctime, uname, charsets, comments) are passed over.
 
 use super::acl;
-use super::encoding::{base64, percent};
+use super::encoding::{base64, keyword, percent};
 use super::error::Problem;
 use crate::entry::{MAX_DATA_RANGES, MAX_XATTR_NAME, MAX_XATTR_VALUE};
 use crate::{DataRange, Timestamp, Xattr};
@@ -28,6 +28,9 @@ pub(super) struct Extensions {
     pub(super) sparse: SparseRecords,
     /// Whether a pax header (not only a GNU long name) came before the entry itself.
     pub(super) is_pax: bool,
+    /// Access control lists as text.
+    access_list: Option<Vec<u8>>,
+    default_list: Option<Vec<u8>>,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -69,8 +72,8 @@ impl Extensions {
             b"mtime" => self.mtime = timestamp(key, value)?,
             b"SCHILY.devmajor" => self.dev_major = small(key, value)?,
             b"SCHILY.devminor" => self.dev_minor = small(key, value)?,
-            b"SCHILY.acl.access" => self.set_acl(acl::ACCESS, value)?,
-            b"SCHILY.acl.default" => self.set_acl(acl::DEFAULT, value)?,
+            b"SCHILY.acl.access" => self.access_list = present(value),
+            b"SCHILY.acl.default" => self.default_list = present(value),
             b"SCHILY.acl.ace" => {
                 let (key, entry) = ("SCHILY.acl.ace", value[..value.len().min(SHOWN)].to_vec());
                 return Err(Problem::Acl {
@@ -86,7 +89,7 @@ impl Extensions {
             }
             _ => {
                 if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-                    self.set_xattr(name.to_vec(), value.to_vec())?;
+                    self.set_xattr(keyword(name), value.to_vec())?;
                 } else if let Some(name) = key.strip_prefix(b"LIBARCHIVE.xattr.") {
                     let name = percent(name).ok_or_else(|| refused(key, name))?;
                     let value = base64(value).ok_or_else(|| refused(key, value))?;
@@ -95,13 +98,6 @@ impl Extensions {
                     self.sparse.apply(field, key, value)?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn set_acl(&mut self, kind: acl::Kind, value: &[u8]) -> Result<(), Problem> {
-        if let Some(binary) = acl::to_binary(kind, value)? {
-            self.set_xattr(kind.xattr.to_vec(), binary)?;
         }
         Ok(())
     }
@@ -117,10 +113,21 @@ impl Extensions {
         Ok(())
     }
 
-    /// The extended attributes, sorted by name; none are left.
-    pub(super) fn take_xattrs(&mut self) -> Vec<Xattr> {
-        let xattrs = std::mem::take(&mut self.xattrs);
-        xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect()
+    /// The extended attributes, sorted by name; none are left. An access control list in text form
+    /// counts only where the binary form is not among them: GNU tar writes both with `--acls
+    /// --xattrs`, and its text has names of users instead of numbers.
+    pub(super) fn take_xattrs(&mut self) -> Result<Vec<Xattr>, Problem> {
+        let lists =
+            [(acl::ACCESS, self.access_list.take()), (acl::DEFAULT, self.default_list.take())];
+        let mut xattrs = std::mem::take(&mut self.xattrs);
+        for (kind, text) in lists {
+            if let (Some(text), false) = (text, xattrs.contains_key(kind.xattr))
+                && let Some(binary) = acl::to_binary(kind, &text)?
+            {
+                xattrs.insert(kind.xattr.to_vec(), binary);
+            }
+        }
+        Ok(xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect())
     }
 }
 
@@ -238,28 +245,59 @@ mod tests {
         extensions.apply(header).map(|()| extensions)
     }
 
+    fn record(key: &[u8], value: &[u8]) -> Vec<u8> {
+        let rest = [b" ", key, b"=", value, b"\n"].concat();
+        let digits = |length: usize| length.to_string().len();
+        let mut length = rest.len() + 1;
+        while length < rest.len() + digits(length) {
+            length += 1;
+        }
+        [length.to_string().as_bytes(), &rest].concat()
+    }
+
     #[test]
     fn records_carry_any_bytes() {
-        let header = b"12 path=a\xff=\n11 uid=4294\n25 SCHILY.xattr.user.x=\n\0\n11 comment\xff=\n";
-        let mut extensions = applied(&header[..header.len() - 13]).unwrap();
-        assert_eq!(extensions.path.as_deref(), Some(&b"a\xff="[..]));
+        let header = [
+            record(b"path", b"a\xff=\n"),
+            record(b"uid", b"4294"),
+            record(b"SCHILY.xattr.user.x", b"\n\0"),
+            record(b"LIBARCHIVE.xattr.user.%41", b"Zm9v"),
+            record(b"RHT.security.selinux", b"label"),
+            record(b"comment", &[b'c'; 200]),
+        ];
+        let mut extensions = applied(&header.concat()).unwrap();
+        assert_eq!(extensions.path.as_deref(), Some(&b"a\xff=\n"[..]));
         assert_eq!(extensions.uid, Some(4294));
-        let xattr = Xattr { name: b"user.x".to_vec(), value: b"\n\0".to_vec() };
-        assert_eq!(extensions.take_xattrs(), [xattr]);
+        let xattrs = [
+            (&b"security.selinux"[..], &b"label\0"[..]),
+            (b"user.A", b"foo"),
+            (b"user.x", b"\n\0"),
+        ]
+        .map(|(name, value)| Xattr { name: name.to_vec(), value: value.to_vec() });
+        assert_eq!(extensions.take_xattrs().unwrap(), xattrs);
+    }
+
+    #[test]
+    fn a_binary_access_control_list_goes_before_one_in_text() {
+        let text = record(b"SCHILY.acl.access", b"user::rw-\nuser:joe:r--");
+        let binary = record(b"SCHILY.xattr.system.posix_acl_access", b"binary");
+        let mut extensions = applied(&[text.clone(), binary].concat()).unwrap();
+        assert_eq!(extensions.take_xattrs().unwrap()[0].value, b"binary");
+        assert!(matches!(applied(&text).unwrap().take_xattrs(), Err(Problem::Acl { .. })));
     }
 
     #[test]
     fn an_empty_value_takes_a_record_back() {
-        let extensions = applied(b"10 path=a\n9 path=\n").unwrap();
-        assert_eq!(extensions.path, None);
+        let header = [record(b"path", b"a"), record(b"path", b"")].concat();
+        assert_eq!(applied(&header).unwrap().path, None);
     }
 
     #[test]
     fn malformed_records_are_refused() {
         for header in [
-            &b"10 path=a"[..],
+            &b"9 path=a"[..],
             b"11 path=a\n",
-            b"9 path=a\n",
+            b"8 path=a\n",
             b"x path=a\n",
             b"99999999999999999999 path=a\n",
             b"8 path\n\n",
@@ -269,8 +307,13 @@ mod tests {
         ] {
             assert!(matches!(applied(header), Err(Problem::PaxRecord { .. })), "{header:?}");
         }
-        for header in [&b"10 size=x\n"[..], b"18 uid=4294967296\n", b"12 mtime=1e\n"] {
-            assert!(matches!(applied(header), Err(Problem::PaxValue { .. })), "{header:?}");
+        for (key, value) in [("size", "x"), ("uid", "4294967296"), ("mtime", "1e")] {
+            let header = record(key.as_bytes(), value.as_bytes());
+            assert!(matches!(applied(&header), Err(Problem::PaxValue { .. })), "{key}");
+        }
+        let long = vec![b'v'; MAX_XATTR_VALUE + 1];
+        for (key, value) in [(&b"SCHILY.xattr."[..], &b"v"[..]), (b"SCHILY.xattr.user.x", &long)] {
+            assert!(matches!(applied(&record(key, value)), Err(Problem::Xattr { .. })));
         }
     }
 

@@ -148,7 +148,8 @@ impl TarReader {
         loop {
             self.name = None;
             self.at = self.bytes.position();
-            let Some(header) = self.header()? else {
+            let mut block = [0; BLOCK];
+            let Some(header) = self.header(&mut block)? else {
                 self.extended.check_unused()?;
                 self.drain()?;
                 return Ok(false);
@@ -169,17 +170,16 @@ impl TarReader {
     }
 
     /// The next header; `None` after the blocks that end an archive.
-    fn header(&mut self) -> Checked<Option<Header>> {
-        let mut block = [0; BLOCK];
-        match self.bytes.read(&mut block).map_err(io_problem)? {
+    fn header<'a>(&mut self, block: &'a mut [u8; BLOCK]) -> Checked<Option<Header<'a>>> {
+        match self.bytes.read(block).map_err(io_problem)? {
             0 => return Err(Problem::Truncated { missing: "the two zero blocks at its end" }),
             BLOCK => {}
             _ => return Err(Problem::Truncated { missing: "it ends inside a header" }),
         }
-        if block != [0; BLOCK] {
+        if *block != [0; BLOCK] {
             return Header::new(block).map(Some);
         }
-        let second = self.bytes.read(&mut block).map_err(io_problem)?;
+        let second = self.bytes.read(block).map_err(io_problem)?;
         if block[..second].iter().any(|&byte| byte != 0) {
             return Err(Problem::LoneZeroBlock);
         }
@@ -215,11 +215,10 @@ impl TarReader {
 
     /// Decodes one entry into `ready` and `file`. `false` when it is excluded; then only its data in
     /// `file` is left to skip.
-    fn entry(&mut self, header: &Header) -> Checked<bool> {
+    fn entry(&mut self, header: &Header<'_>) -> Checked<bool> {
         let mut extensions = self.extended.take();
-        let header_name = header.name();
         let raw = extensions.sparse.name.take().or(extensions.path.take());
-        let raw = raw.unwrap_or(header_name);
+        let raw = raw.unwrap_or_else(|| header.name());
         self.name = Some(raw.clone());
         let path = clean(&raw, self.options.strip_absolute)?;
         let link = extensions.link_path.take().unwrap_or_else(|| header.link_name().to_vec());
@@ -258,7 +257,10 @@ impl TarReader {
             return Ok(false);
         }
         if let Kind::HardLink(target) = &kind {
-            self.check_link_target(target)?;
+            if self.options.exclude.matches_within(target.as_bytes()) {
+                return Err(Problem::LinkTargetExcluded { target: target.as_bytes().to_vec() });
+            }
+            self.seen.check_link_target(target)?;
             self.file.ranges.clear();
         }
         let mtime = match extensions.mtime {
@@ -272,9 +274,9 @@ impl TarReader {
             mtime,
         };
         let (links, xattrs) = match kind {
-            Kind::Directory => (Links::Single, extensions.take_xattrs()),
+            Kind::Directory => (Links::Single, extensions.take_xattrs()?),
             Kind::HardLink(_) => (Links::Several, Vec::new()),
-            _ => (Links::Several, extensions.take_xattrs()),
+            _ => (Links::Several, extensions.take_xattrs()?),
         };
         self.register(&path, kind == Kind::Directory, mtime)?;
         self.ready.push_back(Entry { path, kind, metadata, xattrs, links });
@@ -323,7 +325,7 @@ impl TarReader {
     }
 
     /// A sparse file of GNU tar's own format: the map is in the header and blocks that follow it.
-    fn gnu_sparse(&mut self, header: &Header, stored: u64) -> Checked<Body> {
+    fn gnu_sparse(&mut self, header: &Header<'_>, stored: u64) -> Checked<Body> {
         let (mut map, mut more) = header.gnu_sparse()?;
         let mut block = [0; BLOCK];
         while more {
@@ -351,55 +353,9 @@ impl TarReader {
         Ok(Body::Other(Kind::HardLink(clean(link, self.options.strip_absolute)?)))
     }
 
-    fn check_link_target(&self, target: &EntryPath) -> Checked<()> {
-        let path = target.as_bytes();
-        if self.options.exclude.matches_within(path) {
-            return Err(Problem::LinkTargetExcluded { target: path.to_vec() });
-        }
-        match self.seen.get(path) {
-            _ if target.is_root() => Err(Problem::LinkTargetDirectory { target: path.to_vec() }),
-            None => Err(Problem::LinkTargetMissing { target: path.to_vec() }),
-            Some(seen) if seen.directory => {
-                Err(Problem::LinkTargetDirectory { target: path.to_vec() })
-            }
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// Checks that the path may be used, puts missing parents into `ready` and records all of them.
+    /// Records the path and puts the parents that are missing into `ready`.
     fn register(&mut self, path: &EntryPath, directory: bool, mtime: Timestamp) -> Checked<()> {
-        let Some((parent, _)) = path.split_last() else {
-            return if directory { Ok(()) } else { Err(Problem::RootNotDirectory) };
-        };
-        match self.seen.get(path.as_bytes()) {
-            Some(first) if !(first.directory && directory) => {
-                return Err(Problem::Duplicate { first: first.offset });
-            }
-            _ => {}
-        }
-        self.provide_directory(parent, mtime)?;
-        self.seen.insert(path, Seen { offset: self.at, directory });
-        Ok(())
-    }
-
-    /// Makes sure that the path is a directory; creates what is missing, from the top down.
-    fn provide_directory(&mut self, path: &[u8], mtime: Timestamp) -> Checked<()> {
-        let mut missing = Vec::new();
-        let mut rest = EntryPath::from_checked(path.to_vec());
-        while let Some((above, _)) = rest.split_last() {
-            match self.seen.get(rest.as_bytes()) {
-                Some(seen) if seen.directory => break,
-                Some(seen) => {
-                    let (parent, first) = (rest.as_bytes().to_vec(), seen.offset);
-                    return Err(Problem::ParentNotDirectory { parent, first });
-                }
-                None => {}
-            }
-            let above = EntryPath::from_checked(above.to_vec());
-            missing.push(std::mem::replace(&mut rest, above));
-        }
-        for path in missing.into_iter().rev() {
-            self.seen.insert(&path, Seen { offset: self.at, directory: true });
+        for path in self.seen.admit(path, Seen { offset: self.at, directory })? {
             let metadata = Metadata { mode: 0o755, uid: 0, gid: 0, mtime };
             let (kind, links) = (Kind::Directory, Links::Single);
             self.ready.push_back(Entry { path, kind, metadata, xattrs: Vec::new(), links });

@@ -3,6 +3,7 @@
 //! Paths are kept as 128-bit hashes: an archive of two million names takes about 100 MiB whatever
 //! their length. Two different paths among them have the same hash with a probability of 10^-26.
 
+use super::error::Problem;
 use crate::EntryPath;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -22,13 +23,62 @@ pub(super) struct SeenPaths {
 }
 
 impl SeenPaths {
-    pub(super) fn get(&self, path: &[u8]) -> Option<Seen> {
+    fn get(&self, path: &[u8]) -> Option<Seen> {
         self.paths.get(&hash(path)).copied()
     }
 
-    /// Records a use of the path; the first use stays.
-    pub(super) fn insert(&mut self, path: &EntryPath, seen: Seen) {
-        self.paths.entry(hash(path.as_bytes())).or_insert(seen);
+    /// Records the use of a path, if it may be used. Returns the parents that have not come, from the
+    /// top down; they are recorded as directories.
+    pub(super) fn admit(
+        &mut self,
+        path: &EntryPath,
+        seen: Seen,
+    ) -> Result<Vec<EntryPath>, Problem> {
+        let Some((parent, _)) = path.split_last() else {
+            return if seen.directory { Ok(Vec::new()) } else { Err(Problem::RootNotDirectory) };
+        };
+        if let Some(first) = self.get(path.as_bytes()) {
+            let again = first.directory && seen.directory;
+            let duplicate = Err(Problem::Duplicate { first: first.offset });
+            return if again { Ok(Vec::new()) } else { duplicate };
+        }
+        let missing = self.missing_directories(parent)?;
+        for parent in &missing {
+            let seen = Seen { offset: seen.offset, directory: true };
+            self.paths.insert(hash(parent.as_bytes()), seen);
+        }
+        self.paths.insert(hash(path.as_bytes()), seen);
+        Ok(missing)
+    }
+
+    /// Which of the path and its parents have not come, from the top down.
+    fn missing_directories(&self, path: &[u8]) -> Result<Vec<EntryPath>, Problem> {
+        let mut missing = Vec::new();
+        let mut path = path;
+        while !path.is_empty() {
+            match self.get(path) {
+                Some(seen) if seen.directory => break,
+                Some(seen) => {
+                    let (parent, first) = (path.to_vec(), seen.offset);
+                    return Err(Problem::ParentNotDirectory { parent, first });
+                }
+                None => missing.push(EntryPath::from_checked(path.to_vec())),
+            }
+            let slash = path.iter().rposition(|&byte| byte == b'/');
+            path = &path[..slash.unwrap_or(0)];
+        }
+        missing.reverse();
+        Ok(missing)
+    }
+
+    /// Checks that a hard link may name the path: it came before and is no directory.
+    pub(super) fn check_link_target(&self, target: &EntryPath) -> Result<(), Problem> {
+        let path = target.as_bytes();
+        match self.get(path) {
+            Some(seen) if !seen.directory => Ok(()),
+            None if !target.is_root() => Err(Problem::LinkTargetMissing { target: path.to_vec() }),
+            _ => Err(Problem::LinkTargetDirectory { target: path.to_vec() }),
+        }
     }
 }
 
@@ -39,4 +89,42 @@ fn hash(path: &[u8]) -> [u64; 2] {
     let first = hasher.finish();
     hasher.write_u8(0xff);
     [first, hasher.finish()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> EntryPath {
+        EntryPath::from_checked(text.into())
+    }
+
+    fn seen(offset: u64, directory: bool) -> Seen {
+        Seen { offset, directory }
+    }
+
+    #[test]
+    fn missing_parents_come_once_and_from_the_top() {
+        let mut paths = SeenPaths::default();
+        let missing = paths.admit(&path("a/b/c"), seen(0, false)).unwrap();
+        assert_eq!(missing, [path("a"), path("a/b")]);
+        assert_eq!(paths.admit(&path("a/b/d"), seen(512, false)).unwrap(), []);
+        assert_eq!(paths.admit(&path("a/b"), seen(1024, true)).unwrap(), []);
+        assert_eq!(paths.admit(&EntryPath::root(), seen(1536, true)).unwrap(), []);
+    }
+
+    #[test]
+    fn a_path_is_used_once_unless_for_directories() {
+        let mut paths = SeenPaths::default();
+        paths.admit(&path("f"), seen(512, false)).unwrap();
+        paths.admit(&path("d"), seen(1024, true)).unwrap();
+        for (name, directory) in [("f", false), ("f", true), ("d", false)] {
+            let result = paths.admit(&path(name), seen(2048, directory));
+            assert!(matches!(result, Err(Problem::Duplicate { first: 512 | 1024 })));
+        }
+        let below = paths.admit(&path("f/x/y"), seen(2048, false));
+        assert!(matches!(below, Err(Problem::ParentNotDirectory { first: 512, .. })));
+        let root = paths.admit(&EntryPath::root(), seen(2048, false));
+        assert!(matches!(root, Err(Problem::RootNotDirectory)));
+    }
 }

@@ -43,6 +43,12 @@ impl Reserved {
         Self { metadata: clamp(metadata), rmap: clamp(rmap) }
     }
 
+    /// Blocks that all trees may need at most.
+    #[must_use]
+    pub fn total(&self) -> u32 {
+        self.metadata.saturating_add(self.rmap)
+    }
+
     /// Blocks that a request for `pool` must leave alone.
     #[must_use]
     pub fn outstanding(&self, agf: &Agf, agi: &Agi, pool: Pool) -> u32 {

@@ -25,6 +25,7 @@ pub(super) type Model = BTreeMap<Key, Vec<u8>>;
 
 pub(crate) struct MemoryFork {
     pub(super) geometry: Geometry,
+    pub(super) number: InodeNumber,
     local: Option<Vec<u8>>,
     forkoff: u8,
     data_used: usize,
@@ -47,6 +48,7 @@ impl MemoryFork {
         let forkoff = default_offset(&geometry, ForkFormat::Extents);
         Self {
             geometry,
+            number: InodeNumber(131),
             local: None,
             forkoff,
             data_used: 16,
@@ -94,10 +96,20 @@ impl MemoryFork {
         Ok(first)
     }
 
-    /// Puts raw bytes at a block, as a reader finds them.
+    /// Puts bytes of a disk at a block.
     pub(super) fn put_block(&mut self, block: u64, kind: BufferKind, bytes: Vec<u8>, at: Sector) {
         let address = BufferAddress::contiguous(at, self.geometry.sectors_per_block());
         self.blocks.insert(block, MetaBuffer::new(address, kind, bytes));
+    }
+
+    /// Numbers of the mapped blocks.
+    pub(super) fn mapped(&self) -> Vec<u64> {
+        self.blocks.keys().copied().collect()
+    }
+
+    /// The bytes of a mapped block, to be damaged.
+    pub(super) fn block_bytes(&mut self, block: u64, change: impl FnOnce(&mut [u8])) {
+        change(&mut self.blocks[&block].content().bytes);
     }
 
     /// Checks every rule of the format and returns what the fork holds.
@@ -210,7 +222,7 @@ impl DaFork for MemoryFork {
     }
 
     fn inode(&self) -> InodeNumber {
-        InodeNumber(131)
+        self.number
     }
 
     fn block_blocks(&self) -> u32 {
@@ -289,7 +301,9 @@ impl DaForkMut for MemoryFork {
 
     fn unmap(&mut self, block: FileBlock, len: u32) -> Result<(), Error> {
         for block in block.0..block.0 + u64::from(len) {
-            let buffer = self.blocks.remove(&block).expect("only mapped blocks are unmapped");
+            let Some(buffer) = self.blocks.remove(&block) else {
+                return Err(self.corrupt(FileBlock(block), "is not mapped".into()));
+            };
             // A cache takes the lock to drop a buffer: with a guard still open, this would hang.
             drop(buffer.content());
         }
@@ -309,7 +323,7 @@ impl DaForkMut for MemoryFork {
         self.size = size;
     }
 
-    fn make_room(&mut self, bytes: usize) -> bool {
+    fn make_room(&mut self, bytes: usize) -> Result<bool, Error> {
         let shape = ForkShape {
             data_format: ForkFormat::Extents,
             data_used: self.data_used,
@@ -317,6 +331,6 @@ impl DaForkMut for MemoryFork {
         };
         let offset = fit(&self.geometry, &shape, bytes);
         self.forkoff = offset.unwrap_or(self.forkoff);
-        offset.is_some()
+        Ok(offset.is_some())
     }
 }

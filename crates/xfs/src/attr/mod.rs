@@ -17,6 +17,8 @@ mod shape;
 mod write;
 
 #[cfg(test)]
+mod foreign_tests;
+#[cfg(test)]
 pub(crate) mod memory_fork;
 #[cfg(test)]
 mod tests;

@@ -32,13 +32,8 @@ fn read_all(fork: &mut MemoryFork) -> Model {
     })
     .unwrap();
     names.sort_unstable();
-    assert!(
-        names.iter().eq(model
-            .keys()
-            .map(|(namespace, name, _)| (*namespace, name.clone()))
-            .collect::<Vec<_>>()
-            .iter())
-    );
+    let expected = model.keys().map(|(namespace, name, _)| (*namespace, name.clone()));
+    assert!(names.into_iter().eq(expected));
     model
 }
 
@@ -204,7 +199,7 @@ fn equal_hashes_may_fill_many_leaves() {
         set(&mut fork, &attribute, SetMode::Create).unwrap();
         model.insert(key(&attribute), name[..9].to_vec());
     }
-    for (index, name) in (0..60).map(|number| fork_neighbour(number)).enumerate() {
+    for (index, name) in (0..60).map(|number| format!("n{number}").into_bytes()).enumerate() {
         let attribute =
             Attribute { namespace: Namespace::Trusted, name: &name, value: &[index as u8] };
         set(&mut fork, &attribute, SetMode::Either).unwrap();
@@ -221,10 +216,6 @@ fn equal_hashes_may_fill_many_leaves() {
         model.remove(&key(&attribute));
     }
     assert!(fork.check() == model);
-}
-
-fn fork_neighbour(number: u32) -> Vec<u8> {
-    format!("n{number}").into_bytes()
 }
 
 #[test]
@@ -343,8 +334,7 @@ fn damage_is_an_error_that_names_the_block() {
     let attribute = Attribute { namespace: Namespace::User, name: b"big", value: &value };
     set(&mut fork, &attribute, SetMode::Either).unwrap();
     let block = fork.next_mapped(FileBlock(2)).unwrap().unwrap();
-    let buffer = fork.read(block, crate::format::BufferKind::AttrRemote).unwrap().unwrap();
-    buffer.content().bytes[7] ^= 1;
+    fork.block_bytes(block.0, |bytes| bytes[7] ^= 1);
     let message = get(&mut fork, Namespace::User, b"big").unwrap_err().to_string();
     assert!(message.contains("file block 2") && message.contains("inode 131"), "{message}");
 }

@@ -40,8 +40,7 @@ impl Frame {
         }
     }
 
-    /// The root inside an inode. Never more entries than a block holds, so that it can be pushed
-    /// down into one.
+    /// The root inside an inode.
     pub(super) fn inline(geometry: &TreeGeometry, root: &BmapRoot) -> Self {
         Self {
             geometry: *geometry,
@@ -78,14 +77,14 @@ impl Frame {
 
     /// Bytes of entries `first` up to, not including, `end`: records, or keys and pointers.
     fn parts<K: BtreeKind>(&self, first: usize, end: usize) -> SmallVec<[Range<usize>; 2]> {
+        let mut parts = SmallVec::new();
         if self.leaf {
-            SmallVec::from_iter([self.record::<K>(first)..self.record::<K>(end)])
+            parts.push(self.record::<K>(first)..self.record::<K>(end));
         } else {
-            SmallVec::from_buf([
-                self.key::<K>(first)..self.key::<K>(end),
-                self.pointer::<K>(first)..self.pointer::<K>(end),
-            ])
+            parts.push(self.key::<K>(first)..self.key::<K>(end));
+            parts.push(self.pointer::<K>(first)..self.pointer::<K>(end));
         }
+        parts
     }
 }
 
@@ -212,17 +211,19 @@ impl<'a, K: BtreeKind> Node<'a, K> {
     /// Number of leading entries whose key fulfils `before`, which must hold for a prefix.
     #[inline]
     pub(super) fn partition(&self, before: impl Fn(&K::Key) -> bool) -> usize {
-        let bytes = self.bytes();
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if before(&Self::key_in(bytes, &self.frame, middle + 1)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        if self.count == 0 {
+            return 0;
         }
-        low
+        let bytes = self.bytes();
+        let holds = |index| before(&Self::key_in(bytes, &self.frame, index + 1));
+        // Halves without a branch on the outcome, which no processor can predict.
+        let (mut base, mut size) = (0, self.count);
+        while size > 1 {
+            let half = size / 2;
+            base = std::hint::select_unpredictable(holds(base + half), base + half, base);
+            size -= half;
+        }
+        base + usize::from(holds(base))
     }
 
     /// Key of the first entry, and the highest key of all entries if the tree keeps it; `None` if

@@ -8,7 +8,7 @@ use super::split::{Split, init, new_header};
 use super::store::{NewRoot, Root, WriteTree};
 use crate::bytes::EditBytes;
 use crate::cache::BufferRef;
-use crate::format::BmapRoot;
+use crate::format::{BmapRoot, FieldDefect, Rule};
 
 impl<K: BtreeKind> Cursor<K> {
     /// Puts a new root block over the two halves of the old root.
@@ -47,6 +47,10 @@ impl<K: BtreeKind> Cursor<K> {
         let Root::Inline(root) = store.root() else { return Err(self.misplaced(store, top)) };
         let root = root.clone();
         let source = Node::inline(&root, Frame::inline(store.geometry(), &root));
+        // An inode is at most half a block, so a full root leaves room for the entry to come.
+        let (count, limit) = (source.count() as u64, store.geometry().node_max as u64);
+        FieldDefect::unless(count < limit, "numrecs", count, Rule::AtMost(limit))
+            .map_err(|defect| self.fault(store, top, defect))?;
         self.fill_node(store, top, pointer, &buffer, |node| {
             node.append(&source, 1, source.count());
         });

@@ -44,7 +44,8 @@ impl Extent {
 
     /// Stores the mapping in the first bytes of `out`. The fields must be in range.
     pub fn encode(&self, out: &mut [u8]) {
-        debug_assert!(self.validate().is_ok() && self.start <= Self::MAX_START);
+        debug_assert!(self.offset <= FileBlock::MAX && self.start <= Self::MAX_START);
+        debug_assert!(self.len <= Self::MAX_LEN);
         let (offset, start) = (self.offset.0, self.start.0 & Self::MAX_START.0);
         let high = u64::from(self.unwritten) << 63 | (offset & FileBlock::MAX.0) << 9 | start >> 43;
         put_be64(out, 0, high);

@@ -198,6 +198,7 @@ impl HeaderLayout {
     /// Writes the header of an empty block without siblings into a zeroed block. The sequence
     /// number and the checksum are stamped when the block is written back.
     pub fn init(self, edit: &mut EditBytes<'_>, tree: TreeKind, header: &NewHeader) {
+        // A tree that needs v5 is never made on a v4 volume.
         edit.put_be32(0, self.magic_of(tree).unwrap_or_else(|| tree.magic_v5()));
         edit.put_be16(4, header.level);
         edit.put_be16(Self::NUMRECS, 0);

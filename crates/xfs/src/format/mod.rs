@@ -1,10 +1,10 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
-pub mod acl;
 mod ag_header;
 pub mod agf;
 pub mod agfl;
 pub mod agi;
+mod acl;
 mod attr_leaf;
 mod attr_leaf_edit;
 mod attr_name;
@@ -39,6 +39,7 @@ mod tree_height;
 pub use ag_header::{HeaderError, TreeRoot};
 pub use agf::Agf;
 pub use agi::Agi;
+pub use acl::{Acl, AclEntry, AclError, AclKind, AclTag};
 pub use attr_leaf::{
     ATTR_ENTRY_SIZE, AttrLeafEntry, AttrLeafLayout, AttrValue, local_item_size, remote_item_size,
     verify_attr_leaf,

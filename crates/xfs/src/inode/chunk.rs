@@ -55,7 +55,7 @@ fn full_chunk(
     }
     let mode = Mode::Near(group.agi.inobt.block);
     let stripe = geometry.stripe_unit;
-    if stripe > 0 && stripe % align == 0 {
+    if stripe > 0 && align > 1 && stripe % align == 0 {
         request.alignment = stripe;
         if let Some(extent) = alloc::allocate_in_group(trans, group, &request, mode)? {
             return Ok(Some(extent));

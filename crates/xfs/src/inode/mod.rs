@@ -195,7 +195,9 @@ pub struct InodeGuard {
 }
 
 impl InodeGuard {
-    pub(crate) fn new(inode: &Arc<Inode>) -> Self {
+    /// Waits for the lock of an inode.
+    #[must_use]
+    pub fn new(inode: &Arc<Inode>) -> Self {
         Self { guard: inode.write_arc() }
     }
 }

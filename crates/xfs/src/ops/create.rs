@@ -18,6 +18,9 @@ use crate::symlink;
 use crate::trans::Transaction;
 use crate::units::{AgInode, InodeNumber};
 
+/// Permission bits in a mode, with setuid, setgid and sticky.
+const PERMISSIONS: u16 = 0o7777;
+
 /// The four times of an inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
@@ -130,6 +133,25 @@ pub fn link(
     add_parent_pointer(trans, inode, parent, name)
 }
 
+/// Gives an inode the permission bits, owner and times of `new`; its type stays.
+pub fn set_metadata(trans: &Transaction<'_>, inode: &mut InodeState, new: &NewInode<'_>) {
+    let core = &mut inode.core;
+    core.mode = (core.mode & !PERMISSIONS) | (new.mode & PERMISSIONS);
+    (core.uid, core.gid) = (new.uid, new.gid);
+    set_times(trans, core, &new.times);
+    core.changecount += 1;
+    inode.touch();
+}
+
+fn set_times(trans: &Transaction<'_>, core: &mut InodeCore, times: &Times) {
+    let bigtime = trans.geometry().features.bigtime();
+    let encoding = if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
+    core.atime = times.access.clamped(encoding);
+    core.mtime = times.modification.clamped(encoding);
+    core.ctime = times.change.clamped(encoding);
+    core.crtime = times.creation.clamped(encoding);
+}
+
 /// Where `name` goes in a directory that does not have it.
 fn free_slot(
     trans: &mut Transaction<'_>,
@@ -187,18 +209,12 @@ fn new_inode(
     let mut flags2 = InodeFlags2::empty();
     flags2.set(InodeFlags2::BIGTIME, features.bigtime());
     flags2.set(InodeFlags2::NREXT64, features.nrext64());
-    let encoding =
-        if features.bigtime() { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
     let mut core = InodeCore {
         mode: new.mode,
         version: 3,
         uid: new.uid,
         gid: new.gid,
         nlink: if file_type == FileType::Directory { 2 } else { 1 },
-        atime: new.times.access.clamped(encoding),
-        mtime: new.times.modification.clamped(encoding),
-        ctime: new.times.change.clamped(encoding),
-        crtime: new.times.creation.clamped(encoding),
         generation: trans.volume().generation(number),
         next_unlinked: AgInode::NULL,
         changecount: 1,
@@ -207,6 +223,7 @@ fn new_inode(
         uuid: geometry.meta_uuid,
         ..InodeCore::default()
     };
+    set_times(trans, &mut core, &new.times);
     let data = match file_type {
         FileType::Directory => {
             let content = dir::empty(geometry, parent.unwrap_or(number));

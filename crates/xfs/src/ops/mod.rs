@@ -10,7 +10,7 @@ mod read;
 mod write;
 mod xattr;
 
-pub use create::{NewInode, Times, create, link};
+pub use create::{NewInode, Times, create, link, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
 pub use path::{path_text, resolve};

@@ -133,7 +133,7 @@ struct Pending {
 
 impl FileWriter<'_> {
     /// Takes the bytes at `offset`, which is not below the end of the ones before. `memory` holds
-    /// them in `range`, followed by at least `padding` zero bytes.
+    /// them in `range`.
     ///
     /// # Errors
     /// The bytes fall into a hole of the map: they were not announced.
@@ -142,7 +142,6 @@ impl FileWriter<'_> {
         offset: u64,
         memory: &Arc<Vec<u8>>,
         range: Range<usize>,
-        padding: usize,
     ) -> Result<(), Error> {
         let (mut offset, mut range) = (offset, range);
         self.skip_to(offset);
@@ -151,18 +150,10 @@ impl FileWriter<'_> {
             let end = extent.end().0 << self.writer.geometry.block_log;
             let len = range.len().min(usize::try_from(end - offset).unwrap_or(usize::MAX));
             self.begin(&extent, offset);
-            let mut piece = range.start..range.start + len;
+            let piece = range.start..range.start + len;
             offset += len as u64;
             range.start += len;
-            if range.is_empty() {
-                // The zeros behind the data fill its last block without a segment of their own.
-                let missing = offset.next_multiple_of(self.block_size()) - offset;
-                if missing <= padding as u64 {
-                    piece.end += missing as usize;
-                    self.next = offset + missing;
-                }
-            }
-            self.next = self.next.max(offset);
+            self.next = offset;
             let aligned = self.next.is_multiple_of(self.block_size());
             if let Some(pending) = &mut self.pending {
                 pending.segments.push(Segment::shared(memory, piece));

@@ -8,7 +8,7 @@ use crate::attr::{self, Attribute};
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::error::Error;
 use crate::format::Namespace;
-use crate::format::acl::{Acl, AclKind};
+use crate::format::{Acl, AclKind};
 use crate::inode::{ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::volume::Volume;

@@ -1,1 +1,8 @@
-//! Tests of the engine.
+//! Tests of the engine against simple models, on trees in memory with small blocks.
+
+mod corruption;
+mod model;
+mod samples;
+mod space;
+mod store;
+mod structure;

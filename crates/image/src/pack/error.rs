@@ -1,0 +1,145 @@
+//! Why an image could not be built.
+
+use super::estimate;
+use super::{PackOptions, SizeChoice, Survey};
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+use undercroft_block::{BlockError, OpenError};
+use undercroft_source::SourceError;
+use undercroft_xfs::Error as VolumeError;
+use undercroft_xfs::mkfs::MkfsError;
+
+/// Why an image could not be built. The target is as it was.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// The source cannot be read, or holds what cannot be packed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+
+    /// The options of the volume do not go together.
+    #[error(transparent)]
+    Options(#[from] MkfsError),
+
+    /// An entry cannot be stored.
+    #[error("cannot store {path}")]
+    Entry {
+        /// Its path, escaped.
+        path: String,
+        /// Why not.
+        source: VolumeError,
+    },
+
+    /// The volume is too small for the source.
+    #[error("the volume of {size} bytes is full at {path}; {remedy}")]
+    TooSmall {
+        /// Length of the volume.
+        size: u64,
+        /// Where it became full.
+        path: String,
+        /// How large it must be.
+        remedy: String,
+    },
+
+    /// The file system that holds the image is full.
+    #[error("no space left for the image on the file system of {}; make room there or choose another place", image.display())]
+    HostFull {
+        /// The image.
+        image: PathBuf,
+    },
+
+    /// Something else went wrong with the volume.
+    #[error("cannot build the volume")]
+    Volume(#[source] VolumeError),
+
+    /// The target exists.
+    #[error("{} exists; use --force to replace it", .0.display())]
+    Exists(PathBuf),
+
+    /// The target is in use.
+    #[error("{} is mounted at {mounted_at}; unmount it first", image.display())]
+    Mounted {
+        /// The image.
+        image: PathBuf,
+        /// Where it is mounted.
+        mounted_at: String,
+    },
+
+    /// The target is neither a file nor a block device.
+    #[error("{} is {what}; the image must be a regular file or a block device", image.display())]
+    WrongTarget {
+        /// The image.
+        image: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
+
+    /// A block device is smaller than the volume.
+    #[error("{} has {available} bytes, the volume needs {needed}; use a smaller --size or another device", image.display())]
+    DeviceTooSmall {
+        /// The device.
+        image: PathBuf,
+        /// Its length.
+        available: u64,
+        /// Length of the volume.
+        needed: u64,
+    },
+
+    /// The image cannot be written.
+    #[error("cannot {action} {}", image.display())]
+    Target {
+        /// What was tried.
+        action: &'static str,
+        /// The image.
+        image: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+
+    /// The image cannot be used as a device.
+    #[error("cannot use the image as a device")]
+    Device(#[from] OpenError),
+}
+
+/// Whether a failed write found the disk full.
+fn is_host_full(error: &VolumeError) -> bool {
+    matches!(error, VolumeError::Device(error) if BlockError::is_no_space(error))
+}
+
+impl PackError {
+    /// An error that no entry is to blame for.
+    pub(super) fn volume(error: VolumeError) -> Self {
+        Self::Volume(error)
+    }
+
+    /// Completes errors of space with what the options and the survey know.
+    pub(super) fn with_size(
+        self,
+        wanted: SizeChoice,
+        survey: Option<&Survey>,
+        options: &PackOptions,
+    ) -> Self {
+        let full = |error: &VolumeError| matches!(error, VolumeError::NoSpace { .. });
+        match self {
+            Self::Entry { source, .. } | Self::Volume(source) if is_host_full(&source) => {
+                Self::HostFull { image: options.image.clone() }
+            }
+            Self::Entry { path, source } if full(&source) => {
+                let needed = survey.and_then(|survey| {
+                    estimate::minimum(survey, &options.volume).ok()
+                });
+                let remedy = match needed {
+                    Some(bytes) => format!("the source needs {bytes} bytes: use --size {bytes} or --size auto"),
+                    None => "use a larger --size or --size auto".into(),
+                };
+                let size = match wanted {
+                    SizeChoice::Exact(bytes) => bytes,
+                    SizeChoice::Auto | SizeChoice::Minimum => needed.unwrap_or(0),
+                };
+                Self::TooSmall { size, path, remedy }
+            }
+            other => other,
+        }
+    }
+}

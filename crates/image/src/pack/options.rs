@@ -1,0 +1,69 @@
+//! How to build an image.
+
+use std::path::PathBuf;
+use undercroft_source::{Options as SourceOptions, SourceSpec, Timestamp};
+use undercroft_xfs::mkfs::MkfsOptions;
+use uuid::Uuid;
+
+/// How large an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeChoice {
+    /// This many bytes.
+    Exact(u64),
+    /// What the content needs, and a tenth of it free, at least 16 MiB. A block device: all of it.
+    Auto,
+    /// As little as the content needs.
+    Minimum,
+}
+
+/// How to build an image.
+#[derive(Clone, Debug)]
+pub struct PackOptions {
+    /// What to pack.
+    pub source: SourceSpec,
+    /// How to read it.
+    pub source_options: SourceOptions,
+    /// The image: a file to be made, or a block device.
+    pub image: PathBuf,
+    /// Replace a file that exists, or overwrite a block device.
+    pub force: bool,
+    /// Return only when the image is on stable storage.
+    pub durable: bool,
+    /// How large the volume is.
+    pub size: SizeChoice,
+    /// Geometry and features; size and identity in it are ignored.
+    pub volume: MkfsOptions,
+    /// Identity of the volume; without one it is derived from options and entries (not from file
+    /// contents), so that the same input gives the same image.
+    pub uuid: Option<Uuid>,
+    /// Owner and group of everything.
+    pub owner: Option<(u32, u32)>,
+    /// Modification time of everything.
+    pub mtime: Option<Timestamp>,
+    /// Latest modification time of anything, and the time at which every inode says it was made
+    /// and changed (SOURCE_DATE_EPOCH). Without it those are the modification time.
+    pub epoch: Option<i64>,
+    /// Permission bits of the root directory.
+    pub root_mode: Option<u16>,
+}
+
+impl PackOptions {
+    /// Defaults for packing `source` into `image`.
+    #[must_use]
+    pub fn new(source: SourceSpec, image: PathBuf) -> Self {
+        Self {
+            source,
+            source_options: SourceOptions::default(),
+            image,
+            force: false,
+            durable: false,
+            size: SizeChoice::Auto,
+            volume: MkfsOptions::new(0, Uuid::nil()),
+            uuid: None,
+            owner: None,
+            mtime: None,
+            epoch: None,
+            root_mode: None,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Fills a new volume with the entries of a source.
+//!
+//! Every entry is one transaction; the data of a file follows the transaction that made room for
+//! it. Parents are found by looking their names up in the volume itself, so memory does not grow
+//! with the number of directories.
+
+use super::{PackError, PackOptions, Summary, Survey};
+use std::sync::Arc;
+use undercroft_source::{Entry, EntryPath, Kind, Metadata, Source, Timestamp as SourceTime};
+use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp, TimestampEncoding};
+use undercroft_xfs::inode::{Inode, InodeGuard};
+use undercroft_xfs::ops::{self, DataWriter, FileMap, NewInode, Times};
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, Volume};
+
+/// How far a build is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Entries stored.
+    pub entries: u64,
+    /// Bytes of data stored.
+    pub bytes: u64,
+    /// Entries there are, if a survey counted them.
+    pub entries_total: Option<u64>,
+    /// Bytes of data there are, if a survey counted them.
+    pub bytes_total: Option<u64>,
+}
+
+/// Entries between two reports of progress.
+const REPORT_EVERY: u64 = 256;
+
+/// Permission bits of a root directory that the source does not describe.
+const DEFAULT_ROOT_MODE: u16 = 0o755;
+
+/// The root directory before the source says anything about it.
+pub(super) fn root_inode(options: &PackOptions) -> NewInode<'static> {
+    let (uid, gid) = options.owner.unwrap_or((0, 0));
+    let metadata = Metadata {
+        mode: options.root_mode.unwrap_or(DEFAULT_ROOT_MODE),
+        uid,
+        gid,
+        mtime: options.mtime.unwrap_or(SourceTime {
+            seconds: options.epoch.unwrap_or(0),
+            nanoseconds: 0,
+        }),
+    };
+    new_inode(options, FileType::Directory, &metadata)
+}
+
+/// Metadata of an inode with the overrides applied.
+fn new_inode(options: &PackOptions, kind: FileType, metadata: &Metadata) -> NewInode<'static> {
+    let (uid, gid) = options.owner.unwrap_or((metadata.uid, metadata.gid));
+    let time = |time: SourceTime| Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds };
+    let epoch = options.epoch.map(|seconds| Timestamp { seconds, nanoseconds: 0 });
+    let own = time(options.mtime.unwrap_or(metadata.mtime));
+    let modification = epoch.map_or(own, |epoch| own.min(epoch));
+    let made = epoch.unwrap_or(modification);
+    NewInode {
+        mode: kind.mode_bits() | (metadata.mode & 0o7777),
+        uid,
+        gid,
+        times: Times { access: modification, modification, change: made, creation: made },
+        device: DeviceNumber { major: 0, minor: 0 },
+        target: &[],
+    }
+}
+
+/// A build under way.
+pub(super) struct Populator<'a> {
+    volume: &'a Volume,
+    options: &'a PackOptions,
+    writer: DataWriter,
+    /// The directory of the last entry: the next one is most often there too.
+    last: (Vec<u8>, Arc<Inode>),
+    summary: Summary,
+    progress: Progress,
+    report: &'a mut dyn FnMut(&Progress),
+}
+
+impl<'a> Populator<'a> {
+    pub(super) fn new(
+        volume: &'a Volume,
+        options: &'a PackOptions,
+        survey: Option<&Survey>,
+        report: &'a mut dyn FnMut(&Progress),
+    ) -> Result<Self, PackError> {
+        let root = volume.inode(volume.geometry().root_inode).map_err(PackError::volume)?;
+        Ok(Self {
+            volume,
+            options,
+            writer: DataWriter::new(volume.geometry(), volume.cache().device()),
+            last: (Vec::new(), root),
+            summary: Summary { directories: 1, ..Summary::default() },
+            progress: Progress {
+                entries_total: survey.map(|survey| survey.inodes),
+                bytes_total: survey.map(|survey| survey.bytes),
+                ..Progress::default()
+            },
+            report,
+        })
+    }
+
+    /// Stores all entries of the source.
+    pub(super) fn run(&mut self, source: &mut dyn Source) -> Result<(), PackError> {
+        while let Some(entry) = source.next_entry()? {
+            let at = |source| PackError::Entry { path: entry.path.to_string(), source };
+            let map = self.store(&entry).map_err(at)?;
+            if let Some(map) = map {
+                self.copy_data(source, map, &entry)?;
+            }
+            self.progress.entries += 1;
+            if self.progress.entries % REPORT_EVERY == 0 {
+                self.writer.check().map_err(PackError::volume)?;
+                (self.report)(&self.progress);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the data.
+    pub(super) fn finish(self) -> Result<Summary, PackError> {
+        self.writer.finish().map_err(PackError::volume)?;
+        (self.report)(&self.progress);
+        Ok(self.summary)
+    }
+
+    /// Stores one entry; a regular file with data gives the map that the data goes to.
+    fn store(&mut self, entry: &Entry) -> Result<Option<FileMap>, Error> {
+        let Some((parent_path, name)) = entry.path.split_last() else {
+            self.update_directory(self.volume.geometry().root_inode, entry, true)?;
+            return Ok(None);
+        };
+        let parent = self.directory(parent_path)?;
+        match &entry.kind {
+            Kind::HardLink(first) => {
+                self.link(parent, name, first)?;
+                Ok(None)
+            }
+            Kind::Directory => {
+                let known = ops::lookup(self.volume, &parent.read(), name)?;
+                match known {
+                    Some(number) => self.update_directory(number, entry, false)?,
+                    None => drop(self.create(&parent, name, entry)?),
+                }
+                Ok(None)
+            }
+            _ => self.create(&parent, name, entry),
+        }
+    }
+
+    /// The directory at a path, which came before what is in it.
+    fn directory(&mut self, path: &[u8]) -> Result<Arc<Inode>, Error> {
+        if self.last.0 != path {
+            let number = ops::resolve(self.volume, path)?;
+            self.last = (path.to_vec(), self.volume.inode(number)?);
+        }
+        Ok(Arc::clone(&self.last.1))
+    }
+
+    /// Creates a new inode for an entry.
+    fn create(
+        &mut self,
+        parent: &Arc<Inode>,
+        name: &[u8],
+        entry: &Entry,
+    ) -> Result<Option<FileMap>, Error> {
+        let kind = file_type(&entry.kind);
+        let mut new = new_inode(self.options, kind, &entry.metadata);
+        match &entry.kind {
+            Kind::Symlink(target) => new.target = target,
+            Kind::CharDevice(device) | Kind::BlockDevice(device) => {
+                new.device = device_number(device.major, device.minor)?;
+            }
+            _ => {}
+        }
+        self.count(&entry.kind, &new);
+        let mut trans = self.volume.begin()?;
+        let mut parent = InodeGuard::new(parent);
+        let mut inode = ops::create(&mut trans, &mut parent, name, &new)?;
+        if !entry.xattrs.is_empty() {
+            ops::set_attributes(&mut trans, &mut inode, xattrs(entry))?;
+        }
+        let mut map = None;
+        if let Kind::Regular { size, data } = &entry.kind {
+            let ranges = data.iter().map(|range| range.offset..range.end());
+            map = Some(ops::allocate_file(&mut trans, &mut inode, *size, ranges)?);
+        }
+        trans.commit(&mut [&mut parent, &mut inode])?;
+        Ok(map.filter(|map| !map.is_empty()))
+    }
+
+    /// Gives a file a further name.
+    fn link(&mut self, parent: Arc<Inode>, name: &[u8], first: &EntryPath) -> Result<(), Error> {
+        let number = ops::resolve(self.volume, first.as_bytes())?;
+        self.summary.hard_links += 1;
+        let mut trans = self.volume.begin()?;
+        // Inodes are locked in ascending order.
+        let parent_first = parent.read().number < number;
+        let target = self.volume.inode(number)?;
+        let (mut parent, mut inode) = if parent_first {
+            let parent = InodeGuard::new(&parent);
+            (parent, InodeGuard::new(&target))
+        } else {
+            let inode = InodeGuard::new(&target);
+            (InodeGuard::new(&parent), inode)
+        };
+        ops::link(&mut trans, &mut parent, name, &mut inode)?;
+        trans.commit(&mut [&mut parent, &mut inode])
+    }
+
+    /// Gives a directory that exists the metadata of an entry.
+    fn update_directory(
+        &mut self,
+        number: InodeNumber,
+        entry: &Entry,
+        root: bool,
+    ) -> Result<(), Error> {
+        let mut metadata = entry.metadata;
+        if let Some(mode) = self.options.root_mode.filter(|_| root) {
+            metadata.mode = mode;
+        }
+        let new = new_inode(self.options, FileType::Directory, &metadata);
+        let mut trans = self.volume.begin()?;
+        let mut inode = self.volume.lock_inode(number)?;
+        ops::set_metadata(&trans, &mut inode, &new);
+        if !entry.xattrs.is_empty() {
+            ops::set_attributes(&mut trans, &mut inode, xattrs(entry))?;
+        }
+        trans.commit(&mut [&mut inode])
+    }
+
+    /// Sends the data of a file to its place.
+    fn copy_data(
+        &mut self,
+        source: &mut dyn Source,
+        map: FileMap,
+        entry: &Entry,
+    ) -> Result<(), PackError> {
+        let mut file = self.writer.file(map);
+        while let Some(data) = source.next_data()? {
+            let chunk = data.chunk;
+            file.put(data.offset, chunk.buffer(), chunk.range())
+                .map_err(|source| PackError::Entry { path: entry.path.to_string(), source })?;
+            self.summary.bytes += chunk.len() as u64;
+            self.progress.bytes += chunk.len() as u64;
+        }
+        file.finish();
+        Ok(())
+    }
+
+    fn count(&mut self, kind: &Kind, new: &NewInode<'_>) {
+        let counter = match kind {
+            Kind::Regular { .. } => &mut self.summary.files,
+            Kind::Directory => &mut self.summary.directories,
+            Kind::Symlink(_) => &mut self.summary.symlinks,
+            Kind::HardLink(_) => &mut self.summary.hard_links,
+            Kind::CharDevice(_) | Kind::BlockDevice(_) | Kind::Fifo | Kind::Socket => {
+                &mut self.summary.specials
+            }
+        };
+        *counter += 1;
+        let bigtime = self.volume.geometry().features.bigtime();
+        let encoding =
+            if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
+        let time = new.times.modification;
+        self.summary.clamped_times += u64::from(time.clamped(encoding) != time);
+    }
+}
+
+fn xattrs(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
+    entry.xattrs.iter().map(|xattr| (&xattr.name[..], &xattr.value[..]))
+}
+
+fn device_number(major: u32, minor: u32) -> Result<DeviceNumber, Error> {
+    let device = DeviceNumber { major, minor };
+    match device.encode() {
+        Some(_) => Ok(device),
+        None => Err(Error::Invalid(format!(
+            "device {major}:{minor}: XFS stores majors below 16384 and minors below 262144"
+        ))),
+    }
+}
+
+/// Type of a new inode. Hard links make none.
+fn file_type(kind: &Kind) -> FileType {
+    match kind {
+        Kind::Directory => FileType::Directory,
+        Kind::Regular { .. } | Kind::HardLink(_) => FileType::Regular,
+        Kind::Symlink(_) => FileType::Symlink,
+        Kind::CharDevice(_) => FileType::Character,
+        Kind::BlockDevice(_) => FileType::Block,
+        Kind::Fifo => FileType::Fifo,
+        Kind::Socket => FileType::Socket,
+    }
+}

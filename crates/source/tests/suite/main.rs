@@ -1,0 +1,10 @@
+//! What sources deliver, checked from outside: whole trees, archives by the system's tar and by hand.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test like tests do")]
+
+mod archive;
+mod collect;
+mod directory;
+mod faults;
+mod formats;
+mod random;
