@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use std::fmt;
 use undercroft_xfs::format::{self, EntryType, FileType};
 use undercroft_xfs::ops::path_text;
 
@@ -78,12 +79,13 @@ pub(crate) fn entry_kind(entry: EntryType) -> &'static str {
     match entry {
         EntryType::Regular => kind(FileType::Regular),
         EntryType::Directory => kind(FileType::Directory),
-        EntryType::Character => kind(FileType::Character),
-        EntryType::Block => kind(FileType::Block),
+        EntryType::CharDevice => kind(FileType::Character),
+        EntryType::BlockDevice => kind(FileType::Block),
         EntryType::Fifo => kind(FileType::Fifo),
         EntryType::Socket => kind(FileType::Socket),
         EntryType::Symlink => kind(FileType::Symlink),
-        _ => "unknown",
+        EntryType::Whiteout => "whiteout",
+        EntryType::Unknown => "unknown",
     }
 }
 
@@ -101,6 +103,12 @@ impl Name {
             Ok(text) => Self { name: text.to_owned(), escaped: false },
             Err(_) => Self { name: path_text(bytes), escaped: true },
         }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.escaped { formatter.write_str(&self.name) } else { formatter.write_str(&name(self.name.as_bytes())) }
     }
 }
 
