@@ -130,7 +130,8 @@ pub(crate) fn acl(input: &[u8]) {
     let sound: Vec<u8> = [(1, -1, 7), (2, 9, 5), (4, -1, 5), (0x10, -1, 5), (0x20, -1, 5)]
         .iter()
         .flat_map(|(tag, id, permissions): &(u32, i32, u16)| {
-            [&tag.to_be_bytes()[..], &id.to_be_bytes(), &permissions.to_be_bytes(), &[0; 2]].concat()
+            [&tag.to_be_bytes()[..], &id.to_be_bytes(), &permissions.to_be_bytes(), &[0; 2]]
+                .concat()
         })
         .collect();
     let mut patched = [&5_u32.to_be_bytes()[..], &sound].concat();
@@ -143,7 +144,8 @@ pub(crate) fn acl(input: &[u8]) {
         let disk = Acl::from_disk(bytes).map_err(|error| error.to_string());
         let xattr = Acl::from_xattr(bytes).map_err(|error| error.to_string());
         for list in [disk.ok(), xattr.ok().flatten()].into_iter().flatten() {
-            let again = Acl::from_xattr(&list.to_xattr()).expect("a list that was written is sound");
+            let again =
+                Acl::from_xattr(&list.to_xattr()).expect("a list that was written is sound");
             assert_eq!(again.as_ref(), Some(&list), "a list changes when it is written and read");
             drop(list.to_disk(AclKind::Default));
             let mut changed = list.clone();

@@ -203,8 +203,7 @@ impl Sample {
             (block / u64::from(geometry.ag_blocks), block % u64::from(geometry.ag_blocks));
         let fs_block = ag << geometry.ag_block_log | ag_block;
         let in_block = piece.start & ((1 << geometry.block_log) - 1);
-        let inode =
-            fs_block << geometry.inodes_per_block_log() | in_block >> geometry.inode_log;
+        let inode = fs_block << geometry.inodes_per_block_log() | in_block >> geometry.inode_log;
         match (piece.content, width) {
             (Content::Buffer(BufferKind::InodeCluster), _) => inode,
             (_, 8) => FsBlock(fs_block).0,

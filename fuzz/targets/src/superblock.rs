@@ -26,7 +26,6 @@ pub(crate) fn run(input: &[u8]) {
     let last = AgNumber(geometry.ag_count - 1);
     assert!(geometry.ag_length(last) > 0, "the last group of a volume is empty");
     assert!(agfl::slots(&geometry) > 0, "a free list without slots");
-    assert!(geometry.valid_inode(geometry.root_inode), "the root inode cannot exist");
     let heights = TreeHeights::new(&geometry);
     assert!(heights.alloc > 0 && heights.bmap_data > 0, "trees without levels");
     let mut again = vec![0; geometry.sector_size()];

@@ -6,7 +6,7 @@ use undercroft_fuzz_targets::TARGETS;
 
 /// Inputs for each target; volumes take longer than blocks.
 const INPUTS: usize = 4000;
-const VOLUMES: usize = 400;
+const VOLUMES: usize = 4000;
 /// Bytes of the longest input.
 const LONGEST: usize = 96;
 /// Memory that the process may have: all samples and one volume take a small part of it.
