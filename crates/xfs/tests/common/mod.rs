@@ -1,0 +1,25 @@
+//! What the tests of the whole-volume check share.
+
+use std::path::Path;
+use std::sync::Arc;
+use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_xfs::Error;
+use undercroft_xfs::check::{CheckOptions, Finding, Report, check};
+
+/// Checks a device; returns the report and all findings.
+pub fn check_device(device: Arc<dyn BlockDevice>) -> Result<(Report, Vec<Finding>), Error> {
+    let mut findings = Vec::new();
+    let report = check(device, &CheckOptions::default(), &mut |finding| findings.push(finding))?;
+    Ok((report, findings))
+}
+
+/// Checks an image file.
+pub fn check_image(image: &Path) -> Result<(Report, Vec<Finding>), Error> {
+    check_device(Arc::new(FileDevice::open(image, true).unwrap()))
+}
+
+/// The first findings, one a line.
+pub fn describe(findings: &[Finding]) -> String {
+    let lines: Vec<_> = findings.iter().take(12).map(|finding| format!("  {finding}")).collect();
+    lines.join("\n")
+}
