@@ -8,6 +8,7 @@ pub mod bmap;
 pub mod btree;
 pub mod bytes;
 pub mod cache;
+pub mod check;
 pub mod da;
 pub mod dir;
 pub mod error;

@@ -10,7 +10,7 @@ mod verify;
 mod write_back;
 
 pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
-pub(crate) use verify::stamp;
+pub(crate) use verify::{stamp, verify_content as verify_buffer};
 
 use crate::error::Error;
 use crate::format::BufferKind;

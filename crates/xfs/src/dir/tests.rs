@@ -102,7 +102,7 @@ impl Twin {
     fn entry(&mut self) -> Entry {
         let layout = DirLayout::new(self.fork.geometry());
         let seed = self.random.next() as u32;
-        let ftype = if layout.ftype { FileType::Regular } else { FileType::Unknown };
+        let ftype = if layout.ftype { EntryType::Regular } else { EntryType::Unknown };
         Entry { inode: self.fork.inode_from(seed), ftype }
     }
 

@@ -429,14 +429,15 @@ mod tests {
         assert_eq!(edit.bytes()[48..60], *b"\x00\x40\x0f\xc0\0\0\0\0\0\0\0\0");
         assert_eq!(edit.bytes()[64..68], *b"\xff\xff\x0f\xc0");
         assert_eq!(edit.bytes()[4094..], *b"\x00\x40");
-        let entry = DataEntry { inode: InodeNumber(131), name: b"hello", ftype: FileType::Regular };
+        let entry =
+            DataEntry { inode: InodeNumber(131), name: b"hello", ftype: EntryType::Regular };
         put_entry(&mut edit, LAYOUT, 64, &entry);
         use_free(&mut edit, LAYOUT, FreeRegion { offset: 64, len: 4032 }, 64, 24, 4096).unwrap();
         assert_eq!(edit.bytes()[64..88], *b"\0\0\0\0\0\0\0\x83\x05hello\x01\0\0\0\0\0\0\0\0\x40");
         assert_eq!(best(edit.bytes(), LAYOUT, 0), FreeRegion { offset: 88, len: 4008 });
         assert_eq!(super::entry(edit.bytes(), LAYOUT, 64, 4096), Ok(entry));
-        replace_inode(&mut edit, LAYOUT, 64, InodeNumber(5), FileType::Fifo);
-        let entry = DataEntry { inode: InodeNumber(5), ftype: FileType::Fifo, ..entry };
+        replace_inode(&mut edit, LAYOUT, 64, InodeNumber(5), EntryType::Fifo);
+        let entry = DataEntry { inode: InodeNumber(5), ftype: EntryType::Fifo, ..entry };
         assert_eq!(super::entry(edit.bytes(), LAYOUT, 64, 4096), Ok(entry));
     }
 
@@ -466,7 +467,7 @@ mod tests {
                     let entry = DataEntry {
                         inode: InodeNumber(1),
                         name: &name,
-                        ftype: FileType::Unknown,
+                        ftype: EntryType::Unknown,
                     };
                     put_entry(&mut edit, LAYOUT, at, &entry);
                     let region = FreeRegion { offset, len };

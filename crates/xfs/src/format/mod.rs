@@ -1,10 +1,10 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
+mod acl;
 mod ag_header;
 pub mod agf;
 pub mod agfl;
 pub mod agi;
-mod acl;
 mod attr_leaf;
 mod attr_leaf_edit;
 mod attr_name;
@@ -36,10 +36,10 @@ mod symlink_block;
 mod timestamps;
 mod tree_height;
 
+pub use acl::{Acl, AclEntry, AclError, AclKind, AclTag};
 pub use ag_header::{HeaderError, TreeRoot};
 pub use agf::Agf;
 pub use agi::Agi;
-pub use acl::{Acl, AclEntry, AclError, AclKind, AclTag};
 pub use attr_leaf::{
     ATTR_ENTRY_SIZE, AttrLeafEntry, AttrLeafLayout, AttrValue, local_item_size, remote_item_size,
     verify_attr_leaf,
@@ -60,14 +60,13 @@ pub use content::verify_content_of;
 pub use entry_type::EntryType;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
-pub use header::{Header, compute_crc, stored_crc};
+pub use header::Header;
 pub use inode_core::{
-    ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc,
-    inode_crc_matches, stamp_inode_crc,
+    ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc_matches,
+    stamp_inode_crc,
 };
 pub use inode_flags::{InodeFlags, InodeFlags2};
 pub use kind::{BufferKind, TreeKind};
-pub use remote_header::{REMOTE_HEADER_FIELDS, REMOTE_HEADER_SIZE};
 pub use symlink_block::{
     SYMLINK_MAGIC, SYMLINK_MAX, symlink_blocks, symlink_part, symlink_payload, verify_symlink,
     write_symlink,

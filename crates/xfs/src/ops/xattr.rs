@@ -97,9 +97,7 @@ pub fn attributes(volume: &Volume, inode: &InodeState) -> Result<Vec<NamedValue>
                 })?;
                 (kind.xattr_name().as_bytes().to_vec(), list.to_xattr())
             }
-            None => {
-                (attribute.namespace.full_name(attribute.name), attribute.value.to_vec())
-            }
+            None => (attribute.namespace.full_name(attribute.name), attribute.value.to_vec()),
         };
         found.push(named);
         Ok(())

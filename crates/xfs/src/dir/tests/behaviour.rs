@@ -12,7 +12,7 @@ fn fill(twin: &mut Twin, names: usize) {
 
 /// An entry in a group of its own, with a number of 32 bits.
 fn narrow(number: u64) -> Entry {
-    Entry { inode: InodeNumber(8192 + number), ftype: FileType::Symlink }
+    Entry { inode: InodeNumber(8192 + number), ftype: EntryType::Symlink }
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn wide_inode_numbers_widen_and_narrow_the_short_form() {
         model.insert(name.to_vec(), narrow(number as u64));
     }
     assert_eq!(fork.size(), 6 + 3 * 9);
-    let entry = Entry { inode: wide, ftype: FileType::Regular };
+    let entry = Entry { inode: wide, ftype: EntryType::Regular };
     assert_eq!(replace(&mut fork, b"b", entry).unwrap(), model.insert(b"b".to_vec(), entry));
     assert_eq!(fork.size(), 10 + 3 * 13);
     assert_eq!(check(&mut fork, &model, PARENT), Form::Short);
@@ -169,7 +169,7 @@ fn impossible_names_and_inodes_are_refused() {
         assert!(matches!(remove(&mut fork, name, &mut space), Err(Error::Invalid(_))));
     }
     for inode in [0, 1, u64::MAX, 1 << 56] {
-        let entry = Entry { inode: InodeNumber(inode), ftype: FileType::Regular };
+        let entry = Entry { inode: InodeNumber(inode), ftype: EntryType::Regular };
         assert!(matches!(add(&mut fork, b"new", entry, &mut space), Err(Error::Invalid(_))));
     }
     check(&mut fork, &Model::new(), PARENT);
