@@ -171,23 +171,6 @@ impl SparseRecords {
     }
 }
 
-/// Takes back the two escapes with which GNU tar keeps names of attributes out of the syntax of
-/// records: "%3D" for "=" and "%25" for "%".
-fn gnu_name(name: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(name.len());
-    let mut rest = name;
-    while let Some((&first, after)) = rest.split_first() {
-        let escape = match after {
-            [b'3', b'D', ..] if first == b'%' => Some(b'='),
-            [b'2', b'5', ..] if first == b'%' => Some(b'%'),
-            _ => None,
-        };
-        plain.push(escape.unwrap_or(first));
-        rest = if escape.is_some() { &after[2..] } else { after };
-    }
-    plain
-}
-
 /// The first record: its length, key and value.
 fn split_record(header: &[u8]) -> Option<(usize, &[u8], &[u8])> {
     let space = header.iter().take(20).position(|&byte| byte == b' ')?;
@@ -301,15 +284,6 @@ mod tests {
         let mut extensions = applied(&[text.clone(), binary].concat()).unwrap();
         assert_eq!(extensions.take_xattrs().unwrap()[0].value, b"binary");
         assert!(matches!(applied(&text).unwrap().take_xattrs(), Err(Problem::Acl { .. })));
-    }
-
-    #[test]
-    fn names_of_attributes_come_back_from_their_escapes() {
-        for (name, plain) in
-            [("user.a", "user.a"), ("user.%3D%25%3d", "user.=%%3d"), ("user.%", "user.%")]
-        {
-            assert_eq!(gnu_name(name.as_bytes()), plain.as_bytes());
-        }
     }
 
     #[test]
