@@ -31,7 +31,7 @@ pub(super) fn verify(
 }
 
 /// Checks what a buffer of a known kind holds. Says what is wrong.
-pub(super) fn verify_content(
+pub(crate) fn verify_content(
     kind: BufferKind,
     bytes: &[u8],
     geometry: &Geometry,

@@ -60,7 +60,7 @@ pub use content::verify_content_of;
 pub use entry_type::EntryType;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
-pub use header::{Header, compute_crc, stored_crc};
+pub use header::Header;
 pub use inode_core::{
     ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc_matches,
     stamp_inode_crc,

@@ -1,0 +1,191 @@
+//! What all parts of a check share: the volume, what was read, what was found.
+
+use super::findings::Findings;
+use super::visited::Visited;
+use super::{CheckOptions, Finding, LogState, Place};
+use crate::cache::verify_buffer;
+use crate::format::da_block::resolve_magic;
+use crate::format::{BufferKind, Header};
+use crate::geometry::Geometry;
+use crate::volume::Volume;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use undercroft_block::{Buffer, Sector, read_buffer};
+
+/// A verified block.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) kind: BufferKind,
+    pub(super) bytes: Buffer,
+}
+
+/// What is wrong with a block.
+#[derive(Debug)]
+pub(super) enum Defect {
+    /// It cannot be read, or is another block: nothing in it can be believed.
+    Foreign(String),
+    /// Header and checksum are right, the content is not.
+    Content(String, Block),
+}
+
+/// Everything the parts of a check share.
+#[derive(Debug)]
+pub(super) struct Checker {
+    pub(super) volume: Volume,
+    pub(super) log: LogState,
+    pub(super) threads: usize,
+    pub(super) findings: Findings,
+    visited: Visited,
+    incomplete: AtomicBool,
+    bytes: AtomicU64,
+}
+
+impl Checker {
+    pub(super) fn new(volume: Volume, findings: Findings, options: &CheckOptions) -> Self {
+        Self {
+            volume,
+            log: LogState::External,
+            threads: options.threads,
+            findings,
+            visited: Visited::default(),
+            incomplete: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn geometry(&self) -> &Geometry {
+        self.volume.geometry()
+    }
+
+    /// Whether changes may be waiting in the journal.
+    pub(super) fn dirty(&self) -> bool {
+        self.log == LogState::Dirty
+    }
+
+    pub(super) fn add(&self, finding: Finding) {
+        self.findings.add(finding);
+    }
+
+    pub(super) fn error(&self, structure: &'static str, place: Place, what: impl Into<String>) {
+        self.add(Finding::error(structure, place, what));
+    }
+
+    /// Reports a number that differs from what it should be.
+    pub(super) fn expect<T: PartialEq + std::fmt::Display>(
+        &self,
+        structure: &'static str,
+        place: Place,
+        field: &'static str,
+        found: T,
+        expected: T,
+    ) {
+        if found != expected {
+            self.add(Finding::differs(structure, place, field, found, expected));
+        }
+    }
+
+    /// Notes that something could not be seen, so that nothing is concluded from its absence.
+    pub(super) fn set_incomplete(&self) {
+        self.incomplete.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        !self.incomplete.load(Ordering::Relaxed)
+    }
+
+    /// Bytes read so far.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether a block of the volume is read as metadata for the first time.
+    pub(super) fn first_visit(&self, sector: Sector) -> bool {
+        self.visited.first(sector.0 >> (self.geometry().block_log - 9))
+    }
+
+    /// Bytes from the device.
+    pub(super) fn read_bytes(&self, parts: &[(Sector, u32)]) -> Result<Buffer, String> {
+        let device = self.volume.cache().device().as_ref();
+        let read = |sector: Sector, sectors: u32| {
+            self.bytes.fetch_add(u64::from(sectors) * 512, Ordering::Relaxed);
+            read_buffer(device, sector, sectors as usize * 512)
+                .map_err(|error| format!("cannot be read: {error}"))
+        };
+        if let [(sector, sectors)] = parts {
+            return read(*sector, *sectors);
+        }
+        let sectors: usize = parts.iter().map(|(_, sectors)| *sectors as usize).sum();
+        let (mut whole, mut filled) = (Buffer::zeroed(sectors * 512), 0);
+        for (sector, sectors) in parts {
+            let part = read(*sector, *sectors)?;
+            whole[filled..filled + part.len()].copy_from_slice(&part);
+            filled += part.len();
+        }
+        Ok(whole)
+    }
+
+    /// A block of `kind` that belongs to `owner`, verified.
+    pub(super) fn read_block(
+        &self,
+        kind: BufferKind,
+        parts: &[(Sector, u32)],
+        owner: u64,
+    ) -> Result<Block, Defect> {
+        let bytes = self.read_bytes(parts).map_err(Defect::Foreign)?;
+        let geometry = self.geometry();
+        let sector = parts.first().map_or(Sector(0), |part| part.0);
+        if geometry.features.crc
+            && let Some(header) = Header::of(kind)
+        {
+            header
+                .verify(&bytes, sector, &geometry.meta_uuid, geometry.block_size())
+                .map_err(Defect::Foreign)?;
+            if let Some(found) = header.owner(&bytes)
+                && found != owner
+            {
+                return Err(Defect::Foreign(format!("owner is {found}, not {owner}")));
+            }
+        }
+        let resolved = match kind {
+            BufferKind::DirBlock
+            | BufferKind::DirData
+            | BufferKind::DirFree
+            | BufferKind::DirLeaf1
+            | BufferKind::DirLeafN
+            | BufferKind::DaNode
+            | BufferKind::AttrLeaf
+            | BufferKind::DaAny => resolve_magic(&bytes, kind, geometry.features.crc),
+            other => Ok(other),
+        };
+        let kind = resolved.map_err(Defect::Foreign)?;
+        let verdict = verify_buffer(kind, &bytes, geometry);
+        let block = Block { kind, bytes };
+        match verdict {
+            Ok(()) => Ok(block),
+            Err(what) => Err(Defect::Content(what, block)),
+        }
+    }
+
+    /// Reports a block that is not what it should be; gives it back if its entries may be right.
+    pub(super) fn report_defect(
+        &self,
+        structure: &'static str,
+        place: Place,
+        defect: Defect,
+    ) -> Option<Block> {
+        match defect {
+            Defect::Foreign(what) => {
+                self.error(structure, place, what);
+                None
+            }
+            Defect::Content(what, block) => {
+                self.error(structure, place, what);
+                Some(block)
+            }
+        }
+    }
+
+    /// Units of 512 bytes of a header sector of a group.
+    pub(super) fn sectors(&self) -> u32 {
+        (self.geometry().sector_size() / 512) as u32
+    }
+}

@@ -1,0 +1,32 @@
+//! The counters of the superblock against the sums over all groups (format reference, section
+//! 10.1).
+
+use super::Place;
+use super::checker::Checker;
+use super::group::Group;
+
+/// Compares the counters, unless the journal holds newer ones.
+pub(super) fn check(checker: &Checker, groups: &[Group]) {
+    let superblock = checker.volume.superblock();
+    if let Err(error) = superblock.check_counters()
+        && !checker.dirty()
+    {
+        checker.error("superblock", Place::Volume, error.to_string());
+    }
+    let (mut inodes, mut free_inodes, mut free_blocks) = (0_u64, 0_u64, 0_u64);
+    for group in groups {
+        let (Some(agf), Some(agi)) = (&group.agf, &group.agi) else { return };
+        inodes += u64::from(agi.count);
+        free_inodes += u64::from(agi.free_count);
+        free_blocks += u64::from(agf.free_blocks)
+            + u64::from(agf.free_list_count)
+            + u64::from(agf.tree_blocks);
+    }
+    if checker.dirty() {
+        return;
+    }
+    let place = Place::Volume;
+    checker.expect("superblock", place, "icount", superblock.inodes, inodes);
+    checker.expect("superblock", place, "ifree", superblock.free_inodes, free_inodes);
+    checker.expect("superblock", place, "fdblocks", superblock.free_blocks, free_blocks);
+}

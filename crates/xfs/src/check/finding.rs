@@ -1,0 +1,120 @@
+//! One thing that is wrong with a volume, as data.
+
+use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber};
+use std::fmt;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Legal, but worth knowing: the volume stays clean.
+    Notice,
+    /// The volume contradicts the format or itself.
+    Error,
+}
+
+/// Where something is wrong. The order is that of a report: volume, groups, inodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Place {
+    /// The volume as a whole: its superblock or its log.
+    Volume,
+    /// The headers of a group.
+    Group(AgNumber),
+    /// A block of a group.
+    Block(AgNumber, AgBlock),
+    /// An inode.
+    Inode(InodeNumber),
+    /// A block of the data fork of an inode.
+    DataBlock(InodeNumber, FileBlock),
+    /// A block of the attribute fork of an inode.
+    AttributeBlock(InodeNumber, FileBlock),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Volume => f.write_str("volume"),
+            Self::Group(group) => write!(f, "allocation group {group}"),
+            Self::Block(group, block) => write!(f, "allocation group {group}, block {block}"),
+            Self::Inode(inode) => write!(f, "inode {inode}"),
+            Self::DataBlock(inode, block) => write!(f, "inode {inode}, file block {block}"),
+            Self::AttributeBlock(inode, block) => {
+                write!(f, "inode {inode}, attribute block {block}")
+            }
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Where it is.
+    pub place: Place,
+    /// Name of the structure, as in the format reference.
+    pub structure: &'static str,
+    /// Name of the field; empty if it is about the structure as a whole, or if the text names it.
+    pub field: &'static str,
+    /// What is wrong with it, in plain words.
+    pub what: String,
+}
+
+impl Finding {
+    /// An error in a structure.
+    #[must_use]
+    pub fn error(structure: &'static str, place: Place, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, place, structure, field: "", what: what.into() }
+    }
+
+    /// Something legal that is worth knowing.
+    #[must_use]
+    pub fn notice(structure: &'static str, place: Place, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Notice, ..Self::error(structure, place, what) }
+    }
+
+    /// A field that should have another value.
+    #[must_use]
+    pub fn differs(
+        structure: &'static str,
+        place: Place,
+        field: &'static str,
+        found: impl fmt::Display,
+        expected: impl fmt::Display,
+    ) -> Self {
+        let what = format!("is {found}, expected {expected}");
+        Self { field, ..Self::error(structure, place, what) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.structure)?;
+        if !self.field.is_empty() {
+            write!(f, " {}", self.field)?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_names_place_structure_field_and_values() {
+        let place = Place::Block(AgNumber(2), AgBlock(7));
+        let finding = Finding::differs("bnobt", place, "level", 3, 0);
+        let text = "allocation group 2, block 7: bnobt level: is 3, expected 0";
+        assert_eq!(finding.to_string(), text);
+        let notice = Finding::notice("inode", Place::Inode(InodeNumber(9)), "odd");
+        assert_eq!(notice.to_string(), "inode 9: inode: odd");
+        assert!(notice.severity < finding.severity);
+    }
+
+    #[test]
+    fn places_sort_from_the_volume_to_inodes() {
+        let group = Place::Group(AgNumber(9));
+        assert!(Place::Volume < group && group < Place::Inode(InodeNumber(0)));
+    }
+}

@@ -1,0 +1,202 @@
+//! What is known about every inode: what its core says, and what directories and attributes say
+//! about it.
+//!
+//! Threads that look at directories in any order add to the record of the inode that an entry leads
+//! to; the two sides are compared at the end. Sums of hashes stand for the sets of directory
+//! entries and of parent pointers, so that an inode takes a fixed, small amount of memory.
+
+use super::group::Group;
+use crate::format::{EntryType, FileType, InodeChunkRecord};
+use crate::geometry::{Geometry, INODES_PER_CHUNK};
+use crate::units::{AgNumber, InodeNumber};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+const INODES: usize = INODES_PER_CHUNK as usize;
+
+/// One inode.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// Type, as [`Kind`].
+    kind: AtomicU8,
+    /// Types that entries give it, one bit per [`EntryType`].
+    pub(super) entry_types: AtomicU16,
+    /// Links as the core counts them.
+    pub(super) nlink: AtomicU32,
+    /// Links found: entries, "." and the ".." of children.
+    pub(super) links: AtomicU32,
+    /// Flags of [`flag`].
+    pub(super) flags: AtomicU8,
+    /// Sum over the directory entries that lead here.
+    pub(super) entries: AtomicU64,
+    /// Sum over the parent pointers.
+    pub(super) pointers: AtomicU64,
+    /// Last directory found with an entry for this inode.
+    pub(super) parent: AtomicU64,
+    /// Directories: what ".." says.
+    pub(super) dot_dot: AtomicU64,
+}
+
+/// What an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Free, or without a place on the device.
+    Free,
+    /// In use, but its core cannot be read.
+    Damaged,
+    /// In use.
+    File(FileType),
+}
+
+/// Flags of a slot.
+pub(super) mod flag {
+    /// The inode may share blocks.
+    pub(in crate::check) const REFLINK: u8 = 1;
+    /// Part of the metadata directory tree.
+    pub(in crate::check) const METADATA: u8 = 2;
+    /// Its parent pointers could be read.
+    pub(in crate::check) const POINTERS_KNOWN: u8 = 4;
+}
+
+const TYPES: [FileType; 7] = [
+    FileType::Fifo,
+    FileType::Character,
+    FileType::Directory,
+    FileType::Block,
+    FileType::Regular,
+    FileType::Symlink,
+    FileType::Socket,
+];
+
+impl Slot {
+    pub(super) fn kind(&self) -> Kind {
+        match self.kind.load(Ordering::Relaxed) {
+            0 => Kind::Free,
+            1 => Kind::Damaged,
+            number => Kind::File(TYPES[usize::from(number - 2)]),
+        }
+    }
+
+    pub(super) fn set_kind(&self, kind: Kind) {
+        let number = match kind {
+            Kind::Free => 0,
+            Kind::Damaged => 1,
+            Kind::File(file_type) => {
+                let at = TYPES.iter().position(|known| *known == file_type);
+                // All types are in the table.
+                2 + at.unwrap_or(0) as u8
+            }
+        };
+        self.kind.store(number, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_flag(&self, flag: u8) {
+        self.flags.fetch_or(flag, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_flag(&self, flag: u8) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    pub(super) fn add_link(&self) {
+        self.links.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes an entry of type `entry_type` in `directory`.
+    pub(super) fn add_entry(&self, directory: InodeNumber, entry_type: EntryType, sum: u64) {
+        self.add_link();
+        self.entries.fetch_add(sum, Ordering::Relaxed);
+        self.parent.store(directory.0, Ordering::Relaxed);
+        self.entry_types.fetch_or(1 << entry_type as u8, Ordering::Relaxed);
+    }
+}
+
+/// A chunk and its inodes.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) ag: AgNumber,
+    pub(super) record: InodeChunkRecord,
+    slots: Box<[Slot; INODES]>,
+}
+
+impl Chunk {
+    /// The inodes that exist, with their index.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (u32, &Slot)> {
+        let existing = self.record.existing();
+        (0..INODES_PER_CHUNK)
+            .zip(self.slots.iter())
+            .filter(move |(index, _)| existing >> index & 1 != 0)
+    }
+
+    pub(super) fn slot(&self, index: u32) -> &Slot {
+        &self.slots[index as usize % INODES]
+    }
+
+    pub(super) fn is_free(&self, index: u32) -> bool {
+        self.record.free >> index & 1 != 0
+    }
+
+    /// Number of inode `index`.
+    pub(super) fn number(&self, geometry: &Geometry, index: u32) -> InodeNumber {
+        InodeNumber(geometry.inode_number(self.ag, self.record.start).0 + u64::from(index))
+    }
+}
+
+/// All inodes of a volume.
+#[derive(Debug)]
+pub(super) struct InodeTable {
+    /// Ascending.
+    pub(super) chunks: Vec<Chunk>,
+    /// First chunk of every group, and the end.
+    groups: Vec<usize>,
+}
+
+impl InodeTable {
+    pub(super) fn new(groups: &[Group]) -> Self {
+        let total = groups.iter().map(|group| group.chunks.len()).sum();
+        let (mut chunks, mut starts) = (Vec::with_capacity(total), vec![0]);
+        for (ag, group) in (0_u32..).zip(groups) {
+            chunks.extend(group.chunks.iter().map(|record| Chunk {
+                ag: AgNumber(ag),
+                record: *record,
+                slots: Box::new(std::array::from_fn(|_| Slot::default())),
+            }));
+            starts.push(chunks.len());
+        }
+        Self { chunks, groups: starts }
+    }
+
+    /// The inode of this number, if there is a place for it on the device.
+    pub(super) fn get(&self, geometry: &Geometry, inode: InodeNumber) -> Option<&Slot> {
+        let (ag, agino) = geometry.split_inode(inode);
+        let first = *self.groups.get(ag.0 as usize)?;
+        let end = *self.groups.get(ag.0 as usize + 1)?;
+        let group = &self.chunks[first..end];
+        let at = group.partition_point(|chunk| chunk.record.start <= agino).checked_sub(1)?;
+        let (chunk, index) = (&group[at], agino.0 - group[at].record.start.0);
+        (index < INODES_PER_CHUNK && chunk.record.existing() >> index & 1 != 0)
+            .then(|| chunk.slot(index))
+    }
+}
+
+/// What one directory entry, or the parent pointer that mirrors it, adds to a sum.
+pub(super) fn link_sum(parent: InodeNumber, generation: u32, name: &[u8]) -> u64 {
+    mix(parent.0 ^ u64::from(generation).rotate_left(32) ^ name_sum(name))
+}
+
+/// Hash of a name that tells different names apart.
+pub(super) fn name_sum(name: &[u8]) -> u64 {
+    let words = name.chunks(8).map(|part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(word)
+    });
+    words.fold(name.len() as u64, |sum, word| mix(sum ^ word))
+}
+
+/// The finaliser of SplitMix64.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

@@ -1,0 +1,222 @@
+//! Every inode of a chunk: its core, its forks and what they hold.
+
+use super::checker::Checker;
+use super::forks::{self, Claims, Fork};
+use super::inode_table::{Chunk, InodeTable, Kind, Slot, flag};
+use super::inode_trees::runs;
+use super::{Finding, Place, attributes, directory, symlink};
+use crate::format::{
+    FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2, Timestamp, inode_crc_matches,
+};
+use crate::inode::ForkKind;
+use crate::units::{AgInode, InodeNumber};
+use undercroft_block::Sector;
+
+/// What the check of inodes works on.
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    pub(super) checker: &'a Checker,
+    pub(super) table: &'a InodeTable,
+}
+
+/// One inode under examination.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) number: InodeNumber,
+    pub(super) core: &'a InodeCore,
+    /// All of its bytes.
+    pub(super) bytes: &'a [u8],
+    pub(super) slot: &'a Slot,
+}
+
+impl Subject<'_> {
+    pub(super) fn place(&self) -> Place {
+        Place::Inode(self.number)
+    }
+
+    /// Bytes of a fork in the inode.
+    pub(super) fn fork_bytes(&self, checker: &Checker, kind: ForkKind) -> &[u8] {
+        let range = match kind {
+            ForkKind::Data => self.core.data_fork(checker.geometry()),
+            ForkKind::Attr => self.core.attr_fork(checker.geometry()),
+        };
+        &self.bytes[range]
+    }
+}
+
+/// Checks all inodes of chunk `index` of the table.
+pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
+    let (checker, chunk) = (scan.checker, &scan.table.chunks[index]);
+    let geometry = checker.geometry();
+    let size = geometry.inode_size();
+    for (first, len) in runs(chunk.record.existing()) {
+        let start = AgInode(chunk.record.start.0 + first);
+        let (block, within) = geometry.inode_block(start);
+        let sector = Sector(
+            geometry.ag_sector(chunk.ag, block).0 + u64::from(within) * (size / 512).max(1) as u64,
+        );
+        // Inodes of 256 bytes (version 4) come in chunks of whole sectors all the same.
+        let sectors = (len as usize * size / 512) as u32;
+        let bytes = match checker.read_bytes(&[(sector, sectors)]) {
+            Ok(bytes) => bytes,
+            Err(what) => {
+                checker.error("inode chunk", Place::Block(chunk.ag, block), what);
+                checker.set_incomplete();
+                continue;
+            }
+        };
+        for (index, inode) in (first..).zip(bytes.chunks_exact(size)) {
+            check(scan, claims, chunk, index, inode);
+        }
+    }
+}
+
+fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes: &[u8]) {
+    let (checker, slot) = (scan.checker, chunk.slot(index));
+    let geometry = checker.geometry();
+    let (number, free) = (chunk.number(geometry, index), chunk.is_free(index));
+    let place = Place::Inode(number);
+    let decoded = if geometry.features.crc && !inode_crc_matches(bytes) {
+        Err("checksum does not match".to_owned())
+    } else {
+        InodeCore::decode(bytes, geometry)
+    };
+    let core = match decoded {
+        Ok(core) => core,
+        Err(what) => {
+            checker.error("inode", place, what);
+            if !free {
+                slot.set_kind(Kind::Damaged);
+                checker.set_incomplete();
+            }
+            return;
+        }
+    };
+    let verdict = core.verify(number, geometry);
+    if let Err(what) = &verdict {
+        checker.error("inode", place, what.clone());
+    }
+    if free || core.mode == 0 {
+        return check_free(checker, slot, number, &core, free);
+    }
+    let Some(file_type) = core.file_type() else {
+        slot.set_kind(Kind::Damaged);
+        checker.set_incomplete();
+        return;
+    };
+    slot.set_kind(Kind::File(file_type));
+    slot.nlink.store(core.nlink, std::sync::atomic::Ordering::Relaxed);
+    if core.flags2.contains(InodeFlags2::REFLINK) {
+        slot.set_flag(flag::REFLINK);
+    }
+    if core.flags2.contains(InodeFlags2::METADATA) {
+        slot.set_flag(flag::METADATA);
+    }
+    let subject = Subject { number, core: &core, bytes, slot };
+    times(checker, &subject);
+    flags(checker, &subject, file_type);
+    content(scan, claims, &subject, file_type, verdict.is_ok());
+}
+
+/// A free inode is free in the tree and in its core.
+fn check_free(checker: &Checker, slot: &Slot, number: InodeNumber, core: &InodeCore, free: bool) {
+    let place = Place::Inode(number);
+    if !free {
+        checker.error("inode", place, "is in use by its chunk, but its mode is 0");
+        slot.set_kind(Kind::Damaged);
+        checker.set_incomplete();
+    } else if core.mode != 0 {
+        let what = format!("is free by its chunk, but its mode is {:#o}", core.mode);
+        checker.error("inode", place, what);
+        checker.set_incomplete();
+    } else if core.nblocks != 0 || core.data_extents != 0 || core.attr_extents != 0 {
+        let what = format!("is free, but has {} blocks", core.nblocks);
+        checker.error("inode", place, what);
+    }
+}
+
+fn times(checker: &Checker, subject: &Subject<'_>) {
+    let core = subject.core;
+    // The realtime bitmap keeps a sequence number there.
+    let atime = (!core.flags.contains(InodeFlags::NEWRTBM)).then_some(("atime", core.atime));
+    let others = [("mtime", core.mtime), ("ctime", core.ctime), ("crtime", core.crtime)];
+    for (field, time) in atime.into_iter().chain(others) {
+        let Timestamp { seconds, nanoseconds } = time;
+        if let Err(error) = time.encode(core.timestamp_encoding()) {
+            let (first, last) = (error.first, error.last);
+            let what =
+                format!("is {seconds} s + {nanoseconds} ns, outside {first} to {last} and 10^9");
+            let finding = Finding::error("inode", subject.place(), what);
+            checker.add(Finding { field, ..finding });
+        }
+    }
+}
+
+/// Flags that depend on the type or on the volume.
+fn flags(checker: &Checker, subject: &Subject<'_>, file_type: FileType) {
+    let (flags, place) = (subject.core.flags, subject.place());
+    let directory_only = InodeFlags::RTINHERIT
+        | InodeFlags::PROJINHERIT
+        | InodeFlags::NOSYMLINKS
+        | InodeFlags::EXTSZINHERIT;
+    let stray = flags & directory_only;
+    if file_type != FileType::Directory && !stray.is_empty() {
+        checker.error("inode", place, format!("{stray:?} is for directories"));
+    }
+    if flags.contains(InodeFlags::REALTIME) {
+        let superblock = checker.volume.superblock();
+        if file_type != FileType::Regular {
+            checker.error("inode", place, "the realtime flag is for regular files");
+        } else if superblock.rt_blocks == 0 {
+            checker.error("inode", place, "realtime flag, but there is no realtime device");
+        }
+    }
+}
+
+fn content(
+    scan: &Scan<'_>,
+    claims: &mut Claims,
+    subject: &Subject<'_>,
+    file_type: FileType,
+    sound: bool,
+) {
+    let (checker, core, place) = (scan.checker, subject.core, subject.place());
+    let mut load = |kind| {
+        let bytes = subject.fork_bytes(checker, kind);
+        forks::load(checker, claims, subject.number, core, kind, bytes)
+    };
+    let data = load(ForkKind::Data);
+    let attr = (core.forkoff != 0).then(|| load(ForkKind::Attr));
+    let blocks = data.blocks + attr.as_ref().map_or(0, |fork| fork.blocks);
+    let complete = data.complete && attr.as_ref().is_none_or(|fork| fork.complete);
+    if complete && core.data_format != ForkFormat::MetaBtree {
+        checker.expect("inode", place, "nblocks", core.nblocks, blocks);
+    }
+    match file_type {
+        FileType::Directory => directory::check(scan, subject, &data),
+        FileType::Symlink => symlink::check(scan.checker, subject, &data),
+        FileType::Regular => regular(scan.checker, subject, &data),
+        _ => {}
+    }
+    // A fork at an offset that cannot be holds nothing that can be read.
+    match attr.filter(|_| sound || core.forkoff != 0) {
+        Some(fork) => attributes::check(scan, subject, &fork),
+        None => subject.slot.set_flag(flag::POINTERS_KNOWN),
+    }
+}
+
+/// Size of a regular file against its mapping.
+fn regular(checker: &Checker, subject: &Subject<'_>, data: &Fork) {
+    let geometry = checker.geometry();
+    let end = geometry.blocks_for(subject.core.size);
+    let behind: u64 = data
+        .extents
+        .iter()
+        .filter(|extent| !extent.unwritten && extent.end().0 > end)
+        .map(|extent| extent.end().0 - extent.offset.0.max(end))
+        .sum();
+    if behind > 0 {
+        let what = format!("{behind} written blocks lie behind its size of {}", subject.core.size);
+        checker.add(Finding::notice("inode", subject.place(), what));
+    }
+}

@@ -1,0 +1,150 @@
+//! The whole-volume check: everything on a volume is read, and everything that is on it twice is
+//! compared.
+//!
+//! [`check`] never changes the volume. Findings are data ([`Finding`]); the check goes on after
+//! each and sees as much as it can. What could not be seen is not judged: conclusions from absence
+//! (a lost block, a missing link) are drawn only while everything could be read. The work is bounded
+//! by the metadata, whatever it says: no block is followed twice. What is checked: format reference,
+//! section 12.
+//!
+//! Phases: superblocks and groups (headers, free list, trees); all inodes with their forks,
+//! directories and attributes; then the comparisons: owners of blocks, reverse mappings, reference
+//! counts, links, counters.
+
+mod attributes;
+mod checker;
+mod counters;
+mod directory;
+mod directory_index;
+mod finding;
+mod findings;
+mod forks;
+mod free_space;
+mod group;
+mod hash_tree;
+mod inode_table;
+mod inode_trees;
+mod inodes;
+mod links;
+mod log;
+mod report;
+mod space;
+mod superblocks;
+mod symlink;
+mod threads;
+mod tree;
+mod visited;
+
+pub use finding::{Finding, Place, Severity};
+pub use report::{LogState, Report};
+
+use crate::error::Error;
+use crate::units::AgNumber;
+use crate::volume::Volume;
+use checker::Checker;
+use findings::Findings;
+use forks::Claims;
+use group::Group;
+use inode_table::InodeTable;
+use std::sync::Arc;
+use undercroft_block::{BlockDevice, Sector, read_exact_at};
+
+/// How a check works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckOptions {
+    /// Threads that read and check, at least 1.
+    pub threads: usize,
+    /// Findings handed over; further ones are only counted.
+    pub findings_max: u64,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self { threads: 2, findings_max: 10_000 }
+    }
+}
+
+/// Checks the file system that starts at sector 0 of `device`, and hands what is wrong with it to
+/// `on_finding`, phase by phase.
+///
+/// # Errors
+/// There is no XFS superblock at all, or the device cannot be read. Everything else is a finding:
+/// a damaged primary superblock ends the check early, with an incomplete report.
+pub fn check(
+    device: Arc<dyn BlockDevice>,
+    options: &CheckOptions,
+    on_finding: &mut dyn FnMut(Finding),
+) -> Result<Report, Error> {
+    let findings = Findings::new(options.findings_max);
+    let volume = match Volume::open(Arc::clone(&device)) {
+        Ok(volume) => volume,
+        Err(Error::NotUsable(what)) if has_magic(device.as_ref())? => {
+            on_finding(Finding::error("superblock", Place::Volume, what));
+            return Ok(Report { errors: 1, ..Report::default() });
+        }
+        Err(error) => return Err(error),
+    };
+    let mut checker = Checker::new(volume, findings, options);
+    checker.log = log::state(&checker);
+    if checker.dirty() {
+        let what = "was not unmounted: replay the journal first (mount it once), then check again";
+        checker.add(Finding::notice("log", Place::Volume, what));
+    }
+    let mut report = Report { log: checker.log, ..Report::default() };
+    let groups = check_groups(&checker);
+    checker.findings.deliver(on_finding);
+    let table = InodeTable::new(&groups);
+    let claims = check_inodes(&checker, &table);
+    checker.findings.deliver(on_finding);
+    check_space(&checker, &table, &groups, &claims);
+    links::check(&checker, &table, &mut report);
+    counters::check(&checker, &groups);
+    checker.findings.deliver(on_finding);
+    (report.errors, report.notices) = checker.findings.counts();
+    report.complete = checker.is_complete();
+    report.bytes = checker.bytes_read();
+    Ok(report)
+}
+
+/// Whether the device starts like an XFS file system.
+fn has_magic(device: &dyn BlockDevice) -> Result<bool, Error> {
+    let mut bytes = [0; 512];
+    read_exact_at(device, Sector(0), &mut bytes)?;
+    Ok(bytes.starts_with(b"XFSB"))
+}
+
+fn check_groups(checker: &Checker) -> Vec<Group> {
+    let count = checker.geometry().ag_count as usize;
+    let states = threads::for_each(checker.threads, count, Vec::new, |done, index| {
+        let ag = AgNumber(index as u32);
+        superblocks::check(checker, ag);
+        done.push((index, group::check(checker, ag)));
+    });
+    let mut groups: Vec<_> = states.into_iter().flatten().collect();
+    groups.sort_unstable_by_key(|(index, _)| *index);
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Checks all inodes; returns the claims on blocks that each thread found.
+fn check_inodes(checker: &Checker, table: &InodeTable) -> Vec<Claims> {
+    let scan = inodes::Scan { checker, table };
+    let groups = checker.geometry().ag_count;
+    threads::for_each(
+        checker.threads,
+        table.chunks.len(),
+        || Claims::new(groups),
+        |claims, index| inodes::check_chunk(&scan, claims, index),
+    )
+}
+
+fn check_space(checker: &Checker, table: &InodeTable, groups: &[Group], claims: &[Claims]) {
+    threads::for_each(
+        checker.threads,
+        groups.len(),
+        || (),
+        |(), index| {
+            let files: Vec<&[_]> = claims.iter().map(|claims| claims.0[index].as_slice()).collect();
+            space::check(checker, table, AgNumber(index as u32), &groups[index], &files);
+        },
+    );
+}

@@ -1,0 +1,43 @@
+//! What a check found out in the end.
+
+/// State of the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogState {
+    /// Ends with an unmount record: nothing is to be replayed.
+    Clean,
+    /// Holds changes that are not in place yet. Counters of the superblock, unlinked inodes and
+    /// blocks set aside for copy-on-write are then not judged, and any other finding may go away
+    /// when the journal is replayed.
+    Dirty,
+    /// On a device of its own, which was not looked at.
+    #[default]
+    External,
+}
+
+/// Summary of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Errors found, those beyond the limit of the options included.
+    pub errors: u64,
+    /// Notices, likewise.
+    pub notices: u64,
+    /// State of the journal.
+    pub log: LogState,
+    /// Whether everything could be looked at. If not, errors say why, and what could not be seen
+    /// was not judged.
+    pub complete: bool,
+    /// Inodes in use.
+    pub inodes: u64,
+    /// Directories among them.
+    pub directories: u64,
+    /// Bytes of metadata read.
+    pub bytes: u64,
+}
+
+impl Report {
+    /// Whether nothing is wrong with the volume.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.errors == 0 && self.complete
+    }
+}

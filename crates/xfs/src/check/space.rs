@@ -1,0 +1,297 @@
+//! Every block of a group has one owner, or is shared as often as the reference counts say, and the
+//! reverse mappings are those that were found.
+
+use super::Place;
+use super::checker::Checker;
+use super::group::{FREE, Group};
+use super::inode_table::{InodeTable, flag};
+use crate::format::{RefcountDomain, RefcountRecord, RmapFlags, RmapOwner, RmapRecord};
+use crate::units::{AgBlock, AgNumber};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Differences reported per group and kind.
+const REPORTED_MAX: usize = 16;
+
+/// Compares all claims on the blocks of a group, those of files included.
+pub(super) fn check(
+    checker: &Checker,
+    table: &InodeTable,
+    ag: AgNumber,
+    group: &Group,
+    files: &[&[RmapRecord]],
+) {
+    let total = group.claims.len() + files.iter().map(|part| part.len()).sum::<usize>();
+    let mut claims = Vec::with_capacity(total);
+    claims.extend_from_slice(&group.claims);
+    files.iter().for_each(|part| claims.extend_from_slice(part));
+    claims.sort_unstable_by_key(|claim| (claim.start, claim.owner, claim.offset));
+    let shared = Sweep::new(checker, table, ag, group).run(&claims);
+    if group.shared_known && checker.is_complete() {
+        compare_shared(checker, ag, &group.shared, &shared);
+    }
+    if checker.geometry().features.rmapbt() && group.rmaps_known {
+        claims.retain(|claim| claim.owner != FREE);
+        let known = group.space_known && checker.is_complete();
+        compare_rmaps(checker, ag, group.rmaps.clone(), claims, known);
+    }
+}
+
+/// Whether the blocks of a claim may have further owners.
+fn may_share(claim: &RmapRecord) -> bool {
+    claim.owner.as_inode().is_some() && claim.flags.is_empty()
+}
+
+/// A pass over the claims in the order of blocks.
+struct Sweep<'a> {
+    checker: &'a Checker,
+    table: &'a InodeTable,
+    ag: AgNumber,
+    /// Whether a block without an owner is an error.
+    complete: bool,
+    /// Ends of the claims on the block at hand, with their index.
+    active: BinaryHeap<Reverse<(u32, usize)>>,
+    /// How many of them must not be shared.
+    exclusive: usize,
+    shared: Vec<RefcountRecord>,
+    reported: usize,
+}
+
+impl<'a> Sweep<'a> {
+    fn new(checker: &'a Checker, table: &'a InodeTable, ag: AgNumber, group: &Group) -> Self {
+        Self {
+            checker,
+            table,
+            ag,
+            complete: group.space_known && checker.is_complete(),
+            active: BinaryHeap::new(),
+            exclusive: 0,
+            shared: Vec::new(),
+            reported: 0,
+        }
+    }
+
+    fn error(&mut self, block: u32, what: String) {
+        self.reported += 1;
+        if self.reported <= REPORTED_MAX {
+            self.checker.error("space", Place::Block(self.ag, AgBlock(block)), what);
+        }
+    }
+
+    /// Returns the shared blocks.
+    fn run(mut self, claims: &[RmapRecord]) -> Vec<RefcountRecord> {
+        let end = self.checker.geometry().ag_length(self.ag);
+        let mut at = 0;
+        for (index, claim) in claims.iter().enumerate() {
+            at = self.advance(at, claim.start.0, claims);
+            self.start(index, claim, claims);
+        }
+        self.advance(at, end, claims);
+        self.shared
+    }
+
+    /// Passes the blocks from `at` to `to`.
+    fn advance(&mut self, mut at: u32, to: u32, claims: &[RmapRecord]) -> u32 {
+        while at < to {
+            let next = self.active.peek().map_or(to, |Reverse((end, _))| (*end).min(to));
+            if next > at {
+                self.segment(at, next);
+                at = next;
+            }
+            while let Some(Reverse((end, index))) = self.active.peek().copied()
+                && end <= at
+            {
+                self.active.pop();
+                self.exclusive -= usize::from(!may_share(&claims[index]));
+            }
+        }
+        at
+    }
+
+    /// Blocks `from` to `to` with the same owners.
+    fn segment(&mut self, from: u32, to: u32) {
+        let count = self.active.len();
+        if count == 0 && self.complete {
+            self.error(from, format!("{} blocks are neither free nor owned", to - from));
+        }
+        if count < 2 || self.exclusive > 0 {
+            return;
+        }
+        let (start, len) = (AgBlock(from), to - from);
+        let refcount = u32::try_from(count).unwrap_or(u32::MAX);
+        match self.shared.last_mut() {
+            Some(last) if last.start.0 + last.len == from && last.refcount == refcount => {
+                last.len += len;
+            }
+            _ => {
+                let domain = RefcountDomain::Shared;
+                self.shared.push(RefcountRecord { domain, start, len, refcount });
+            }
+        }
+    }
+
+    fn start(&mut self, index: usize, claim: &RmapRecord, claims: &[RmapRecord]) {
+        // Ends fit: claims lie inside the group.
+        let end = claim.start.0.saturating_add(claim.len);
+        let others = self.active.len();
+        let exclusive = !may_share(claim);
+        if others > 0 {
+            let other = self.active.peek().map(|Reverse((_, other))| &claims[*other]);
+            if exclusive || self.exclusive > 0 || !self.checker.geometry().features.reflink() {
+                let (one, two) = (owner_text(claim), other.map_or_else(String::new, owner_text));
+                self.error(claim.start.0, format!("owned by {one} and by {two}"));
+            } else {
+                self.check_flag(claim);
+                if others == 1
+                    && let Some(other) = other
+                {
+                    self.check_flag(other);
+                }
+            }
+        }
+        self.exclusive += usize::from(exclusive);
+        self.active.push(Reverse((end, index)));
+    }
+
+    /// A file that shares blocks says so.
+    fn check_flag(&mut self, claim: &RmapRecord) {
+        let Some(inode) = claim.owner.as_inode() else { return };
+        let slot = self.table.get(self.checker.geometry(), inode);
+        if slot.is_some_and(|slot| !slot.has_flag(flag::REFLINK)) {
+            let what = "shares blocks, but has not the flag for it";
+            self.checker.error("inode", Place::Inode(inode), what);
+            if let Some(slot) = slot {
+                // Once per inode.
+                slot.set_flag(flag::REFLINK);
+            }
+        }
+    }
+}
+
+/// Whom blocks belong to, in words.
+fn owner_text(claim: &RmapRecord) -> String {
+    let name = match claim.owner {
+        FREE => "the free space",
+        RmapOwner::FILE_SYSTEM => "the group headers",
+        RmapOwner::LOG => "the log",
+        RmapOwner::GROUP => "the space trees or the free list",
+        RmapOwner::INODE_TREES => "the inode trees",
+        RmapOwner::INODES => "inodes",
+        RmapOwner::REFCOUNT_TREE => "the reference count tree",
+        RmapOwner::COW => "copy-on-write",
+        inode if claim.flags.contains(RmapFlags::BMBT_BLOCK) => {
+            return format!("the mapping tree of inode {}", inode.0);
+        }
+        inode if claim.flags.contains(RmapFlags::ATTR_FORK) => {
+            return format!("the attributes of inode {}", inode.0);
+        }
+        inode if claim.flags.contains(RmapFlags::UNWRITTEN) => {
+            return format!("inode {} (unwritten)", inode.0);
+        }
+        inode => return format!("inode {}", inode.0),
+    };
+    name.to_owned()
+}
+
+fn compare_shared(
+    checker: &Checker,
+    ag: AgNumber,
+    recorded: &[RefcountRecord],
+    found: &[RefcountRecord],
+) {
+    if recorded == found {
+        return;
+    }
+    let mut reported = 0;
+    let mut found = found.iter().peekable();
+    let mut error = |block, what: String| {
+        reported += 1;
+        if reported <= REPORTED_MAX {
+            checker.error("refcountbt", Place::Block(ag, block), what);
+        }
+    };
+    let text = |record: &RefcountRecord| format!("{} blocks, {}", record.len, record.refcount);
+    for record in recorded {
+        while let Some(other) = found.next_if(|other| other.start < record.start) {
+            error(other.start, format!("no record for shared blocks ({})", text(other)));
+        }
+        match found.next_if(|other| other.start == record.start) {
+            Some(other) if other == record => {}
+            Some(other) => error(
+                record.start,
+                format!("record says ({}), owners found ({})", text(record), text(other)),
+            ),
+            None => error(record.start, format!("record ({}) of unshared blocks", text(record))),
+        }
+    }
+    for other in found {
+        error(other.start, format!("no record for shared blocks ({})", text(other)));
+    }
+}
+
+/// Order in which records that continue each other are neighbours.
+fn merge_key(record: &RmapRecord) -> (RmapOwner, RmapFlags, u64, AgBlock) {
+    let offset = if record.has_offset() { record.offset.0 } else { 0 };
+    let diagonal = if record.has_offset() { offset.wrapping_sub(record.start.0.into()) } else { 0 };
+    (record.owner, record.flags, diagonal, record.start)
+}
+
+/// Sorts records and joins those that continue each other.
+fn canonical(mut records: Vec<RmapRecord>) -> Vec<RmapRecord> {
+    records.sort_unstable_by_key(merge_key);
+    records.dedup_by(|next, last| {
+        let (a, b) = (merge_key(last), merge_key(next));
+        let joins = (a.0, a.1, a.2) == (b.0, b.1, b.2)
+            && last.start.0.checked_add(last.len) == Some(next.start.0)
+            && last.len.checked_add(next.len).is_some();
+        if joins {
+            last.len += next.len;
+        }
+        joins
+    });
+    records
+}
+
+/// Compares the reverse mappings on disk with those found; what was not found is an error only if
+/// everything could be seen (`complete`).
+fn compare_rmaps(
+    checker: &Checker,
+    ag: AgNumber,
+    recorded: Vec<RmapRecord>,
+    found: Vec<RmapRecord>,
+    complete: bool,
+) {
+    let (recorded, found) = (canonical(recorded), canonical(found));
+    if recorded == found {
+        return;
+    }
+    let mut reported = 0;
+    let mut error = |record: &RmapRecord, what: &str| {
+        reported += 1;
+        if reported <= REPORTED_MAX {
+            let what = format!(
+                "{what}: {} blocks of {} at offset {}",
+                record.len,
+                owner_text(record),
+                record.offset
+            );
+            checker.error("rmapbt", Place::Block(ag, record.start), what);
+        }
+    };
+    let mut found = found.iter().peekable();
+    for record in &recorded {
+        let key = merge_key(record);
+        while let Some(other) = found.next_if(|other| merge_key(other) < key) {
+            error(other, "no record for");
+        }
+        match found.next_if(|other| merge_key(other) == key) {
+            Some(other) if other.len == record.len => {}
+            Some(other) if complete || other.len > record.len => error(other, "wrong length for"),
+            None if complete => error(record, "record without a mapping for"),
+            _ => {}
+        }
+    }
+    for other in found {
+        error(other, "no record for");
+    }
+}

@@ -1,0 +1,177 @@
+//! The copies of the superblock: the primary beyond what opening a volume demands, and every
+//! secondary against it (format reference, sections 2.5 and 2.6).
+
+use super::checker::Checker;
+use super::{Finding, Place};
+use crate::bytes::be32;
+use crate::format::{Incompat, Superblock};
+use crate::geometry::Geometry;
+use crate::units::{AgNumber, InodeNumber};
+
+/// Checks the copy of group `ag`; 0 is the primary.
+pub(super) fn check(checker: &Checker, ag: AgNumber) {
+    let place = Place::Group(ag);
+    let sector = checker.geometry().header_sector(ag, 0);
+    let bytes = match checker.read_bytes(&[(sector, checker.sectors())]) {
+        Ok(bytes) => bytes,
+        Err(what) => return checker.error("superblock", place, what),
+    };
+    let superblock = match Superblock::decode(&bytes) {
+        Ok(superblock) => superblock,
+        Err(error) => return checker.error("superblock", place, error.to_string()),
+    };
+    tail(checker, place, &superblock, &bytes);
+    if be32(&bytes, 200) != be32(&bytes, 204) {
+        checker.expect("superblock", place, "bad_features2", be32(&bytes, 204), be32(&bytes, 200));
+    }
+    if ag.0 == 0 {
+        primary(checker, &superblock);
+    } else {
+        secondary(checker, place, &superblock);
+    }
+}
+
+/// Bytes behind the last field that the features define are zero.
+fn tail(checker: &Checker, place: Place, superblock: &Superblock, bytes: &[u8]) {
+    let incompat = superblock.features.incompat;
+    if !superblock.features.crc {
+        return;
+    }
+    let end = if incompat.contains(Incompat::ZONED) {
+        304
+    } else if incompat.contains(Incompat::METADIR) {
+        288
+    } else if incompat.contains(Incompat::META_UUID) {
+        264
+    } else {
+        248
+    };
+    if let Some(at) = bytes[end..].iter().position(|byte| *byte != 0) {
+        let what = format!("byte {} behind the last field is not zero", end + at);
+        checker.error("superblock", place, what);
+    }
+}
+
+fn primary(checker: &Checker, superblock: &Superblock) {
+    let (geometry, place) = (checker.geometry(), Place::Volume);
+    if superblock.needs_repair() {
+        checker.error("superblock", place, "an offline tool left the volume to `xfs_repair`");
+    }
+    if superblock.flags != 0 {
+        checker.expect("superblock", place, "flags", superblock.flags, 0);
+    }
+    if superblock.features.unknown_ro_compat != 0 {
+        let unknown = superblock.features.unknown_ro_compat;
+        checker.error("superblock", place, format!("unknown read-only features {unknown:#x}"));
+    }
+    if superblock.compat != 0 {
+        let unknown = superblock.compat;
+        checker.error("superblock", place, format!("unknown features {unknown:#x}"));
+    }
+    let root = superblock.root_inode;
+    if !geometry.valid_inode(root) {
+        checker.error("superblock", place, format!("root inode {root} cannot exist"));
+        return;
+    }
+    let follows = |number: u64| InodeNumber(root.0.saturating_add(number));
+    let expect = |field, found: InodeNumber, expected| {
+        checker.expect("superblock", place, field, found, expected);
+    };
+    if superblock.features.metadir() {
+        expect("metadirino", superblock.metadata_root, follows(1));
+    } else {
+        expect("rbmino", superblock.rt_bitmap_inode, follows(1));
+        expect("rsumino", superblock.rt_summary_inode, follows(2));
+    }
+    if superblock.stripe_unit != 0 && !geometry.ag_blocks.is_multiple_of(superblock.stripe_unit) {
+        let unit = superblock.stripe_unit;
+        let what =
+            format!("{} blocks are not a multiple of the stripe unit {unit}", geometry.ag_blocks);
+        checker.add(Finding::notice("superblock", place, what));
+    }
+}
+
+/// A field by its name in the format reference, as a number.
+type Field = (&'static str, fn(&Superblock) -> u64);
+
+/// What all copies say alike.
+const COMMON: [Field; 26] = [
+    ("blocklog", |s| s.block_log.into()),
+    ("sectlog", |s| s.sector_log.into()),
+    ("inodelog", |s| s.inode_log.into()),
+    ("dirblklog", |s| s.dir_block_log.into()),
+    ("logsectlog", |s| s.log_sector_log.into()),
+    ("dblocks", |s| s.blocks),
+    ("rblocks", |s| s.rt_blocks),
+    ("rextents", |s| s.rt_extents),
+    ("logstart", |s| s.log_start.0),
+    ("logblocks", |s| s.log_blocks.into()),
+    ("logsunit", |s| s.log_stripe_unit.into()),
+    ("rextsize", |s| s.rt_extent_blocks.into()),
+    ("rbmblocks", |s| s.rt_bitmap_blocks.into()),
+    ("agblocks", |s| s.ag_blocks.into()),
+    ("agcount", |s| s.ag_count.into()),
+    ("inoalignmt", |s| s.inode_alignment.into()),
+    ("spino_align", |s| s.sparse_alignment.into()),
+    ("uuid", |s| s.uuid.as_u64_pair().0 ^ s.uuid.as_u64_pair().1.rotate_left(1)),
+    ("meta_uuid", |s| {
+        let (high, low) = s.separate_meta_uuid.as_u64_pair();
+        high ^ low.rotate_left(1)
+    }),
+    ("features_compat", |s| s.compat.into()),
+    ("features_ro_compat", |s| (s.features.ro_compat.bits() | s.features.unknown_ro_compat).into()),
+    ("features_incompat", |s| (s.features.incompat - Incompat::NEEDSREPAIR).bits().into()),
+    ("rgcount", |s| s.rt_group_count.into()),
+    ("rgextents", |s| s.rt_group_extents.into()),
+    ("rtstart", |s| s.rt_start),
+    ("rtreserved", |s| s.rt_reserved),
+];
+
+fn secondary(checker: &Checker, place: Place, copy: &Superblock) {
+    let primary = checker.volume.superblock();
+    for (field, value) in COMMON {
+        checker.expect("secondary superblock", place, field, value(copy), value(primary));
+    }
+    if copy.label != primary.label {
+        let what = "is another one than the primary's";
+        let finding = Finding::error("secondary superblock", place, what);
+        checker.add(Finding { field: "fname", ..finding });
+    }
+    let roots = [copy.root_inode, copy.rt_bitmap_inode, copy.rt_summary_inode];
+    let expected = [primary.root_inode, primary.rt_bitmap_inode, primary.rt_summary_inode];
+    for (field, (found, expected)) in
+        ["rootino", "rbmino", "rsumino"].into_iter().zip(roots.into_iter().zip(expected))
+    {
+        // Fresh copies do not know the inodes.
+        if !found.is_null() && found.0 != 0 {
+            checker.expect("secondary superblock", place, field, found, expected);
+        }
+    }
+    quota(checker, place, copy);
+}
+
+/// A copy that was never rewritten knows no quota files.
+fn quota(checker: &Checker, place: Place, copy: &Superblock) {
+    let files = [copy.user_quota_inode, copy.group_quota_inode, copy.project_quota_inode];
+    let known = files.iter().any(|file| !file.is_null() && file.0 != 0);
+    if copy.in_progress && (known || copy.quota_flags != 0) {
+        checker.error("secondary superblock", place, "names quota files in a copy made by mkfs");
+    }
+}
+
+/// Inodes that the superblock leads to, besides the root directories.
+pub(super) fn rooted_inodes(superblock: &Superblock, geometry: &Geometry) -> Vec<InodeNumber> {
+    if superblock.features.metadir() {
+        return Vec::new();
+    }
+    let mut inodes = vec![superblock.rt_bitmap_inode, superblock.rt_summary_inode];
+    let quota =
+        [superblock.user_quota_inode, superblock.group_quota_inode, superblock.project_quota_inode];
+    for file in quota {
+        // Version 4 can keep groups and projects in one file.
+        if file.0 != 0 && geometry.valid_inode(file) && !inodes.contains(&file) {
+            inodes.push(file);
+        }
+    }
+    inodes
+}

@@ -1,0 +1,62 @@
+//! Targets of symbolic links (format reference, section 8).
+
+use super::checker::Checker;
+use super::forks::Fork;
+use super::inodes::Subject;
+use crate::format::{BufferKind, ForkFormat, SYMLINK_MAX, symlink_part};
+use crate::inode::ForkKind;
+
+/// Checks the target: readable, as long as the size says, without zero bytes.
+pub(super) fn check(checker: &Checker, subject: &Subject<'_>, fork: &Fork) {
+    let (size, place) = (subject.core.size, subject.place());
+    if size == 0 || size > SYMLINK_MAX as u64 {
+        if subject.core.nlink > 0 {
+            let what = format!("target of {size} bytes, must be 1 to {SYMLINK_MAX}");
+            checker.error("symbolic link", place, what);
+        }
+        return;
+    }
+    let size = size as usize;
+    let target = if subject.core.data_format == ForkFormat::Local {
+        let bytes = subject.fork_bytes(checker, ForkKind::Data);
+        bytes.get(..size).map(<[u8]>::to_vec)
+    } else {
+        remote(checker, fork, size)
+    };
+    if target.is_some_and(|target| target.contains(&0)) {
+        checker.error("symbolic link", place, "the target contains a zero byte");
+    }
+}
+
+fn remote(checker: &Checker, fork: &Fork, size: usize) -> Option<Vec<u8>> {
+    let geometry = checker.geometry();
+    let mut target = Vec::with_capacity(size);
+    for extent in &fork.extents {
+        let place = fork.place(extent.offset);
+        if target.len() >= size || extent.len > 3 {
+            let what = format!("{} blocks, more than {size} bytes need", extent.len);
+            checker.error("symbolic link", place, what);
+            return None;
+        }
+        let block = match fork.read(checker, BufferKind::Symlink, extent.offset, extent.len) {
+            Ok(block) => block,
+            Err(defect) => {
+                checker.report_defect("symbolic link", place, defect);
+                return None;
+            }
+        };
+        match symlink_part(&block.bytes, geometry, target.len(), size) {
+            Ok(part) => target.extend_from_slice(part),
+            Err(what) => {
+                checker.error("symbolic link", place, what);
+                return None;
+            }
+        }
+    }
+    if target.len() < size {
+        let what = format!("the target has {} bytes, the size is {size}", target.len());
+        checker.error("symbolic link", fork.place(crate::units::FileBlock(0)), what);
+        return None;
+    }
+    Some(target)
+}
