@@ -39,6 +39,7 @@ mod callback;
 mod device;
 mod drivers;
 mod error;
+pub mod partition;
 mod plug;
 mod pool;
 mod request;

@@ -208,6 +208,7 @@ impl Staged {
 
     /// Stages `bio` and returns whether the threshold is reached; gives it back if it overlaps a
     /// staged one.
+    #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
     fn insert(&mut self, place: Place, bio: Bio, threshold: PlugThreshold) -> Result<bool, Bio> {
         let Some(position) = self.position(place) else { return Err(bio) };
         self.order.insert(position, Place { index: self.bios.len(), ..place });

@@ -116,6 +116,7 @@ impl Request {
 
     /// Appends `bio` if it continues this request and the result stays within `limits`; gives it
     /// back if not.
+    #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
     pub(crate) fn merge(&mut self, bio: Bio, limits: &Limits) -> Result<(), Bio> {
         let length = self.length.saturating_add(bio.length());
         let segments = self.segments + bio.segment_count();

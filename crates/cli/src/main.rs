@@ -1,2 +1,25 @@
-//! The command.
-fn main() {}
+//! The command `undercroft`: parses arguments, calls the libraries, prints.
+//!
+//! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
+//! function. What they share is here: values of options ([`value`]), the choice of a volume inside
+//! an image ([`image`]), the format of a new volume ([`format_options`]), words for numbers
+//! ([`text`]).
+#![forbid(unsafe_code)]
+
+mod commands;
+mod format_options;
+mod image;
+mod report;
+mod text;
+mod value;
+
+use clap::Parser;
+use commands::Cli;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match commands::run(&Cli::parse()) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => report::failure(&error),
+    }
+}

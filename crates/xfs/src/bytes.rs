@@ -88,7 +88,7 @@ impl Changes {
 
     /// Forgets all marks.
     pub fn clear(&mut self) {
-        self.words.clear();
+        self.words.fill(0);
     }
 
     /// The marked parts as maximal byte ranges, ascending.

@@ -15,6 +15,7 @@ pub mod error;
 pub mod format;
 pub mod geometry;
 pub mod inode;
+pub mod log;
 pub mod mkfs;
 pub mod ops;
 pub mod symlink;

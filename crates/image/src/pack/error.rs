@@ -126,11 +126,12 @@ impl PackError {
                 Self::HostFull { image: options.image.clone() }
             }
             Self::Entry { path, source } if full(&source) => {
-                let needed = survey.and_then(|survey| {
-                    estimate::minimum(survey, &options.volume).ok()
-                });
+                let needed =
+                    survey.and_then(|survey| estimate::minimum(survey, &options.volume).ok());
                 let remedy = match needed {
-                    Some(bytes) => format!("the source needs {bytes} bytes: use --size {bytes} or --size auto"),
+                    Some(bytes) => {
+                        format!("the source needs {bytes} bytes: use --size {bytes} or --size auto")
+                    }
                     None => "use a larger --size or --size auto".into(),
                 };
                 let size = match wanted {

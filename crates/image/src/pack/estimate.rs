@@ -4,8 +4,8 @@
 //! full, tree leaves after inserts in order half), so the content fits for sure; what is counted
 //! too much is a few per cent of the metadata.
 
-use super::{PackError, Survey};
 use super::survey::Names;
+use super::{PackError, Survey};
 use undercroft_xfs::Geometry;
 use undercroft_xfs::ag::Reserved;
 use undercroft_xfs::mkfs::{self, MkfsOptions};

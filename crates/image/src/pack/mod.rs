@@ -7,6 +7,7 @@
 //!
 //! The image appears under its name only when it is whole.
 
+mod empty;
 mod error;
 mod estimate;
 mod options;
@@ -14,6 +15,7 @@ mod populate;
 mod survey;
 mod target;
 
+pub use empty::{EmptyOptions, make_empty};
 pub use error::PackError;
 pub use options::{PackOptions, SizeChoice};
 pub use populate::Progress;

@@ -39,10 +39,9 @@ pub(super) fn root_inode(options: &PackOptions) -> NewInode<'static> {
         mode: options.root_mode.unwrap_or(DEFAULT_ROOT_MODE),
         uid,
         gid,
-        mtime: options.mtime.unwrap_or(SourceTime {
-            seconds: options.epoch.unwrap_or(0),
-            nanoseconds: 0,
-        }),
+        mtime: options
+            .mtime
+            .unwrap_or(SourceTime { seconds: options.epoch.unwrap_or(0), nanoseconds: 0 }),
     };
     new_inode(options, FileType::Directory, &metadata)
 }
@@ -50,7 +49,8 @@ pub(super) fn root_inode(options: &PackOptions) -> NewInode<'static> {
 /// Metadata of an inode with the overrides applied.
 fn new_inode(options: &PackOptions, kind: FileType, metadata: &Metadata) -> NewInode<'static> {
     let (uid, gid) = options.owner.unwrap_or((metadata.uid, metadata.gid));
-    let time = |time: SourceTime| Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds };
+    let time =
+        |time: SourceTime| Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds };
     let epoch = options.epoch.map(|seconds| Timestamp { seconds, nanoseconds: 0 });
     let own = time(options.mtime.unwrap_or(metadata.mtime));
     let modification = epoch.map_or(own, |epoch| own.min(epoch));
@@ -109,7 +109,7 @@ impl<'a> Populator<'a> {
                 self.copy_data(source, map, &entry)?;
             }
             self.progress.entries += 1;
-            if self.progress.entries % REPORT_EVERY == 0 {
+            if self.progress.entries.is_multiple_of(REPORT_EVERY) {
                 self.writer.check().map_err(PackError::volume)?;
                 (self.report)(&self.progress);
             }
@@ -133,7 +133,7 @@ impl<'a> Populator<'a> {
         let parent = self.directory(parent_path)?;
         match &entry.kind {
             Kind::HardLink(first) => {
-                self.link(parent, name, first)?;
+                self.link(&parent, name, first)?;
                 Ok(None)
             }
             Kind::Directory => {
@@ -190,7 +190,7 @@ impl<'a> Populator<'a> {
     }
 
     /// Gives a file a further name.
-    fn link(&mut self, parent: Arc<Inode>, name: &[u8], first: &EntryPath) -> Result<(), Error> {
+    fn link(&mut self, parent: &Arc<Inode>, name: &[u8], first: &EntryPath) -> Result<(), Error> {
         let number = ops::resolve(self.volume, first.as_bytes())?;
         self.summary.hard_links += 1;
         let mut trans = self.volume.begin()?;
@@ -198,11 +198,11 @@ impl<'a> Populator<'a> {
         let parent_first = parent.read().number < number;
         let target = self.volume.inode(number)?;
         let (mut parent, mut inode) = if parent_first {
-            let parent = InodeGuard::new(&parent);
+            let parent = InodeGuard::new(parent);
             (parent, InodeGuard::new(&target))
         } else {
             let inode = InodeGuard::new(&target);
-            (InodeGuard::new(&parent), inode)
+            (InodeGuard::new(parent), inode)
         };
         ops::link(&mut trans, &mut parent, name, &mut inode)?;
         trans.commit(&mut [&mut parent, &mut inode])
@@ -260,8 +260,7 @@ impl<'a> Populator<'a> {
         };
         *counter += 1;
         let bigtime = self.volume.geometry().features.bigtime();
-        let encoding =
-            if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
+        let encoding = if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
         let time = new.times.modification;
         self.summary.clamped_times += u64::from(time.clamped(encoding) != time);
     }

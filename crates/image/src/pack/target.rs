@@ -35,9 +35,8 @@ impl Target {
     /// # Errors
     /// It exists and `force` is not set, it is mounted, or it cannot be written.
     pub(super) fn open(image: &Path, force: bool) -> Result<Self, PackError> {
-        let failed = |action| {
-            move |source| PackError::Target { action, image: image.to_owned(), source }
-        };
+        let failed =
+            |action| move |source| PackError::Target { action, image: image.to_owned(), source };
         let existing = match image.metadata() {
             Ok(metadata) => Some(metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -60,12 +59,10 @@ impl Target {
         let file = if kind.is_file() {
             new_file(image, true)?
         } else {
-            let mut file = File::options()
-                .read(true)
-                .write(true)
-                .open(image)
-                .map_err(failed("open"))?;
-            let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed("measure"))?;
+            let mut file =
+                File::options().read(true).write(true).open(image).map_err(failed("open"))?;
+            let bytes =
+                io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed("measure"))?;
             Place::Device { file, bytes }
         };
         Ok(Self { image: image.to_owned(), file })
@@ -99,9 +96,8 @@ impl Target {
             Place::Device { file, .. } => (file.try_clone(), false),
         };
         let image = &self.image;
-        let failed = |action| {
-            move |source| PackError::Target { action, image: image.clone(), source }
-        };
+        let failed =
+            |action| move |source| PackError::Target { action, image: image.clone(), source };
         let file = file.map_err(failed("open"))?;
         if grow {
             file.set_len(bytes).map_err(failed("set the length of"))?;

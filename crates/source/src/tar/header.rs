@@ -45,14 +45,12 @@ pub(super) struct Header<'a> {
 impl<'a> Header<'a> {
     /// Checks the sum; historic writers added up signed bytes, so that is accepted as well.
     pub(super) fn new(bytes: &'a [u8; BLOCK]) -> Result<Self, Problem> {
-        let (mut unsigned, mut signed) = (0u64, 0i64);
-        for (index, &byte) in bytes.iter().enumerate() {
-            let byte = if CHECKSUM.contains(&index) { b' ' } else { byte };
-            unsigned += u64::from(byte);
-            signed += i64::from(byte.cast_signed());
-        }
+        // The field itself counts as spaces. Plain sums over the whole block vectorise.
+        let spaces = CHECKSUM.len() as u64 * u64::from(b' ');
+        let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        let unsigned = sum(bytes) - sum(&bytes[CHECKSUM]) + spaces;
         let stored = unsigned_number("chksum", &bytes[CHECKSUM])?;
-        if stored != unsigned && i64::try_from(stored) != Ok(signed) {
+        if stored != unsigned && stored != unsigned.wrapping_sub(signed_excess(bytes)) {
             return Err(Problem::Checksum { stored, computed: unsigned });
         }
         let format = match &bytes[MAGIC] {
@@ -194,6 +192,13 @@ fn base_256(bytes: &[u8]) -> Option<i64> {
         let byte = if index == 0 && !negative { byte & 0x3f } else { byte };
         Some(value.checked_mul(256)? | i64::from(byte))
     })
+}
+
+/// By how much the sum of the bytes outside the checksum field exceeds that of the same bytes taken
+/// as signed, as some old writers did.
+fn signed_excess(bytes: &[u8; BLOCK]) -> u64 {
+    let high = |bytes: &[u8]| bytes.iter().filter(|byte| **byte >= 0x80).count() as u64;
+    256 * (high(bytes) - high(&bytes[CHECKSUM]))
 }
 
 #[cfg(test)]

@@ -51,6 +51,11 @@ impl Attribute<'_> {
             && (namespace != Namespace::Parent || value == self.value)
     }
 
+    /// Whether the other is this attribute, whatever its value.
+    pub(super) fn is_same(&self, other: &Attribute<'_>) -> bool {
+        self.is(other.namespace, other.name, other.value)
+    }
+
     /// Whether a complete entry of a leaf is this attribute.
     pub(super) fn is_entry(&self, entry: &AttrLeafEntry<'_>) -> bool {
         let value = match entry.value {

@@ -3,7 +3,7 @@
 use super::memory_fork::MemoryFork;
 use super::*;
 use crate::format::inode_tests::from_hex;
-use crate::format::{BufferKind, Namespace};
+use crate::format::{AttrFlags, BufferKind, Namespace};
 use crate::units::InodeNumber;
 use proptest::prelude::*;
 use undercroft_block::Sector;
@@ -83,6 +83,39 @@ fn a_leaf_of_the_kernel_is_read_and_changed() {
         fork.check();
     }
     assert_eq!(fork.block_count(), 0);
+}
+
+#[test]
+fn incomplete_entries_are_not_seen() {
+    let mut fork = kernel_fork();
+    // The flags of "remote", third in the table.
+    fork.block_bytes(0, |bytes| bytes[102] = AttrFlags::INCOMPLETE.bits());
+    assert_eq!(get(&mut fork, Namespace::User, b"remote").unwrap(), None);
+    let mut count = 0;
+    for_each_name(&mut fork, &mut |_, name| {
+        count += 1;
+        assert_ne!(name, b"remote");
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(count, 5);
+    let again = Attribute { namespace: Namespace::User, name: b"remote", value: b"new" };
+    assert!(!remove(&mut fork, &again).unwrap());
+    set(&mut fork, &again, SetMode::Create).unwrap();
+    assert_eq!(get(&mut fork, Namespace::User, b"remote").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+#[test]
+fn incomplete_entries_end_with_the_leaf() {
+    let mut fork = MemoryFork::new(12, 9);
+    let attribute = |name, value| Attribute { namespace: Namespace::User, name, value };
+    set(&mut fork, &attribute(b"a", &[1; 200]), SetMode::Create).unwrap();
+    set(&mut fork, &attribute(b"b", &[2; 200]), SetMode::Create).unwrap();
+    assert_eq!((fork.is_local(), fork.block_count()), (false, 1));
+    fork.block_bytes(0, |bytes| bytes[80 + 6] |= AttrFlags::INCOMPLETE.bits());
+    set(&mut fork, &attribute(b"b", b"short"), SetMode::Replace).unwrap();
+    assert!(fork.is_local());
+    assert_eq!(fork.check().len(), 1);
 }
 
 /// A tree of two levels with remote values.

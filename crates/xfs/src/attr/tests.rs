@@ -119,12 +119,14 @@ proptest! {
         block_log in prop_oneof![Just(10_u8), Just(12), Just(16)],
         inode_log in 9_u8..12,
         parents: bool,
+        crc: bool,
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut fork = MemoryFork::new(block_log, inode_log.min(block_log));
         if !parents {
             fork.geometry.features.incompat.remove(Incompat::PARENT);
         }
+        fork.geometry.features.crc = crc;
         let mut model = Model::new();
         for (number, step) in steps.iter().enumerate() {
             apply(&mut fork, &mut model, step, number);
@@ -162,7 +164,10 @@ proptest! {
             .iter()
             .map(|((namespace, name, _), value)| Attribute { namespace: *namespace, name, value })
             .collect();
-        set_all(&mut fork, &attributes).unwrap();
+        // In two parts that overlap, as an inode may have its parent pointer first.
+        let parts = (attributes.len() / 3, attributes.len() / 2);
+        set_all(&mut fork, &attributes[..parts.1]).unwrap();
+        set_all(&mut fork, &attributes[parts.0..]).unwrap();
         prop_assert!(fork.check() == model);
         if let Some(first) = attributes.first() {
             let twice = [*first, *first];

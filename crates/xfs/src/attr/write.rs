@@ -87,8 +87,8 @@ pub fn remove<F: DaForkMut + ?Sized>(
     }
 }
 
-/// Stores all attributes of an inode that has none yet: the form is chosen once. On an inode that
-/// has some, it is a [`set`] of each.
+/// Stores several attributes: as a [`set`] of each, but an inode that has none, or few, gets its
+/// form chosen and written once.
 ///
 /// # Errors
 ///
@@ -101,19 +101,38 @@ pub fn set_all<F: DaForkMut + ?Sized>(
     let mut order: Vec<_> = attributes.iter().collect();
     order.sort_unstable_by_key(|a| (a.namespace, a.name, a.value));
     for pair in order.windows(2) {
-        if pair[0].is(pair[1].namespace, pair[1].name, pair[1].value) {
+        if pair[0].is_same(pair[1]) {
             return Err(Error::Exists(format!("attribute {}", pair[0].display_name())));
         }
     }
-    let empty = match shape(fork)? {
-        Shape::Empty => true,
-        Shape::Local => super::read::list(fork)?.count() == 0,
-        Shape::Blocks => false,
-    };
-    if empty {
-        return if attributes.is_empty() { Ok(()) } else { store(fork, attributes) };
+    match shape(fork)? {
+        Shape::Empty if attributes.is_empty() => Ok(()),
+        Shape::Empty => store(fork, attributes),
+        Shape::Local => {
+            let list = fork.local().unwrap_or_default().to_vec();
+            let mut all: Vec<_> = entries(fork, &list)?
+                .filter(|old| !attributes.iter().any(|new| new.is_same(old)))
+                .collect();
+            all.extend(attributes);
+            store(fork, &all)
+        }
+        Shape::Blocks => {
+            attributes.iter().try_for_each(|attribute| set(fork, attribute, SetMode::Either))
+        }
     }
-    attributes.iter().try_for_each(|attribute| set(fork, attribute, SetMode::Either))
+}
+
+/// The attributes of a short form list.
+fn entries<'l, F: DaForkMut + ?Sized>(
+    fork: &F,
+    list: &'l [u8],
+) -> Result<impl Iterator<Item = Attribute<'l>>, Error> {
+    let list = AttrShortform::parse(list).map_err(|what| fork.corrupt(FileBlock(0), what))?;
+    Ok(list.entries().map(|ShortformEntry { namespace, name, value }| Attribute {
+        namespace,
+        name,
+        value,
+    }))
 }
 
 /// Whether a short form list holds `attribute`, and its other attributes.
@@ -122,13 +141,15 @@ fn others<'l, F: DaForkMut + ?Sized>(
     list: &'l [u8],
     attribute: &Attribute<'_>,
 ) -> Result<(bool, Vec<Attribute<'l>>), Error> {
-    let list = AttrShortform::parse(list).map_err(|what| fork.corrupt(FileBlock(0), what))?;
-    let others: Vec<_> = list
-        .entries()
-        .filter(|entry| !attribute.is(entry.namespace, entry.name, entry.value))
-        .map(|ShortformEntry { namespace, name, value }| Attribute { namespace, name, value })
+    let mut found = false;
+    let others = entries(fork, list)?
+        .filter(|old| {
+            let same = attribute.is_same(old);
+            found |= same;
+            !same
+        })
         .collect();
-    Ok((others.len() < list.count(), others))
+    Ok((found, others))
 }
 
 /// Puts the new value of an attribute in the place of entry `index` of the leaf of `path`.

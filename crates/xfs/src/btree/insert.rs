@@ -96,9 +96,16 @@ impl<K: BtreeKind> Cursor<K> {
             Room::Enough => None,
             Room::PushDown => self.push_down(store, blocks).map(|()| None)?,
             Room::Shift(sibling) => {
-                self.give(store, level, &sibling)?;
+                let count = self.count(store, level);
+                let half = (count - sibling.count).div_ceil(2);
+                // The slot of the new entry stays in the block.
+                let width = match sibling.side {
+                    Side::Right => half.min(count - slot),
+                    Side::Left => half.min(slot - 1),
+                };
+                self.give(store, level, &sibling, width)?;
                 if sibling.side == Side::Left {
-                    self.levels[level].index -= 1;
+                    self.levels[level].index -= width;
                 }
                 None
             }
@@ -106,10 +113,15 @@ impl<K: BtreeKind> Cursor<K> {
         };
         let index = self.levels[level].index;
         self.edit_node(store, level, |node| node.insert(index, entry))?;
-        // The keys of a new right half go up with its pointer.
+        // The keys of a new right half go up with its pointer. A split or a shift has brought the
+        // keys of the left half in line with what is left in it: now they only grow.
         let moved = split.as_ref().is_some_and(|split| split.moved);
         if !moved && (K::OVERLAPPING || index == 1) {
-            self.propagate_keys(store, level, false)?;
+            let high = match entry {
+                Entry::Record(record) => K::high_key(record),
+                Entry::Child(child) => child.high,
+            };
+            self.propagate_growth(store, level, high)?;
         }
         Ok(split)
     }

@@ -42,6 +42,37 @@ impl<K: BtreeKind> Cursor<K> {
         Ok(())
     }
 
+    /// As [`propagate_keys`](Self::propagate_keys), after a change that took nothing away: the
+    /// entry at the cursor is new or covers more than before, up to `high`. The highest key of a
+    /// block is then the higher of that and the one its parent has, without a look at the others.
+    pub(super) fn propagate_growth<S: WriteTree<Kind = K>>(
+        &mut self,
+        store: &mut S,
+        from: usize,
+        high: K::Key,
+    ) -> Result<(), S::Error> {
+        if !K::OVERLAPPING {
+            return self.propagate_keys(store, from, false);
+        }
+        for level in from..self.levels.len() - 1 {
+            let low = self.node(store, level).key(1);
+            let (above, index) = (level + 1, self.levels[level + 1].index);
+            let parent = self.node(store, above);
+            if index == 0 || index > parent.count() {
+                drop(parent);
+                return Err(self.misplaced(store, above));
+            }
+            let (old_low, old_high) = (parent.key(index), parent.high_key(index));
+            drop(parent);
+            if low == old_low && high <= old_high {
+                return Ok(());
+            }
+            let high = high.max(old_high);
+            self.edit_node(store, above, |node| node.put_keys(index, &low, &high))?;
+        }
+        Ok(())
+    }
+
     /// The error for a cursor that does not stand where an operation needs it.
     #[cold]
     pub(super) fn misplaced<S: ReadTree<Kind = K>>(&self, store: &S, level: usize) -> S::Error {

@@ -298,20 +298,20 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         child.pointer.store(&mut self.edit, self.frame.pointer::<K>(index));
     }
 
-    /// Moves the entries from `index` on one place up; the block has room. The entry at `index`
-    /// is to be stored next.
-    fn open_gap(&mut self, index: usize) {
+    /// Moves the entries from `index` on `width` places up; the block has room. The entries in the
+    /// gap are to be stored next.
+    fn open_gap(&mut self, index: usize, width: usize) {
         let count = self.count();
-        let target = self.frame.parts::<K>(index + 1, count + 2);
+        let target = self.frame.parts::<K>(index + width, count + 1 + width);
         for (from, to) in self.frame.parts::<K>(index, count + 1).into_iter().zip(target) {
             self.edit.copy_within(from, to.start);
         }
-        self.set_count(count + 1);
+        self.set_count(count + width);
     }
 
     /// Inserts an entry before the one at `index`; the block has room.
     pub(super) fn insert(&mut self, index: usize, entry: &Entry<K>) {
-        self.open_gap(index);
+        self.open_gap(index, 1);
         match entry {
             Entry::Record(record) => self.put_record(index, record),
             Entry::Child(child) => self.put_child(index, child),
@@ -327,12 +327,17 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
 
     /// Removes the entry at `index`.
     pub(super) fn remove(&mut self, index: usize) {
+        self.remove_range(index, 1);
+    }
+
+    /// Removes `width` entries from `index` on.
+    pub(super) fn remove_range(&mut self, index: usize, width: usize) {
         let count = self.count();
-        let target = self.frame.parts::<K>(index, count);
-        for (from, to) in self.frame.parts::<K>(index + 1, count + 1).into_iter().zip(target) {
+        let target = self.frame.parts::<K>(index, count + 1 - width);
+        for (from, to) in self.frame.parts::<K>(index + width, count + 1).into_iter().zip(target) {
             self.edit.copy_within(from, to.start);
         }
-        self.set_count(count - 1);
+        self.set_count(count - width);
     }
 
     /// Appends entries `first..=last` of `source`, a block of the same level; there is room.
@@ -342,11 +347,11 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         self.set_count(count + last + 1 - first);
     }
 
-    /// Inserts the entry `index` of `source`, a block of the same level, before the first one;
-    /// there is room.
-    pub(super) fn prepend(&mut self, source: &Node<'_, K>, index: usize) {
-        self.open_gap(1);
-        self.copy_from(source, index, index, 1);
+    /// Inserts entries `first..=last` of `source`, a block of the same level, before the first
+    /// one; there is room.
+    pub(super) fn prepend(&mut self, source: &Node<'_, K>, first: usize, last: usize) {
+        self.open_gap(1, last + 1 - first);
+        self.copy_from(source, first, last, 1);
     }
 
     fn copy_from(&mut self, source: &Node<'_, K>, first: usize, last: usize, to: usize) {

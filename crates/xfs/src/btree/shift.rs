@@ -1,4 +1,8 @@
-//! Moving one entry between siblings (algorithms, sections 1.6 and 1.7).
+//! Moving entries between siblings (algorithms, sections 1.6 and 1.7).
+//!
+//! A full block that gives way to an insertion hands over half of what its sibling has room for,
+//! not one entry as the reference does: inserts in ascending order would otherwise move an entry,
+//! and its keys up the tree, every time.
 
 use super::cursor::{Cursor, edit_block};
 use super::kind::{BlockPointer, BtreeKind};
@@ -53,13 +57,14 @@ impl<K: BtreeKind> Cursor<K> {
         Ok(Some(Sibling { side, pointer, buffer, count }))
     }
 
-    /// Moves the outermost entry of the block at `level` over to its sibling, which has room. The
-    /// index is not adjusted.
+    /// Moves the outermost `width` entries of the block at `level` over to its sibling, which has
+    /// room. The index is not adjusted.
     pub(super) fn give<S: WriteTree<Kind = K>>(
         &mut self,
         store: &mut S,
         level: usize,
         sibling: &Sibling<K::Pointer>,
+        width: usize,
     ) -> Result<(), S::Error> {
         let Some(own) = self.levels[level].buffer.clone() else { return Ok(()) };
         let frame = Frame::block(store.geometry(), level);
@@ -67,13 +72,13 @@ impl<K: BtreeKind> Cursor<K> {
         edit_block::<K, S>(store, &sibling.buffer, level, |node| {
             let source = Node::block(&own, frame);
             match sibling.side {
-                Side::Right => node.prepend(&source, count),
-                Side::Left => node.append(&source, 1, 1),
+                Side::Right => node.prepend(&source, count + 1 - width, count),
+                Side::Left => node.append(&source, 1, width),
             }
         });
         edit_block::<K, S>(store, &own, level, |node| match sibling.side {
-            Side::Right => node.set_count(count - 1),
-            Side::Left => node.remove(1),
+            Side::Right => node.set_count(count - width),
+            Side::Left => node.remove_range(1, width),
         });
         self.propagate_pair(store, level, sibling.side)
     }
@@ -92,7 +97,7 @@ impl<K: BtreeKind> Cursor<K> {
             let source = Node::block(&sibling.buffer, frame);
             match sibling.side {
                 Side::Right => node.append(&source, 1, 1),
-                Side::Left => node.prepend(&source, sibling.count),
+                Side::Left => node.prepend(&source, sibling.count, sibling.count),
             }
         });
         edit_block::<K, S>(store, &sibling.buffer, level, |node| match sibling.side {

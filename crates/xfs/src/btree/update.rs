@@ -22,8 +22,15 @@ impl<K: BtreeKind> Cursor<K> {
             return Err(self.misplaced(store, 0));
         }
         self.check_between(store, record, index - 1, index + 1)?;
+        let (old, new) = (self.node(store, 0).high_key(index), K::high_key(record));
         self.edit_node(store, 0, |leaf| leaf.put_record(index, record))?;
-        if K::OVERLAPPING || index == 1 { self.propagate_keys(store, 0, false) } else { Ok(()) }
+        if !K::OVERLAPPING && index != 1 {
+            Ok(())
+        } else if new >= old {
+            self.propagate_growth(store, 0, new)
+        } else {
+            self.propagate_keys(store, 0, false)
+        }
     }
 
     /// Checks that `record` sorts between the records at `left` and `right` of the leaf, as far as

@@ -98,6 +98,9 @@ impl Cache {
         let kind = verify::verify(kind, &bytes, sector, &self.geometry)
             .map_err(|what| Error::Block { structure: kind.name(), sector, what })?;
         let buffer = MetaBuffer::new(address.clone(), kind, bytes);
+        if self.total_bytes.load(Ordering::Relaxed) > TOTAL_LIMIT {
+            self.drop_clean();
+        }
         let mut shard = self.shard(sector).lock();
         match shard.entry(sector) {
             // Another thread read it meanwhile; its buffer may have been changed since.

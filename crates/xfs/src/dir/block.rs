@@ -34,9 +34,7 @@ fn insert_entry(
     let Some(table) = make_room(edit, layout, table, new.len)? else { return Ok(false) };
     let BlockTable { base, count, stale } = table;
     let end = if stale > 0 { base } else { base - PAIR_SIZE };
-    let Some(offset) = take_front(edit, layout, new, end) else {
-        return Err("the list of free regions promises more room than there is".into());
-    };
+    let offset = take_front(edit, layout, new, end)?;
     let index = dir_pairs::search(edit.bytes(), base, count, new.hash);
     let pointer = layout.pointer(0, offset);
     if stale > 0 && dir_pairs::reuse_stale(edit, base, count, index, new.hash, pointer) {
@@ -81,7 +79,7 @@ fn make_room(
         return Ok(None);
     }
     let end = table.base - PAIR_SIZE;
-    dir_data::use_free(edit, layout, before, end, PAIR_SIZE, end);
+    dir_data::use_free(edit, layout, before, end, PAIR_SIZE, end)?;
     Ok(Some(table))
 }
 

@@ -101,27 +101,26 @@ pub(super) fn put_entry<F: DaForkMut + ?Sized>(
 ) -> Result<(usize, u16), Error> {
     let mut guard = fork.edit(data);
     let mut edit = guard.edit();
-    let Some(offset) = take_front(&mut edit, layout, new, layout.block_size()) else {
-        let what = "it has not the room that the index of the directory promises";
-        return Err(fork.corrupt(block, what.into()));
-    };
-    Ok((offset, dir_data::longest(edit.bytes(), layout)))
+    match take_front(&mut edit, layout, new, layout.block_size()) {
+        Ok(offset) => Ok((offset, dir_data::longest(edit.bytes(), layout))),
+        Err(what) => Err(fork.corrupt(block, what)),
+    }
 }
 
-/// Writes an entry at the front of the longest free region; `None` if that is too short.
+/// Writes an entry at the front of the longest free region and returns its offset.
 pub(super) fn take_front(
     edit: &mut EditBytes<'_>,
     layout: DirLayout,
     new: &NewEntry<'_>,
     end: usize,
-) -> Option<usize> {
+) -> Result<usize, String> {
     let region = dir_data::best(edit.bytes(), layout, 0);
     if region.len < new.len {
-        return None;
+        return Err(format!("it has room for {} bytes, its index promises more", region.len));
     }
-    dir_data::use_free(edit, layout, region, region.offset, new.len, end);
     dir_data::put_entry(edit, layout, region.offset, &new.entry);
-    Some(region.offset)
+    dir_data::use_free(edit, layout, region, region.offset, new.len, end)?;
+    Ok(region.offset)
 }
 
 /// Frees the entry at `offset` of the data block at `block` and returns the longest free length.

@@ -56,8 +56,8 @@ fn write_block(
             return Err(format!("an entry is saved at offset {offset}, where it cannot be"));
         }
         let rest = FreeRegion { offset: end, len: table.base - end };
-        dir_data::use_free(edit, layout, rest, offset, len, table.base);
         dir_data::put_entry(edit, layout, offset, entry);
+        dir_data::use_free(edit, layout, rest, offset, len, table.base)?;
         pairs.push((layout.hash(entry.name), layout.pointer(0, offset)));
         end = offset + len;
         Ok(())

@@ -36,15 +36,9 @@ impl LeafKind for HashLeaf {
         let layout = self.0;
         dir_leaf::compact(left, layout);
         let count = layout.count(left.bytes());
-        let half = count / 2;
-        // With an odd sum, the new pair included, the side of the new pair gets the extra one.
-        let side = if *hash <= layout.hash(left.bytes(), half.saturating_sub(1)) {
-            Side::Left
-        } else {
-            Side::Right
-        };
-        let keep = if side == Side::Right { count.div_ceil(2) } else { half }.max(1);
-        let side = if *hash <= layout.hash(left.bytes(), keep - 1) { Side::Left } else { side };
+        let keep = (count / 2).max(1);
+        let side =
+            if *hash <= layout.hash(left.bytes(), keep - 1) { Side::Left } else { Side::Right };
         let moved = layout.pair_offset(keep)..layout.pair_offset(count);
         right.put_bytes(layout.pair_offset(0), &left.bytes()[moved.clone()]);
         left.zero(moved);

@@ -57,7 +57,9 @@ pub struct DirectoryEntry<'a> {
 }
 
 /// Calls `visit` for the entries at and behind `from` until it returns `false` or there are no
-/// more, and returns where to go on: [`Position::END`] after the last.
+/// more, and returns where to go on: behind the entry that `visit` answered with `false`, or
+/// [`Position::END`]. A caller that could not take that entry goes on at the `next` of the one
+/// before. One block is locked for reading while `visit` runs.
 ///
 /// # Errors
 /// A damaged directory; the entries before the damage were visited.

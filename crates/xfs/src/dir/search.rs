@@ -176,11 +176,7 @@ impl Wanted<'_> {
         offset: usize,
     ) -> Result<Option<Entry>, Error> {
         let bytes = data.read();
-        let end = if bytes.kind() == BufferKind::DirBlock {
-            dir_block::table(&bytes).base
-        } else {
-            bytes.len()
-        };
+        let end = dir_block::tiling_end(&bytes, bytes.kind());
         match dir_data::entry(&bytes, self.layout, offset, end) {
             Ok(found) if self.layout.same_name(found.name, self.name) => {
                 Ok(Some(Entry { inode: found.inode, ftype: found.ftype }))

@@ -108,7 +108,8 @@ pub(super) fn leaf_to_block<F: DaForkMut + ?Sized>(
     let mut guard = fork.edit(&block);
     let mut edit = guard.edit();
     let base = size - needed;
-    dir_data::use_free(&mut edit, layout, tail, base, needed, base);
+    dir_data::use_free(&mut edit, layout, tail, base, needed, base)
+        .map_err(|what| fork.corrupt(FileBlock(0), what))?;
     let table = dir_block::put_tail(&mut edit, live, 0);
     let mut to = 0;
     let bytes = leaf.read();

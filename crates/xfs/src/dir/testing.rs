@@ -254,7 +254,7 @@ impl DaForkMut for TestFork {
         self.size = size;
     }
 
-    fn make_room(&mut self, bytes: usize) -> bool {
-        bytes <= self.inline_size
+    fn make_room(&mut self, bytes: usize) -> Result<bool, Error> {
+        Ok(bytes <= self.inline_size)
     }
 }

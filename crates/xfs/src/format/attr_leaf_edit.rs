@@ -4,9 +4,7 @@
 //! counts as a hole and is won back by compaction when an entry needs it. The free map on disk is
 //! never trusted, only written, so leaves made by other writers are as good as ours.
 
-use super::attr_leaf::{
-    FREE_MAP_SLOTS, LOCAL_HEADER, REMOTE_HEADER, field, local_item_size, remote_item_size,
-};
+use super::attr_leaf::{FREE_MAP_SLOTS, field, local_item_size, remote_item_size};
 use crate::bytes::EditBytes;
 use crate::format::{ATTR_ENTRY_SIZE, AttrFlags, AttrLeafEntry, AttrLeafLayout, AttrValue};
 use smallvec::SmallVec;
@@ -44,7 +42,6 @@ impl AttrItem {
                 remote_item_size(entry.name.len())
             }
         };
-        debug_assert!(item.len() >= LOCAL_HEADER.min(REMOTE_HEADER));
         item.resize(size, 0);
         Self { hash: entry.hash, flags, item }
     }

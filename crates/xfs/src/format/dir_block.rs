@@ -1,5 +1,6 @@
 //! Block form: data and hash table in one directory block (format reference, section 6.4).
 
+use super::BufferKind;
 use super::da_block::PAIR_SIZE;
 use super::dir_data::{self, DataEntry};
 use super::dir_layout::{DATA_ALIGN, DirLayout};
@@ -28,6 +29,12 @@ pub fn table(bytes: &[u8]) -> BlockTable {
     let tail = bytes.len() - TAIL_SIZE;
     let (count, stale) = (be32(bytes, tail) as usize, be32(bytes, tail + 4) as usize);
     BlockTable { base: tail - count * PAIR_SIZE, count, stale }
+}
+
+/// Where the tiling ends in a verified block of block form or data block.
+#[must_use]
+pub fn tiling_end(bytes: &[u8], kind: BufferKind) -> usize {
+    if kind == BufferKind::DirBlock { table(bytes).base } else { bytes.len() }
 }
 
 /// Writes the tail for a table of `count` pairs and returns its shape.

@@ -194,7 +194,10 @@ pub fn init(edit: &mut EditBytes<'_>, layout: DirLayout, end: usize) {
 }
 
 /// Takes `len` bytes at `at` out of the free region `region`; the rests on both sides stay free.
-/// The caller writes the entry.
+/// The bytes taken hold an entry already, or lie behind `end`.
+///
+/// # Errors
+/// A damaged tiling, if it had to be walked.
 pub fn use_free(
     edit: &mut EditBytes<'_>,
     layout: DirLayout,
@@ -202,7 +205,7 @@ pub fn use_free(
     at: usize,
     len: usize,
     end: usize,
-) {
+) -> Result<(), String> {
     let front = FreeRegion { offset: region.offset, len: at - region.offset };
     let back = FreeRegion { offset: at + len, len: region.end() - (at + len) };
     for rest in [front, back].into_iter().filter(|rest| rest.len > 0) {
@@ -215,17 +218,18 @@ pub fn use_free(
     let unlisted = if listed { old.0[2].len } else { 0 };
     new = new.with(front).with(back);
     if new.0[2].len < unlisted {
-        new = collect_bests(edit.bytes(), layout, end);
+        new = collect_bests(edit.bytes(), layout, end)?;
     }
     if new != old {
         put_bests(edit, layout, &new);
     }
+    Ok(())
 }
 
 /// Frees `len` bytes at `offset` and merges them with free neighbours.
 ///
 /// # Errors
-/// What is wrong with the neighbours; nothing was changed then.
+/// What is wrong with the neighbours, or with the tiling if it had to be walked.
 pub fn make_free(
     edit: &mut EditBytes<'_>,
     layout: DirLayout,
@@ -255,7 +259,7 @@ pub fn make_free(
     new = new.with(union);
     // One region taken out of a full list is made up for by the longer union; two are not.
     if dropped == 2 && old.0[2].len > 0 {
-        new = collect_bests(edit.bytes(), layout, end);
+        new = collect_bests(edit.bytes(), layout, end)?;
     }
     put_bests(edit, layout, &new);
     Ok(())
@@ -327,15 +331,14 @@ fn put_bests(edit: &mut EditBytes<'_>, layout: DirLayout, list: &Bests) {
     }
 }
 
-/// The list as the tiling says; it ends at the first item that is damaged.
-fn collect_bests(bytes: &[u8], layout: DirLayout, end: usize) -> Bests {
-    items(bytes, layout, end).map_while(Result::ok).fold(
-        Bests::default(),
-        |list, (offset, item)| match item {
-            Item::Free(len) => list.with(FreeRegion { offset, len }),
-            Item::Used(_) => list,
-        },
-    )
+/// The list as the tiling says.
+fn collect_bests(bytes: &[u8], layout: DirLayout, end: usize) -> Result<Bests, String> {
+    items(bytes, layout, end).try_fold(Bests::default(), |list, found| {
+        Ok(match found? {
+            (offset, Item::Free(len)) => list.with(FreeRegion { offset, len }),
+            (_, Item::Used(_)) => list,
+        })
+    })
 }
 
 /// Checks the tiling up to `end` and the list of free regions; every used entry is handed to
@@ -394,4 +397,90 @@ pub fn verify_data(bytes: &[u8], layout: DirLayout, geometry: &Geometry) -> Resu
         return Err(format!("block has {} bytes instead of {}", bytes.len(), layout.block_size()));
     }
     verify_tiling(bytes, layout, geometry, layout.block_size(), |_, _| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::Changes;
+    use proptest::prelude::*;
+
+    const LAYOUT: DirLayout =
+        DirLayout { crc: true, ftype: true, fold_case: false, block_log: 12, fs_block_log: 12 };
+
+    #[test]
+    fn sizes_are_those_of_the_format() {
+        for (name_len, size) in
+            [(1, 16), (4, 16), (5, 24), (12, 24), (13, 32), (20, 32), (255, 272)]
+        {
+            assert_eq!(LAYOUT.entry_size(name_len), size);
+        }
+        assert_eq!(LAYOUT.first_name_offset(), 96);
+        let v4 = DirLayout { crc: false, ftype: false, ..LAYOUT };
+        assert_eq!((v4.data_start(), v4.best_offset(), v4.first_name_offset()), (16, 4, 48));
+        assert_eq!((v4.entry_size(5), v4.entry_size(6)), (16, 24));
+    }
+
+    #[test]
+    fn entries_have_the_bytes_of_the_format() {
+        let (mut bytes, mut changes) = (vec![0xaa; 4096], Changes::default());
+        let mut edit = EditBytes::new(&mut bytes, &mut changes);
+        init(&mut edit, LAYOUT, 4096);
+        assert_eq!(edit.bytes()[48..60], *b"\x00\x40\x0f\xc0\0\0\0\0\0\0\0\0");
+        assert_eq!(edit.bytes()[64..68], *b"\xff\xff\x0f\xc0");
+        assert_eq!(edit.bytes()[4094..], *b"\x00\x40");
+        let entry =
+            DataEntry { inode: InodeNumber(131), name: b"hello", ftype: EntryType::Regular };
+        put_entry(&mut edit, LAYOUT, 64, &entry);
+        use_free(&mut edit, LAYOUT, FreeRegion { offset: 64, len: 4032 }, 64, 24, 4096).unwrap();
+        assert_eq!(edit.bytes()[64..88], *b"\0\0\0\0\0\0\0\x83\x05hello\x01\0\0\0\0\0\0\0\0\x40");
+        assert_eq!(best(edit.bytes(), LAYOUT, 0), FreeRegion { offset: 88, len: 4008 });
+        assert_eq!(super::entry(edit.bytes(), LAYOUT, 64, 4096), Ok(entry));
+        replace_inode(&mut edit, LAYOUT, 64, InodeNumber(5), EntryType::Fifo);
+        let entry = DataEntry { inode: InodeNumber(5), ftype: EntryType::Fifo, ..entry };
+        assert_eq!(super::entry(edit.bytes(), LAYOUT, 64, 4096), Ok(entry));
+    }
+
+    proptest! {
+        /// The list of free regions stays exact through any sequence of uses and frees.
+        #[test]
+        fn free_regions_are_listed(steps in proptest::collection::vec((0_usize..40, 1_usize..40), 1..200)) {
+            let (mut bytes, mut changes) = (vec![0; 1024], Changes::default());
+            let mut edit = EditBytes::new(&mut bytes, &mut changes);
+            init(&mut edit, LAYOUT, 1024);
+            for (pick, name_len) in steps {
+                let name = vec![b'n'; name_len];
+                let all: Vec<_> = items(edit.bytes(), LAYOUT, 1024)
+                    .map(|found| found.map(|(offset, item)| match item {
+                        Item::Free(len) => (offset, len, true),
+                        Item::Used(_) => (offset, item.len(LAYOUT), false),
+                    }))
+                    .collect::<Result<_, _>>()
+                    .unwrap();
+                let (offset, len, free) = all[pick % all.len()];
+                let size = LAYOUT.entry_size(name_len);
+                if !free {
+                    make_free(&mut edit, LAYOUT, offset, len, 1024).unwrap();
+                } else if size <= len {
+                    // From the front, the back or the middle.
+                    let at = offset + (len - size) / 8 * (pick % 3) / 2 * 8;
+                    let entry = DataEntry {
+                        inode: InodeNumber(1),
+                        name: &name,
+                        ftype: EntryType::Unknown,
+                    };
+                    put_entry(&mut edit, LAYOUT, at, &entry);
+                    let region = FreeRegion { offset, len };
+                    use_free(&mut edit, LAYOUT, region, at, size, 1024).unwrap();
+                }
+                let listed = bests(edit.bytes(), LAYOUT);
+                let real = collect_bests(edit.bytes(), LAYOUT, 1024).unwrap();
+                prop_assert_eq!(listed.0.map(|r| r.len), real.0.map(|r| r.len));
+                for region in listed.0.into_iter().filter(|region| region.len > 0) {
+                    let found = item(edit.bytes(), LAYOUT, region.offset, 1024);
+                    prop_assert_eq!(found, Ok(Item::Free(region.len)));
+                }
+            }
+        }
+    }
 }

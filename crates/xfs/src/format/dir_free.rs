@@ -127,3 +127,36 @@ pub fn verify_free(bytes: &[u8], layout: DirLayout) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::Changes;
+
+    #[test]
+    fn slots_come_and_go_with_the_counts() {
+        let layout =
+            DirLayout { crc: true, ftype: true, fold_case: false, block_log: 12, fs_block_log: 12 };
+        assert_eq!(capacity(layout), 2016);
+        let (mut bytes, mut changes) = (vec![0; 4096], Changes::default());
+        let mut edit = EditBytes::new(&mut bytes, &mut changes);
+        init(&mut edit, layout, 2016);
+        set_best(&mut edit, layout, 3, 100);
+        set_best(&mut edit, layout, 1, 500);
+        assert_eq!(edit.bytes()[48..60], *b"\0\0\x07\xe0\0\0\0\x04\0\0\0\x02");
+        assert_eq!(edit.bytes()[64..72], *b"\xff\xff\x01\xf4\xff\xff\x00\x64");
+        assert_eq!(verify_free(edit.bytes(), layout), Ok(()));
+        assert_eq!(find_room(edit.bytes(), layout, 100), Some(3));
+        assert_eq!(find_room(edit.bytes(), layout, 108), Some(1));
+        assert_eq!(find_room(edit.bytes(), layout, 508), None);
+        set_best(&mut edit, layout, 3, NO_BLOCK);
+        assert_eq!((valid(edit.bytes(), layout), used(edit.bytes(), layout)), (2, 1));
+        edit.put_be32(48, 2015);
+        assert!(verify_free(edit.bytes(), layout).unwrap_err().contains("first data block"));
+        edit.put_be32(48, 2016);
+        edit.put_be32(56, 2);
+        assert!(verify_free(edit.bytes(), layout).unwrap_err().contains("used count"));
+        edit.put_be32(52, 2017);
+        assert!(verify_free(edit.bytes(), layout).unwrap_err().contains("2017 slots"));
+    }
+}

@@ -166,3 +166,58 @@ fn verify_pairs(bytes: &[u8], layout: DirLayout, data_blocks: u64) -> Result<(),
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::Changes;
+
+    const LAYOUT: DirLayout =
+        DirLayout { crc: true, ftype: true, fold_case: false, block_log: 12, fs_block_log: 12 };
+
+    #[test]
+    fn best_lengths_grow_down_from_the_tail() {
+        let (mut bytes, mut changes) = (vec![0; 4096], Changes::default());
+        let mut edit = EditBytes::new(&mut bytes, &mut changes);
+        resize_bests(&mut edit, 1);
+        set_best(&mut edit, 0, 0x11);
+        resize_bests(&mut edit, 3);
+        set_best(&mut edit, 2, 0x33);
+        assert_eq!(edit.bytes()[4084..], *b"\0\0\0\x11\xff\xff\0\x33\0\0\0\x03");
+        resize_bests(&mut edit, 1);
+        assert_eq!(edit.bytes()[4086..], *b"\0\0\0\0\0\x11\0\0\0\x01");
+    }
+
+    #[test]
+    fn verifiers_name_the_field() {
+        let da = LAYOUT.da();
+        let (mut bytes, mut changes) = (vec![0; 4096], Changes::default());
+        let mut edit = EditBytes::new(&mut bytes, &mut changes);
+        resize_bests(&mut edit, 1);
+        insert(&mut edit, da, 7, 8);
+        insert(&mut edit, da, 5, 10);
+        assert_eq!(
+            edit.bytes()[56..80],
+            *b"\0\x02\0\0\0\0\0\0\0\0\0\x05\0\0\0\x0a\0\0\0\x07\0\0\0\x08"
+        );
+        assert_eq!(verify_leaf1(edit.bytes(), LAYOUT), Ok(()));
+        remove(&mut edit, da, 0);
+        assert_eq!((stale(edit.bytes(), da), live(edit.bytes(), da)), (1, 1));
+        assert_eq!(verify_leaf1(edit.bytes(), LAYOUT), Ok(()));
+        set_stale_count(&mut edit, da, 0);
+        assert!(verify_leaf_n(edit.bytes(), LAYOUT).unwrap_err().contains("stale count"));
+        set_stale_count(&mut edit, da, 1);
+        edit.put_be32(72, 4);
+        assert!(verify_leaf1(edit.bytes(), LAYOUT).unwrap_err().contains("hash 1"));
+        edit.put_be32(72, 7);
+        edit.put_be32(76, 512 + 8);
+        assert!(verify_leaf1(edit.bytes(), LAYOUT).unwrap_err().contains("pair 1"));
+        assert_eq!(verify_leaf_n(edit.bytes(), LAYOUT), Ok(()));
+        resize_bests(&mut edit, 2);
+        da_block::set_forward(&mut edit, Some(crate::units::FileBlock(9)));
+        assert!(verify_leaf1(edit.bytes(), LAYOUT).unwrap_err().contains("siblings"));
+        edit.put_be32(4092, 2000);
+        da.set_count(&mut edit, 100);
+        assert!(verify_leaf1(edit.bytes(), LAYOUT).unwrap_err().contains("overlap"));
+    }
+}

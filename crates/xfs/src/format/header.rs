@@ -4,7 +4,7 @@
 //! Table and checking order: format reference, sections 1.3 and 1.4. The structure behind the
 //! header is checked by the verifier of each kind.
 
-use super::{BufferKind, TreeKind};
+use super::{BufferKind, TreeKind, checksum};
 use crate::bytes::{be16, be32, be64};
 use crate::units::Lsn;
 use undercroft_block::Sector;
@@ -177,10 +177,7 @@ impl Header {
     ) -> Result<(), String> {
         for (index, piece) in bytes.chunks_exact(self.unit(bytes.len(), block_size)).enumerate() {
             let sector = Sector(sector.0 + (index * piece.len() / 512) as u64);
-            let (stored, computed) = (stored_crc(piece, self.crc), compute_crc(piece, self.crc));
-            if stored != computed {
-                return Err(format!("checksum is {stored:#010x}, the bytes give {computed:#010x}"));
-            }
+            checksum::verify(piece, self.crc).map_err(|error| error.to_string())?;
             self.verify_magic(piece)?;
             if piece[self.uuid..self.uuid + 16] != uuid.as_bytes()[..] {
                 let found = Uuid::from_bytes(crate::bytes::array(piece, self.uuid));
@@ -230,22 +227,7 @@ impl Header {
         let lsn = if self.unlogged { Lsn::NULL } else { lsn };
         for piece in bytes.chunks_exact_mut(unit) {
             crate::bytes::put_be64(piece, self.lsn, lsn.0);
-            let crc = compute_crc(piece, self.crc);
-            piece[self.crc..self.crc + 4].copy_from_slice(&crc.to_le_bytes());
+            checksum::stamp(piece, self.crc);
         }
     }
-}
-
-/// The checksum stored at `offset`.
-#[must_use]
-pub fn stored_crc(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes(crate::bytes::array(bytes, offset))
-}
-
-/// CRC-32C of `bytes` with the field at `offset` taken as zero.
-#[must_use]
-pub fn compute_crc(bytes: &[u8], offset: usize) -> u32 {
-    let crc = crc32c::crc32c(&bytes[..offset]);
-    let crc = crc32c::crc32c_append(crc, &[0; 4]);
-    crc32c::crc32c_append(crc, &bytes[offset + 4..])
 }

@@ -3,6 +3,7 @@
 //! Layout: format reference, sections 5.1 and 5.4. [`InodeCore::decode`] refuses what the struct
 //! cannot represent; whether the fields make sense together is [`InodeCore::verify`]'s to say.
 
+use super::checksum;
 use crate::bytes::{array, be16, be32, be64, put_be16, put_be32, put_be64};
 use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp, TimestampEncoding};
 use crate::format::{TimestampError, inode_core::offset as at};
@@ -366,22 +367,13 @@ impl InodeCore {
     }
 }
 
-/// Checksum of an inode; `inode` is the whole of it.
-#[must_use]
-pub fn inode_crc(inode: &[u8]) -> u32 {
-    let head = crc32c::crc32c(&inode[..INODE_CRC_OFFSET]);
-    let head = crc32c::crc32c_append(head, &[0; 4]);
-    crc32c::crc32c_append(head, &inode[INODE_CRC_OFFSET + 4..])
-}
-
 /// Whether the checksum of a version 3 inode is right.
 #[must_use]
 pub fn inode_crc_matches(inode: &[u8]) -> bool {
-    u32::from_le_bytes(array(inode, INODE_CRC_OFFSET)) == inode_crc(inode)
+    checksum::verify(inode, INODE_CRC_OFFSET).is_ok()
 }
 
 /// Stores the checksum of a version 3 inode.
 pub fn stamp_inode_crc(inode: &mut [u8]) {
-    let crc = inode_crc(inode);
-    inode[INODE_CRC_OFFSET..INODE_CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+    checksum::stamp(inode, INODE_CRC_OFFSET);
 }

@@ -60,14 +60,13 @@ pub use content::verify_content_of;
 pub use entry_type::EntryType;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
-pub use header::{Header, compute_crc, stored_crc};
+pub use header::Header;
 pub use inode_core::{
-    ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc,
-    inode_crc_matches, stamp_inode_crc,
+    ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc_matches,
+    stamp_inode_crc,
 };
 pub use inode_flags::{InodeFlags, InodeFlags2};
 pub use kind::{BufferKind, TreeKind};
-pub use remote_header::{REMOTE_HEADER_FIELDS, REMOTE_HEADER_SIZE};
 pub use symlink_block::{
     SYMLINK_MAGIC, SYMLINK_MAX, symlink_blocks, symlink_part, symlink_payload, verify_symlink,
     write_symlink,

@@ -7,11 +7,11 @@ use crate::bytes::{EditBytes, be32};
 use crate::units::Lsn;
 
 /// Bytes of the header.
-pub const REMOTE_HEADER_SIZE: usize = 56;
+pub(super) const REMOTE_HEADER_SIZE: usize = 56;
 
 /// Where the self-describing fields are. The log sequence number of an attribute value is all
 /// ones, always; a symbolic link carries a real one.
-pub const REMOTE_HEADER_FIELDS: HeaderFields =
+pub(super) const REMOTE_HEADER_FIELDS: HeaderFields =
     HeaderFields { crc: 12, blkno: 40, lsn: 48, uuid: 16, owner: 32 };
 
 const OFFSET: usize = 4;

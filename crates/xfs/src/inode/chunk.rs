@@ -44,7 +44,7 @@ fn full_chunk(
     if !group.agi.newest.is_null() {
         let (newest, _) = geometry.inode_block(group.agi.newest);
         let behind = AgBlock(newest.0.saturating_add(blocks));
-        if behind.0.saturating_add(blocks) <= group.agf.length && behind.0 % align == 0 {
+        if behind.0.saturating_add(blocks) <= group.agf.length && behind.0.is_multiple_of(align) {
             request.alignment_slop = align - 1;
             let mode = Mode::Exact(behind);
             if let Some(extent) = alloc::allocate_in_group(trans, group, &request, mode)? {
@@ -55,7 +55,7 @@ fn full_chunk(
     }
     let mode = Mode::Near(group.agi.inobt.block);
     let stripe = geometry.stripe_unit;
-    if stripe > 0 && align > 1 && stripe % align == 0 {
+    if stripe > 0 && align > 1 && stripe.is_multiple_of(align) {
         request.alignment = stripe;
         if let Some(extent) = alloc::allocate_in_group(trans, group, &request, mode)? {
             return Ok(Some(extent));

@@ -181,7 +181,7 @@ pub fn place(volume: &Volume, number: InodeNumber) -> (BufferAddress, usize) {
 #[must_use]
 pub fn cluster_unit(geometry: &Geometry) -> u32 {
     let cluster = geometry.cluster_blocks();
-    if geometry.inode_alignment >= cluster && geometry.inode_alignment % cluster == 0 {
+    if geometry.inode_alignment >= cluster && geometry.inode_alignment.is_multiple_of(cluster) {
         cluster
     } else {
         1

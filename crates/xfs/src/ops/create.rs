@@ -65,7 +65,7 @@ pub fn create(
     let file_type = FileType::from_mode(new.mode)
         .ok_or_else(|| Error::Invalid(format!("mode {:o} names no type of file", new.mode)))?;
     let slot = free_slot(trans, parent, name)?;
-    let number = inode::allocate(trans, Some(parent.number), (file_type == FileType::Directory))?;
+    let number = inode::allocate(trans, Some(parent.number), file_type == FileType::Directory)?;
     let mut inode = new_inode(trans, number, Some(parent.number), file_type, new);
     insert_entry(trans, parent, slot, name, &inode)?;
     if file_type == FileType::Directory {

@@ -30,20 +30,19 @@ pub fn lookup(
     Ok(dir::lookup(&mut fork, name)?.map(|found| found.inode))
 }
 
-/// Calls `visit` for every entry of a directory but `.` and `..`, in the order of the directory,
-/// until it returns `false`.
+/// Calls `visit` for the entries of a directory at and behind `from`, but not for `.` and `..`, in
+/// the order of the directory, until it returns `false`. Returns where to go on:
+/// [`Position::END`] after the last.
 ///
 /// # Errors
 /// The inode is no directory, the directory is damaged, or the device failed.
 pub fn entries(
     volume: &Volume,
     directory: &InodeState,
+    from: Position,
     mut visit: impl FnMut(DirectoryEntry<'_>) -> bool,
-) -> Result<(), Error> {
+) -> Result<Position, Error> {
     expect_directory(directory)?;
     let mut fork = ForkReader::new(volume, directory, ForkKind::Data);
-    dir::iterate(&mut fork, Position::START, |entry| {
-        matches!(entry.name, b"." | b"..") || visit(entry)
-    })?;
-    Ok(())
+    dir::iterate(&mut fork, from, |entry| matches!(entry.name, b"." | b"..") || visit(entry))
 }

@@ -14,6 +14,6 @@ pub use create::{NewInode, Times, create, link, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
 pub use path::{path_text, resolve};
-pub use read::{FileReader, read_link};
+pub use read::{FileReader, Piece, data_ranges, read_link};
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
-pub use xattr::{attributes, set_attributes};
+pub use xattr::{NamedValue, attributes, set_attributes};

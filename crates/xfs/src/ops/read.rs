@@ -3,10 +3,12 @@
 use crate::bmap::{self, ForkReader};
 use crate::error::Error;
 use crate::format::{FileType, InodeFlags};
+use crate::geometry::Geometry;
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::symlink;
 use crate::units::FileBlock;
 use crate::volume::Volume;
+use std::ops::Range;
 use undercroft_block::{Buffer, read_buffer};
 
 /// Longest single read from the device.
@@ -77,15 +79,16 @@ impl<'a> FileReader<'a> {
         else {
             let end = match found {
                 // Unwritten space is a hole to a reader.
-                Some(extent) if extent.offset <= block => extent.end().0 << geometry.block_log,
-                Some(extent) => extent.offset.0 << geometry.block_log,
+                Some(extent) if extent.offset <= block => byte_offset(geometry, extent.end(), size),
+                Some(extent) => byte_offset(geometry, extent.offset, size),
                 None => size,
             };
-            let end = end.min(size);
             self.next = end;
             return Ok(Some(Piece::Hole { offset, len: end - offset }));
         };
-        let left = (extent.end().0 << geometry.block_log) - offset;
+        // Blocks behind the end of the file are not read.
+        let end = extent.end().0.min(geometry.blocks_for(size));
+        let left = (end << geometry.block_log) - offset;
         let read = left.min(CHUNK_BYTES);
         let start = crate::units::FsBlock(extent.start.0 + (block.0 - extent.offset.0));
         let device = self.volume.cache().device().as_ref();
@@ -95,6 +98,33 @@ impl<'a> FileReader<'a> {
         self.next = offset + len;
         Ok(Some(Piece::Data { offset, buffer, len: len as usize }))
     }
+}
+
+/// Offset of a block in bytes, or the size of the file if that is less.
+fn byte_offset(geometry: &Geometry, block: FileBlock, size: u64) -> u64 {
+    // Mappings may lie beyond what a number of bytes can express.
+    if block.0 >= geometry.blocks_for(size) { size } else { block.0 << geometry.block_log }
+}
+
+/// The byte ranges of a regular file that [`FileReader`] delivers as data: ascending, within the
+/// size of the file, not touching each other.
+///
+/// # Errors
+/// The mapping is damaged, or the device failed.
+pub fn data_ranges(volume: &Volume, inode: &InodeState) -> Result<Vec<Range<u64>>, Error> {
+    let (geometry, size) = (volume.geometry(), inode.core.size);
+    let extents = bmap::extents(volume, inode, ForkKind::Data)?.as_slice();
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for extent in extents.iter().filter(|extent| !extent.unwritten) {
+        let start = byte_offset(geometry, extent.offset, size);
+        let end = byte_offset(geometry, extent.end(), size);
+        match ranges.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ if start < end => ranges.push(start..end),
+            _ => {}
+        }
+    }
+    Ok(ranges)
 }
 
 /// The target of a symbolic link.

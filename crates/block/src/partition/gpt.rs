@@ -1,0 +1,142 @@
+//! GUID partition tables (UEFI specification, section 5.3), of disks with blocks of 512 or 4096
+//! bytes, from either copy.
+
+use super::{Partition, PartitionError};
+use crate::device::{BlockDevice, read_exact_at};
+use crate::sector::{SECTOR_SIZE, Sector};
+
+const MAGIC: &[u8; 8] = b"EFI PART";
+const HEADER_MIN: usize = 92;
+const HEADER_CRC: usize = 16;
+const ENTRY_MIN: u32 = 128;
+const ENTRY_MAX: u32 = 4096;
+/// Largest table read: eight times what tools write by default fits.
+const TABLE_MAX: u64 = 1 << 20;
+
+/// What the header of a sound copy says about the table.
+struct Header {
+    block_size: u64,
+    table: u64,
+    count: u32,
+    entry_size: u32,
+    table_crc: u32,
+}
+
+/// The partitions of the first sound copy; `None` without a table.
+pub(super) fn read(device: &dyn BlockDevice) -> Result<Option<Vec<Partition>>, PartitionError> {
+    let capacity = device.capacity().0;
+    let mut damage = None;
+    for block_size in [512, 4096] {
+        let sectors = block_size / SECTOR_SIZE;
+        let backup = (capacity / sectors).checked_sub(1);
+        for block in [Some(1), backup].into_iter().flatten() {
+            match copy(device, block, block_size)? {
+                Copy::Absent => {}
+                Copy::Sound(partitions) => return Ok(Some(partitions)),
+                Copy::Damaged(what) => damage = damage.or(Some(what)),
+            }
+        }
+    }
+    match damage {
+        Some(what) => Err(PartitionError::Damaged { device: device.name().to_owned(), what }),
+        None => Ok(None),
+    }
+}
+
+enum Copy {
+    Absent,
+    Sound(Vec<Partition>),
+    Damaged(String),
+}
+
+fn copy(device: &dyn BlockDevice, block: u64, block_size: u64) -> Result<Copy, PartitionError> {
+    // The block is 1 or on the device: no overflow.
+    let sector = Sector(block * (block_size / SECTOR_SIZE));
+    if sector >= device.capacity() {
+        return Ok(Copy::Absent);
+    }
+    let mut bytes = [0; SECTOR_SIZE as usize];
+    read_exact_at(device, sector, &mut bytes)?;
+    if !bytes.starts_with(MAGIC) {
+        return Ok(Copy::Absent);
+    }
+    let header = match header(&bytes, block, block_size) {
+        Ok(header) => header,
+        Err(what) => return Ok(Copy::Damaged(what)),
+    };
+    table(device, &header)
+}
+
+fn le32(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+fn le64(bytes: &[u8], at: usize) -> u64 {
+    u64::from(le32(bytes, at + 4)) << 32 | u64::from(le32(bytes, at))
+}
+
+/// Checks the header in a sector of 512 bytes; says what is wrong.
+fn header(
+    bytes: &[u8; SECTOR_SIZE as usize],
+    block: u64,
+    block_size: u64,
+) -> Result<Header, String> {
+    let size = le32(bytes, 12) as usize;
+    if !(HEADER_MIN..=bytes.len()).contains(&size) {
+        return Err(format!("header of {size} bytes at block {block}"));
+    }
+    let mut summed = bytes[..size].to_vec();
+    summed[HEADER_CRC..HEADER_CRC + 4].fill(0);
+    if crc32fast::hash(&summed) != le32(bytes, HEADER_CRC) {
+        return Err(format!("checksum of the header at block {block} does not match"));
+    }
+    if le64(bytes, 24) != block {
+        return Err(format!("the header at block {block} says it is at {}", le64(bytes, 24)));
+    }
+    let (count, entry_size) = (le32(bytes, 80), le32(bytes, 84));
+    if !(ENTRY_MIN..=ENTRY_MAX).contains(&entry_size)
+        || u64::from(count) * u64::from(entry_size) > TABLE_MAX
+    {
+        return Err(format!("a table of {count} entries of {entry_size} bytes"));
+    }
+    let (table, table_crc) = (le64(bytes, 72), le32(bytes, 88));
+    Ok(Header { block_size, table, count, entry_size, table_crc })
+}
+
+fn table(device: &dyn BlockDevice, header: &Header) -> Result<Copy, PartitionError> {
+    let per_block = header.block_size / SECTOR_SIZE;
+    let bytes = u64::from(header.count) * u64::from(header.entry_size);
+    let length = Sector::covering(bytes);
+    let place = header.table.checked_mul(per_block).map(Sector);
+    let inside = place
+        .and_then(|start| start.checked_add(length))
+        .is_some_and(|end| end <= device.capacity());
+    let (Some(place), true) = (place, inside) else {
+        return Ok(Copy::Damaged(format!("the table at block {} is not on it", header.table)));
+    };
+    // At most a mebibyte and a sector.
+    let mut table = vec![0; (length.0 * SECTOR_SIZE) as usize];
+    if !table.is_empty() {
+        read_exact_at(device, place, &mut table)?;
+    }
+    table.truncate(bytes as usize);
+    if crc32fast::hash(&table) != header.table_crc {
+        let what = format!("checksum of the table at block {} does not match", header.table);
+        return Ok(Copy::Damaged(what));
+    }
+    let entries = table.chunks_exact(header.entry_size as usize).zip(1..);
+    Ok(Copy::Sound(
+        entries.filter_map(|(entry, number)| partition(entry, number, per_block)).collect(),
+    ))
+}
+
+/// The partition of an entry; `None` for one that is not in use or ends before it starts.
+fn partition(entry: &[u8], number: u32, sectors_per_block: u64) -> Option<Partition> {
+    if entry[..16].iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    let (first, last) = (le64(entry, 32), le64(entry, 40));
+    let length = last.checked_sub(first)?.checked_add(1)?.checked_mul(sectors_per_block)?;
+    let start = first.checked_mul(sectors_per_block)?;
+    Some(Partition { number, start: Sector(start), length: Sector(length) })
+}

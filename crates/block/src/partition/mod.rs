@@ -1,0 +1,150 @@
+//! Partition tables of disk images, for reading: GPT and MBR.
+//!
+//! Tables come from outside: every number is checked, work and memory are bounded whatever they
+//! say, and a partition that leaves the device is an error when it is opened, not before.
+
+mod gpt;
+mod mbr;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::device::BlockDevice;
+use crate::error::BlockError;
+use crate::sector::Sector;
+use crate::window::Window;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// GUID partition table.
+    Gpt,
+    /// Master boot record with its chain of extended ones.
+    Mbr,
+}
+
+/// One partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Its number as Linux counts: GPT by place in the table from 1, MBR primary 1 to 4, logical
+    /// from 5.
+    pub number: u32,
+    /// First sector on the device.
+    pub start: Sector,
+    /// Number of sectors.
+    pub length: Sector,
+}
+
+/// The partitions of a device, by number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionTable {
+    /// How the table is written.
+    pub scheme: Scheme,
+    /// Partitions in use.
+    pub partitions: Vec<Partition>,
+}
+
+/// Why a partition cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PartitionError {
+    /// The device failed.
+    #[error("cannot read the partition table")]
+    Device(#[from] BlockError),
+    /// There is no table.
+    #[error("{device} has no partition table (GPT or MBR); leave the partition number out")]
+    NoTable {
+        /// Name of the device.
+        device: String,
+    },
+    /// There is a GPT, but neither of its copies is sound.
+    #[error("the GPT of {device} is damaged: {what}; give the byte offset of the volume instead")]
+    Damaged {
+        /// Name of the device.
+        device: String,
+        /// What is wrong with the first copy found.
+        what: String,
+    },
+    /// There is no partition of that number.
+    #[error("{device} has no partition {number}; it has {present}")]
+    NoPartition {
+        /// Name of the device.
+        device: String,
+        /// The number asked for.
+        number: u32,
+        /// The numbers there are.
+        present: String,
+    },
+    /// The partition leaves the device.
+    #[error(
+        "partition {number} of {device} takes {length} sectors from {start}, the device has \
+         {capacity}; is the image truncated?"
+    )]
+    Outside {
+        /// Name of the device.
+        device: String,
+        /// The partition.
+        number: u32,
+        /// Its first sector.
+        start: Sector,
+        /// Its length.
+        length: Sector,
+        /// Sectors of the device.
+        capacity: Sector,
+    },
+}
+
+impl PartitionTable {
+    /// Reads the table of `device`: a sound GPT, else an MBR.
+    ///
+    /// # Errors
+    /// There is none, or the device failed.
+    pub fn read(device: &dyn BlockDevice) -> Result<Self, PartitionError> {
+        if let Some(partitions) = gpt::read(device)? {
+            return Ok(Self { scheme: Scheme::Gpt, partitions });
+        }
+        match mbr::read(device)? {
+            Some(partitions) => Ok(Self { scheme: Scheme::Mbr, partitions }),
+            None => Err(PartitionError::NoTable { device: device.name().to_owned() }),
+        }
+    }
+
+    /// The numbers of the partitions, for messages.
+    #[must_use]
+    pub fn numbers(&self) -> String {
+        if self.partitions.is_empty() {
+            return "none".to_owned();
+        }
+        let numbers: Vec<_> = self.partitions.iter().map(|one| one.number.to_string()).collect();
+        numbers.join(", ")
+    }
+}
+
+/// The partition `number` of `device` as a device of its own.
+///
+/// # Errors
+/// There is no table or no such partition, it leaves the device, or the device failed.
+pub fn open_partition(
+    device: &Arc<dyn BlockDevice>,
+    number: u32,
+) -> Result<Window, PartitionError> {
+    let table = PartitionTable::read(device.as_ref())?;
+    let name = || device.name().to_owned();
+    let Some(found) = table.partitions.iter().find(|one| one.number == number) else {
+        let present = table.numbers();
+        return Err(PartitionError::NoPartition { device: name(), number, present });
+    };
+    Window::new(Arc::clone(device), found.start, found.length).ok_or_else(|| {
+        PartitionError::Outside {
+            device: name(),
+            number,
+            start: found.start,
+            length: found.length,
+            capacity: device.capacity(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

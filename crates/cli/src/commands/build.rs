@@ -1,0 +1,248 @@
+//! `undercroft build`.
+
+use crate::format_options::FormatArgs;
+use crate::report::Outcome;
+use crate::{text, value};
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use undercroft_image::pack::{self, PackOptions, Progress, SizeChoice, Summary};
+use undercroft_source::{Exclude, Options, SourceSpec, Timestamp};
+use undercroft_xfs::format;
+use uuid::Uuid;
+
+/// Build a volume from a directory or a tar archive.
+///
+/// Everything is kept: contents and holes, modes, numeric owners, modification times to the
+/// nanosecond, hard links, devices, extended attributes, ACLs. The same input and options give the
+/// same bytes.
+///
+/// The image appears under its name when it is whole, and not before.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input.
+    source: PathBuf,
+
+    /// The image file to make, or a block device (with --force).
+    image: PathBuf,
+
+    /// Size of the volume: bytes (suffixes K, M, G, T), auto (the content and a tenth of it free,
+    /// at least 16 MiB) or min (as small as the content allows).
+    #[arg(long, value_name = "SIZE", value_parser = size_choice, default_value = "auto")]
+    size: SizeChoice,
+
+    /// Replace an image that exists. A target that is mounted is always refused.
+    #[arg(long)]
+    force: bool,
+
+    /// Return when the image is on stable storage.
+    #[arg(long)]
+    sync: bool,
+
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+
+    /// Threads that read ahead in a directory.
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    content: ContentArgs,
+
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// What is changed on the way.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Content")]
+struct ContentArgs {
+    /// Owner and group of everything, as numbers.
+    #[arg(long, value_name = "UID:GID", value_parser = value::owner)]
+    owner: Option<(u32, u32)>,
+
+    /// Modification time of everything: @SECONDS since 1970, or 2024-05-01T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
+    mtime: Option<format::Timestamp>,
+
+    /// Latest modification time of anything, and the birth and change time of everything, in
+    /// seconds since 1970.
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", allow_negative_numbers = true)]
+    source_date_epoch: Option<i64>,
+
+    /// Permission bits of the root directory, in octal.
+    #[arg(long, value_name = "MODE", value_parser = value::mode)]
+    root_mode: Option<u16>,
+
+    /// Leave out what matches: a name at any depth (*.o), or with a slash a path from the root
+    /// (/build, src/**/*.o). Repeat for more.
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Take absolute paths in an archive as relative to the root instead of refusing them.
+    #[arg(long)]
+    strip_absolute: bool,
+
+    /// Identifier of the volume; without it, it follows from the content and the options.
+    #[arg(long)]
+    uuid: Option<Uuid>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  undercroft build rootfs/ root.img
+  undercroft build --size 3G --label root --preset lts-6.1 rootfs.tar.zst root.img
+  undercroft build --owner 0:0 --mtime @0 --exclude .git . source.img
+  docker export app | undercroft build --size min - app.img";
+
+fn size_choice(text: &str) -> Result<SizeChoice, String> {
+    match text {
+        "auto" => Ok(SizeChoice::Auto),
+        "min" => Ok(SizeChoice::Minimum),
+        _ => value::size(text)
+            .map(SizeChoice::Exact)
+            .map_err(|error| format!("{error}; or write auto or min")),
+    }
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let options = options(args)?;
+    let start = Instant::now();
+    let bar = progress_bar();
+    let built = pack::build(&options, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let summary = built?;
+    let seconds = start.elapsed().as_secs_f64();
+    if args.json {
+        let report = Report::new(&summary, seconds);
+        serde_json::to_writer(&mut *out, &report)?;
+        writeln!(out)?;
+    } else {
+        print(&summary, seconds, args, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn options(args: &Args) -> Result<PackOptions> {
+    let content = &args.content;
+    let time = |time: format::Timestamp| Timestamp {
+        seconds: time.seconds,
+        nanoseconds: time.nanoseconds,
+    };
+    let source_options = Options {
+        exclude: Exclude::new(&content.exclude).context("--exclude")?,
+        strip_absolute: content.strip_absolute,
+        threads: args.threads,
+        ..Options::default()
+    };
+    Ok(PackOptions {
+        source_options,
+        force: args.force,
+        durable: args.sync,
+        size: args.size,
+        volume: args.format.options(0, Uuid::nil()),
+        uuid: content.uuid,
+        owner: content.owner,
+        mtime: content.mtime.map(time),
+        epoch: content.source_date_epoch,
+        root_mode: content.root_mode,
+        ..PackOptions::new(SourceSpec::from(args.source.clone()), args.image.clone())
+    })
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::no_length();
+    let style = ProgressStyle::with_template(
+        "{wide_bar} {bytes} of {total_bytes}, {msg} entries, {bytes_per_sec}, {eta} left",
+    );
+    // The template is a constant; without a style the bar still works.
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    if let Some(total) = progress.bytes_total {
+        bar.set_length(total);
+    }
+    bar.set_position(progress.bytes);
+    bar.set_message(progress.entries.to_string());
+}
+
+/// The summary as JSON.
+#[derive(Serialize)]
+struct Report {
+    files: u64,
+    directories: u64,
+    symlinks: u64,
+    specials: u64,
+    hard_links: u64,
+    bytes: u64,
+    clamped_times: u64,
+    image_bytes: u64,
+    free_bytes: u64,
+    seconds: f64,
+    bios: u64,
+    requests: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_rss_bytes: Option<u64>,
+}
+
+impl Report {
+    fn new(summary: &Summary, seconds: f64) -> Self {
+        Self {
+            files: summary.files,
+            directories: summary.directories,
+            symlinks: summary.symlinks,
+            specials: summary.specials,
+            hard_links: summary.hard_links,
+            bytes: summary.bytes,
+            clamped_times: summary.clamped_times,
+            image_bytes: summary.image_bytes,
+            free_bytes: summary.free_bytes,
+            seconds,
+            bios: summary.bios,
+            requests: summary.requests,
+            peak_rss_bytes: peak_rss_bytes(),
+        }
+    }
+}
+
+/// Most memory the process had, where the system tells.
+fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> Result<()> {
+    let others = summary.symlinks + summary.specials + summary.hard_links;
+    writeln!(
+        out,
+        "{}: {} with {} free, holding {} files, {} directories, {others} others, {} of data; \
+         {seconds:.2} s",
+        args.image.display(),
+        text::bytes(summary.image_bytes),
+        text::bytes(summary.free_bytes),
+        summary.files,
+        summary.directories,
+        text::bytes(summary.bytes),
+    )?;
+    if summary.clamped_times > 0 {
+        eprintln!(
+            "note: {} entries had times that the volume cannot hold; they got the nearest it can",
+            summary.clamped_times
+        );
+    }
+    Ok(())
+}

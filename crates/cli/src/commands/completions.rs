@@ -1,0 +1,24 @@
+//! `undercroft completions`.
+
+use super::Cli;
+use crate::report::Outcome;
+use anyhow::Result;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::io::Write;
+
+/// Print the completions of a shell.
+///
+/// For example: undercroft completions bash > ~/.local/share/bash-completion/completions/undercroft
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The shell.
+    shell: Shell,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "undercroft", &mut script);
+    out.write_all(&script)?;
+    Ok(Outcome::Done)
+}

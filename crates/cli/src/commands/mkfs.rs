@@ -1,0 +1,115 @@
+//! `undercroft mkfs`.
+
+use crate::format_options::FormatArgs;
+use crate::report::Outcome;
+use crate::{text, value};
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::SystemTime;
+use undercroft_image::pack::{EmptyOptions, make_empty};
+use undercroft_xfs::format::Timestamp;
+use uuid::Uuid;
+
+/// Make an empty volume.
+///
+/// For example: undercroft mkfs --size 1G --label data data.img
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The image file to make, or a block device (with --force).
+    image: PathBuf,
+
+    /// Size of the volume (suffixes K, M, G, T); a block device is filled without it.
+    #[arg(long, value_name = "SIZE", value_parser = value::size)]
+    size: Option<u64>,
+
+    /// Replace an image that exists. A target that is mounted is always refused.
+    #[arg(long)]
+    force: bool,
+
+    /// Return when the image is on stable storage.
+    #[arg(long)]
+    sync: bool,
+
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+
+    /// Owner and group of the root directory, as numbers.
+    #[arg(long, value_name = "UID:GID", value_parser = value::owner, default_value = "0:0")]
+    owner: (u32, u32),
+
+    /// Permission bits of the root directory, in octal.
+    #[arg(long, value_name = "MODE", value_parser = value::mode, default_value = "755")]
+    root_mode: u16,
+
+    /// Times of the root directory in seconds since 1970; the present without it.
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", allow_negative_numbers = true)]
+    source_date_epoch: Option<i64>,
+
+    /// Identifier of the volume; random without it.
+    #[arg(long)]
+    uuid: Option<Uuid>,
+
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// The new volume as JSON.
+#[derive(Serialize)]
+struct Report {
+    uuid: Uuid,
+    block_size: u64,
+    blocks: u64,
+    free_blocks: u64,
+    agcount: u32,
+    log_blocks: u32,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if args.size.is_none() && !args.image.exists() {
+        bail!("{} does not exist; give the size of the image with --size", args.image.display());
+    }
+    let seconds = args.source_date_epoch.unwrap_or_else(now);
+    let uuid = args.uuid.unwrap_or_else(Uuid::new_v4);
+    let superblock = make_empty(&EmptyOptions {
+        image: args.image.clone(),
+        force: args.force,
+        durable: args.sync,
+        volume: args.format.options(args.size.unwrap_or(0), uuid),
+        root_mode: args.root_mode,
+        root_owner: args.owner,
+        time: Timestamp { seconds, nanoseconds: 0 },
+    })?;
+    let block_size = 1 << superblock.block_log;
+    if args.json {
+        let report = Report {
+            uuid: superblock.uuid,
+            block_size,
+            blocks: superblock.blocks,
+            free_blocks: superblock.free_blocks,
+            agcount: superblock.ag_count,
+            log_blocks: superblock.log_blocks,
+        };
+        serde_json::to_writer(&mut *out, &report)?;
+        writeln!(out)?;
+    } else {
+        writeln!(
+            out,
+            "{}: {} in {} allocation groups, {} free, UUID {}",
+            args.image.display(),
+            text::bytes(superblock.blocks * block_size),
+            superblock.ag_count,
+            text::bytes(superblock.free_blocks * block_size),
+            superblock.uuid,
+        )?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The present in seconds since 1970; 0 for clocks that are before it.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,208 @@
+//! `undercroft stat`.
+
+use crate::image::ImageArgs;
+use crate::report::Outcome;
+use crate::text;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use undercroft_xfs::Volume;
+use undercroft_xfs::attr::parent::for_each_parent;
+use undercroft_xfs::bmap::ForkReader;
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::inode::{ForkContent, ForkKind, InodeState};
+use undercroft_xfs::ops;
+
+/// Show everything about a file: inode, times with birth, extents, flags, attributes, parents.
+///
+/// Symbolic links are not followed.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    image: ImageArgs,
+
+    /// Path from the root directory of the volume.
+    path: OsString,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything about an inode.
+#[derive(Serialize)]
+struct Stat {
+    path: text::Name,
+    inode: u64,
+    generation: u32,
+    kind: &'static str,
+    mode: String,
+    mode_octal: String,
+    uid: u32,
+    gid: u32,
+    project: u32,
+    links: u32,
+    size: u64,
+    blocks: u64,
+    block_size: usize,
+    data_fork: String,
+    extents: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attribute_fork: Option<String>,
+    attribute_extents: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<text::Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<(u32, u32)>,
+    atime: String,
+    mtime: String,
+    ctime: String,
+    /// Version 5 only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    birth: Option<String>,
+    changes: u64,
+    flags: Vec<String>,
+    attributes: Vec<Attribute>,
+    parents: Vec<Parent>,
+}
+
+#[derive(Serialize)]
+struct Attribute {
+    #[serde(flatten)]
+    name: text::Name,
+    bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Parent {
+    #[serde(flatten)]
+    name: text::Name,
+    directory: u64,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let volume = args.image.open()?;
+    let path = args.path.as_bytes();
+    let inode = volume.inode(ops::resolve(&volume, path)?)?;
+    let stat = stat(&volume, path, &inode.read()).with_context(|| ops::path_text(path))?;
+    if args.json {
+        serde_json::to_writer_pretty(&mut *out, &stat)?;
+        writeln!(out)?;
+    } else {
+        print(&stat, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
+    let (core, kind) = (&inode.core, inode.file_type());
+    let target = match kind {
+        FileType::Symlink => Some(text::Name::new(&ops::read_link(volume, inode)?)),
+        _ => None,
+    };
+    let device = match (kind, &inode.data.content) {
+        (FileType::Character | FileType::Block, ForkContent::Device(device)) => {
+            Some((device.major, device.minor))
+        }
+        _ => None,
+    };
+    let flags = core.flags.iter_names().map(|(name, _)| name);
+    let flags = flags.chain(core.flags2.iter_names().map(|(name, _)| name));
+    let crc = volume.geometry().features.crc;
+    Ok(Stat {
+        path: text::Name::new(path),
+        inode: inode.number.0,
+        generation: core.generation,
+        kind: text::kind(kind),
+        mode: text::mode(kind, core.mode),
+        mode_octal: format!("{:04o}", core.mode & 0o7777),
+        uid: core.uid,
+        gid: core.gid,
+        project: core.project,
+        links: core.nlink,
+        size: core.size,
+        blocks: core.nblocks,
+        block_size: volume.geometry().block_size(),
+        data_fork: format!("{:?}", core.data_format).to_lowercase(),
+        extents: inode.data.extent_count(),
+        attribute_fork: inode
+            .attr
+            .as_ref()
+            .map(|_| format!("{:?}", core.attr_format).to_lowercase()),
+        attribute_extents: inode.attr.as_ref().map_or(0, |attr| attr.extent_count()),
+        target,
+        device,
+        atime: text::time(core.atime),
+        mtime: text::time(core.mtime),
+        ctime: text::time(core.ctime),
+        birth: crc.then(|| text::time(core.crtime)),
+        changes: core.changecount,
+        flags: flags.map(str::to_lowercase).collect(),
+        attributes: attributes(volume, inode)?,
+        parents: parents(volume, inode)?,
+    })
+}
+
+fn attributes(volume: &Volume, inode: &InodeState) -> Result<Vec<Attribute>> {
+    let attributes = ops::attributes(volume, inode)?.into_iter();
+    let mut attributes: Vec<_> = attributes.map(|(name, value)| (name, value.len())).collect();
+    attributes.sort_unstable();
+    let named = attributes
+        .iter()
+        .map(|(name, bytes)| Attribute { name: text::Name::new(name), bytes: *bytes });
+    Ok(named.collect())
+}
+
+fn parents(volume: &Volume, inode: &InodeState) -> Result<Vec<Parent>> {
+    let mut parents = Vec::new();
+    if inode.attr.is_some() {
+        let mut fork = ForkReader::new(volume, inode, ForkKind::Attr);
+        for_each_parent(&mut fork, &mut |pointer| {
+            let name = text::Name::new(pointer.name);
+            parents.push(Parent { name, directory: pointer.parent.0 });
+            Ok(())
+        })?;
+    }
+    Ok(parents)
+}
+
+fn print(stat: &Stat, out: &mut dyn Write) -> Result<()> {
+    write!(out, "path        {}", stat.path)?;
+    match &stat.target {
+        Some(target) => writeln!(out, " -> {target}")?,
+        None => writeln!(out)?,
+    }
+    writeln!(out, "inode       {}, generation {}", stat.inode, stat.generation)?;
+    write!(out, "kind        {}", stat.kind)?;
+    match stat.device {
+        Some((major, minor)) => writeln!(out, " {major}, {minor}")?,
+        None => writeln!(out)?,
+    }
+    writeln!(out, "mode        {} ({})", stat.mode, stat.mode_octal)?;
+    writeln!(out, "owner       {}:{}, project {}", stat.uid, stat.gid, stat.project)?;
+    writeln!(out, "links       {}", stat.links)?;
+    writeln!(out, "size        {}", stat.size)?;
+    writeln!(out, "blocks      {} of {} bytes", stat.blocks, stat.block_size)?;
+    writeln!(out, "data        {}, {} extents", stat.data_fork, stat.extents)?;
+    if let Some(format) = &stat.attribute_fork {
+        writeln!(out, "attributes  {format}, {} extents", stat.attribute_extents)?;
+    }
+    writeln!(out, "access      {}", stat.atime)?;
+    writeln!(out, "modify      {}", stat.mtime)?;
+    writeln!(out, "change      {}, {} changes", stat.ctime, stat.changes)?;
+    if let Some(birth) = &stat.birth {
+        writeln!(out, "birth       {birth}")?;
+    }
+    if !stat.flags.is_empty() {
+        writeln!(out, "flags       {}", stat.flags.join(" "))?;
+    }
+    for Attribute { name, bytes } in &stat.attributes {
+        writeln!(out, "attribute   {name} ({bytes} bytes)")?;
+    }
+    for Parent { name, directory } in &stat.parents {
+        writeln!(out, "parent      inode {directory}, {name}")?;
+    }
+    Ok(())
+}

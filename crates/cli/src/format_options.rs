@@ -1,0 +1,75 @@
+//! The format of a new volume, as `build` and `mkfs` take it.
+
+use crate::value;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use undercroft_xfs::mkfs::{Feature, MkfsOptions, Preset};
+use uuid::Uuid;
+
+/// Format of the new volume.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Format")]
+pub(crate) struct FormatArgs {
+    /// Label of the volume, at most 12 bytes.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    label: String,
+
+    /// Features as mkfs.xfs has them for this long-term kernel, which can mount the result.
+    #[arg(long, value_name = "PRESET", default_value = "default",
+        value_parser = PossibleValuesParser::new(value::PRESETS).try_map(|name| value::preset(&name)))]
+    preset: Preset,
+
+    /// Turn one feature on or off, by its name in mkfs.xfs; repeat for more.
+    #[arg(long, value_name = "NAME=0|1", value_parser = value::feature)]
+    feature: Vec<(Feature, bool)>,
+
+    /// Block size, 1K to 64K.
+    #[arg(long, value_name = "BYTES", value_parser = value::small_size, default_value = "4K")]
+    block_size: u32,
+
+    /// Inode size, 512 to 2048.
+    #[arg(long, value_name = "BYTES", value_parser = value::small_size, default_value = "512")]
+    inode_size: u32,
+
+    /// Directory block size, at least 4K and the block size, at most 64K.
+    #[arg(long, value_name = "BYTES", value_parser = value::small_size)]
+    dir_block_size: Option<u32>,
+
+    /// Sector size, 512 or 4096.
+    #[arg(long, value_name = "BYTES", value_parser = value::small_size, default_value = "512")]
+    sector_size: u32,
+
+    /// Number of allocation groups.
+    #[arg(long, value_name = "COUNT")]
+    agcount: Option<u32>,
+
+    /// Size of the journal.
+    #[arg(long, value_name = "BYTES", value_parser = value::size)]
+    log_size: Option<u64>,
+
+    /// Stripe unit: the chunk of one disk of a RAID.
+    #[arg(long, value_name = "BYTES", value_parser = value::size, requires = "stripe_width")]
+    stripe_unit: Option<u64>,
+
+    /// Stripe width: the chunks of all data disks of a RAID.
+    #[arg(long, value_name = "BYTES", value_parser = value::size, requires = "stripe_unit")]
+    stripe_width: Option<u64>,
+}
+
+impl FormatArgs {
+    /// The options of the library for a volume of `size` bytes.
+    pub(crate) fn options(&self, size: u64, uuid: Uuid) -> MkfsOptions {
+        MkfsOptions {
+            block_size: self.block_size,
+            sector_size: self.sector_size,
+            inode_size: self.inode_size,
+            dir_block_size: self.dir_block_size,
+            ag_count: self.agcount,
+            log_size: self.log_size,
+            stripe: self.stripe_unit.zip(self.stripe_width),
+            label: self.label.clone(),
+            preset: self.preset,
+            features: self.feature.clone(),
+            ..MkfsOptions::new(size, uuid)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The choice of a volume: an image file or block device, whole or a part of it.
+
+use crate::value;
+use anyhow::{Context, Result, anyhow};
+use std::path::PathBuf;
+use std::sync::Arc;
+use undercroft_block::partition::{PartitionTable, open_partition};
+use undercroft_block::{BlockDevice, FileDevice, Sector, Window};
+use undercroft_xfs::Volume;
+use undercroft_xfs::log::{self, LogState};
+
+/// A volume to read. It is never written to.
+#[derive(clap::Args)]
+pub(crate) struct ImageArgs {
+    /// Image file or block device.
+    image: PathBuf,
+
+    /// The volume starts at this byte of the image (suffixes K, M, G, T).
+    #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
+    offset: Option<u64>,
+
+    /// The volume is this partition of a disk image (GPT or MBR, numbered as Linux does).
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+}
+
+impl ImageArgs {
+    /// The device that the volume fills.
+    pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
+        let disk: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&self.image, true)?);
+        if let Some(number) = self.partition {
+            return Ok(Arc::new(open_partition(&disk, number)?));
+        }
+        let Some(offset) = self.offset else {
+            return Ok(disk);
+        };
+        let start = Sector::from_bytes(offset)
+            .with_context(|| format!("--offset {offset} is not a multiple of 512"))?;
+        let capacity = disk.capacity();
+        let window = Window::from_sector(disk, start).with_context(|| {
+            format!(
+                "--offset {offset} is behind the end of the image, which has {capacity} sectors"
+            )
+        })?;
+        Ok(Arc::new(window))
+    }
+
+    /// The volume, with a note when its journal was not replayed.
+    pub(crate) fn open(&self) -> Result<Volume> {
+        let device = self.device()?;
+        let volume = Volume::open(Arc::clone(&device))
+            .map_err(|error| self.explain(error.into(), device.as_ref()))?;
+        // A journal that cannot be read is a matter for `info` and `check`.
+        if matches!(log::state(&volume), Ok(LogState::Dirty)) {
+            eprintln!(
+                "note: {} was not unmounted cleanly; its journal was not replayed, so the latest \
+                 changes may be missing",
+                self.image.display()
+            );
+        }
+        Ok(volume)
+    }
+
+    /// Names the image, and the partitions when it is a disk with some.
+    fn explain(&self, error: anyhow::Error, device: &dyn BlockDevice) -> anyhow::Error {
+        let name = self.image.display();
+        if self.offset.is_none()
+            && self.partition.is_none()
+            && let Ok(table) = PartitionTable::read(device)
+            && !table.partitions.is_empty()
+        {
+            let numbers = table.numbers();
+            return anyhow!("{error}").context(format!(
+                "cannot open {name}: it is a disk with partitions; choose one with --partition \
+                 ({numbers})"
+            ));
+        }
+        error.context(format!("cannot open {name}"))
+    }
+}

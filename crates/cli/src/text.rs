@@ -1,0 +1,164 @@
+//! Words for numbers.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use std::fmt;
+use undercroft_xfs::format::{self, EntryType, FileType};
+use undercroft_xfs::ops::path_text;
+
+/// Bytes in the largest unit that gives at least one, with one digit: `1.5 GiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let Some(power) = count.checked_ilog2().map(|log| log / 10).filter(|power| *power > 0) else {
+        return format!("{count} bytes");
+    };
+    let value = count as f64 / (1_u64 << (10 * power)) as f64;
+    format!("{value:.1} {}", UNITS[power as usize - 1])
+}
+
+/// A time in UTC to the nanosecond; one that calendars do not reach as seconds.
+pub(crate) fn time(time: format::Timestamp) -> String {
+    let nanoseconds = i32::try_from(time.nanoseconds).unwrap_or(i32::MAX);
+    Timestamp::new(time.seconds, nanoseconds).map_or_else(
+        |_| format!("@{}.{:09}", time.seconds, time.nanoseconds),
+        |time| format!("{time:.9}"),
+    )
+}
+
+/// The ten letters of `ls -l`.
+pub(crate) fn mode(kind: FileType, mode: u16) -> String {
+    let letter = |bit: u16, yes: char| if mode & bit == 0 { '-' } else { yes };
+    let execute = |bit: u16, special: u16, both: char| match (mode & bit != 0, mode & special != 0)
+    {
+        (true, true) => both,
+        (false, true) => both.to_ascii_uppercase(),
+        (execute, false) => {
+            if execute {
+                'x'
+            } else {
+                '-'
+            }
+        }
+    };
+    [
+        kind_letter(kind),
+        letter(0o400, 'r'),
+        letter(0o200, 'w'),
+        execute(0o100, 0o4000, 's'),
+        letter(0o040, 'r'),
+        letter(0o020, 'w'),
+        execute(0o010, 0o2000, 's'),
+        letter(0o004, 'r'),
+        letter(0o002, 'w'),
+        execute(0o001, 0o1000, 't'),
+    ]
+    .iter()
+    .collect()
+}
+
+fn kind_letter(kind: FileType) -> char {
+    match kind {
+        FileType::Fifo => 'p',
+        FileType::Character => 'c',
+        FileType::Directory => 'd',
+        FileType::Block => 'b',
+        FileType::Regular => '-',
+        FileType::Symlink => 'l',
+        FileType::Socket => 's',
+    }
+}
+
+/// A type of file in words.
+pub(crate) fn kind(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "fifo",
+        FileType::Character => "character device",
+        FileType::Directory => "directory",
+        FileType::Block => "block device",
+        FileType::Regular => "regular file",
+        FileType::Symlink => "symbolic link",
+        FileType::Socket => "socket",
+    }
+}
+
+/// A type as a directory records it, in the words of [`kind`].
+pub(crate) fn entry_kind(entry: EntryType) -> &'static str {
+    match entry {
+        EntryType::Regular => kind(FileType::Regular),
+        EntryType::Directory => kind(FileType::Directory),
+        EntryType::CharDevice => kind(FileType::Character),
+        EntryType::BlockDevice => kind(FileType::Block),
+        EntryType::Fifo => kind(FileType::Fifo),
+        EntryType::Socket => kind(FileType::Socket),
+        EntryType::Symlink => kind(FileType::Symlink),
+        EntryType::Whiteout => "whiteout",
+        EntryType::Unknown => "unknown",
+    }
+}
+
+/// A name for JSON: as text where it is text, else with escapes and a mark that says so.
+#[derive(Serialize)]
+pub(crate) struct Name {
+    name: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    escaped: bool,
+}
+
+impl Name {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self { name: text.to_owned(), escaped: false },
+            Err(_) => Self { name: path_text(bytes), escaped: true },
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.escaped {
+            formatter.write_str(&self.name)
+        } else {
+            formatter.write_str(&name(self.name.as_bytes()))
+        }
+    }
+}
+
+/// A name for a terminal: UTF-8 as it is, control characters and all other bytes escaped.
+pub(crate) fn name(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(char::is_control) && !text.contains('\\') => text.to_owned(),
+        _ => path_text(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_words() {
+        assert_eq!(bytes(0), "0 bytes");
+        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!(bytes(3 << 29), "1.5 GiB");
+        assert_eq!(bytes(u64::MAX), "16.0 EiB");
+        let at = |seconds, nanoseconds| format::Timestamp { seconds, nanoseconds };
+        assert_eq!(time(at(1, 2)), "1970-01-01T00:00:01.000000002Z");
+        assert_eq!(time(at(-1, 5)), "1969-12-31T23:59:59.000000005Z");
+        assert_eq!(time(at(i64::MAX, 0)), "@9223372036854775807.000000000");
+    }
+
+    #[test]
+    fn modes_as_ls_shows_them() {
+        assert_eq!(mode(FileType::Regular, 0o4755), "-rwsr-xr-x");
+        assert_eq!(mode(FileType::Directory, 0o1766), "drwxrw-rwT");
+        assert_eq!(mode(FileType::Socket, 0o2010), "s-----s---");
+    }
+
+    #[test]
+    fn odd_names_are_escaped() {
+        assert_eq!(name("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
+        assert_eq!(name(b"a\nb"), "a\\nb");
+        assert_eq!(name(b"a\xffb"), "a\\xffb");
+        assert_eq!(name(b"a\\b"), "a\\\\b");
+    }
+}

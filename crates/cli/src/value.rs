@@ -1,0 +1,136 @@
+//! Values of options as people write them.
+
+use jiff::Timestamp;
+use undercroft_xfs::format;
+use undercroft_xfs::mkfs::{Feature, Preset};
+
+/// Names of presets, as `--preset` takes them.
+pub(crate) const PRESETS: [&str; 9] = [
+    "default", "lts-4.19", "lts-5.4", "lts-5.10", "lts-5.15", "lts-6.1", "lts-6.6", "lts-6.12",
+    "lts-6.18",
+];
+
+/// Bytes: a number with an optional suffix. K, M, G, T, P with or without "iB" are powers of 1024.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let exponent = match suffix.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 1,
+        "m" | "mib" => 2,
+        "g" | "gib" => 3,
+        "t" | "tib" => 4,
+        "p" | "pib" => 5,
+        _ => return Err(format!("{suffix:?} is no unit; write a number and K, M, G, T or P")),
+    };
+    let number: u64 = number.parse().map_err(|_| "write a number, such as 512M".to_owned())?;
+    number.checked_mul(1 << (10 * exponent)).ok_or_else(|| "that is more than 2^64 bytes".into())
+}
+
+/// As [`size`], for sizes that fit 32 bits.
+pub(crate) fn small_size(text: &str) -> Result<u32, String> {
+    u32::try_from(size(text)?).map_err(|_| "that is more than 4 GiB".to_owned())
+}
+
+/// An owner: UID:GID, both numbers.
+pub(crate) fn owner(text: &str) -> Result<(u32, u32), String> {
+    let parsed =
+        text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    parsed.ok_or_else(|| "write two numbers, such as 1000:1000 or 0:0".to_owned())
+}
+
+/// Permission bits in octal.
+pub(crate) fn mode(text: &str) -> Result<u16, String> {
+    let mode = u16::from_str_radix(text, 8).ok().filter(|mode| mode & !0o7777 == 0);
+    mode.ok_or_else(|| "write up to four octal digits, such as 755 or 1777".to_owned())
+}
+
+/// A time: `@SECONDS` since 1970 with an optional fraction, or RFC 3339.
+pub(crate) fn time(text: &str) -> Result<format::Timestamp, String> {
+    let wrong = || "write @SECONDS since 1970, or a time such as 2024-05-01T12:00:00Z".to_owned();
+    let parsed: Timestamp = match text.strip_prefix('@') {
+        Some(seconds) => return epoch(seconds).ok_or_else(wrong),
+        None => text.parse().map_err(|_| wrong())?,
+    };
+    let (seconds, nanoseconds) = (parsed.as_second(), parsed.subsec_nanosecond());
+    Ok(normal(seconds, i64::from(nanoseconds)))
+}
+
+/// Seconds with up to nine digits of a fraction; a sign belongs to both.
+fn epoch(text: &str) -> Option<format::Timestamp> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let seconds: i64 = whole.parse().ok()?;
+    if fraction.is_empty() || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let nanoseconds: i64 = format!("{fraction:0<9}").parse().ok()?;
+    Some(normal(seconds, if whole.starts_with('-') { -nanoseconds } else { nanoseconds }))
+}
+
+/// A time whose parts may differ in sign. `nanoseconds` is less than a second either way.
+fn normal(seconds: i64, nanoseconds: i64) -> format::Timestamp {
+    let borrowed = i64::from(nanoseconds < 0);
+    let nanoseconds = nanoseconds + borrowed * 1_000_000_000;
+    // 0 to 999,999,999.
+    let nanoseconds = nanoseconds as u32;
+    format::Timestamp { seconds: seconds.saturating_sub(borrowed), nanoseconds }
+}
+
+/// A preset by its name.
+pub(crate) fn preset(name: &str) -> Result<Preset, String> {
+    let name = name.strip_prefix("lts-").unwrap_or(name);
+    name.parse().map_err(|error: undercroft_xfs::mkfs::MkfsError| error.to_string())
+}
+
+/// A feature setting, `NAME=0` or `NAME=1`.
+pub(crate) fn feature(setting: &str) -> Result<(Feature, bool), String> {
+    Feature::parse_setting(setting).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_suffixes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17", 17),
+            ("3G", 3 << 30),
+            ("3GiB", 3 << 30),
+            ("64k", 65_536),
+            ("1TiB", 1 << 40),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "3X", "-1", "1.5G", "16777216T"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(small_size("4G").is_err());
+    }
+
+    #[test]
+    fn times_have_two_forms() {
+        let at = |seconds, nanoseconds| Ok(format::Timestamp { seconds, nanoseconds });
+        assert_eq!(time("@0"), at(0, 0));
+        assert_eq!(time("@1700000000.5"), at(1_700_000_000, 500_000_000));
+        assert_eq!(time("@-1.25"), at(-2, 750_000_000));
+        assert_eq!(time("@-0.25"), at(-1, 750_000_000));
+        assert_eq!(time("1970-01-01T00:00:01.000000002Z"), at(1, 2));
+        assert_eq!(time("1969-12-31T23:59:59.5Z"), at(-1, 500_000_000));
+        for text in ["", "@", "@x", "@1.", "@1.1234567890", "yesterday"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn owners_modes_presets() {
+        assert_eq!(owner("0:4294967295"), Ok((0, u32::MAX)));
+        assert!(owner("root:root").is_err() && owner("1").is_err());
+        assert_eq!(mode("1777"), Ok(0o1777));
+        assert!(mode("17777").is_err() && mode("8").is_err());
+        for name in PRESETS {
+            assert!(preset(name).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Empty volumes.
+
+use super::PackError;
+use super::target::Target;
+use std::path::PathBuf;
+use undercroft_xfs::format::{DeviceNumber, FileType, Superblock, Timestamp};
+use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::ops::{NewInode, Times};
+
+/// How to make an empty volume.
+#[derive(Clone, Debug)]
+pub struct EmptyOptions {
+    /// The image: a file to be made, or a block device.
+    pub image: PathBuf,
+    /// Replace a file that exists, or overwrite a block device.
+    pub force: bool,
+    /// Return only when the image is on stable storage.
+    pub durable: bool,
+    /// Size, geometry, features and identity. A size of 0 takes all of a block device.
+    pub volume: MkfsOptions,
+    /// Permission bits of the root directory.
+    pub root_mode: u16,
+    /// Owner and group of the root directory.
+    pub root_owner: (u32, u32),
+    /// All times of the root directory.
+    pub time: Timestamp,
+}
+
+/// Makes an empty volume and returns its superblock.
+///
+/// # Errors
+/// Everything that can be wrong with the options and the target, which is then as it was, unless
+/// it is a block device, which holds no file system then.
+pub fn make_empty(options: &EmptyOptions) -> Result<Superblock, PackError> {
+    let mut target = Target::open(&options.image, options.force)?;
+    let mut volume = options.volume.clone();
+    if let (0, Some(bytes)) = (volume.size, target.fixed_size()) {
+        volume.size = bytes;
+    }
+    let plan = mkfs::plan(&volume)?;
+    target.check_room(volume.size)?;
+    let device = target.device(volume.size)?;
+    let time = options.time;
+    let root = NewInode {
+        mode: FileType::Directory.mode_bits() | options.root_mode,
+        uid: options.root_owner.0,
+        gid: options.root_owner.1,
+        times: Times { access: time, modification: time, change: time, creation: time },
+        device: DeviceNumber::default(),
+        target: &[],
+    };
+    let made = mkfs::begin(&device, plan, &root).map_err(PackError::volume)?;
+    let superblock = mkfs::finish(&made, options.durable).map_err(PackError::volume)?;
+    drop((made, device));
+    target.finish(options.durable)?;
+    Ok(superblock)
+}

@@ -1,0 +1,5 @@
+//! The journal.
+
+mod state;
+
+pub use state::{LogState, state};
