@@ -2,7 +2,8 @@
 
 use super::findings::Findings;
 use super::visited::Visited;
-use super::{CheckOptions, Finding, LogState, Place};
+use super::{CheckOptions, Finding, Place};
+use crate::log::LogState;
 use crate::cache::verify_buffer;
 use crate::format::da_block::resolve_magic;
 use crate::format::{BufferKind, Header};

@@ -26,7 +26,6 @@ mod inode_table;
 mod inode_trees;
 mod inodes;
 mod links;
-mod log;
 mod report;
 mod space;
 mod superblocks;
@@ -36,9 +35,10 @@ mod tree;
 mod visited;
 
 pub use finding::{Finding, Place, Severity};
-pub use report::{LogState, Report};
+pub use report::Report;
 
 use crate::error::Error;
+use crate::log::{self, LogState};
 use crate::units::AgNumber;
 use crate::volume::Volume;
 use checker::Checker;
@@ -85,7 +85,7 @@ pub fn check(
         Err(error) => return Err(error),
     };
     let mut checker = Checker::new(volume, findings, options);
-    checker.log = log::state(&checker);
+    checker.log = log_state(&checker);
     if checker.dirty() {
         let what = "was not unmounted: replay the journal first (mount it once), then check again";
         checker.add(Finding::notice("log", Place::Volume, what));
@@ -111,6 +111,13 @@ fn has_magic(device: &dyn BlockDevice) -> Result<bool, Error> {
     let mut bytes = [0; 512];
     read_exact_at(device, Sector(0), &mut bytes)?;
     Ok(bytes.starts_with(b"XFSB"))
+}
+
+fn log_state(checker: &Checker) -> LogState {
+    log::state(&checker.volume).unwrap_or_else(|error| {
+        checker.error("log", Place::Volume, error.to_string());
+        LogState::Dirty
+    })
 }
 
 fn check_groups(checker: &Checker) -> Vec<Group> {
