@@ -2,11 +2,12 @@
 
 use super::findings::Findings;
 use super::visited::Visited;
-use super::{CheckOptions, Finding, LogState, Place};
+use super::{CheckOptions, Finding, Place};
 use crate::cache::verify_buffer;
 use crate::format::da_block::resolve_magic;
 use crate::format::{BufferKind, Header};
 use crate::geometry::Geometry;
+use crate::log::LogState;
 use crate::units::Lsn;
 use crate::volume::Volume;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

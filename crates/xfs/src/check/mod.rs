@@ -25,8 +25,8 @@ mod hash_tree;
 mod inode_table;
 mod inode_trees;
 mod inodes;
+mod journal;
 mod links;
-mod log;
 mod quota;
 mod report;
 mod space;
@@ -37,9 +37,10 @@ mod tree;
 mod visited;
 
 pub use finding::{Finding, Place, Severity};
-pub use report::{LogState, Report};
+pub use report::Report;
 
 use crate::error::Error;
+use crate::log::LogState;
 use crate::units::AgNumber;
 use crate::volume::Volume;
 use checker::Checker;
@@ -86,7 +87,7 @@ pub fn check(
         Err(error) => return Err(error),
     };
     let mut checker = Checker::new(volume, findings, options);
-    (checker.log, checker.head) = log::examine(&checker);
+    (checker.log, checker.head) = journal::examine(&checker);
     if checker.dirty() {
         let what = "was not unmounted: replay the journal first (mount it once), then check again";
         checker.add(Finding::notice("log", Place::Volume, what));
@@ -100,7 +101,7 @@ pub fn check(
     check_space(&checker, &table, &groups, &claims);
     links::check(&checker, &table, &mut report);
     counters::check(&checker, &groups);
-    log::check_positions(&checker);
+    journal::check_positions(&checker);
     checker.findings.deliver(on_finding);
     (report.errors, report.notices) = checker.findings.counts();
     report.complete = checker.is_complete();
