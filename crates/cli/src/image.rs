@@ -38,7 +38,9 @@ impl ImageArgs {
             .with_context(|| format!("--offset {offset} is not a multiple of 512"))?;
         let capacity = disk.capacity();
         let window = Window::from_sector(disk, start).with_context(|| {
-            format!("--offset {offset} is behind the end of the image, which has {capacity} sectors")
+            format!(
+                "--offset {offset} is behind the end of the image, which has {capacity} sectors"
+            )
         })?;
         Ok(Arc::new(window))
     }

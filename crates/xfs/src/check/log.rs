@@ -9,6 +9,7 @@ use super::{LogState, Place};
 use crate::bytes::be32;
 use crate::format::LogRecordHeader;
 use crate::format::log_record::{LOG_BLOCK, MAGIC, MAX_BUFFER};
+use crate::units::Lsn;
 use undercroft_block::Sector;
 
 /// Flag of the operation that ends a clean log.
@@ -23,24 +24,42 @@ struct Log<'a> {
     blocks: u64,
 }
 
-/// Looks at the end of the journal.
-pub(super) fn state(checker: &Checker) -> LogState {
+/// Looks at the end of the journal: its state, and where the next record goes.
+pub(super) fn examine(checker: &Checker) -> (LogState, Option<Lsn>) {
     let geometry = checker.geometry();
     if geometry.log_start.is_null() {
-        return LogState::External;
+        return (LogState::External, None);
     }
     let log = Log {
         checker,
         start: geometry.sector(geometry.log_start),
         blocks: u64::from(geometry.log_blocks) * u64::from(geometry.sectors_per_block()),
     };
-    match log.is_clean() {
-        Ok(true) => LogState::Clean,
-        Ok(false) => LogState::Dirty,
+    let head = log.head();
+    let clean = head.as_ref().map_err(Clone::clone).and_then(|(head, _)| log.is_clean(*head));
+    let position = head.ok().map(|(block, cycle)| Lsn(u64::from(cycle) << 32 | block));
+    match clean {
+        Ok(true) => (LogState::Clean, position),
+        Ok(false) => (LogState::Dirty, position),
         Err(what) => {
             checker.error("log", Place::Volume, what);
-            LogState::Dirty
+            (LogState::Dirty, position)
         }
+    }
+}
+
+/// Nothing on the volume was written later than the journal's last record.
+pub(super) fn check_positions(checker: &Checker) {
+    let latest = checker.latest_lsn();
+    if let Some(head) = checker.head.filter(|head| latest > *head) {
+        let text = |lsn: Lsn| format!("cycle {}, block {}", lsn.0 >> 32, lsn.0 & 0xffff_ffff);
+        let what = format!(
+            "metadata carries the log position {}, but the log ends at {}; `xfs_repair` makes a \
+             log that begins behind it",
+            text(latest),
+            text(head)
+        );
+        checker.error("log", Place::Volume, what);
     }
 }
 
@@ -63,11 +82,12 @@ impl Log<'_> {
         Ok(if be32(&bytes, 0) == MAGIC { be32(&bytes, 4) } else { be32(&bytes, 0) })
     }
 
-    /// First block of the turn before, which is the next to be written.
-    fn head(&self) -> Result<u64, String> {
+    /// First block of the turn before, which is the next to be written, and the turn it will be
+    /// written in.
+    fn head(&self) -> Result<(u64, u32), String> {
         let first = self.cycle(0)?;
         if self.cycle(self.blocks - 1)? == first {
-            return Ok(0);
+            return Ok((0, first.saturating_add(1)));
         }
         let (mut low, mut high) = (0, self.blocks - 1);
         while low + 1 < high {
@@ -78,11 +98,11 @@ impl Log<'_> {
                 high = middle;
             }
         }
-        Ok(high)
+        Ok((high, first))
     }
 
-    fn is_clean(&self) -> Result<bool, String> {
-        let head = self.head()?;
+    /// Whether the record before `head` says that the volume was unmounted.
+    fn is_clean(&self, head: u64) -> Result<bool, String> {
         let window = MAX_RECORD.min(self.blocks);
         let start = (head + self.blocks - window) % self.blocks;
         let bytes = self.read(start, window)?;
