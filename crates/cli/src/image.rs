@@ -38,18 +38,18 @@ impl ImageArgs {
             .with_context(|| format!("--offset {offset} is not a multiple of 512"))?;
         let capacity = disk.capacity();
         let window = Window::from_sector(disk, start).with_context(|| {
-            format!("--offset {offset} is behind the end of the image, which has {capacity} sectors")
+            format!(
+                "--offset {offset} is behind the end of the image, which has {capacity} sectors"
+            )
         })?;
         Ok(Arc::new(window))
     }
 
     /// The volume, with a note when its journal was not replayed.
     pub(crate) fn open(&self) -> Result<Volume> {
-        let device = self.device()?;
-        let volume = Volume::open(Arc::clone(&device))
-            .map_err(|error| self.explain(error.into(), device.as_ref()))?;
+        let volume = Volume::open(self.device()?).map_err(|error| self.explain(error.into()))?;
         // A journal that cannot be read is a matter for `info` and `check`.
-        if matches!(log::state(&volume), Ok(LogState::Dirty)) {
+        if log::end(&volume).is_ok_and(|end| end.state == LogState::Dirty) {
             eprintln!(
                 "note: {} was not unmounted cleanly; its journal was not replayed, so the latest \
                  changes may be missing",
@@ -60,11 +60,12 @@ impl ImageArgs {
     }
 
     /// Names the image, and the partitions when it is a disk with some.
-    fn explain(&self, error: anyhow::Error, device: &dyn BlockDevice) -> anyhow::Error {
+    pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let name = self.image.display();
         if self.offset.is_none()
             && self.partition.is_none()
-            && let Ok(table) = PartitionTable::read(device)
+            && let Ok(device) = self.device()
+            && let Ok(table) = PartitionTable::read(device.as_ref())
             && !table.partitions.is_empty()
         {
             let numbers = table.numbers();

@@ -28,10 +28,17 @@ pub(crate) fn time(time: format::Timestamp) -> String {
 /// The ten letters of `ls -l`.
 pub(crate) fn mode(kind: FileType, mode: u16) -> String {
     let letter = |bit: u16, yes: char| if mode & bit == 0 { '-' } else { yes };
-    let execute = |bit: u16, special: u16, both: char| match (mode & bit != 0, mode & special != 0) {
+    let execute = |bit: u16, special: u16, both: char| match (mode & bit != 0, mode & special != 0)
+    {
         (true, true) => both,
         (false, true) => both.to_ascii_uppercase(),
-        (execute, false) => if execute { 'x' } else { '-' },
+        (execute, false) => {
+            if execute {
+                'x'
+            } else {
+                '-'
+            }
+        }
     };
     [
         kind_letter(kind),
@@ -108,7 +115,11 @@ impl Name {
 
 impl fmt::Display for Name {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.escaped { formatter.write_str(&self.name) } else { formatter.write_str(&name(self.name.as_bytes())) }
+        if self.escaped {
+            formatter.write_str(&self.name)
+        } else {
+            formatter.write_str(&name(self.name.as_bytes()))
+        }
     }
 }
 

@@ -34,7 +34,8 @@ pub(crate) fn small_size(text: &str) -> Result<u32, String> {
 
 /// An owner: UID:GID, both numbers.
 pub(crate) fn owner(text: &str) -> Result<(u32, u32), String> {
-    let parsed = text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    let parsed =
+        text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
     parsed.ok_or_else(|| "write two numbers, such as 1000:1000 or 0:0".to_owned())
 }
 
@@ -92,9 +93,14 @@ mod tests {
 
     #[test]
     fn sizes_have_suffixes() {
-        for (text, bytes) in
-            [("0", 0), ("17", 17), ("3G", 3 << 30), ("3GiB", 3 << 30), ("64k", 65_536), ("1TiB", 1 << 40)]
-        {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17", 17),
+            ("3G", 3 << 30),
+            ("3GiB", 3 << 30),
+            ("64k", 65_536),
+            ("1TiB", 1 << 40),
+        ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
         for text in ["", "G", "3X", "-1", "1.5G", "16777216T"] {

@@ -76,7 +76,11 @@ fn le64(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Checks the header in a sector of 512 bytes; says what is wrong.
-fn header(bytes: &[u8; SECTOR_SIZE as usize], block: u64, block_size: u64) -> Result<Header, String> {
+fn header(
+    bytes: &[u8; SECTOR_SIZE as usize],
+    block: u64,
+    block_size: u64,
+) -> Result<Header, String> {
     let size = le32(bytes, 12) as usize;
     if !(HEADER_MIN..=bytes.len()).contains(&size) {
         return Err(format!("header of {size} bytes at block {block}"));
@@ -121,7 +125,9 @@ fn table(device: &dyn BlockDevice, header: &Header) -> Result<Copy, PartitionErr
         return Ok(Copy::Damaged(what));
     }
     let entries = table.chunks_exact(header.entry_size as usize).zip(1..);
-    Ok(Copy::Sound(entries.filter_map(|(entry, number)| partition(entry, number, per_block)).collect()))
+    Ok(Copy::Sound(
+        entries.filter_map(|(entry, number)| partition(entry, number, per_block)).collect(),
+    ))
 }
 
 /// The partition of an entry; `None` for one that is not in use or ends before it starts.

@@ -132,10 +132,7 @@ fn no_table_is_an_error_with_its_remedy() {
     let error = PartitionTable::read(disk().as_ref()).unwrap_err();
     assert!(error.to_string().contains("leave the partition number out"), "{error}");
     let empty: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(0));
-    assert!(matches!(
-        PartitionTable::read(empty.as_ref()),
-        Err(PartitionError::NoTable { .. })
-    ));
+    assert!(matches!(PartitionTable::read(empty.as_ref()), Err(PartitionError::NoTable { .. })));
 }
 
 #[test]

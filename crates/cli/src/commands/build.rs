@@ -131,8 +131,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 fn options(args: &Args) -> Result<PackOptions> {
     let content = &args.content;
-    let time = |time: format::Timestamp| {
-        Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds }
+    let time = |time: format::Timestamp| Timestamp {
+        seconds: time.seconds,
+        nanoseconds: time.nanoseconds,
     };
     let source_options = Options {
         exclude: Exclude::new(&content.exclude).context("--exclude")?,

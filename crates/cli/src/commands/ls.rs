@@ -61,7 +61,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let mut waiting = vec![(path.to_vec(), number)];
     while let Some((path, number)) = waiting.pop() {
         if !seen.insert(number) {
-            bail!("{}: directory {number} has two names; run `undercroft check`", ops::path_text(&path));
+            bail!(
+                "{}: directory {number} has two names; run `undercroft check`",
+                ops::path_text(&path)
+            );
         }
         let entries = entries(&volume, number).with_context(|| ops::path_text(&path))?;
         if args.recursive && !args.json {
@@ -145,11 +148,8 @@ fn print(
 ) -> Result<()> {
     let long = args.long.then(|| long(volume, entry.inode)).transpose()?;
     if args.json {
-        let path = if directory.is_empty() {
-            entry.name.clone()
-        } else {
-            join(directory, &entry.name)
-        };
+        let path =
+            if directory.is_empty() { entry.name.clone() } else { join(directory, &entry.name) };
         let kind = text::entry_kind(entry.ftype);
         let line = Line { path: text::Name::new(&path), inode: entry.inode.0, kind, long };
         serde_json::to_writer(&mut *out, &line)?;

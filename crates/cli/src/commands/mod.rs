@@ -2,7 +2,9 @@
 
 mod build;
 mod cat;
+mod check;
 mod completions;
+mod extract;
 mod info;
 mod ls;
 mod man;
@@ -40,6 +42,8 @@ enum Command {
     Ls(ls::Args),
     Stat(stat::Args),
     Cat(cat::Args),
+    Extract(extract::Args),
+    Check(check::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -55,6 +59,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Ls(args) => ls::run(args, out_ref),
         Command::Stat(args) => stat::run(args, out_ref),
         Command::Cat(args) => cat::run(args, out_ref),
+        Command::Extract(args) => extract::run(args, out_ref),
+        Command::Check(args) => check::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),
         Command::Man(args) => man::run(args, out_ref),
     }?;

@@ -127,8 +127,11 @@ fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
         block_size: volume.geometry().block_size(),
         data_fork: format!("{:?}", core.data_format).to_lowercase(),
         extents: inode.data.extent_count(),
-        attribute_fork: inode.attr.as_ref().map(|_| format!("{:?}", core.attr_format).to_lowercase()),
-        attribute_extents: inode.attr.as_ref().map_or(0, |attr| attr.extent_count()),
+        attribute_fork: inode
+            .attr
+            .as_ref()
+            .map(|_| format!("{:?}", core.attr_format).to_lowercase()),
+        attribute_extents: inode.attr.as_ref().map_or(0, undercroft_xfs::inode::Fork::extent_count),
         target,
         device,
         atime: text::time(core.atime),
@@ -146,10 +149,9 @@ fn attributes(volume: &Volume, inode: &InodeState) -> Result<Vec<Attribute>> {
     let attributes = ops::attributes(volume, inode)?.into_iter();
     let mut attributes: Vec<_> = attributes.map(|(name, value)| (name, value.len())).collect();
     attributes.sort_unstable();
-    let named = attributes.iter().map(|(name, bytes)| Attribute {
-        name: text::Name::new(name),
-        bytes: *bytes,
-    });
+    let named = attributes
+        .iter()
+        .map(|(name, bytes)| Attribute { name: text::Name::new(name), bytes: *bytes });
     Ok(named.collect())
 }
 

@@ -2,4 +2,4 @@
 
 mod state;
 
-pub use state::{LogState, state};
+pub use state::{LogEnd, LogError, LogState, end};

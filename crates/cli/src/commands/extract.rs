@@ -1,0 +1,117 @@
+//! `undercroft extract`.
+
+use crate::image::ImageArgs;
+use crate::report::Outcome;
+use crate::text;
+use anyhow::Result;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+use undercroft_image::unpack::{Progress, Summary, to_directory, to_tar};
+
+/// Extract a volume to a directory, or to standard output as a tar stream.
+///
+/// Works without root: owners, devices and attributes that need more rights are left out, and
+/// counted at the end. The tar stream keeps everything in any case.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    image: ImageArgs,
+
+    /// A directory, empty or yet to be made; or - for a tar stream on standard output.
+    destination: PathBuf,
+
+    /// Replace what is in the directory.
+    #[arg(long)]
+    force: bool,
+
+    /// Print the summary as JSON (to standard error when the archive goes to standard output).
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  undercroft extract root.img rootfs/
+  undercroft extract --partition 2 disk.img - | tar xp --xattrs --xattrs-include='*' -C rootfs
+  undercroft extract old.img - | undercroft build - new.img";
+
+/// The summary as JSON.
+#[derive(Serialize)]
+struct Report {
+    files: u64,
+    directories: u64,
+    symlinks: u64,
+    specials: u64,
+    hard_links: u64,
+    bytes: u64,
+    owners_not_set: u64,
+    attributes_not_set: u64,
+    specials_not_made: u64,
+}
+
+impl Report {
+    fn new(summary: &Summary) -> Self {
+        Self {
+            files: summary.files,
+            directories: summary.directories,
+            symlinks: summary.symlinks,
+            specials: summary.specials,
+            hard_links: summary.hard_links,
+            bytes: summary.bytes,
+            owners_not_set: summary.warnings.owners,
+            attributes_not_set: summary.warnings.attributes,
+            specials_not_made: summary.warnings.specials,
+        }
+    }
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let volume = args.image.open()?;
+    let archive = args.destination.as_os_str() == "-";
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let mut show = |progress: &Progress| {
+        bar.set_message(format!("{} entries, {}", progress.entries, text::bytes(progress.bytes)));
+    };
+    let unpacked = if archive {
+        to_tar(&volume, out, &mut show)
+    } else {
+        to_directory(&volume, &args.destination, args.force, &mut show)
+    };
+    bar.finish_and_clear();
+    let summary = unpacked?;
+    let mut standard_error = std::io::stderr();
+    let out = if archive { &mut standard_error } else { out };
+    if args.json {
+        serde_json::to_writer(&mut *out, &Report::new(&summary))?;
+        writeln!(out)?;
+    } else if !archive {
+        let others = summary.symlinks + summary.specials + summary.hard_links;
+        writeln!(
+            out,
+            "{} files, {} directories, {others} others, {} of data",
+            summary.files,
+            summary.directories,
+            text::bytes(summary.bytes),
+        )?;
+    }
+    warn(&summary);
+    Ok(Outcome::Done)
+}
+
+fn warn(summary: &Summary) {
+    let warnings = &summary.warnings;
+    for (count, what) in [
+        (warnings.owners, "owners could not be set (root may)"),
+        (warnings.attributes, "extended attributes could not be set"),
+        (warnings.specials, "special files could not be made"),
+    ] {
+        if count > 0 {
+            eprintln!("note: {count} {what}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Extended attributes on their way out.
+
+use undercroft_xfs::inode::InodeState;
+use undercroft_xfs::ops::{self, NamedValue};
+use undercroft_xfs::{Error, Volume};
+
+/// All attributes of an inode under their full names, sorted: the order on the volume means
+/// nothing, and archives of equal trees should be equal.
+pub(super) fn of(volume: &Volume, inode: &InodeState) -> Result<Vec<NamedValue>, Error> {
+    let mut attributes = ops::attributes(volume, inode)?;
+    attributes.sort_unstable();
+    Ok(attributes)
+}

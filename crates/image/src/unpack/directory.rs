@@ -1,0 +1,149 @@
+//! A volume as a directory.
+//!
+//! Works without root as far as the system lets it: what needs rights that the process lacks is
+//! counted. The tree is made from inside: each name is created in the directory that is open at the
+//! time, and no symbolic link is ever followed. One directory is open at a time, so depth costs no
+//! descriptors; the way up is checked.
+
+mod metadata;
+mod place;
+
+use super::UnpackError;
+use super::sink::{Item, Progress, Sink, Summary, Warnings, unpack};
+use place::Place;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use undercroft_xfs::Volume;
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::inode::ForkContent;
+use undercroft_xfs::ops::Piece;
+
+/// Unpacks the whole volume into the directory `destination`, which is made if it does not exist.
+/// One that is not empty is refused unless `replace` is set: directories are kept then, other
+/// entries of the same names replaced. The metadata of the root directory goes to `destination`.
+/// `report` is called now and then.
+///
+/// # Errors
+/// The volume is damaged, its device failed, or the destination cannot take it.
+pub fn to_directory(
+    volume: &Volume,
+    destination: &Path,
+    replace: bool,
+    report: &mut dyn FnMut(&Progress),
+) -> Result<Summary, UnpackError> {
+    let place = Place::open(destination, replace)?;
+    unpack(volume, &mut DirectorySink { place, replace }, report)
+}
+
+struct DirectorySink {
+    place: Place,
+    replace: bool,
+}
+
+impl DirectorySink {
+    /// Makes room for a name when that is wanted.
+    fn clear(&self, item: &Item<'_>) -> Result<(), UnpackError> {
+        if !self.replace {
+            return Ok(());
+        }
+        match rustix::fs::unlinkat(self.place.current(), item.name(), AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(failed("replace", item, error)),
+        }
+    }
+
+    fn copy(&self, item: &Item<'_>, file: &File) -> Result<u64, UnpackError> {
+        let mut reader = item.reader()?;
+        let mut bytes = 0;
+        let failed = |source| UnpackError::Create { action: "write", path: item.text(), source };
+        while let Some(piece) = reader.next_piece().map_err(|error| item.damaged(error))? {
+            if let Piece::Data { offset, buffer, len } = piece {
+                file.write_all_at(&buffer[..len], offset).map_err(failed)?;
+                bytes += len as u64;
+            }
+        }
+        // Sets the size when the file ends in a hole.
+        file.set_len(item.inode.core.size).map_err(failed)?;
+        Ok(bytes)
+    }
+}
+
+/// An error of the destination.
+fn failed(action: &'static str, item: &Item<'_>, error: rustix::io::Errno) -> UnpackError {
+    UnpackError::Create { action, path: item.text(), source: error.into() }
+}
+
+impl Sink for DirectorySink {
+    fn enter(&mut self, item: &Item<'_>) -> Result<(), UnpackError> {
+        // The destination itself is open already.
+        if item.path.is_empty() { Ok(()) } else { self.place.descend(item, self.replace) }
+    }
+
+    fn leave(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError> {
+        let directory = self.place.ascend(item)?;
+        metadata::apply_to_file(&directory, item, warnings)
+    }
+
+    fn file(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError> {
+        self.clear(item)?;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = rustix::fs::openat(self.place.current(), item.name(), flags, mode)
+            .map_err(|error| failed("create", item, error))?;
+        let file = File::from(file);
+        let bytes = self.copy(item, &file)?;
+        metadata::apply_to_file(&file, item, warnings)?;
+        Ok(bytes)
+    }
+
+    fn symlink(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError> {
+        self.clear(item)?;
+        rustix::fs::symlinkat(item.target()?, self.place.current(), item.name())
+            .map_err(|error| failed("create", item, error))?;
+        metadata::apply_to_name(self.place.current(), item, warnings)
+    }
+
+    fn special(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError> {
+        use rustix::fs::FileType as Kind;
+        self.clear(item)?;
+        let kind = match item.inode.file_type() {
+            FileType::Character => Kind::CharacterDevice,
+            FileType::Block => Kind::BlockDevice,
+            FileType::Socket => Kind::Socket,
+            _ => Kind::Fifo,
+        };
+        let device = match &item.inode.data.content {
+            ForkContent::Device(number)
+                if matches!(kind, Kind::CharacterDevice | Kind::BlockDevice) =>
+            {
+                rustix::fs::makedev(number.major, number.minor)
+            }
+            _ => 0,
+        };
+        let mode = Mode::RUSR | Mode::WUSR;
+        match rustix::fs::mknodat(self.place.current(), item.name(), kind, mode, device) {
+            Ok(()) => metadata::apply_to_name(self.place.current(), item, warnings),
+            Err(rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP) => {
+                warnings.specials += 1;
+                Ok(())
+            }
+            Err(error) => Err(failed("create", item, error)),
+        }
+    }
+
+    fn link(&mut self, item: &Item<'_>, first: &[u8]) -> Result<(), UnpackError> {
+        self.clear(item)?;
+        let home = self.place.find(item, first)?;
+        let from = home.as_ref().map_or(self.place.current(), std::os::fd::AsFd::as_fd);
+        let name = first.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let to = self.place.current();
+        match rustix::fs::linkat(from, name, to, item.name(), AtFlags::empty()) {
+            // What it links to could not be made, which was counted.
+            Err(rustix::io::Errno::NOENT) if item.inode.file_type().is_special() => Ok(()),
+            linked => linked.map_err(|error| failed("link", item, error)),
+        }
+    }
+}

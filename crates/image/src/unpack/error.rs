@@ -1,0 +1,93 @@
+//! Why a volume could not be unpacked.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+use undercroft_xfs::Error as VolumeError;
+use undercroft_xfs::units::InodeNumber;
+
+/// Why a volume could not be unpacked. What was unpacked before stays. Paths are escaped.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum UnpackError {
+    /// The volume is damaged, or its device failed.
+    #[error("cannot read {path} of the volume")]
+    Volume {
+        /// Path in the volume.
+        path: String,
+        /// What is wrong.
+        source: VolumeError,
+    },
+
+    /// A name that no file can have.
+    #[error(
+        "the volume has the name {name:?} in {directory}, which would lead elsewhere; it is damaged \
+         or made to deceive: run `undercroft check`"
+    )]
+    Name {
+        /// The directory.
+        directory: String,
+        /// The name.
+        name: String,
+    },
+
+    /// A directory with two names.
+    #[error(
+        "{path} leads back to directory {inode}; the volume is damaged: run `undercroft check`"
+    )]
+    Repeated {
+        /// Its second name.
+        path: String,
+        /// Its inode.
+        inode: InodeNumber,
+    },
+
+    /// A file with more names than it says.
+    #[error(
+        "{path} is one more name of inode {inode} than the inode counts; the volume is damaged: run \
+         `undercroft check`"
+    )]
+    Links {
+        /// The name too many.
+        path: String,
+        /// The inode.
+        inode: InodeNumber,
+    },
+
+    /// The destination cannot be used.
+    #[error("cannot open the destination {}; it must be a directory that you may write to", path.display())]
+    Destination {
+        /// The destination.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// The destination holds something.
+    #[error("the destination {} is not empty; choose another one, or replace what is there with --force", .0.display())]
+    NotEmpty(PathBuf),
+
+    /// Something in the destination cannot be made.
+    #[error("cannot {action} {path}")]
+    Create {
+        /// What was tried.
+        action: &'static str,
+        /// Path below the destination.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A directory of the destination is no longer where it was.
+    #[error(
+        "the parent of {path} was moved while the volume was unpacked; keep others out of the destination"
+    )]
+    Moved {
+        /// Path below the destination.
+        path: String,
+    },
+
+    /// The stream cannot be written.
+    #[error("cannot write the archive")]
+    Output(#[from] io::Error),
+}

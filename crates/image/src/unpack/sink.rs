@@ -1,0 +1,174 @@
+//! What a volume is unpacked into, and the one loop that does it.
+
+use super::links::Links;
+use super::walk::{Step, Walk};
+use super::{UnpackError, attributes};
+use undercroft_xfs::Volume;
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::inode::InodeState;
+use undercroft_xfs::ops::{self, FileReader, NamedValue};
+
+/// What was unpacked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Regular files.
+    pub files: u64,
+    /// Directories, the root included.
+    pub directories: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Devices, FIFOs and sockets.
+    pub specials: u64,
+    /// Further names of files.
+    pub hard_links: u64,
+    /// Bytes of file data, holes not counted.
+    pub bytes: u64,
+    /// What could not be kept.
+    pub warnings: Warnings,
+}
+
+/// Counts of what could not be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Warnings {
+    /// Entries whose owner could not be set; they have no setuid and setgid bits then.
+    pub owners: u64,
+    /// Extended attributes that could not be set.
+    pub attributes: u64,
+    /// Devices and other special files that could not be made.
+    pub specials: u64,
+}
+
+impl Warnings {
+    /// Whether everything was kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Names unpacked.
+    pub entries: u64,
+    /// Bytes of data unpacked.
+    pub bytes: u64,
+}
+
+/// Names between two reports of progress.
+const REPORT_EVERY: u64 = 256;
+
+/// One inode on its way out.
+pub(super) struct Item<'a> {
+    pub(super) volume: &'a Volume,
+    /// Path from the root, without slashes at its ends; empty for the root.
+    pub(super) path: &'a [u8],
+    pub(super) inode: &'a InodeState,
+    pub(super) attributes: &'a [NamedValue],
+}
+
+impl Item<'_> {
+    /// Last component of the path; empty for the root.
+    pub(super) fn name(&self) -> &[u8] {
+        self.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+    }
+
+    /// The path for a message.
+    pub(super) fn text(&self) -> String {
+        if self.path.is_empty() { ".".to_owned() } else { ops::path_text(self.path) }
+    }
+
+    /// An error of the volume in this inode.
+    pub(super) fn damaged(&self, source: undercroft_xfs::Error) -> UnpackError {
+        UnpackError::Volume { path: format!("/{}", ops::path_text(self.path)), source }
+    }
+
+    /// A reader of the contents.
+    pub(super) fn reader(&self) -> Result<FileReader<'_>, UnpackError> {
+        FileReader::new(self.volume, self.inode).map_err(|error| self.damaged(error))
+    }
+
+    /// The target of a symbolic link.
+    pub(super) fn target(&self) -> Result<Vec<u8>, UnpackError> {
+        ops::read_link(self.volume, self.inode).map_err(|error| self.damaged(error))
+    }
+}
+
+/// Takes a tree, depth first.
+pub(super) trait Sink {
+    /// A directory begins.
+    fn enter(&mut self, item: &Item<'_>) -> Result<(), UnpackError>;
+    /// A directory ends.
+    fn leave(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
+    /// A regular file; returns the number of bytes of data in it.
+    fn file(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError>;
+    /// A symbolic link.
+    fn symlink(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
+    /// A device, FIFO or socket.
+    fn special(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
+    /// A further name of what came under the path `first`.
+    fn link(&mut self, item: &Item<'_>, first: &[u8]) -> Result<(), UnpackError>;
+}
+
+/// Walks the whole volume into a sink.
+pub(super) fn unpack(
+    volume: &Volume,
+    sink: &mut dyn Sink,
+    report: &mut dyn FnMut(&Progress),
+) -> Result<Summary, UnpackError> {
+    let (mut walk, mut links) = (Walk::new(volume), Links::default());
+    let (mut summary, mut entries) = (Summary::default(), 0);
+    while let Some(step) = walk.step()? {
+        let (inode, entering) = match &step {
+            Step::Enter(inode) => (inode.read(), true),
+            Step::Leave(inode) => (inode.read(), false),
+        };
+        let list = attributes::of(volume, &inode).map_err(|error| walk.damaged(error))?;
+        let item = Item { volume, path: walk.path(), inode: &inode, attributes: &list };
+        if entering {
+            deliver(&item, sink, &mut links, &mut summary)?;
+            entries += 1;
+            if entries % REPORT_EVERY == 0 {
+                report(&Progress { entries, bytes: summary.bytes });
+            }
+        } else {
+            sink.leave(&item, &mut summary.warnings)?;
+        }
+    }
+    report(&Progress { entries, bytes: summary.bytes });
+    Ok(summary)
+}
+
+fn deliver(
+    item: &Item<'_>,
+    sink: &mut dyn Sink,
+    links: &mut Links,
+    summary: &mut Summary,
+) -> Result<(), UnpackError> {
+    let kind = item.inode.file_type();
+    if kind == FileType::Directory {
+        summary.directories += 1;
+        return sink.enter(item);
+    }
+    let first = links.meet(item.inode.number, item.inode.core.nlink, item.path)?;
+    if let Some(first) = first {
+        summary.hard_links += 1;
+        return sink.link(item, &first);
+    }
+    let warnings = &mut summary.warnings;
+    match kind {
+        FileType::Regular => {
+            summary.files += 1;
+            summary.bytes += sink.file(item, warnings)?;
+            Ok(())
+        }
+        FileType::Symlink => {
+            summary.symlinks += 1;
+            sink.symlink(item, warnings)
+        }
+        _ => {
+            summary.specials += 1;
+            sink.special(item, warnings)
+        }
+    }
+}
