@@ -50,7 +50,7 @@ pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {
         // The caller's target directory is that of another build; cargo-fuzz has its own.
         command.env_remove("CARGO_TARGET_DIR").args([name, "--"]);
         command.arg(format!("-max_total_time={seconds}"));
-        command.arg(format!("-max_len={LONGEST_INPUT}"));
+        command.args([format!("-max_len={LONGEST_INPUT}"), "-len_control=0".to_owned()]);
         command.arg(format!("-rss_limit_mb={MEMORY_MIB}"));
         command.arg(format!("-timeout={HANG_SECONDS}"));
         if let Err(error) = shell::run(&mut command) {

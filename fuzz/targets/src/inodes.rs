@@ -3,6 +3,7 @@
 use crate::blocks::block;
 use crate::input::Input;
 use crate::names;
+use std::hint::black_box;
 use undercroft_xfs::format::{
     BmapRoot, BufferKind, Extent, ForkFormat, InodeCore, TimestampEncoding, inode_crc_matches,
     stamp_inode_crc,
@@ -18,7 +19,7 @@ pub(crate) fn run(input: &[u8]) {
     if core.verify(number, geometry).is_err() {
         return;
     }
-    drop((core.file_type(), core.timestamp_encoding()));
+    black_box((core.file_type(), core.timestamp_encoding()));
     for time in [core.atime, core.mtime, core.ctime, core.crtime] {
         for encoding in [TimestampEncoding::Legacy, TimestampEncoding::Bigtime] {
             let clamped = time.clamped(encoding);

@@ -2,6 +2,7 @@
 
 use crate::blocks::block;
 use crate::input::{Input, Patches};
+use std::hint::black_box;
 use undercroft_xfs::Geometry;
 use undercroft_xfs::format::dir_layout::DirLayout;
 use undercroft_xfs::format::{
@@ -44,16 +45,16 @@ pub(crate) fn directory(input: &[u8]) {
         }
         BufferKind::DirFree => {
             for index in 0..dir_free::valid(bytes, layout) {
-                dir_free::best(bytes, layout, index);
+                black_box(dir_free::best(bytes, layout, index));
             }
-            drop(dir_free::find_room(bytes, layout, 24));
+            black_box(dir_free::find_room(bytes, layout, 24));
         }
         _ => {
             let da = layout.da();
             for index in 0..da.count(bytes) {
                 assert!(da.pair_offset(index) + 8 <= bytes.len(), "a hash lies outside its block");
                 let (block, offset) = layout.split_pointer(da.child(bytes, index).0 as u32);
-                drop((layout.data_file_block(block), offset));
+                black_box((layout.data_file_block(block), offset));
             }
         }
     }

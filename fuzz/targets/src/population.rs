@@ -9,9 +9,9 @@ use undercroft_xfs::{Error, Volume};
 
 /// Entries of the directories: short form, one block, one hash block, several.
 const DIRECTORIES: [(&[u8], usize); 4] =
-    [(b"short", 3), (b"block", 40), (b"leaf", 300), (b"node", 1100)];
+    [(b"short", 3), (b"block", 40), (b"leaf", 200), (b"node", 600)];
 /// Data ranges of the files: in the inode, and in a tree.
-const FILES: [(&[u8], u64); 3] = [(b"one-extent", 1), (b"few-extents", 5), (b"many-extents", 400)];
+const FILES: [(&[u8], u64); 3] = [(b"one-extent", 1), (b"few-extents", 5), (b"many-extents", 150)];
 /// Targets of links: in the inode, in one block, in more where blocks are small.
 const LINKS: [(&[u8], usize); 3] = [(b"inline", 20), (b"remote", 700), (b"longest", 1023)];
 
@@ -46,7 +46,7 @@ pub(crate) fn fill(volume: &Volume) -> Result<(), Error> {
         create(volume, &root, name, &new(FileType::Regular, &[]), |trans, inode| {
             let step = 2 * trans.geometry().block_size() as u64;
             let ranges = (0..ranges).map(|index| index * step..index * step + step / 2);
-            let size = ranges.clone().last().map_or(0, |range| range.end + 100);
+            let size = ranges.clone().next_back().map_or(0, |range| range.end + 100);
             ops::allocate_file(trans, inode, size, ranges).map(drop)
         })?;
     }

@@ -2,6 +2,7 @@
 
 use crate::blocks::block;
 use crate::input::Input;
+use std::hint::black_box;
 use undercroft_xfs::btree::verify_tree_block;
 use undercroft_xfs::format::{
     AllocRecord, BmapRoot, BufferKind, Extent, FieldDefect, HeaderLayout, InodeChunkRecord,
@@ -40,7 +41,7 @@ pub(crate) fn run(input: &[u8]) {
                 assert_eq!(RmapKey::decode(&again), decoded, "a key changes when it is written");
             });
         }
-        drop((layout.owner(bytes), layout.blkno(bytes), layout.is_alone(bytes)));
+        black_box((layout.owner(bytes), layout.blkno(bytes), layout.is_alone(bytes)));
     }
     root(bytes);
 }
@@ -52,7 +53,7 @@ fn records(tree: TreeKind, sparse: bool, body: &[u8], len: usize, count: u16) {
         let verdict = match tree {
             TreeKind::Bnobt | TreeKind::Cntbt => {
                 let decoded = AllocRecord::decode(record);
-                drop(decoded.end());
+                black_box(decoded.end());
                 text(decoded.validate())
             }
             TreeKind::Inobt | TreeKind::Finobt => {
@@ -68,7 +69,7 @@ fn records(tree: TreeKind, sparse: bool, body: &[u8], len: usize, count: u16) {
             }
             TreeKind::Refcountbt => {
                 let decoded = RefcountRecord::decode(record);
-                drop(decoded.key());
+                black_box(decoded.key());
                 text(decoded.validate())
             }
             TreeKind::Bmbt => {

@@ -6,7 +6,7 @@ use undercroft_fuzz_targets::TARGETS;
 
 /// Inputs for each target; volumes take longer than blocks.
 const INPUTS: usize = 4000;
-const VOLUMES: usize = 4000;
+const VOLUMES: usize = 1500;
 /// Bytes of the longest input.
 const LONGEST: usize = 96;
 /// Memory that the process may have: all samples and one volume take a small part of it.
@@ -63,7 +63,7 @@ fn feed(name: &str, run: fn(&[u8]), input: &[u8]) {
 fn limit_memory() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limit = Rlimit { current: Some(MEMORY), maximum: Some(MEMORY) };
-    setrlimit(Resource::As, limit).unwrap();
+    setrlimit(Resource::As, limit).expect("a process may limit itself");
 }
 
 fn run_all(volumes: bool, inputs: usize) {
