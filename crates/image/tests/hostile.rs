@@ -75,7 +75,8 @@ fn mutated_metadata_with_right_checksums_never_panics() {
     const ROUNDS: u64 = 300;
     let scratch = tempfile::tempdir().unwrap();
     let bytes = image(scratch.path());
-    let targets: Vec<_> = (0..bytes.len()).step_by(512).filter_map(|at| target(&bytes, at)).collect();
+    let targets: Vec<_> =
+        (0..bytes.len()).step_by(512).filter_map(|at| target(&bytes, at)).collect();
     assert!(targets.len() > 1_000, "{} blocks with checksums found", targets.len());
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(bytes.len() as u64));
     write_all_at(device.as_ref(), Sector(0), &bytes).unwrap();

@@ -86,8 +86,7 @@ fn every_format_extracts_as_the_kernel_sees_it() {
     };
     let failed: Vec<String> = thread::scope(|scope| {
         let parts = FORMATS.chunks(FORMATS.len().div_ceil(4));
-        let threads: Vec<_> =
-            parts.map(|part| scope.spawn(move || extract_part(part))).collect();
+        let threads: Vec<_> = parts.map(|part| scope.spawn(move || extract_part(part))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
@@ -231,14 +230,12 @@ fn a_directory_that_leads_back_is_an_error() {
     let tools = Xfsprogs::newest().unwrap();
     let volume = open(&image);
     let outer = undercroft_xfs::ops::resolve(&volume, b"outer").unwrap();
-    let script =
-        [format!("inode {outer}"), format!("write u3.sfdir3.list[0].inumber.i4 {outer}")];
+    let script = [format!("inode {outer}"), format!("write u3.sfdir3.list[0].inumber.i4 {outer}")];
     let script: Vec<&str> = script.iter().map(String::as_str).collect();
     tools.db_expert(&image, &script).unwrap();
     let volume = open(&image);
     let result = unpack::to_tar(&volume, &mut std::io::sink(), &mut |_| {});
     assert!(matches!(result, Err(UnpackError::Repeated { .. })), "{result:?}");
-    let result =
-        unpack::to_directory(&volume, &scratch.path().join("out"), false, &mut |_| {});
+    let result = unpack::to_directory(&volume, &scratch.path().join("out"), false, &mut |_| {});
     assert!(matches!(result, Err(UnpackError::Repeated { .. })), "{result:?}");
 }

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use undercroft_block::FileDevice;
+use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_xfs::check::{CheckOptions, Finding, check};
 
 fn check_image(path: &str) -> Result<bool, Box<dyn std::error::Error>> {
-    let device = Arc::new(FileDevice::open(Path::new(path), true)?);
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(Path::new(path), true)?);
     let start = Instant::now();
     let mut print = |finding: Finding| println!("{:?}: {finding}", finding.severity);
-    let report = check(device, &CheckOptions::default(), &mut print)?;
+    let report = check(&device, &CheckOptions::default(), &mut print)?;
     println!("{path}: {report:?} in {:?}", start.elapsed());
     Ok(report.is_clean())
 }

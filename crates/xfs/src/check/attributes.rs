@@ -69,10 +69,8 @@ impl Attributes<'_, '_> {
         let (checker, fork) = (self.scan.checker, self.fork);
         let mut walk = HashWalk::new(checker, fork, STRUCTURE, 1, BufferKind::AttrLeaf);
         let mut leaves: Vec<(FileBlock, Buffer)> = Vec::new();
-        walk.run(FileBlock(0), &mut |at, bytes, sound| {
-            if sound {
-                leaves.push((at, Buffer::copy_of(bytes)));
-            }
+        walk.run(FileBlock(0), &mut |at, bytes| {
+            leaves.push((at, Buffer::copy_of(bytes)));
         });
         let (blocks, whole) = (walk.blocks, walk.complete);
         self.complete &= whole;

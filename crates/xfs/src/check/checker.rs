@@ -3,11 +3,12 @@
 use super::findings::Findings;
 use super::visited::Visited;
 use super::{CheckOptions, Finding, Place};
-use crate::log::LogState;
 use crate::cache::verify_buffer;
 use crate::format::da_block::resolve_magic;
 use crate::format::{BufferKind, Header};
 use crate::geometry::Geometry;
+use crate::log::LogState;
+use crate::units::Lsn;
 use crate::volume::Volume;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use undercroft_block::{Buffer, Sector, read_buffer};
@@ -33,11 +34,15 @@ pub(super) enum Defect {
 pub(super) struct Checker {
     pub(super) volume: Volume,
     pub(super) log: LogState,
+    /// Where the next log record goes, if it is known.
+    pub(super) head: Option<Lsn>,
     pub(super) threads: usize,
     pub(super) findings: Findings,
     visited: Visited,
     incomplete: AtomicBool,
     bytes: AtomicU64,
+    /// Latest log position found in metadata.
+    latest: AtomicU64,
 }
 
 impl Checker {
@@ -45,6 +50,8 @@ impl Checker {
         Self {
             volume,
             log: LogState::External,
+            head: None,
+            latest: AtomicU64::new(0),
             threads: options.threads,
             findings,
             visited: Visited::default(),
@@ -91,6 +98,27 @@ impl Checker {
 
     pub(super) fn is_complete(&self) -> bool {
         !self.incomplete.load(Ordering::Relaxed)
+    }
+
+    /// Notes the log position that a piece of metadata carries.
+    pub(super) fn note_lsn(&self, lsn: Lsn) {
+        if !lsn.is_null() && lsn.0 > self.latest.load(Ordering::Relaxed) {
+            self.latest.fetch_max(lsn.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes the log position in the header of a v5 block.
+    pub(super) fn note_header_lsn(&self, kind: BufferKind, bytes: &[u8]) {
+        if self.geometry().features.crc
+            && let Some(lsn) = Header::of(kind).and_then(|header| header.lsn(bytes))
+        {
+            self.note_lsn(lsn);
+        }
+    }
+
+    /// Latest log position found so far.
+    pub(super) fn latest_lsn(&self) -> Lsn {
+        Lsn(self.latest.load(Ordering::Relaxed))
     }
 
     /// Bytes read so far.
@@ -144,6 +172,9 @@ impl Checker {
                 && found != owner
             {
                 return Err(Defect::Foreign(format!("owner is {found}, not {owner}")));
+            }
+            if let Some(lsn) = header.lsn(&bytes) {
+                self.note_lsn(lsn);
             }
         }
         let resolved = match kind {

@@ -9,15 +9,15 @@ use crate::bytes::be32;
 use crate::format::dir_data::{self, DataEntry, Item};
 use crate::format::dir_layout::DirLayout;
 use crate::format::dir_shortform::{self, ShortForm};
-use crate::format::{BufferKind, EntryType, ForkFormat, dir_block};
+use crate::format::{BufferKind, EntryType, Extent, ForkFormat, dir_block};
 use crate::inode::ForkKind;
 use crate::units::{FileBlock, InodeNumber};
 use std::sync::atomic::Ordering;
 
 const STRUCTURE: &str = "directory";
 
-/// Damaged data blocks after which the rest of one directory is left out.
-const DEFECTS_MAX: u32 = 64;
+/// Damaged blocks after which the rest of one directory is left out.
+pub(super) const DEFECTS_MAX: u32 = 64;
 
 /// A directory under examination.
 pub(super) struct Directory<'a, 's> {
@@ -88,7 +88,7 @@ impl Directory<'_, '_> {
         if !self.fork.complete {
             self.lose();
         }
-        let end = self.fork.extents.last().map_or(FileBlock(0), |extent| extent.end());
+        let end = self.fork.extents.last().map_or(FileBlock(0), Extent::end);
         if end.0 <= u64::from(unit) && self.listing.complete {
             let block = 1_u64 << self.layout.block_log;
             self.scan.checker.expect(STRUCTURE, self.subject.place(), "size", size, block);

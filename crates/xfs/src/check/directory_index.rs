@@ -1,7 +1,7 @@
 //! The index of a directory in leaf or node form against its entries: hashes, pointers, longest
 //! free lengths (format reference, sections 6.5 to 6.7).
 
-use super::directory::Directory;
+use super::directory::{DEFECTS_MAX, Directory};
 use super::hash_tree::HashWalk;
 use crate::format::dir_leaf::{self, NO_BLOCK};
 use crate::format::{BufferKind, dir_free, dir_pairs};
@@ -63,10 +63,8 @@ pub(super) fn check(directory: &mut Directory<'_, '_>) {
         let mut walk = HashWalk::new(checker, fork, "directory", unit, BufferKind::DirLeafN);
         let base = directory.layout.da().header_size();
         let layout = directory.layout;
-        walk.run(leaf, &mut |_, bytes, sound| {
-            if sound {
-                pairs(bytes, base, layout.da().count(bytes), &mut found);
-            }
+        walk.run(leaf, &mut |_, bytes| {
+            pairs(bytes, base, layout.da().count(bytes), &mut found);
         });
         (walk.blocks, walk.complete)
     } else {
@@ -149,13 +147,17 @@ fn free_index(directory: &mut Directory<'_, '_>) {
     let (space, unit) = (geometry.dir_free_block(), geometry.dir_block_blocks());
     let end = space.0 + (space.0 - geometry.dir_leaf_block().0);
     let capacity = dir_free::capacity(directory.layout);
-    let (mut lengths, mut complete) = (Vec::new(), true);
+    let (mut lengths, mut complete, mut defects) = (Vec::new(), true, 0);
     for at in directory.fork.units(space.0, end, unit.into()) {
         let block = match directory.fork.read(checker, BufferKind::DirFree, at, unit) {
             Ok(block) => block,
             Err(defect) => {
                 checker.report_defect("directory", directory.fork.place(at), defect);
                 complete = false;
+                defects += 1;
+                if defects == DEFECTS_MAX {
+                    break;
+                }
                 continue;
             }
         };

@@ -5,8 +5,8 @@ use super::checker::{Block, Checker, Defect};
 use super::tree::{Home, TreeWalk};
 use crate::btree::Bmbt;
 use crate::format::{
-    BmapRoot, BufferKind, Extent, ForkFormat, InodeCore, InodeFlags, RmapFlags, RmapOwner,
-    RmapRecord,
+    BmapRoot, BufferKind, Extent, FileType, ForkFormat, InodeCore, InodeFlags, RmapFlags,
+    RmapOwner, RmapRecord,
 };
 use crate::inode::ForkKind;
 use crate::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
@@ -110,7 +110,9 @@ pub(super) fn load(
         let field = if kind == ForkKind::Data { "nextents" } else { "anextents" };
         checker.expect("inode", Place::Inode(inode), field, expected, fork.count);
     }
-    let realtime = kind == ForkKind::Data && core.flags.contains(InodeFlags::REALTIME);
+    let realtime = kind == ForkKind::Data
+        && core.flags.contains(InodeFlags::REALTIME)
+        && core.file_type() == Some(FileType::Regular);
     for record in records {
         extent(checker, claims, &mut fork, record, realtime);
     }

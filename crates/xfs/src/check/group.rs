@@ -134,6 +134,7 @@ fn header(checker: &Checker, ag: AgNumber, index: u32, kind: BufferKind) -> Opti
         checker.error(kind.name(), place, what);
         return None;
     }
+    checker.note_header_lsn(kind, &bytes);
     Some(bytes)
 }
 
@@ -297,6 +298,6 @@ fn inode_side(checker: &Checker, ag: AgNumber, agi: &Agi, group: &mut Group) {
             checker.error("AGI", place, what);
         }
     }
-    group.chunks = inode_trees::check(checker, ag, agi, all, with_free);
+    group.chunks = inode_trees::check(checker, ag, agi, &all, with_free.as_ref());
     inode_trees::claim(checker.geometry(), group);
 }

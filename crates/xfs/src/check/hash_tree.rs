@@ -10,8 +10,8 @@ use undercroft_block::Buffer;
 /// Blocks with defects after which the rest of one tree is left out.
 const DEFECTS_MAX: u32 = 64;
 
-/// What visits a leaf; it is given the kind and whether the content was found sound.
-pub(super) type LeafVisitor<'v> = dyn FnMut(FileBlock, &Buffer, bool) + 'v;
+/// What visits the sound leaves.
+pub(super) type LeafVisitor<'v> = dyn FnMut(FileBlock, &Buffer) + 'v;
 
 /// A walk in progress.
 pub(super) struct HashWalk<'a> {
@@ -115,7 +115,11 @@ impl<'a> HashWalk<'a> {
             self.error(at, format!("last hash is {last:#010x}, the node above says {key:#010x}"));
         }
         if own == 0 {
-            return visit(at, &block.bytes, sound);
+            self.complete &= sound;
+            if sound {
+                visit(at, &block.bytes);
+            }
+            return;
         }
         for index in 0..self.layout.count(&block.bytes) {
             let (hash, child) =

@@ -15,8 +15,8 @@ pub(super) fn check(
     checker: &Checker,
     ag: AgNumber,
     agi: &Agi,
-    all: TreeContent<Inobt>,
-    with_free: Option<TreeContent<Finobt>>,
+    all: &TreeContent<Inobt>,
+    with_free: Option<&TreeContent<Finobt>>,
 ) -> Vec<InodeChunkRecord> {
     let place = Place::Group(ag);
     let mut chunks: Vec<InodeChunkRecord> = Vec::with_capacity(all.records.len());

@@ -4,7 +4,7 @@ use super::checker::Checker;
 use super::forks::{self, Claims, Fork};
 use super::inode_table::{Chunk, InodeTable, Kind, Slot, flag};
 use super::inode_trees::runs;
-use super::{Finding, Place, attributes, directory, symlink};
+use super::{Finding, Place, attributes, directory, quota, symlink};
 use crate::format::{
     FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2, Timestamp, inode_crc_matches,
 };
@@ -92,6 +92,9 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
             return;
         }
     };
+    if geometry.features.crc {
+        checker.note_lsn(core.lsn);
+    }
     let verdict = core.verify(number, geometry);
     if let Err(what) = &verdict {
         checker.error("inode", place, what.clone());
@@ -195,7 +198,10 @@ fn content(
     match file_type {
         FileType::Directory => directory::check(scan, subject, &data),
         FileType::Symlink => symlink::check(scan.checker, subject, &data),
-        FileType::Regular => regular(scan.checker, subject, &data),
+        FileType::Regular if quota::is_quota(checker, subject) => {
+            quota::check(checker, subject, &data);
+        }
+        FileType::Regular => regular(checker, subject, &data),
         _ => {}
     }
     // A fork at an offset that cannot be holds nothing that can be read.

@@ -52,7 +52,7 @@ pub(super) fn check(checker: &Checker, table: &InodeTable, report: &mut Report) 
             if let Kind::File(kind) = slot.kind() {
                 report.inodes += 1;
                 report.directories += u64::from(kind == FileType::Directory);
-                inode(checker, &roots, number, slot, kind);
+                inode(checker, table, &roots, number, slot, kind);
                 if kind == FileType::Directory {
                     reach.check(number);
                 }
@@ -73,7 +73,14 @@ fn not_a_file(checker: &Checker, chunk: &Chunk, number: InodeNumber, slot: &Slot
     }
 }
 
-fn inode(checker: &Checker, roots: &Roots, number: InodeNumber, slot: &Slot, kind: FileType) {
+fn inode(
+    checker: &Checker,
+    table: &InodeTable,
+    roots: &Roots,
+    number: InodeNumber,
+    slot: &Slot,
+    kind: FileType,
+) {
     let place = Place::Inode(number);
     let is_file_root = roots.files.contains(&number);
     let is_root = is_file_root || roots.directories.contains(&number);
@@ -96,6 +103,12 @@ fn inode(checker: &Checker, roots: &Roots, number: InodeNumber, slot: &Slot, kin
         let parent = slot.parent.load(Relaxed);
         let what = format!("an entry (of directory {parent}?) does not say that it is a {kind:?}");
         checker.error("directory", place, what);
+    }
+    let parent = slot.parent.load(Relaxed);
+    let above = table.get(checker.geometry(), InodeNumber(parent)).filter(|_| parent != 0);
+    if above.is_some_and(|above| above.has_flag(flag::METADATA) != slot.has_flag(flag::METADATA)) {
+        let what = format!("the metadata flag differs from that of its directory {parent}");
+        checker.error("inode", place, what);
     }
     if is_root && slot.entries.load(Relaxed) != 0 {
         checker.error("inode", place, "is a root, but a directory leads to it");

@@ -25,7 +25,9 @@ mod hash_tree;
 mod inode_table;
 mod inode_trees;
 mod inodes;
+mod journal;
 mod links;
+mod quota;
 mod report;
 mod space;
 mod superblocks;
@@ -38,7 +40,7 @@ pub use finding::{Finding, Place, Severity};
 pub use report::Report;
 
 use crate::error::Error;
-use crate::log::{self, LogState};
+use crate::log::LogState;
 use crate::units::AgNumber;
 use crate::volume::Volume;
 use checker::Checker;
@@ -71,12 +73,12 @@ impl Default for CheckOptions {
 /// There is no XFS superblock at all, or the device cannot be read. Everything else is a finding:
 /// a damaged primary superblock ends the check early, with an incomplete report.
 pub fn check(
-    device: Arc<dyn BlockDevice>,
+    device: &Arc<dyn BlockDevice>,
     options: &CheckOptions,
     on_finding: &mut dyn FnMut(Finding),
 ) -> Result<Report, Error> {
     let findings = Findings::new(options.findings_max);
-    let volume = match Volume::open(Arc::clone(&device)) {
+    let volume = match Volume::open(Arc::clone(device)) {
         Ok(volume) => volume,
         Err(Error::NotUsable(what)) if has_magic(device.as_ref())? => {
             on_finding(Finding::error("superblock", Place::Volume, what));
@@ -85,7 +87,7 @@ pub fn check(
         Err(error) => return Err(error),
     };
     let mut checker = Checker::new(volume, findings, options);
-    checker.log = log_state(&checker);
+    (checker.log, checker.head) = journal::examine(&checker);
     if checker.dirty() {
         let what = "was not unmounted: replay the journal first (mount it once), then check again";
         checker.add(Finding::notice("log", Place::Volume, what));
@@ -99,6 +101,7 @@ pub fn check(
     check_space(&checker, &table, &groups, &claims);
     links::check(&checker, &table, &mut report);
     counters::check(&checker, &groups);
+    journal::check_positions(&checker);
     checker.findings.deliver(on_finding);
     (report.errors, report.notices) = checker.findings.counts();
     report.complete = checker.is_complete();
@@ -111,13 +114,6 @@ fn has_magic(device: &dyn BlockDevice) -> Result<bool, Error> {
     let mut bytes = [0; 512];
     read_exact_at(device, Sector(0), &mut bytes)?;
     Ok(bytes.starts_with(b"XFSB"))
-}
-
-fn log_state(checker: &Checker) -> LogState {
-    log::state(&checker.volume).unwrap_or_else(|error| {
-        checker.error("log", Place::Volume, error.to_string());
-        LogState::Dirty
-    })
 }
 
 fn check_groups(checker: &Checker) -> Vec<Group> {

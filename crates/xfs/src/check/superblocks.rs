@@ -20,6 +20,7 @@ pub(super) fn check(checker: &Checker, ag: AgNumber) {
         Ok(superblock) => superblock,
         Err(error) => return checker.error("superblock", place, error.to_string()),
     };
+    checker.note_lsn(superblock.lsn);
     tail(checker, place, &superblock, &bytes);
     if be32(&bytes, 200) != be32(&bytes, 204) {
         checker.expect("superblock", place, "bad_features2", be32(&bytes, 204), be32(&bytes, 200));

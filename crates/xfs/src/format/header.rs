@@ -214,6 +214,13 @@ impl Header {
         }
     }
 
+    /// Log position of the last change, as the header says; `None` for kinds that never go through
+    /// the journal.
+    #[must_use]
+    pub fn lsn(&self, bytes: &[u8]) -> Option<Lsn> {
+        (!self.unlogged).then(|| Lsn(be64(bytes, self.lsn)))
+    }
+
     /// Stamps sequence number and checksum for writing.
     pub fn stamp(&self, bytes: &mut [u8], lsn: Lsn, block_size: usize) {
         let unit = self.unit(bytes.len(), block_size);

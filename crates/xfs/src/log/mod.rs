@@ -2,4 +2,4 @@
 
 mod state;
 
-pub use state::{LogError, LogState, state};
+pub use state::{LogEnd, LogError, LogState, end};

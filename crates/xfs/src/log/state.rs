@@ -5,6 +5,7 @@
 
 use crate::bytes::be32;
 use crate::format::log_record::{LOG_BLOCK, LogRecordHeader, MAGIC};
+use crate::units::Lsn;
 use crate::volume::Volume;
 use thiserror::Error;
 use undercroft_block::{BlockDevice, BlockError, Sector, read_exact_at};
@@ -47,14 +48,23 @@ pub enum LogError {
     },
 }
 
-/// Looks whether the journal holds something to replay.
+/// The end of a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogEnd {
+    /// Whether something is to be replayed.
+    pub state: LogState,
+    /// Where the next record goes; `None` for a journal elsewhere.
+    pub head: Option<Lsn>,
+}
+
+/// Looks at the end of the journal: whether it holds something to replay.
 ///
 /// # Errors
 /// The device failed, or the journal is not one of this volume.
-pub fn state(volume: &Volume) -> Result<LogState, LogError> {
+pub fn end(volume: &Volume) -> Result<LogEnd, LogError> {
     let geometry = volume.geometry();
     if geometry.log_start.is_null() {
-        return Ok(LogState::External);
+        return Ok(LogEnd::default());
     }
     let log = Log {
         device: volume.cache().device().as_ref(),
@@ -62,7 +72,9 @@ pub fn state(volume: &Volume) -> Result<LogState, LogError> {
         start: geometry.sector(geometry.log_start),
         blocks: u64::from(geometry.log_blocks) << (geometry.block_log - 9),
     };
-    Ok(if log.is_clean()? { LogState::Clean } else { LogState::Dirty })
+    let (block, cycle) = log.head()?;
+    let state = if log.is_clean(block)? { LogState::Clean } else { LogState::Dirty };
+    Ok(LogEnd { state, head: Some(Lsn(u64::from(cycle) << 32 | block)) })
 }
 
 struct Log<'d> {
@@ -74,11 +86,10 @@ struct Log<'d> {
 
 impl Log<'_> {
     /// Whether the last record is that of an unmount and ends at the head.
-    fn is_clean(&self) -> Result<bool, LogError> {
+    fn is_clean(&self, head: u64) -> Result<bool, LogError> {
         if self.blocks == 0 || self.cycle(0)? == 0 {
             return Ok(true);
         }
-        let head = self.head()?;
         let wanted = RECORD_MAX.min(self.blocks);
         let before = self.before(head, wanted)?;
         let header = before.chunks_exact(LOG_BLOCK).enumerate().rev();
@@ -106,19 +117,23 @@ impl Log<'_> {
         Ok(if first == MAGIC { be32(&bytes, 4) } else { first })
     }
 
-    /// The block that is written next: the first one whose cycle is not that of block 0. Holes that
-    /// a crash left are not looked for: the log is dirty then, wherever the head is.
-    fn head(&self) -> Result<u64, LogError> {
+    /// The block that is written next, the first one whose cycle is not that of block 0, and the
+    /// cycle it will be written in. Holes that a crash left are not looked for: the log is dirty
+    /// then, wherever the head is.
+    fn head(&self) -> Result<(u64, u32), LogError> {
+        if self.blocks == 0 {
+            return Ok((0, 1));
+        }
         let newest = self.cycle(0)?;
         if self.cycle(self.blocks - 1)? == newest {
-            return Ok(0);
+            return Ok((0, newest.saturating_add(1)));
         }
         let (mut same, mut other) = (0, self.blocks - 1);
         while other - same > 1 {
             let middle = same + (other - same) / 2;
             if self.cycle(middle)? == newest { same = middle } else { other = middle }
         }
-        Ok(other)
+        Ok((other, newest))
     }
 
     /// The `count` blocks before `head`, around the end of the log if need be.
@@ -162,7 +177,8 @@ mod tests {
     const VOLUME: Uuid = Uuid::from_u128(1);
 
     fn is_clean(device: &dyn BlockDevice) -> bool {
-        Log { device, uuid: VOLUME, start: Sector(0), blocks: BLOCKS }.is_clean().unwrap()
+        let log = Log { device, uuid: VOLUME, start: Sector(0), blocks: BLOCKS };
+        log.is_clean(log.head().unwrap().0).unwrap()
     }
 
     #[test]
@@ -196,7 +212,8 @@ mod tests {
     #[test]
     fn what_is_no_journal_of_this_volume_is_an_error() {
         let state = |device: &MemoryDevice, uuid| {
-            Log { device, uuid, start: Sector(0), blocks: BLOCKS }.is_clean()
+            let log = Log { device, uuid, start: Sector(0), blocks: BLOCKS };
+            log.is_clean(log.head()?.0)
         };
         assert!(matches!(state(&log(7, 1000, &[]), VOLUME), Err(LogError::NoRecord)));
         let record = clean_log(VOLUME, 1, 7);

@@ -12,12 +12,14 @@ use crate::format::{Acl, AclKind};
 use crate::inode::{ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::volume::Volume;
+use std::fmt::Display;
 
 /// A full name with its prefix, and a value.
 pub type NamedValue = (Vec<u8>, Vec<u8>);
 
 /// Gives a new inode these attributes, by their full names. An access ACL sets the permission bits
-/// of the mode as well, and is not stored when it says no more than they do.
+/// of the mode as well, and is not stored when it says no more than they do. ACLs may also come in
+/// their form on disk, under the names `trusted.SGI_ACL_FILE` and `trusted.SGI_ACL_DEFAULT`.
 ///
 /// # Errors
 /// A name or value cannot be stored; no space; a damaged structure; the device failed.
@@ -26,14 +28,29 @@ pub fn set_attributes<'a>(
     inode: &mut InodeState,
     attributes: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<(), Error> {
-    let mut plain = Vec::new();
-    let mut lists = Vec::new();
+    let (mut plain, mut lists, mut raw) = (Vec::new(), Vec::new(), Vec::new());
     for (name, value) in attributes {
-        match AclKind::from_xattr_name(name) {
-            Some(kind) => lists.extend(disk_list(inode, kind, value)?),
-            None => plain.push(split(name, value)?),
+        if let Some(kind) = AclKind::from_xattr_name(name) {
+            lists.push((kind, Acl::from_xattr(value).map_err(invalid_list(kind.xattr_name()))?));
+            continue;
+        }
+        let attribute = split(name, value)?;
+        match disk_kind(&attribute) {
+            Some(kind) => raw.push((kind, value)),
+            None => plain.push(attribute),
         }
     }
+    // Kernels show a list of an XFS volume under both names; each is stored once.
+    for (kind, value) in raw {
+        if lists.iter().all(|(known, _)| *known != kind) {
+            let list = Acl::from_disk(value).map_err(invalid_list(kind.disk_name()))?;
+            lists.push((kind, Some(list)));
+        }
+    }
+    let lists: Vec<_> = lists
+        .iter()
+        .filter_map(|(kind, list)| Some((*kind, disk_list(inode, *kind, list.as_ref()?)?)))
+        .collect();
     plain.extend(lists.iter().map(|(kind, value)| Attribute {
         namespace: Namespace::Trusted,
         name: kind.disk_name().as_bytes(),
@@ -55,21 +72,23 @@ fn split<'a>(name: &'a [u8], value: &'a [u8]) -> Result<Attribute<'a>, Error> {
     Ok(Attribute { namespace, name, value })
 }
 
+/// Which ACL an attribute is, under its name on disk.
+fn disk_kind(attribute: &Attribute<'_>) -> Option<AclKind> {
+    let trusted = attribute.namespace == Namespace::Trusted;
+    trusted.then(|| AclKind::from_disk_name(attribute.name)).flatten()
+}
+
+fn invalid_list<E: Display>(name: &str) -> impl FnOnce(E) -> Error {
+    move |error| Error::Invalid(format!("{name}: {error}"))
+}
+
 /// The disk form of an ACL, unless it need not be stored; the mode follows an access list.
-fn disk_list(
-    inode: &mut InodeState,
-    kind: AclKind,
-    value: &[u8],
-) -> Result<Option<(AclKind, Vec<u8>)>, Error> {
-    let invalid = |error| Error::Invalid(format!("{}: {error}", kind.xattr_name()));
-    let Some(list) = Acl::from_xattr(value).map_err(invalid)? else {
-        return Ok(None);
-    };
+fn disk_list(inode: &mut InodeState, kind: AclKind, list: &Acl) -> Option<Vec<u8>> {
     if kind == AclKind::Access {
         inode.core.mode = list.mode(inode.core.mode);
         inode.touch();
     }
-    Ok(list.to_disk(kind).map(|value| (kind, value)))
+    list.to_disk(kind)
 }
 
 /// The attributes of an inode under their full names, in the order of the volume. Parent pointers
@@ -84,12 +103,10 @@ pub fn attributes(volume: &Volume, inode: &InodeState) -> Result<Vec<NamedValue>
     }
     let mut fork = ForkReader::new(volume, inode, ForkKind::Attr);
     attr::for_each(&mut fork, &mut |attribute| {
-        let kind = match attribute.namespace {
-            Namespace::Parent => return Ok(()),
-            Namespace::Trusted => AclKind::from_disk_name(attribute.name),
-            Namespace::User | Namespace::Security => None,
-        };
-        let named = match kind {
+        if attribute.namespace == Namespace::Parent {
+            return Ok(());
+        }
+        let named = match disk_kind(&attribute) {
             Some(kind) => {
                 let list = Acl::from_disk(attribute.value).map_err(|error| Error::Inode {
                     inode: inode.number,

@@ -1,0 +1,119 @@
+//! Archives of all formats and compressions, from files and pipes.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
+use undercroft_judges::kernel;
+
+use crate::judged::{assert_built, options};
+use crate::odd::odd_tree;
+
+/// What keeps everything that an archive can keep.
+const WHOLE: &[&str] = &["--format=pax", "--acls", "--xattrs", "--xattrs-include=*", "--sparse"];
+
+/// GNU tar at work on an archive of a tree.
+fn tar(tree: &Path, to: &Path, arguments: &[&str]) -> Child {
+    // Opening a pipe waits for its reader, which the shell may do as well as this thread.
+    let mut command = Command::new("sh");
+    command.args(["-c", "to=$1; shift; exec tar --create \"$@\" > \"$to\"", "sh"]).arg(to);
+    command.args(["--numeric-owner", "--file=-"]).args(arguments);
+    command.arg("--directory").arg(tree).arg(".").spawn().unwrap()
+}
+
+#[test]
+fn everything() {
+    if !kernel::available_or_report("image::archives::everything") {
+        return;
+    }
+    let tree = odd_tree();
+    // GNU tar leaves sockets out, and forgets that a pipe has two names.
+    fs::remove_file(tree.path().join("special/socket")).unwrap();
+    fs::remove_file(tree.path().join("hardlinks/elsewhere/fifo")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    for further in [
+        &[][..],
+        &["--gzip"],
+        &["--zstd"],
+        &["--xz"],
+        &["--sparse-version=0.0"],
+        &["--sparse-version=0.1"],
+    ] {
+        println!("tar {further:?}");
+        let from = directory.path().join("archive");
+        assert!(tar(tree.path(), &from, &[WHOLE, further].concat()).wait().unwrap().success());
+        let mut options = options(&from, &directory.path().join("image"));
+        options.force = true;
+        assert_built(&options, tree.path());
+    }
+}
+
+#[test]
+fn pipes() {
+    if !kernel::available_or_report("image::archives::pipes") {
+        return;
+    }
+    let tree = small_tree();
+    for compression in ["--no-auto-compress", "--gzip", "--zstd", "--xz"] {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let mut writer = tar(tree.path(), &pipe, &["--format=pax", "--sparse", compression]);
+        assert_built(&options(&pipe, &directory.path().join("image")), tree.path());
+        assert!(writer.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn older_formats() {
+    if !kernel::available_or_report("image::archives::older_formats") {
+        return;
+    }
+    for arguments in [&["--format=ustar"][..], &["--format=gnu", "--sparse"], &["--format=oldgnu"]]
+    {
+        let (tree, directory) = (small_tree(), tempfile::tempdir().unwrap());
+        let from = directory.path().join("archive");
+        if arguments.len() == 1 {
+            // Without --sparse a hole becomes zeros.
+            let path = tree.path().join("inner/sparse");
+            fs::write(&path, fs::read(&path).unwrap()).unwrap();
+            set_times(tree.path());
+        }
+        assert!(tar(tree.path(), &from, arguments).wait().unwrap().success());
+        assert_built(&options(&from, &directory.path().join("image")), tree.path());
+    }
+}
+
+/// A tree that the oldest format can hold: no attributes, no large numbers, whole seconds.
+fn small_tree() -> tempfile::TempDir {
+    let tree = tempfile::tempdir().unwrap();
+    let root = tree.path();
+    fs::create_dir_all(root.join("inner/deeper")).unwrap();
+    fs::create_dir_all(root.join("inner").join("d".repeat(90))).unwrap();
+    fs::write(root.join("inner").join("d".repeat(90)).join("f".repeat(99)), "long names").unwrap();
+    fs::write(root.join("inner/file"), vec![3; 100_000]).unwrap();
+    fs::hard_link(root.join("inner/file"), root.join("inner/deeper/name")).unwrap();
+    fs::set_permissions(root.join("inner/file"), fs::Permissions::from_mode(0o4711)).unwrap();
+    symlink("../file", root.join("inner/deeper/link")).unwrap();
+    let fifo = root.join("inner/fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let sparse = File::create(root.join("inner/sparse")).unwrap();
+    sparse.set_len(1 << 20).unwrap();
+    sparse.write_all_at(&[7; 65_536], 1 << 19).unwrap();
+    set_times(root);
+    tree
+}
+
+/// One time for all of a tree.
+fn set_times(path: &Path) {
+    if path.is_dir() && !path.is_symlink() {
+        for entry in fs::read_dir(path).unwrap() {
+            set_times(&entry.unwrap().path());
+        }
+    }
+    let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}

@@ -1,0 +1,148 @@
+//! Random trees in random formats: one seed, one image, judged.
+
+use std::fmt;
+use std::path::Path;
+
+use undercroft_image::pack::{PackError, SizeChoice, Summary};
+use undercroft_judges::random::{Options, Random, random_tree};
+use undercroft_judges::tree::{Difference, Field};
+use undercroft_xfs::mkfs::{self, Feature, MkfsOptions, Preset};
+use uuid::Uuid;
+
+use crate::judged::{build, chain, compare_mounted, options, repair};
+
+const MIB: u64 = 1 << 20;
+
+/// What a seed stands for.
+#[derive(Debug)]
+pub(crate) struct Combination {
+    pub(crate) seed: u64,
+    tree: Options,
+    volume: MkfsOptions,
+    size: SizeChoice,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) summary: Summary,
+    /// Whether the size that the seed chose was too small, and the one that the error named taken.
+    pub(crate) enlarged: bool,
+}
+
+impl Combination {
+    /// The combination of `seed`: formats that cannot be are passed over.
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let tree = Options {
+            entries: 20 + random.magnitude(10) as usize,
+            size_bits: 6 + random.below(16) as u32,
+            ..Options::default()
+        };
+        loop {
+            let volume = volume(&mut random);
+            let Ok(least) = mkfs::minimum_size(&volume) else { continue };
+            let exact = (least + random.magnitude(30)) / 512 * 512;
+            if mkfs::plan(&MkfsOptions { size: exact, ..volume.clone() }).is_err() {
+                continue;
+            }
+            let size = match random.below(3) {
+                0 => SizeChoice::Auto,
+                1 => SizeChoice::Minimum,
+                _ => SizeChoice::Exact(exact),
+            };
+            return Self { seed, tree, volume, size };
+        }
+    }
+
+    /// Makes the tree, builds the image and asks the judges.
+    pub(crate) fn run(&self) -> Result<Outcome, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = directory.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        random_tree(&tree, self.seed, &self.tree).map_err(|error| chain(&error))?;
+        let mut options = options(&tree, &directory.path().join("image"));
+        options.volume = self.volume.clone();
+        options.size = self.size;
+        let mut enlarged = false;
+        let built = match (build(&options), self.size) {
+            (Err(PackError::TooSmall { needed: Some(needed), .. }), SizeChoice::Exact(_)) => {
+                enlarged = true;
+                options.size = SizeChoice::Exact(needed);
+                build(&options)
+            }
+            (built, _) => built,
+        };
+        let summary = built.map_err(|error| chain(&error))?;
+        self.judge(&tree, &options.image, &summary)?;
+        Ok(Outcome { summary, enlarged })
+    }
+
+    fn judge(&self, tree: &Path, image: &Path, summary: &Summary) -> Result<(), String> {
+        repair(image, summary.image_bytes, &self.volume).map_err(|error| error.to_string())?;
+        let found = compare_mounted(tree, image, self.volume.block_size);
+        let found = found.map_err(|error| error.to_string())?;
+        let is_clamped = |difference: &Difference| {
+            summary.clamped_times > 0
+                && difference.field == Field::Mtime
+                && difference.right.starts_with("(2147483647,")
+        };
+        let all_clamped = found.differences.iter().all(is_clamped);
+        if found.same() || (all_clamped && found.count == found.differences.len() as u64) {
+            Ok(())
+        } else {
+            Err(found.to_string())
+        }
+    }
+}
+
+impl fmt::Display for Combination {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, tree, volume, size } = self;
+        write!(formatter, "seed {seed}: {} entries, {size:?}, {volume:?}", tree.entries)
+    }
+}
+
+/// A random format, perhaps an impossible one.
+fn volume(random: &mut Random) -> MkfsOptions {
+    let mut volume = MkfsOptions::new(0, Uuid::nil());
+    let block_log = 10 + random.below(7) as u32;
+    volume.block_size = 1 << block_log;
+    if random.one_in(3) {
+        volume.inode_size = 1 << (9 + random.below(3));
+    }
+    if random.one_in(3) {
+        let least = block_log.max(12);
+        let log = least + random.below(u64::from(17 - least)) as u32;
+        volume.dir_block_size = Some(1 << log);
+    }
+    if random.one_in(3) {
+        volume.sector_size = 4096;
+    }
+    let presets: Vec<String> = Preset::names().split(", ").map(str::to_owned).collect();
+    if random.one_in(2) {
+        let preset = &presets[random.below(presets.len() as u64) as usize];
+        volume.preset = preset.parse().unwrap();
+    }
+    for name in Feature::names().split(", ") {
+        if random.one_in(5) {
+            volume.features.push((name.parse().unwrap(), random.one_in(2)));
+        }
+    }
+    match random.below(4) {
+        0 => volume.ag_count = Some(1 + random.below(8) as u32),
+        1 => volume.ag_size = Some(16 * MIB + random.magnitude(26) / 65_536 * 65_536),
+        _ => {}
+    }
+    if random.one_in(4) {
+        let unit = u64::from(volume.block_size) << random.below(5);
+        volume.stripe = Some((unit, unit * (1 + random.below(8))));
+    }
+    if random.one_in(4) {
+        volume.log_stripe_unit = Some(volume.block_size << random.below(3));
+    }
+    if random.one_in(4) {
+        volume.inode_max_percent = Some(random.below(101) as u8);
+    }
+    volume
+}

@@ -1,0 +1,12 @@
+//! Acceptance of built images by outside judges: every version of `xfs_repair -n` that knows the
+//! format, and a comparison of the whole tree through a kernel mount.
+
+#![allow(clippy::unwrap_used, reason = "a failing step fails its test")]
+
+mod archive_writer;
+mod archives;
+mod combination;
+mod judged;
+mod odd;
+mod random;
+mod scale;
