@@ -220,7 +220,7 @@ fn threads_share_a_volume() {
     mkfs::finish(&history.volume, false).unwrap();
     drop(history);
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, true).unwrap());
-    let report = check(Arc::clone(&device), &CheckOptions::default(), &mut |finding| {
+    let report = check(device, &CheckOptions::default(), &mut |finding| {
         panic!("{finding:?}");
     })
     .unwrap();

@@ -131,7 +131,7 @@ fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
             .attr
             .as_ref()
             .map(|_| format!("{:?}", core.attr_format).to_lowercase()),
-        attribute_extents: inode.attr.as_ref().map_or(0, |attr| attr.extent_count()),
+        attribute_extents: inode.attr.as_ref().map_or(0, undercroft_xfs::inode::Fork::extent_count),
         target,
         device,
         atime: text::time(core.atime),

@@ -1,9 +1,7 @@
 //! Why an image could not be built.
 
-use super::estimate;
-use super::{PackOptions, SizeChoice, Survey};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 use undercroft_block::{BlockError, OpenError};
 use undercroft_source::SourceError;
@@ -32,14 +30,14 @@ pub enum PackError {
     },
 
     /// The volume is too small for the source.
-    #[error("the volume of {size} bytes is full at {path}; {remedy}")]
+    #[error("the volume of {size} bytes is full at {path}; {}", size_remedy(*needed))]
     TooSmall {
         /// Length of the volume.
         size: u64,
         /// Where it became full.
         path: String,
-        /// How large it must be.
-        remedy: String,
+        /// A length in bytes that is enough, unless the source cannot be read again to find it.
+        needed: Option<u64>,
     },
 
     /// The file system that holds the image is full.
@@ -107,40 +105,42 @@ fn is_host_full(error: &VolumeError) -> bool {
     matches!(error, VolumeError::Device(error) if BlockError::is_no_space(error))
 }
 
+fn size_remedy(needed: Option<u64>) -> String {
+    match needed {
+        Some(bytes) => format!("the source needs {bytes} bytes: use --size {bytes} or --size auto"),
+        None => "use a larger --size or --size auto".into(),
+    }
+}
+
 impl PackError {
     /// An error that no entry is to blame for.
     pub(super) fn volume(error: VolumeError) -> Self {
         Self::Volume(error)
     }
 
-    /// Completes errors of space with what the options and the survey know.
+    /// Completes errors of space in a volume of `size` bytes. `needed` finds a size that is enough.
     pub(super) fn with_size(
         self,
-        wanted: SizeChoice,
-        survey: Option<&Survey>,
-        options: &PackOptions,
+        size: u64,
+        image: &Path,
+        needed: impl FnOnce() -> Option<u64>,
     ) -> Self {
-        let full = |error: &VolumeError| matches!(error, VolumeError::NoSpace { .. });
         match self {
             Self::Entry { source, .. } | Self::Volume(source) if is_host_full(&source) => {
-                Self::HostFull { image: options.image.clone() }
+                Self::HostFull { image: image.to_owned() }
             }
-            Self::Entry { path, source } if full(&source) => {
-                let needed =
-                    survey.and_then(|survey| estimate::minimum(survey, &options.volume).ok());
-                let remedy = match needed {
-                    Some(bytes) => {
-                        format!("the source needs {bytes} bytes: use --size {bytes} or --size auto")
-                    }
-                    None => "use a larger --size or --size auto".into(),
-                };
-                let size = match wanted {
-                    SizeChoice::Exact(bytes) => bytes,
-                    SizeChoice::Auto | SizeChoice::Minimum => needed.unwrap_or(0),
-                };
-                Self::TooSmall { size, path, remedy }
+            Self::Entry { path, source: VolumeError::NoSpace { .. } } => {
+                Self::too_small(size, path, needed())
+            }
+            Self::Volume(VolumeError::NoSpace { .. }) => {
+                Self::too_small(size, "the root directory".into(), needed())
             }
             other => other,
         }
+    }
+
+    fn too_small(size: u64, path: String, needed: Option<u64>) -> Self {
+        // An estimate that was tried is not repeated.
+        Self::TooSmall { size, path, needed: needed.filter(|needed| *needed > size) }
     }
 }

@@ -8,7 +8,7 @@ use super::survey::Names;
 use super::{PackError, Survey};
 use undercroft_xfs::Geometry;
 use undercroft_xfs::ag::Reserved;
-use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::mkfs::{self, MkfsError, MkfsOptions};
 use undercroft_xfs::units::AgNumber;
 
 /// Sizes are rounded up to this.
@@ -32,7 +32,15 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, Pac
     let mut size = least;
     // Each round adds what the last size lacked; overhead grows far slower than the size.
     loop {
-        let geometry = mkfs::plan(&MkfsOptions { size, ..volume.clone() })?.geometry();
+        let geometry = match mkfs::plan(&MkfsOptions { size, ..volume.clone() }) {
+            Ok(superblock) => superblock.geometry(),
+            // The last group, in which the log lies then, became shorter than at the least size.
+            Err(MkfsError::LogTooLarge { needed, room, block_size, .. }) => {
+                size = (size + (needed - room) * block_size).next_multiple_of(ROUNDING);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let needed = content_blocks(survey, &geometry) + geometry.blocks_for(spare);
         let usable = usable_blocks(&geometry);
         if needed <= usable {

@@ -25,7 +25,7 @@ use populate::Populator;
 use std::sync::Arc;
 use target::Target;
 use undercroft_block::BlockDevice;
-use undercroft_source::Source;
+use undercroft_source::{Source, SourceSpec};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 
@@ -80,13 +80,29 @@ pub fn build(
     target.check_room(volume_options.size)?;
     let device = target.device(volume_options.size)?;
     let built = populate(options, source.as_mut(), superblock, &device, survey.as_ref(), progress);
-    let mut summary = built.map_err(|error| error.with_size(wanted, survey.as_ref(), options))?;
+    let mut summary = built.map_err(|error| {
+        error.with_size(volume_options.size, &options.image, || needed_size(options, survey))
+    })?;
     let statistics = device.statistics();
     (summary.bios, summary.requests) = (statistics.bios, statistics.requests);
     summary.image_bytes = volume_options.size;
     drop(device);
     target.finish(options.durable)?;
     Ok(summary)
+}
+
+/// A size that is enough for the source, which is read again if there was no survey.
+fn needed_size(options: &PackOptions, survey: Option<Survey>) -> Option<u64> {
+    let again = || {
+        let SourceSpec::Path(path) = &options.source else { return None };
+        let kind = path.metadata().ok()?.file_type();
+        // A pipe was read to its end.
+        let mut source = (kind.is_dir() || kind.is_file())
+            .then(|| undercroft_source::open(&options.source, &options.source_options))?
+            .ok()?;
+        Survey::of(source.as_mut(), options).ok()
+    };
+    estimate::minimum(&survey.or_else(again)?, &options.volume).ok()
 }
 
 /// The options of the volume with what the survey found.

@@ -220,6 +220,7 @@ impl<'a> Populator<'a> {
             metadata.mode = mode;
         }
         let new = new_inode(self.options, FileType::Directory, &metadata);
+        self.count_clamped(&new);
         let mut trans = self.volume.begin()?;
         let mut inode = self.volume.lock_inode(number)?;
         ops::set_metadata(&trans, &mut inode, &new);
@@ -259,6 +260,10 @@ impl<'a> Populator<'a> {
             }
         };
         *counter += 1;
+        self.count_clamped(new);
+    }
+
+    fn count_clamped(&mut self, new: &NewInode<'_>) {
         let bigtime = self.volume.geometry().features.bigtime();
         let encoding = if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
         let time = new.times.modification;

@@ -16,9 +16,11 @@ const WHOLE: &[&str] = &["--format=pax", "--acls", "--xattrs", "--xattrs-include
 
 /// GNU tar at work on an archive of a tree.
 fn tar(tree: &Path, to: &Path, arguments: &[&str]) -> Child {
-    let mut command = Command::new("tar");
-    command.args(["--create", "--numeric-owner"]).args(arguments);
-    command.arg("--file").arg(to).arg("--directory").arg(tree).arg(".").spawn().unwrap()
+    // Opening a pipe waits for its reader, which the shell may do as well as this thread.
+    let mut command = Command::new("sh");
+    command.args(["-c", "to=$1; shift; exec tar --create \"$@\" > \"$to\"", "sh"]).arg(to);
+    command.args(["--numeric-owner", "--file=-"]).args(arguments);
+    command.arg("--directory").arg(tree).arg(".").spawn().unwrap()
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step fails its test")]
 
+mod archive_writer;
 mod archives;
 mod combination;
 mod judged;
 mod odd;
 mod random;
+mod scale;

@@ -131,7 +131,11 @@ impl<'a, S: Sink> Reader<'a, S> {
             .read(Target::File(fd.as_fd()))
             .map_err(DirectoryError::reading("read the attributes of", &path))?;
         let size = stat.st_size as u64;
-        let sparse = (stat.st_blocks as u64).saturating_mul(512) < size;
+        // Attributes and the file's own map may have blocks too, which hide as many of a hole: only
+        // the exact number of blocks, and no attributes, say that there is none.
+        let allocated = (stat.st_blocks as u64).saturating_mul(512);
+        let full = size.checked_next_multiple_of((stat.st_blksize as u64).max(1));
+        let sparse = Some(allocated) != full || !(size == 0 || xattrs.is_empty());
         let data = match (sparse, size) {
             (true, _) => data_ranges(&fd, size)
                 .map_err(DirectoryError::reading("find the holes of", &path))?

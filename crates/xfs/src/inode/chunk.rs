@@ -30,7 +30,8 @@ pub fn allocate_chunk(trans: &mut Transaction<'_>, group: &mut GroupState) -> Re
     }
 }
 
-/// A whole chunk: right behind the newest one, else near the root of the inode tree.
+/// A whole chunk: the first of all where the root directory must be; others right behind the newest
+/// one, else near the root of the inode tree.
 fn full_chunk(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
@@ -52,6 +53,12 @@ fn full_chunk(
             }
             request.alignment_slop = 0;
         }
+    }
+    let (root_group, root) = geometry.split_inode(geometry.root_inode);
+    if group.agi.count == 0 && group.number == root_group {
+        // Checkers compute the place of the first chunk, which need not be the nearest free one.
+        let mode = Mode::Exact(geometry.inode_block(root).0);
+        return alloc::allocate_in_group(trans, group, &request, mode);
     }
     let mode = Mode::Near(group.agi.inobt.block);
     let stripe = geometry.stripe_unit;

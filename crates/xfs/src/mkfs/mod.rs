@@ -13,6 +13,7 @@
 //! - When a few blocks more than a multiple would cost the last group, there is one group less and
 //!   the space is kept.
 //! - A log as long as its group leaves room for the whole free list of the group (two blocks more).
+//! - The log of a volume of one group is not aligned to stripes: the root directory lies behind it.
 //! - Log sizes are rounded up to whole log stripe units instead of being refused.
 //! - A share of inodes of 0 means no limit, not the default.
 //! - Presets choose features only; sizes and places are the newest rules for all of them. Older

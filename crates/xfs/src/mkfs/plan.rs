@@ -95,9 +95,11 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
         bytes => bytes >> superblock.block_log,
     };
     let unit = u64::from(unit);
-    // Aligned is the number of the block in the whole volume, not in the group.
-    let log_start = geometry.fs_block(group, AgBlock(layout.blocks)).0.next_multiple_of(unit);
-    let log_start = FsBlock(log_start);
+    // Aligned is the number of the block in the whole volume, not in the group. Before the root
+    // directory there must not be a gap: checkers compute its place without one.
+    let alignment = if group.0 == 0 { 1 } else { unit };
+    let behind = geometry.fs_block(group, AgBlock(layout.blocks));
+    let log_start = FsBlock(behind.0.next_multiple_of(alignment));
     let start = u64::from(geometry.split_block(log_start).1.0);
     let beside = u64::from(layout.free_list_blocks).max(MIN_BESIDE_LOG)
         + 1

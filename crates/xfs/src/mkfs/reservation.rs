@@ -179,14 +179,11 @@ impl Terms {
     }
 
     fn write_count(&self) -> u64 {
-        let (reflink, rmap) = (u64::from(self.reflink), u64::from(self.rmap > 0));
-        if self.parent {
-            2 + reflink.max(rmap) + reflink + rmap
-        } else if self.reflink {
-            HISTORIC_REFLINK_COUNT
-        } else {
-            2
+        if self.reflink && !self.parent {
+            return HISTORIC_REFLINK_COUNT;
         }
+        let (reflink, rmap) = (u64::from(self.reflink), u64::from(self.rmap > 0));
+        2 + reflink.max(rmap) + reflink + rmap
     }
 
     fn create(&self) -> u64 {
@@ -292,13 +289,28 @@ pub(super) fn large_attribute(geometry: &Geometry) -> Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mkfs::{MkfsOptions, plan};
+    use crate::mkfs::{Feature, MkfsOptions, Preset, plan};
     use uuid::Uuid;
 
     fn of(size: u64) -> Vec<(&'static str, u64, u64)> {
         let superblock = plan(&MkfsOptions::new(size, Uuid::nil())).unwrap();
         let kinds = reservations(&superblock.geometry());
         kinds.into_iter().map(|kind| (kind.name, kind.bytes, kind.count)).collect()
+    }
+
+    /// Printed by `xfs_db -c logres` for a volume of 300 MiB.
+    #[test]
+    fn reverse_mapping_alone_makes_chains_longer() {
+        let options = MkfsOptions {
+            preset: Preset::Linux4_19,
+            features: vec![(Feature::Rmapbt, true)],
+            ..MkfsOptions::new(300 << 20, Uuid::nil())
+        };
+        let kinds = reservations(&plan(&options).unwrap().geometry());
+        let find = |name| kinds.iter().find(|kind| kind.name == name).unwrap();
+        let (write, truncate) = (find("write"), find("itruncate"));
+        assert_eq!((write.bytes, write.count), (117_496, 4));
+        assert_eq!((truncate.bytes, truncate.count), (192_384, 4));
     }
 
     /// Printed by `xfs_db -c logres` (journal reference, section 6.5).

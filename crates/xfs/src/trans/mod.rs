@@ -25,7 +25,7 @@ pub struct Transaction<'v> {
     volume: &'v Volume,
     joined: Vec<BufferRef>,
     groups: SmallVec<[(AgNumber, Option<GroupGuard>); 2]>,
-    /// The reason for the next poisoning, if the transaction is dropped from here on.
+    /// Something was changed: dropping the transaction now poisons the volume.
     changed: bool,
 }
 
@@ -123,12 +123,6 @@ impl<'v> Transaction<'v> {
         let result = work(self, guard.state());
         self.groups[slot].1 = Some(guard);
         result.map(Some)
-    }
-
-    /// Whether a group below `ag` could be waited for: no group at or above it is held.
-    #[must_use]
-    pub fn highest_group(&self) -> Option<AgNumber> {
-        self.groups.iter().map(|(ag, _)| *ag).max()
     }
 
     /// Makes all changes of the transaction, and of these inodes, part of the volume.
