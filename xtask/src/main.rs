@@ -5,6 +5,7 @@
 mod bench;
 mod newest;
 mod shell;
+mod soak;
 mod system;
 mod test;
 mod workspace;
@@ -34,6 +35,9 @@ enum Task {
     /// Measure against other tools
     #[command(subcommand)]
     Bench(Bench),
+    /// Look for defects for as long as wanted
+    #[command(subcommand)]
+    Soak(Soak),
     /// Set up the newest xfsprogs beside the system's own and print where they are
     Judges {
         /// Fetch them again even when they are there
@@ -46,6 +50,12 @@ enum Task {
 enum Bench {
     /// How fast a tree becomes an image
     Build(bench::BuildArguments),
+}
+
+#[derive(Subcommand)]
+enum Soak {
+    /// Damaged and random input for every decoder and for whole volumes
+    Fuzz(soak::FuzzArguments),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +72,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
+        Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

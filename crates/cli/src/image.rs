@@ -49,7 +49,7 @@ impl ImageArgs {
     pub(crate) fn open(&self) -> Result<Volume> {
         let volume = Volume::open(self.device()?).map_err(|error| self.explain(error.into()))?;
         // A journal that cannot be read is a matter for `info` and `check`.
-        if log::end(&volume).is_ok_and(|end| end.state == LogState::Dirty) {
+        if matches!(log::state(&volume), Ok(LogState::Dirty)) {
             eprintln!(
                 "note: {} was not unmounted cleanly; its journal was not replayed, so the latest \
                  changes may be missing",

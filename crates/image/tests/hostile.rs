@@ -67,7 +67,7 @@ fn read_all(device: &Arc<dyn BlockDevice>) {
     if let Ok(volume) = Volume::open(Arc::clone(device)) {
         let _ = unpack::to_tar(&volume, &mut std::io::sink(), &mut |_| {});
     }
-    let _ = check(device, &CheckOptions::default(), &mut |_| {});
+    let _ = check(Arc::clone(device), &CheckOptions::default(), &mut |_| {});
 }
 
 #[test]

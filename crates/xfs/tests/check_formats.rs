@@ -8,7 +8,7 @@ use std::thread;
 use undercroft_judges::matrix::{FORMATS, Format};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
-use undercroft_xfs::check::LogState;
+use undercroft_xfs::log::LogState;
 
 /// Makes a filled volume and has it judged by both sides; says what they disagree about.
 fn judge(format: &Format) -> Result<(), String> {

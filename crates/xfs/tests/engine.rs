@@ -150,7 +150,7 @@ fn judged(options: &MkfsOptions, seed: u64, steps: u32) {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, true).unwrap());
     let mut findings = Vec::new();
     let report =
-        check(&device, &CheckOptions::default(), &mut |finding| findings.push(finding)).unwrap();
+        check(device, &CheckOptions::default(), &mut |finding| findings.push(finding)).unwrap();
     let first: Vec<String> = findings.iter().take(10).map(|found| format!("{found:?}")).collect();
     assert!(report.is_clean(), "seed {seed}: {report:?}\n{}", first.join("\n"));
     if let Err(complaint) = Xfsprogs::newest().unwrap().repair_check(&image) {
@@ -220,7 +220,7 @@ fn threads_share_a_volume() {
     mkfs::finish(&history.volume, false).unwrap();
     drop(history);
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, true).unwrap());
-    let report = check(&device, &CheckOptions::default(), &mut |finding| {
+    let report = check(device, &CheckOptions::default(), &mut |finding| {
         panic!("{finding:?}");
     })
     .unwrap();

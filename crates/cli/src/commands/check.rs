@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let options = CheckOptions { threads: args.threads.get(), findings_max: args.max_findings };
     // A reader that goes away ends the output, not the check.
     let mut written = Ok(());
-    let report = check::check(&device, &options, &mut |finding| {
+    let report = check::check(device, &options, &mut |finding| {
         if written.is_ok() {
             written = print(&finding, args.json, out);
         }

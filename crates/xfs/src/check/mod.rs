@@ -25,8 +25,8 @@ mod hash_tree;
 mod inode_table;
 mod inode_trees;
 mod inodes;
-mod journal;
 mod links;
+mod log;
 mod quota;
 mod report;
 mod space;
@@ -40,11 +40,9 @@ pub use finding::{Finding, Place, Severity};
 pub use report::Report;
 
 use crate::error::Error;
-use crate::log::LogState;
 use crate::units::AgNumber;
 use crate::volume::Volume;
 use checker::Checker;
-use findings::Findings;
 use forks::Claims;
 use group::Group;
 use inode_table::InodeTable;
@@ -73,26 +71,23 @@ impl Default for CheckOptions {
 /// There is no XFS superblock at all, or the device cannot be read. Everything else is a finding:
 /// a damaged primary superblock ends the check early, with an incomplete report.
 pub fn check(
-    device: &Arc<dyn BlockDevice>,
+    device: Arc<dyn BlockDevice>,
     options: &CheckOptions,
     on_finding: &mut dyn FnMut(Finding),
 ) -> Result<Report, Error> {
-    let findings = Findings::new(options.findings_max);
-    let volume = match Volume::open(Arc::clone(device)) {
+    let known = has_magic(device.as_ref())?;
+    let volume = match Volume::open(device) {
         Ok(volume) => volume,
-        Err(Error::NotUsable(what)) if has_magic(device.as_ref())? => {
+        Err(Error::NotUsable(what)) if known => {
             on_finding(Finding::error("superblock", Place::Volume, what));
             return Ok(Report { errors: 1, ..Report::default() });
         }
         Err(error) => return Err(error),
     };
-    let mut checker = Checker::new(volume, findings, options);
-    (checker.log, checker.head) = journal::examine(&checker);
-    if checker.dirty() {
-        let what = "was not unmounted: replay the journal first (mount it once), then check again";
-        checker.add(Finding::notice("log", Place::Volume, what));
-    }
-    let mut report = Report { log: checker.log, ..Report::default() };
+    let end = crate::log::end(&volume)?;
+    let checker = Checker::new(volume, end.state, options);
+    log::check(&checker, &end);
+    let mut report = Report { log: end.state, ..Report::default() };
     let groups = check_groups(&checker);
     checker.findings.deliver(on_finding);
     let table = InodeTable::new(&groups);
@@ -101,7 +96,7 @@ pub fn check(
     check_space(&checker, &table, &groups, &claims);
     links::check(&checker, &table, &mut report);
     counters::check(&checker, &groups);
-    journal::check_positions(&checker);
+    log::check_positions(&checker, &end);
     checker.findings.deliver(on_finding);
     (report.errors, report.notices) = checker.findings.counts();
     report.complete = checker.is_complete();

@@ -9,9 +9,9 @@ pub struct Report {
     pub errors: u64,
     /// Notices, likewise.
     pub notices: u64,
-    /// State of the journal. In one that is dirty, counters of the superblock, unlinked inodes and
-    /// blocks set aside for copy-on-write are not judged, and any other finding may go away when
-    /// the journal is replayed.
+    /// State of the journal. If it is dirty, counters of the superblock, unlinked inodes and blocks
+    /// set aside for copy-on-write are not judged, and any other finding may go away when it is
+    /// replayed.
     pub log: LogState,
     /// Whether everything could be looked at. If not, errors say why, and what could not be seen
     /// was not judged.

@@ -2,4 +2,5 @@
 
 mod state;
 
-pub use state::{LogEnd, LogError, LogState, end};
+pub(crate) use state::{LogEnd, end};
+pub use state::{LogState, state};

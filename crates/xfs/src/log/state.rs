@@ -4,11 +4,11 @@
 //! whether the volume was unmounted. What looks odd counts as dirty: the answer "clean" is certain.
 
 use crate::bytes::be32;
+use crate::error::Error;
 use crate::format::log_record::{LOG_BLOCK, LogRecordHeader, MAGIC};
 use crate::units::Lsn;
 use crate::volume::Volume;
-use thiserror::Error;
-use undercroft_block::{BlockDevice, BlockError, Sector, read_exact_at};
+use undercroft_block::{BlockDevice, Sector, read_exact_at};
 use uuid::Uuid;
 
 /// Log blocks of the longest record: 256 KiB and its header blocks.
@@ -17,113 +17,96 @@ const RECORD_MAX: u64 = 520;
 const UNMOUNT_FLAG: u8 = 0x20;
 const UNMOUNT_FLAG_OFFSET: usize = 9;
 
-/// State of a journal.
+/// What the journal of a volume holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogState {
-    /// Ends with an unmount record: nothing is to be replayed.
+    /// Nothing: the volume was unmounted, or never mounted.
     Clean,
-    /// Holds changes that are not in place yet.
+    /// Changes that were not written back when the volume was last used.
     Dirty,
-    /// On a device of its own, which was not looked at.
+    /// It is on another device.
     #[default]
     External,
 }
 
-/// Why nothing can be said about a journal.
-#[derive(Clone, Debug, Error)]
-pub enum LogError {
-    /// The device failed.
-    #[error("cannot read the journal")]
-    Device(#[from] BlockError),
-    /// There is no record where the last one should be.
-    #[error("holds no record before its head; `xfs_repair -L` makes a new one")]
-    NoRecord,
-    /// The last record is of another volume.
-    #[error("belongs to volume {found}, not to {expected}")]
-    Foreign {
-        /// Identifier in the record.
-        found: Uuid,
-        /// Identifier of the volume.
-        expected: Uuid,
-    },
+/// What the end of a journal says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogEnd {
+    pub(crate) state: LogState,
+    /// Position of the next record; nothing on the volume may carry a later one.
+    pub(crate) next: Option<Lsn>,
+    /// Volume that the last record belongs to.
+    pub(crate) uuid: Option<Uuid>,
 }
 
-/// The end of a journal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogEnd {
-    /// Whether something is to be replayed.
-    pub state: LogState,
-    /// Where the next record goes; `None` for a journal elsewhere.
-    pub head: Option<Lsn>,
-}
-
-/// Looks at the end of the journal: whether it holds something to replay.
+/// Looks whether the journal holds something to replay.
 ///
 /// # Errors
-/// The device failed, or the journal is not one of this volume.
-pub fn end(volume: &Volume) -> Result<LogEnd, LogError> {
+/// The device failed.
+pub fn state(volume: &Volume) -> Result<LogState, Error> {
+    Ok(end(volume)?.state)
+}
+
+/// Looks at the end of the journal.
+///
+/// # Errors
+/// The device failed.
+pub(crate) fn end(volume: &Volume) -> Result<LogEnd, Error> {
     let geometry = volume.geometry();
     if geometry.log_start.is_null() {
         return Ok(LogEnd::default());
     }
     let log = Log {
         device: volume.cache().device().as_ref(),
-        uuid: geometry.uuid,
         start: geometry.sector(geometry.log_start),
         blocks: u64::from(geometry.log_blocks) << (geometry.block_log - 9),
     };
-    let (block, cycle) = log.head()?;
-    let state = if log.is_clean(block)? { LogState::Clean } else { LogState::Dirty };
-    Ok(LogEnd { state, head: Some(Lsn(u64::from(cycle) << 32 | block)) })
+    log.end()
 }
 
 struct Log<'d> {
     device: &'d dyn BlockDevice,
-    uuid: Uuid,
     start: Sector,
     blocks: u64,
 }
 
 impl Log<'_> {
-    /// Whether the last record is that of an unmount and ends at the head.
-    fn is_clean(&self, head: u64) -> Result<bool, LogError> {
+    fn end(&self) -> Result<LogEnd, Error> {
         if self.blocks == 0 || self.cycle(0)? == 0 {
-            return Ok(true);
+            return Ok(LogEnd { state: LogState::Clean, ..LogEnd::default() });
         }
+        let (head, cycle) = self.head()?;
+        let next = Some(Lsn(u64::from(cycle) << 32 | head));
         let wanted = RECORD_MAX.min(self.blocks);
         let before = self.before(head, wanted)?;
         let header = before.chunks_exact(LOG_BLOCK).enumerate().rev();
         let header = header.filter_map(|(at, block)| Some((at, LogRecordHeader::decode(block)?)));
-        let Some((at, header)) = header.into_iter().next() else {
-            return Err(LogError::NoRecord);
+        let Some((at, header)) = header.take(1).next() else {
+            return Ok(LogEnd { state: LogState::Dirty, next, uuid: None });
         };
-        if header.uuid != self.uuid {
-            return Err(LogError::Foreign { found: header.uuid, expected: self.uuid });
-        }
-        let headers = header.header_blocks() as usize;
+        let headers = if header.version == 1 { 1 } else { header.header_blocks() as usize };
         let data = at.saturating_add(headers);
         let end = data.saturating_add((header.data_bytes as usize).div_ceil(LOG_BLOCK));
         let flags = before.get(data.saturating_mul(LOG_BLOCK).saturating_add(UNMOUNT_FLAG_OFFSET));
-        Ok(end as u64 == wanted
+        let clean = end as u64 == wanted
             && header.operations == 1
-            && flags.is_some_and(|flags| flags & UNMOUNT_FLAG != 0))
+            && flags.is_some_and(|flags| flags & UNMOUNT_FLAG != 0);
+        let state = if clean { LogState::Clean } else { LogState::Dirty };
+        Ok(LogEnd { state, next, uuid: Some(header.uuid) })
     }
 
     /// Cycle in which a block was written last.
-    fn cycle(&self, block: u64) -> Result<u32, LogError> {
+    fn cycle(&self, block: u64) -> Result<u32, Error> {
         let mut bytes = [0; LOG_BLOCK];
         read_exact_at(self.device, Sector(self.start.0 + block), &mut bytes)?;
         let first = be32(&bytes, 0);
         Ok(if first == MAGIC { be32(&bytes, 4) } else { first })
     }
 
-    /// The block that is written next, the first one whose cycle is not that of block 0, and the
-    /// cycle it will be written in. Holes that a crash left are not looked for: the log is dirty
-    /// then, wherever the head is.
-    fn head(&self) -> Result<(u64, u32), LogError> {
-        if self.blocks == 0 {
-            return Ok((0, 1));
-        }
+    /// The block that is written next: the first one whose cycle is not that of block 0. Holes that
+    /// a crash left are not looked for: the log is dirty then, wherever the head is. With it comes
+    /// the cycle in which it will be written.
+    fn head(&self) -> Result<(u64, u32), Error> {
         let newest = self.cycle(0)?;
         if self.cycle(self.blocks - 1)? == newest {
             return Ok((0, newest.saturating_add(1)));
@@ -137,7 +120,7 @@ impl Log<'_> {
     }
 
     /// The `count` blocks before `head`, around the end of the log if need be.
-    fn before(&self, head: u64, count: u64) -> Result<Vec<u8>, LogError> {
+    fn before(&self, head: u64, count: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; count as usize * LOG_BLOCK];
         let wrapped = count.saturating_sub(head);
         let (tail, front) = bytes.split_at_mut(wrapped as usize * LOG_BLOCK);
@@ -156,7 +139,6 @@ mod tests {
     use super::*;
     use crate::format::log_record::clean_log;
     use undercroft_block::{MemoryDevice, write_all_at};
-    use uuid::Uuid;
 
     const BLOCKS: u64 = 2048;
 
@@ -174,17 +156,14 @@ mod tests {
         device
     }
 
-    const VOLUME: Uuid = Uuid::from_u128(1);
-
     fn is_clean(device: &dyn BlockDevice) -> bool {
-        let log = Log { device, uuid: VOLUME, start: Sector(0), blocks: BLOCKS };
-        log.is_clean(log.head().unwrap().0).unwrap()
+        Log { device, start: Sector(0), blocks: BLOCKS }.end().unwrap().state == LogState::Clean
     }
 
     #[test]
     fn an_unmount_record_before_the_head_is_clean() {
         for stripe in [1, 32 << 10, 256 << 10] {
-            let record = clean_log(VOLUME, stripe, 7);
+            let record = clean_log(Uuid::from_u128(1), stripe, 7);
             let blocks = (record.len() / LOG_BLOCK) as u64;
             for head in [blocks, blocks + 1, 1000, BLOCKS - 1, BLOCKS] {
                 assert!(is_clean(&log(7, head, &record)), "stripe {stripe}, head {head}");
@@ -195,7 +174,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_dirty() {
-        let record = clean_log(VOLUME, 1, 7);
+        let record = clean_log(Uuid::from_u128(1), 1, 7);
         let mut other_flag = record.clone();
         other_flag[LOG_BLOCK + UNMOUNT_FLAG_OFFSET] = 0;
         assert!(!is_clean(&log(7, 1000, &other_flag)));
@@ -207,17 +186,6 @@ mod tests {
         longer.extend([0, 0, 0, 7]);
         longer.resize(3 * LOG_BLOCK, 0);
         assert!(!is_clean(&log(7, 1000, &longer)));
-    }
-
-    #[test]
-    fn what_is_no_journal_of_this_volume_is_an_error() {
-        let state = |device: &MemoryDevice, uuid| {
-            let log = Log { device, uuid, start: Sector(0), blocks: BLOCKS };
-            log.is_clean(log.head()?.0)
-        };
-        assert!(matches!(state(&log(7, 1000, &[]), VOLUME), Err(LogError::NoRecord)));
-        let record = clean_log(VOLUME, 1, 7);
-        let other = state(&log(7, 1000, &record), Uuid::nil());
-        assert!(matches!(other, Err(LogError::Foreign { .. })));
+        assert!(!is_clean(&log(7, 1000, &[])));
     }
 }
