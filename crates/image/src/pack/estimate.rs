@@ -78,7 +78,21 @@ fn content_blocks(survey: &Survey, geometry: &Geometry) -> u64 {
     let links: u64 = survey.links.values().map(|names| link_blocks(*names, geometry)).sum();
     let maps = 2 * (survey.mapped_ranges * 16).div_ceil(block);
     let trees = 2 * (chunks * 32).div_ceil(block);
-    data + inodes + directories + attributes + values + links + maps + trees + survey.long_symlinks
+    // Data that lies between chunks leaves places where not even a part of one fits.
+    let piece = match geometry.sparse_alignment {
+        0 => geometry.chunk_blocks(),
+        piece => piece,
+    };
+    let gaps = chunks.min(survey.ranges) * u64::from(piece.saturating_sub(1));
+    data + inodes
+        + gaps
+        + directories
+        + attributes
+        + values
+        + links
+        + maps
+        + trees
+        + survey.long_symlinks
 }
 
 /// Blocks of one directory.
