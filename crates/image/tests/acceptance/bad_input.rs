@@ -60,7 +60,7 @@ fn missing_and_strange_sources() {
     assert_refused(&home.path().join("nowhere"), &["nowhere", "No such file", "check"]);
     let text = home.path().join("text");
     fs::write(&text, "no archive at all\n".repeat(100)).unwrap();
-    assert_refused(&text, &["text", "at byte 0", "no tar archive"]);
+    assert_refused(&text, &["text", "at byte 0", "chksum"]);
     let empty = home.path().join("empty");
     fs::write(&empty, "").unwrap();
     assert_refused(&empty, &["empty", "truncated"]);
