@@ -1,3 +1,5 @@
+//! Tables built byte by byte, sound and damaged.
+
 use super::*;
 use crate::device::write_all_at;
 use crate::drivers::MemoryDevice;
