@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use undercroft_judges::damage::{CORPUS, Damage, volume};
 use undercroft_judges::{Xfsprogs, image, kernel};
-use undercroft_xfs::check::Severity;
+use undercroft_xfs::check::{Finding, Severity};
 
 /// Damages that `xfs_repair -n` is silent about.
 const SILENT: &[Damage] = &[
@@ -73,4 +73,20 @@ fn each_damage_is_seen() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert!(unseen.is_empty(), "{}", unseen.join("\n"));
+}
+
+#[test]
+fn a_size_below_the_written_data_is_noticed() {
+    if !kernel::available_or_report("xfs::check::a_size_below_the_written_data_is_noticed") {
+        return;
+    }
+    let (_directory, pristine) = volume().unwrap();
+    let shrink =
+        Damage { name: "file size", script: &["path /files/extents", "write -d core.size 100"] };
+    shrink.apply(&pristine).unwrap();
+    let (report, findings) = check_image(&pristine).unwrap();
+    let noticed = |finding: &Finding| {
+        finding.severity == Severity::Notice && finding.what.contains("behind its size of 100")
+    };
+    assert!(report.is_clean() && findings.iter().any(noticed), "{}", describe(&findings));
 }

@@ -78,7 +78,17 @@ fn content_blocks(survey: &Survey, geometry: &Geometry) -> u64 {
     let links: u64 = survey.links.values().map(|names| link_blocks(*names, geometry)).sum();
     let maps = 2 * (survey.mapped_ranges * 16).div_ceil(block);
     let trees = 2 * (chunks * 32).div_ceil(block);
-    data + inodes + directories + attributes + values + links + maps + trees + survey.long_symlinks
+    // Data that lies between chunks leaves places where no further one fits.
+    let gaps = chunks.min(survey.ranges) * u64::from(geometry.chunk_blocks() - 1);
+    data + inodes
+        + gaps
+        + directories
+        + attributes
+        + values
+        + links
+        + maps
+        + trees
+        + survey.long_symlinks
 }
 
 /// Blocks of one directory.

@@ -28,20 +28,21 @@ impl ArchiveWriter {
         self.header(b'5', name, "", 0);
     }
 
+    /// An empty file whose name, of any form, is in a pax header.
+    pub(crate) fn renamed(&mut self, name: &str) {
+        self.pax(&[("path", name)]);
+        self.header(b'0', "renamed", "", 0);
+    }
+
     /// A sparse file of `size` bytes: `pieces` of `length` bytes every `step` bytes, each filled
     /// with the value that `fill` has for its number.
     pub(crate) fn comb(&mut self, name: &str, size: u64, comb: &Comb, fill: impl Fn(u64) -> u8) {
-        let mut records = Vec::new();
-        for (key, value) in [
+        self.pax(&[
             ("GNU.sparse.major", "1"),
             ("GNU.sparse.minor", "0"),
             ("GNU.sparse.name", name),
             ("GNU.sparse.realsize", &size.to_string()),
-        ] {
-            records.extend(pax_record(key, value));
-        }
-        self.header(b'x', "pax", "", records.len() as u64);
-        self.data(&records);
+        ]);
         let mut map = format!("{}\n", comb.pieces).into_bytes();
         for piece in 0..comb.pieces {
             map.extend(format!("{}\n{}\n", piece * comb.step, comb.length).bytes());
@@ -60,6 +61,14 @@ impl ArchiveWriter {
     pub(crate) fn finish(mut self) {
         self.0.write_all(&[0; 1024]).unwrap();
         self.0.flush().unwrap();
+    }
+
+    /// An extended header for the next entry.
+    fn pax(&mut self, records: &[(&str, &str)]) {
+        let bytes: Vec<u8> =
+            records.iter().flat_map(|(key, value)| pax_record(key, value)).collect();
+        self.header(b'x', "pax", "", bytes.len() as u64);
+        self.data(&bytes);
     }
 
     fn header(&mut self, kind: u8, name: &str, target: &str, size: u64) {

@@ -5,8 +5,12 @@
 
 mod archive_writer;
 mod archives;
+mod bad_input;
+mod child;
 mod combination;
+mod determinism;
 mod judged;
 mod odd;
 mod random;
 mod scale;
+mod sizes;

@@ -67,6 +67,17 @@ impl Default for CheckOptions {
 /// Checks the file system that starts at sector 0 of `device`, and hands what is wrong with it to
 /// `on_finding`, phase by phase.
 ///
+/// ```no_run
+/// use std::{path::Path, sync::Arc};
+/// use undercroft_block::FileDevice;
+/// use undercroft_xfs::check::{CheckOptions, check};
+///
+/// let device = Arc::new(FileDevice::open(Path::new("image"), true)?);
+/// let report = check(device, &CheckOptions::default(), &mut |finding| println!("{finding}"))?;
+/// println!("{}", if report.is_clean() { "clean" } else { "damaged" });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// There is no XFS superblock at all, or the device cannot be read. Everything else is a finding:
 /// a damaged primary superblock ends the check early, with an incomplete report.

@@ -1,0 +1,160 @@
+//! Same input and options, same bytes.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use undercroft_image::pack::{PackOptions, SizeChoice};
+use undercroft_judges::mount::Access;
+use undercroft_judges::random::{Options, random_tree};
+use undercroft_judges::{LoopMount, Scratch, Xfsprogs, kernel};
+use undercroft_source::{Exclude, Timestamp};
+use uuid::Uuid;
+
+use crate::child;
+use crate::judged::{build, options};
+
+/// A tree of a few hundred entries of all kinds.
+fn tree(home: &Path) -> PathBuf {
+    let tree = home.join("tree");
+    fs::create_dir(&tree).unwrap();
+    random_tree(&tree, 4711, &Options { entries: 400, ..Options::default() }).unwrap();
+    tree
+}
+
+fn assert_same(left: &Path, right: &Path, what: &str) {
+    let [mut left, mut right] = [left, right].map(|path| File::open(path).unwrap());
+    let (mut one, mut other) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    assert_eq!(left.metadata().unwrap().len(), right.metadata().unwrap().len(), "{what}: length");
+    let mut at = 0;
+    loop {
+        let count = left.read(&mut one).unwrap();
+        if count == 0 {
+            return;
+        }
+        right.read_exact(&mut other[..count]).unwrap();
+        let differs =
+            one[..count].iter().zip(&other[..count]).position(|(one, other)| one != other);
+        assert_eq!(differs.map(|place| at + place), None, "{what}: first different byte");
+        at += count;
+    }
+}
+
+#[test]
+fn runs_and_threads_do_not_matter() {
+    let home = tempfile::tempdir().unwrap();
+    let tree = tree(home.path());
+    let first = home.path().join("first");
+    build(&options(&tree, &first)).unwrap();
+    let again = |what: &str, change: &dyn Fn(&mut PackOptions)| {
+        let mut options = options(&tree, &home.path().join("again"));
+        options.force = true;
+        change(&mut options);
+        build(&options).unwrap();
+        assert_same(&first, &options.image, what);
+    };
+    again("run", &|_| ());
+    for threads in 1..=4 {
+        let what = format!("{threads} threads");
+        again(&what, &|options| options.source_options.threads = threads.try_into().ok());
+    }
+    again("durable", &|options| options.durable = true);
+}
+
+#[test]
+fn orders_of_directories_do_not_matter() {
+    if !kernel::available_or_report("image::determinism::orders_of_directories_do_not_matter") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| home.path().join(name));
+    build(&options(&tree(home.path()), &first)).unwrap();
+    // Each kind of file system lists names in an order of its own.
+    let volume = Scratch::new(512 << 20).unwrap();
+    build(&options(&tree(volume.path()), &second)).unwrap();
+    assert_same(&first, &second, "another file system");
+}
+
+#[test]
+fn hosts_do_not_matter() {
+    let home = tempfile::tempdir().unwrap();
+    let tree = tree(home.path());
+    let [first, second] = ["first", "second"].map(|name| home.path().join(name));
+    build(&options(&tree, &first)).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut host = Command::new("sh");
+    host.args(["-c", "umask 0077; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+    child::arguments(&mut host, &tree, &second);
+    host.current_dir(elsewhere.path()).env("TMPDIR", elsewhere.path()).env("TZ", "Asia/Tokyo");
+    assert!(host.env("LC_ALL", "tr_TR.UTF-8").status().unwrap().success());
+    assert_same(&first, &second, "another host");
+}
+
+/// Builds with a change and mounts the outcome.
+fn mounted(change: impl FnOnce(&mut PackOptions)) -> (TempDir, LoopMount) {
+    let home = tempfile::tempdir().unwrap();
+    let tree = home.path().join("source");
+    fs::create_dir_all(tree.join("inner")).unwrap();
+    fs::write(tree.join("inner/file.o"), "object").unwrap();
+    fs::write(tree.join("inner/file.c"), "source").unwrap();
+    let mut options = options(&tree, &home.path().join("image"));
+    change(&mut options);
+    build(&options).unwrap();
+    let mount = LoopMount::new(&options.image, Access::ReadOnly, &[]).unwrap();
+    (home, mount)
+}
+
+#[test]
+fn overrides_are_what_a_reader_sees() {
+    if !kernel::available_or_report("image::determinism::overrides_are_what_a_reader_sees") {
+        return;
+    }
+    let (_home, mount) = mounted(|options| {
+        options.owner = Some((70_000, 4_000_000_000));
+        options.mtime = Some(Timestamp { seconds: 1_500_000_000, nanoseconds: 5 });
+        options.root_mode = Some(0o1777);
+        options.source_options.exclude = Exclude::new(["*.o"]).unwrap();
+    });
+    for name in ["", "inner", "inner/file.c"] {
+        let metadata = mount.join(name).metadata().unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (70_000, 4_000_000_000), "{name}");
+        assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (1_500_000_000, 5), "{name}");
+        assert_eq!((metadata.ctime(), metadata.ctime_nsec()), (1_500_000_000, 5), "{name}");
+    }
+    assert_eq!(mount.path().metadata().unwrap().permissions().mode() & 0o7777, 0o1777);
+    assert!(!mount.join("inner/file.o").exists());
+    let (_home, mount) = mounted(|options| options.epoch = Some(1_000_000_000));
+    for name in ["", "inner", "inner/file.c"] {
+        let metadata = mount.join(name).metadata().unwrap();
+        assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (1_000_000_000, 0), "{name}");
+        assert_eq!((metadata.ctime(), metadata.ctime_nsec()), (1_000_000_000, 0), "{name}");
+    }
+}
+
+#[test]
+fn label_and_identity_are_in_the_superblock() {
+    let home = tempfile::tempdir().unwrap();
+    let tree = tree(home.path());
+    let image = home.path().join("image");
+    let mut options = options(&tree, &image);
+    let uuid = Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+    (options.uuid, options.volume.label) = (Some(uuid), "twelve bytes".into());
+    options.size = SizeChoice::Exact(300 << 20);
+    build(&options).unwrap();
+    let newest = Xfsprogs::newest().unwrap();
+    let said = newest.db(&image, &["sb 0", "print fname", "print uuid"]).unwrap();
+    assert!(said.contains("twelve bytes") && said.contains(&uuid.to_string()), "{said}");
+    // Without a given one the identity follows the content and the options.
+    (options.force, options.uuid) = (true, None);
+    let mut identity = || {
+        build(&options).unwrap();
+        let said = newest.db(&image, &["sb 0", "print uuid"]).unwrap();
+        options.owner = Some((1, 1));
+        said
+    };
+    let (one, other) = (identity(), identity());
+    assert_ne!(one, other);
+}
