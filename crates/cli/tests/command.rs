@@ -1,4 +1,5 @@
 //! The command as people run it: exit statuses, output, messages.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use serde_json::Value;
 use std::fs;

@@ -1,4 +1,5 @@
 //! Every reading command on volumes that are damaged or dirty: an answer or an error, never a panic.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
 use std::path::Path;

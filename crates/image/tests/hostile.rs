@@ -1,5 +1,6 @@
 //! Damaged and hostile volumes end in errors: no panic, no endless walk. Each mutation leaves the
 //! checksum of its block right, so that only checks of the content stand in its way.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! What comes out of a volume is what a kernel sees in it.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt;

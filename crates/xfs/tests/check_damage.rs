@@ -1,4 +1,5 @@
 //! Every damage that `xfs_repair -n` sees is seen, and some that it does not.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 

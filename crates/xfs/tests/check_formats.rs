@@ -1,5 +1,6 @@
 //! Volumes of every format, filled and aged by the kernel or made by `mkfs.xfs`, are clean by our
 //! check as they are by the newest `xfs_repair -n`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 

@@ -37,7 +37,7 @@ pub(crate) fn run(input: &[u8]) {
     device.allow(OPEN);
     match Volume::open(device.clone()) {
         Ok(volume) => {
-            drop(log::end(&volume).map_err(|error| error.to_string()));
+            drop(log::state(&volume).map_err(|error| error.to_string()));
             // No step reads a block twice for long: what it read is kept.
             visit::tree(&volume, &device, 2 * sample.bytes);
             device.allow(2 * sample.bytes + 2 * ARCHIVE);
@@ -53,7 +53,7 @@ pub(crate) fn run(input: &[u8]) {
     let options = CheckOptions { threads: 1, findings_max: 1000 };
     let mut findings = Vec::new();
     let device: Arc<dyn BlockDevice> = device;
-    let report = check(&device, &options, &mut |finding| findings.push(finding.to_string()));
+    let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));
     match report {
         Ok(report) if intact => assert!(report.is_clean(), "a sound volume: {findings:?}"),
         Ok(_) => {}
