@@ -211,7 +211,8 @@ fn threads_share_a_volume() {
                     )
                     .unwrap();
                     let size = u64::from(number) * 37 % 60_000;
-                    ops::allocate_file(&mut trans, &mut inode, size, [0..size]).unwrap();
+                    ops::allocate_file(&mut trans, &mut inode, size, std::iter::once(0..size))
+                        .unwrap();
                     trans.commit(&mut [&mut parent, &mut inode]).unwrap();
                 }
             });
