@@ -25,5 +25,5 @@ pub(crate) fn run(input: &[u8]) {
     let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), is_log));
     let volume = Volume::open(device.clone()).expect("only the journal was damaged");
     device.allow(BUDGET);
-    drop(log::end(&volume).map_err(|error| error.to_string()));
+    drop(log::state(&volume).map_err(|error| error.to_string()));
 }

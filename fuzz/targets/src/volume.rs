@@ -5,7 +5,6 @@ use crate::sample::samples;
 use crate::{PatchedDevice, visit};
 use std::io::{self, Write};
 use std::sync::Arc;
-use undercroft_block::BlockDevice;
 use undercroft_image::unpack::to_tar;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::{Volume, log};
@@ -37,7 +36,7 @@ pub(crate) fn run(input: &[u8]) {
     device.allow(OPEN);
     match Volume::open(device.clone()) {
         Ok(volume) => {
-            drop(log::end(&volume).map_err(|error| error.to_string()));
+            drop(log::state(&volume).map_err(|error| error.to_string()));
             // No step reads a block twice for long: what it read is kept.
             visit::tree(&volume, &device, 2 * sample.bytes);
             device.allow(2 * sample.bytes + 2 * ARCHIVE);
@@ -52,8 +51,7 @@ pub(crate) fn run(input: &[u8]) {
     device.allow(4 * sample.bytes);
     let options = CheckOptions { threads: 1, findings_max: 1000 };
     let mut findings = Vec::new();
-    let device: Arc<dyn BlockDevice> = device;
-    let report = check(&device, &options, &mut |finding| findings.push(finding.to_string()));
+    let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));
     match report {
         Ok(report) if intact => assert!(report.is_clean(), "a sound volume: {findings:?}"),
         Ok(_) => {}
