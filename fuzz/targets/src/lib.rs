@@ -28,7 +28,7 @@ mod visit;
 mod volume;
 
 pub use device::PatchedDevice;
-pub use input::{Change, Patches};
+pub use input::{Change, Patch, Patches};
 pub use sample::{Content, Piece, Sample, samples};
 
 /// A fuzz target.

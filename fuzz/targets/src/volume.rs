@@ -5,7 +5,6 @@ use crate::sample::samples;
 use crate::{PatchedDevice, visit};
 use std::io::{self, Write};
 use std::sync::Arc;
-use undercroft_block::BlockDevice;
 use undercroft_image::unpack::to_tar;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::{Volume, log};
@@ -52,7 +51,6 @@ pub(crate) fn run(input: &[u8]) {
     device.allow(4 * sample.bytes);
     let options = CheckOptions { threads: 1, findings_max: 1000 };
     let mut findings = Vec::new();
-    let device: Arc<dyn BlockDevice> = device;
     let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));
     match report {
         Ok(report) if intact => assert!(report.is_clean(), "a sound volume: {findings:?}"),

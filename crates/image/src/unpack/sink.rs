@@ -106,7 +106,7 @@ pub(super) trait Sink {
     fn symlink(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
     /// A device, FIFO or socket.
     fn special(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
-    /// A further name of what came under the path `first`.
+    /// A further name of what came under the path `first`. The item is without attributes.
     fn link(&mut self, item: &Item<'_>, first: &[u8]) -> Result<(), UnpackError>;
 }
 
@@ -123,10 +123,26 @@ pub(super) fn unpack(
             Step::Enter(inode) => (inode.read(), true),
             Step::Leave(inode) => (inode.read(), false),
         };
-        let list = attributes::of(volume, &inode).map_err(|error| walk.damaged(error))?;
-        let item = Item { volume, path: walk.path(), inode: &inode, attributes: &list };
+        let path = walk.path();
+        let is_file = inode.file_type() != FileType::Directory;
+        let first = match (entering, is_file) {
+            (true, true) => links.meet(inode.number, inode.core.nlink, path)?,
+            _ => None,
+        };
+        // A file with many names has as many parent pointers: its attributes are read once.
+        let list = match first {
+            Some(_) => Vec::new(),
+            None => attributes::of(volume, &inode).map_err(|error| walk.damaged(error))?,
+        };
+        let item = Item { volume, path, inode: &inode, attributes: &list };
         if entering {
-            deliver(&item, sink, &mut links, &mut summary)?;
+            match first {
+                Some(first) => {
+                    summary.hard_links += 1;
+                    sink.link(&item, &first)?;
+                }
+                None => deliver(&item, sink, &mut summary)?,
+            }
             entries += 1;
             if entries % REPORT_EVERY == 0 {
                 report(&Progress { entries, bytes: summary.bytes });
@@ -139,24 +155,14 @@ pub(super) fn unpack(
     Ok(summary)
 }
 
-fn deliver(
-    item: &Item<'_>,
-    sink: &mut dyn Sink,
-    links: &mut Links,
-    summary: &mut Summary,
-) -> Result<(), UnpackError> {
-    let kind = item.inode.file_type();
-    if kind == FileType::Directory {
-        summary.directories += 1;
-        return sink.enter(item);
-    }
-    let first = links.meet(item.inode.number, item.inode.core.nlink, item.path)?;
-    if let Some(first) = first {
-        summary.hard_links += 1;
-        return sink.link(item, &first);
-    }
+/// Hands over an inode under its first name.
+fn deliver(item: &Item<'_>, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), UnpackError> {
     let warnings = &mut summary.warnings;
-    match kind {
+    match item.inode.file_type() {
+        FileType::Directory => {
+            summary.directories += 1;
+            sink.enter(item)
+        }
         FileType::Regular => {
             summary.files += 1;
             summary.bytes += sink.file(item, warnings)?;

@@ -51,10 +51,8 @@ impl TarSink<'_> {
         stored: u64,
         mut records: Records,
     ) -> Result<(), UnpackError> {
-        if kind != Kind::HardLink {
-            for (name, value) in item.attributes {
-                records.attribute(name, value);
-            }
+        for (name, value) in item.attributes {
+            records.attribute(name, value);
         }
         let end: &[u8] = if kind == Kind::Directory && !item.path.is_empty() { b"/" } else { b"" };
         let path = [b"./", item.path, end].concat();
