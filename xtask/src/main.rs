@@ -5,6 +5,7 @@
 mod bench;
 mod newest;
 mod shell;
+mod soak;
 mod system;
 mod test;
 mod workspace;
@@ -34,6 +35,9 @@ enum Task {
     /// Measure against other tools
     #[command(subcommand)]
     Bench(Bench),
+    /// Run many random cases
+    #[command(subcommand)]
+    Soak(Soak),
     /// Set up the newest xfsprogs beside the system's own and print where they are
     Judges {
         /// Fetch them again even when they are there
@@ -46,6 +50,12 @@ enum Task {
 enum Bench {
     /// How fast a tree becomes an image
     Build(bench::BuildArguments),
+}
+
+#[derive(Subcommand)]
+enum Soak {
+    /// Random trees in random formats, each image judged
+    Build(soak::SoakArguments),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +72,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
+        Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }
