@@ -35,7 +35,7 @@ enum Task {
     /// Measure against other tools
     #[command(subcommand)]
     Bench(Bench),
-    /// Run many random cases
+    /// Look for defects for as long as wanted
     #[command(subcommand)]
     Soak(Soak),
     /// Set up the newest xfsprogs beside the system's own and print where they are
@@ -54,8 +54,10 @@ enum Bench {
 
 #[derive(Subcommand)]
 enum Soak {
+    /// Damaged and random input for every decoder and for whole volumes
+    Fuzz(soak::FuzzArguments),
     /// Random trees in random formats, each image judged
-    Build(soak::SoakArguments),
+    Build(soak::BuildArguments),
 }
 
 fn main() -> ExitCode {
@@ -72,6 +74,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
+        Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }

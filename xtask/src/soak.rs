@@ -1,14 +1,33 @@
-//! Long runs of what the tests do a little of.
+//! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
+use undercroft_fuzz_targets::TARGETS;
 
 use crate::{shell, workspace};
 
-/// How long to soak.
+/// Most bytes of an input: targets take patches, or archives of some headers.
+const LONGEST_INPUT: u32 = 8192;
+/// Memory at which an input counts as a defect, in MiB; sound ones stay below a quarter of it.
+const MEMORY_MIB: u32 = 1024;
+/// Seconds after which an input counts as a defect; most take a millisecond.
+const HANG_SECONDS: u32 = 20;
+
+/// Fuzz every target.
 #[derive(Args)]
-pub(crate) struct SoakArguments {
-    /// Number of random cases
+pub(crate) struct FuzzArguments {
+    /// Seconds for each target; `open_and_walk`, which has the most to find, gets four times as long
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
+    /// Only this target; may be given several times
+    #[arg(long, value_name = "TARGET")]
+    only: Vec<String>,
+}
+
+/// Build random images.
+#[derive(Args)]
+pub(crate) struct BuildArguments {
+    /// Number of images
     #[arg(long, default_value_t = 300)]
     count: u64,
     /// Seed of the first; the others follow it
@@ -16,10 +35,54 @@ pub(crate) struct SoakArguments {
     seed: u64,
 }
 
-/// Builds random trees in random formats and has the judges look at each; needs root.
-pub(crate) fn build(arguments: &SoakArguments) -> Result<()> {
+/// Builds random trees in random formats and has the judges look at each image; needs root.
+pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     let mut cargo = workspace::cargo();
     cargo.args(["run", "--release", "--package", "undercroft-image", "--example", "soak_build"]);
     cargo.args(["--", &arguments.count.to_string(), &arguments.seed.to_string()]);
     shell::run(&mut cargo)
+}
+
+/// Fuzzes each target and fails when one of them found something. Everything that is fuzzed is safe
+/// Rust, so no sanitizer is needed, and the stable compiler will do.
+pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {
+    if shell::find("cargo-fuzz").is_none() {
+        shell::run(workspace::cargo().args(["install", "cargo-fuzz", "--locked"]))?;
+    }
+    for name in &arguments.only {
+        if !TARGETS.iter().any(|target| target.name == name) {
+            let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+            bail!("--only {name}: the targets are {}", names.join(", "));
+        }
+    }
+    let mut failed = Vec::new();
+    for target in TARGETS {
+        let name = target.name;
+        if !arguments.only.is_empty() && !arguments.only.iter().any(|only| only == name) {
+            continue;
+        }
+        let share = if name == "open_and_walk" { 4 } else { 1 };
+        let seconds = arguments.seconds.saturating_mul(share);
+        println!("==> fuzz {name}: {seconds} s");
+        let mut command = workspace::cargo();
+        command.args(["fuzz", "run", "--sanitizer", "none"]);
+        // The caller's target directory is that of another build; cargo-fuzz has its own.
+        command.env_remove("CARGO_TARGET_DIR").args([name, "--"]);
+        command.arg(format!("-max_total_time={seconds}"));
+        command.args([format!("-max_len={LONGEST_INPUT}"), "-len_control=0".to_owned()]);
+        command.arg(format!("-rss_limit_mb={MEMORY_MIB}"));
+        command.arg(format!("-timeout={HANG_SECONDS}"));
+        if let Err(error) = shell::run(&mut command) {
+            println!("==> fuzz {name}: FAILED: {error:#}");
+            failed.push(name);
+        }
+    }
+    if !failed.is_empty() {
+        bail!(
+            "{} found something; the inputs are in {}",
+            failed.join(", "),
+            workspace::root().join("fuzz/artifacts").display()
+        );
+    }
+    Ok(())
 }

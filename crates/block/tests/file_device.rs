@@ -1,4 +1,5 @@
 //! What is special about the file driver: opening, sizes, permissions, its threads.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -47,9 +47,7 @@ impl ImageArgs {
 
     /// The volume, with a note when its journal was not replayed.
     pub(crate) fn open(&self) -> Result<Volume> {
-        let device = self.device()?;
-        let volume = Volume::open(Arc::clone(&device))
-            .map_err(|error| self.explain(error.into(), device.as_ref()))?;
+        let volume = Volume::open(self.device()?).map_err(|error| self.explain(error.into()))?;
         // A journal that cannot be read is a matter for `info` and `check`.
         if matches!(log::state(&volume), Ok(LogState::Dirty)) {
             eprintln!(
@@ -62,11 +60,12 @@ impl ImageArgs {
     }
 
     /// Names the image, and the partitions when it is a disk with some.
-    fn explain(&self, error: anyhow::Error, device: &dyn BlockDevice) -> anyhow::Error {
+    pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let name = self.image.display();
         if self.offset.is_none()
             && self.partition.is_none()
-            && let Ok(table) = PartitionTable::read(device)
+            && let Ok(device) = self.device()
+            && let Ok(table) = PartitionTable::read(device.as_ref())
             && !table.partitions.is_empty()
         {
             let numbers = table.numbers();

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count) {
             let combination = Combination::new(first.wrapping_add(seed));
             match combination.run() {
-                Ok(outcome) => _ = enlarged.fetch_add(outcome.enlarged.into(), Ordering::Relaxed),
+                Ok(larger) => _ = enlarged.fetch_add(larger.into(), Ordering::Relaxed),
                 Err(error) => {
                     failed.fetch_add(1, Ordering::Relaxed);
                     println!("{combination}\n{error}\n");

@@ -13,7 +13,7 @@ fn check_image(path: &str) -> Result<bool, Box<dyn std::error::Error>> {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(Path::new(path), true)?);
     let start = Instant::now();
     let mut print = |finding: Finding| println!("{:?}: {finding}", finding.severity);
-    let report = check(&device, &CheckOptions::default(), &mut print)?;
+    let report = check(device, &CheckOptions::default(), &mut print)?;
     println!("{path}: {report:?} in {:?}", start.elapsed());
     Ok(report.is_clean())
 }

@@ -1,5 +1,6 @@
 //! Volumes of every format, filled and aged by the kernel or made by `mkfs.xfs`, are clean by our
 //! check as they are by the newest `xfs_repair -n`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::thread;
 use undercroft_judges::matrix::{FORMATS, Format};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
-use undercroft_xfs::check::LogState;
+use undercroft_xfs::log::LogState;
 
 /// Makes a filled volume and has it judged by both sides; says what they disagree about.
 fn judge(format: &Format) -> Result<(), String> {

@@ -1,4 +1,5 @@
 //! Mutated metadata with right checksums never makes the check panic, or read without end.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod mutation;
 

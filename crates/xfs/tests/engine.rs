@@ -211,7 +211,8 @@ fn threads_share_a_volume() {
                     )
                     .unwrap();
                     let size = u64::from(number) * 37 % 60_000;
-                    ops::allocate_file(&mut trans, &mut inode, size, [0..size]).unwrap();
+                    ops::allocate_file(&mut trans, &mut inode, size, std::iter::once(0..size))
+                        .unwrap();
                     trans.commit(&mut [&mut parent, &mut inode]).unwrap();
                 }
             });
@@ -220,7 +221,7 @@ fn threads_share_a_volume() {
     mkfs::finish(&history.volume, false).unwrap();
     drop(history);
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, true).unwrap());
-    let report = check(Arc::clone(&device), &CheckOptions::default(), &mut |finding| {
+    let report = check(device, &CheckOptions::default(), &mut |finding| {
         panic!("{finding:?}");
     })
     .unwrap();

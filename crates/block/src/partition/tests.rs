@@ -1,3 +1,5 @@
+//! Tables built byte by byte, sound and damaged.
+
 use super::*;
 use crate::device::write_all_at;
 use crate::drivers::MemoryDevice;
@@ -74,7 +76,7 @@ fn a_gpt_is_read_from_either_copy_and_with_either_block_size() {
 fn a_damaged_gpt_says_what_is_wrong() {
     let table = gpt_table(&[(0, 40, 99)]);
     let sound = gpt_header(1, 2, &table, 8, 128);
-    for (at, what) in [(73, "header"), (12, "header of"), (17, "checksum of the header")] {
+    for (at, what) in [(73, "header"), (13, "header of"), (17, "checksum of the header")] {
         let disk = disk();
         let mut header = sound.clone();
         header[at] ^= 0x80;

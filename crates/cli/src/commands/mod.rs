@@ -2,6 +2,7 @@
 
 mod build;
 mod cat;
+mod check;
 mod completions;
 mod extract;
 mod info;
@@ -42,6 +43,7 @@ enum Command {
     Stat(stat::Args),
     Cat(cat::Args),
     Extract(extract::Args),
+    Check(check::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -58,6 +60,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Stat(args) => stat::run(args, out_ref),
         Command::Cat(args) => cat::run(args, out_ref),
         Command::Extract(args) => extract::run(args, out_ref),
+        Command::Check(args) => check::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),
         Command::Man(args) => man::run(args, out_ref),
     }?;

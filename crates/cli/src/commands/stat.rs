@@ -12,7 +12,7 @@ use undercroft_xfs::Volume;
 use undercroft_xfs::attr::parent::for_each_parent;
 use undercroft_xfs::bmap::ForkReader;
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::inode::{ForkContent, ForkKind, InodeState};
+use undercroft_xfs::inode::{Fork, ForkContent, ForkKind, InodeState};
 use undercroft_xfs::ops;
 
 /// Show everything about a file: inode, times with birth, extents, flags, attributes, parents.
@@ -131,7 +131,7 @@ fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
             .attr
             .as_ref()
             .map(|_| format!("{:?}", core.attr_format).to_lowercase()),
-        attribute_extents: inode.attr.as_ref().map_or(0, |attr| attr.extent_count()),
+        attribute_extents: inode.attr.as_ref().map_or(0, Fork::extent_count),
         target,
         device,
         atime: text::time(core.atime),

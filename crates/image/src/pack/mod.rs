@@ -11,6 +11,7 @@ mod empty;
 mod error;
 mod estimate;
 mod options;
+mod own_image;
 mod populate;
 mod survey;
 mod target;
@@ -21,6 +22,7 @@ pub use options::{PackOptions, SizeChoice};
 pub use populate::Progress;
 pub use survey::Survey;
 
+use own_image::WithoutImage;
 use populate::Populator;
 use std::sync::Arc;
 use target::Target;
@@ -65,21 +67,22 @@ pub fn build(
     options: &PackOptions,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, PackError> {
-    let mut source = undercroft_source::open(&options.source, &options.source_options)?;
+    let source = undercroft_source::open(&options.source, &options.source_options)?;
     let mut target = Target::open(&options.image, options.force)?;
+    let mut source = WithoutImage::new(source, &options.source, target.names());
     let wanted = match (&options.size, target.fixed_size()) {
         (SizeChoice::Auto, Some(bytes)) => SizeChoice::Exact(bytes),
         (choice, _) => *choice,
     };
     let survey = match (wanted, options.uuid) {
         (SizeChoice::Exact(_), Some(_)) => None,
-        _ => Some(Survey::of(source.as_mut(), options)?),
+        _ => Some(Survey::of(&mut source, options)?),
     };
     let volume_options = volume_options(options, wanted, survey.as_ref())?;
     let superblock = mkfs::plan(&volume_options)?;
     target.check_room(volume_options.size)?;
     let device = target.device(volume_options.size)?;
-    let built = populate(options, source.as_mut(), superblock, &device, survey.as_ref(), progress);
+    let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
     let mut summary = built.map_err(|error| {
         error.with_size(volume_options.size, &options.image, || needed_size(options, survey))
     })?;

@@ -1,7 +1,7 @@
 //! How to build an image.
 
 use std::path::PathBuf;
-use undercroft_source::{Options as SourceOptions, SourceSpec, Timestamp};
+use undercroft_source::{Metadata, Options as SourceOptions, SourceSpec, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
 use uuid::Uuid;
 
@@ -65,5 +65,13 @@ impl PackOptions {
             epoch: None,
             root_mode: None,
         }
+    }
+    /// Metadata of an entry with the overrides applied.
+    pub(super) fn overridden(&self, metadata: &Metadata) -> Metadata {
+        let (uid, gid) = self.owner.unwrap_or((metadata.uid, metadata.gid));
+        let own = self.mtime.unwrap_or(metadata.mtime);
+        let mtime =
+            self.epoch.map_or(own, |seconds| own.min(Timestamp { seconds, nanoseconds: 0 }));
+        Metadata { mode: metadata.mode, uid, gid, mtime }
     }
 }

@@ -48,17 +48,15 @@ pub(super) fn root_inode(options: &PackOptions) -> NewInode<'static> {
 
 /// Metadata of an inode with the overrides applied.
 fn new_inode(options: &PackOptions, kind: FileType, metadata: &Metadata) -> NewInode<'static> {
-    let (uid, gid) = options.owner.unwrap_or((metadata.uid, metadata.gid));
-    let time =
-        |time: SourceTime| Timestamp { seconds: time.seconds, nanoseconds: time.nanoseconds };
+    let metadata = options.overridden(metadata);
+    let SourceTime { seconds, nanoseconds } = metadata.mtime;
+    let modification = Timestamp { seconds, nanoseconds };
     let epoch = options.epoch.map(|seconds| Timestamp { seconds, nanoseconds: 0 });
-    let own = time(options.mtime.unwrap_or(metadata.mtime));
-    let modification = epoch.map_or(own, |epoch| own.min(epoch));
     let made = epoch.unwrap_or(modification);
     NewInode {
         mode: kind.mode_bits() | (metadata.mode & 0o7777),
-        uid,
-        gid,
+        uid: metadata.uid,
+        gid: metadata.gid,
         times: Times { access: modification, modification, change: made, creation: made },
         device: DeviceNumber { major: 0, minor: 0 },
         target: &[],

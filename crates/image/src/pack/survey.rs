@@ -75,7 +75,7 @@ impl Survey {
         survey.inodes = 1;
         source.scan(&mut |entry| {
             survey.add(entry);
-            hash_entry(&mut digest, entry);
+            hash_entry(&mut digest, entry, options);
         })?;
         let digest: [u8; 32] = digest.finalize().into();
         survey.identity.copy_from_slice(&digest[..16]);
@@ -141,15 +141,17 @@ fn identity_options(options: &PackOptions) -> impl std::fmt::Debug {
     (*size, volume.clone(), *owner, *mtime, *epoch, *root_mode)
 }
 
-fn hash_entry(digest: &mut Sha256, entry: &Entry) {
+fn hash_entry(digest: &mut Sha256, entry: &Entry, options: &PackOptions) {
     let field = |digest: &mut Sha256, bytes: &[u8]| {
         digest.update((bytes.len() as u64).to_le_bytes());
         digest.update(bytes);
     };
     let number = |digest: &mut Sha256, value: u64| digest.update(value.to_le_bytes());
     field(digest, entry.path.as_bytes());
-    let metadata = &entry.metadata;
-    number(digest, u64::from(metadata.mode));
+    // As it will be on the volume: what is overridden makes no difference.
+    let metadata = options.overridden(&entry.metadata);
+    let root_mode = options.root_mode.filter(|_| entry.path.is_root());
+    number(digest, u64::from(root_mode.unwrap_or(metadata.mode)));
     number(digest, u64::from(metadata.uid) << 32 | u64::from(metadata.gid));
     number(digest, metadata.mtime.seconds as u64);
     number(digest, u64::from(metadata.mtime.nanoseconds));

@@ -68,6 +68,15 @@ impl Target {
         Ok(Self { image: image.to_owned(), file })
     }
 
+    /// Names under which the image, or what it replaces, can be seen.
+    pub(super) fn names(&self) -> Vec<PathBuf> {
+        let mut names = vec![self.image.clone()];
+        if let Place::Named { file, .. } = &self.file {
+            names.push(file.path().to_owned());
+        }
+        names
+    }
+
     /// Length of a target that has one already.
     pub(super) fn fixed_size(&self) -> Option<u64> {
         match self.file {

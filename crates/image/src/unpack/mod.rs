@@ -3,6 +3,19 @@
 //! Both ways walk the volume once, in the order of its directories, in bounded memory: what grows
 //! is one bit for each inode and the first name of files with several. The volume is not trusted:
 //! names that would lead elsewhere are refused, and a directory that is reached twice is an error.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use undercroft_block::FileDevice;
+//! use undercroft_image::unpack::to_directory;
+//! use undercroft_xfs::Volume;
+//!
+//! let device = FileDevice::open("root.img".as_ref(), true)?;
+//! let volume = Volume::open(Arc::new(device))?;
+//! let summary = to_directory(&volume, "rootfs".as_ref(), false, &mut |_| {})?;
+//! println!("{} files; not kept: {:?}", summary.files, summary.warnings);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod attributes;
 mod directory;

@@ -79,7 +79,9 @@ impl ArchiveWriter {
         }
         header.set_entry_type(tar::EntryType::new(kind));
         header.set_mode(if kind == b'5' { 0o755 } else { 0o644 });
-        (header.set_uid(7), header.set_gid(8), header.set_mtime(1_000_000_000));
+        header.set_uid(7);
+        header.set_gid(8);
+        header.set_mtime(1_000_000_000);
         header.set_size(size);
         header.set_cksum();
         self.0.write_all(header.as_bytes()).unwrap();

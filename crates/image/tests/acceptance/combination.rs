@@ -22,14 +22,6 @@ pub(crate) struct Combination {
     size: SizeChoice,
 }
 
-/// What became of it.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) summary: Summary,
-    /// Whether the size that the seed chose was too small, and the one that the error named taken.
-    pub(crate) enlarged: bool,
-}
-
 impl Combination {
     /// The combination of `seed`: formats that cannot be are passed over.
     pub(crate) fn new(seed: u64) -> Self {
@@ -55,8 +47,9 @@ impl Combination {
         }
     }
 
-    /// Makes the tree, builds the image and asks the judges.
-    pub(crate) fn run(&self) -> Result<Outcome, String> {
+    /// Makes the tree, builds the image and asks the judges. Says whether the size that the seed
+    /// chose was too small, and the one that the error named was taken.
+    pub(crate) fn run(&self) -> Result<bool, String> {
         let directory = tempfile::tempdir().unwrap();
         let tree = directory.path().join("tree");
         std::fs::create_dir(&tree).unwrap();
@@ -75,7 +68,7 @@ impl Combination {
         };
         let summary = built.map_err(|error| chain(&error))?;
         self.judge(&tree, &options.image, &summary)?;
-        Ok(Outcome { summary, enlarged })
+        Ok(enlarged)
     }
 
     fn judge(&self, tree: &Path, image: &Path, summary: &Summary) -> Result<(), String> {

@@ -2,7 +2,7 @@
 //!
 //! [`allocate`] walks the groups from the target's (section 3.2 of the algorithms reference);
 //! [`allocate_in_group`] works inside one whose lock is held. Each mode only searches; trees,
-//! headers and reverse mappings are changed once, after success, by [`take`].
+//! headers and reverse mappings are changed once, after success, by `take`.
 
 mod by_size;
 mod exact;

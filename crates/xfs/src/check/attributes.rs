@@ -92,6 +92,9 @@ impl Attributes<'_, '_> {
         if layout.count(bytes) == 0 {
             self.error(self.fork.place(at), "a leaf without entries");
         }
+        if !layout.first_used_is_exact(bytes) {
+            self.error(self.fork.place(at), "firstused is not the lowest byte in use");
+        }
         for (index, entry) in layout.entries(bytes).enumerate() {
             if entry.incomplete() {
                 let what = format!("entry {index} was left incomplete");

@@ -2,11 +2,12 @@
 
 use super::findings::Findings;
 use super::visited::Visited;
-use super::{CheckOptions, Finding, LogState, Place};
+use super::{CheckOptions, Finding, Place};
 use crate::cache::verify_buffer;
 use crate::format::da_block::resolve_magic;
 use crate::format::{BufferKind, Header};
 use crate::geometry::Geometry;
+use crate::log::LogState;
 use crate::units::Lsn;
 use crate::volume::Volume;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,8 +34,6 @@ pub(super) enum Defect {
 pub(super) struct Checker {
     pub(super) volume: Volume,
     pub(super) log: LogState,
-    /// Where the next log record goes, if it is known.
-    pub(super) head: Option<Lsn>,
     pub(super) threads: usize,
     pub(super) findings: Findings,
     visited: Visited,
@@ -45,14 +44,13 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(volume: Volume, findings: Findings, options: &CheckOptions) -> Self {
+    pub(super) fn new(volume: Volume, log: LogState, options: &CheckOptions) -> Self {
         Self {
             volume,
-            log: LogState::External,
-            head: None,
+            log,
             latest: AtomicU64::new(0),
             threads: options.threads,
-            findings,
+            findings: Findings::new(options.findings_max),
             visited: Visited::default(),
             incomplete: AtomicBool::new(false),
             bytes: AtomicU64::new(0),

@@ -200,3 +200,54 @@ fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::inode_tests::geometry;
+    use crate::units::AgInode;
+
+    #[test]
+    fn inodes_are_found_where_their_chunk_exists() {
+        let geometry = geometry(12, 9);
+        let record = |start, holemask| InodeChunkRecord {
+            start: AgInode(start),
+            holemask,
+            count: 0,
+            freecount: 0,
+            free: 0,
+        };
+        let group = |chunks| Group { chunks, ..Group::default() };
+        let table = InodeTable::new(&[
+            group(vec![record(128, 0), record(256, 0xff00)]),
+            group(Vec::new()),
+            group(vec![record(64, 0)]),
+        ]);
+        let found = |ag, inode| {
+            table.get(&geometry, geometry.inode_number(AgNumber(ag), AgInode(inode))).is_some()
+        };
+        assert!(found(0, 128) && found(0, 191) && found(0, 256) && found(2, 127));
+        assert!(!found(0, 127) && !found(0, 192) && !found(0, 288) && !found(0, 320));
+        assert!(!found(1, 64) && !found(2, 63) && !found(3, 64));
+    }
+
+    #[test]
+    fn sums_tell_names_and_directories_apart() {
+        let sum = |parent, generation, name: &[u8]| link_sum(InodeNumber(parent), generation, name);
+        assert_eq!(sum(128, 1, b"name"), sum(128, 1, b"name"));
+        assert_ne!(sum(128, 1, b"name"), sum(129, 1, b"name"));
+        assert_ne!(sum(128, 1, b"name"), sum(128, 2, b"name"));
+        assert_ne!(name_sum(b"name"), name_sum(b"name\0"));
+        assert_ne!(name_sum(b"12345678ab"), name_sum(b"ab12345678"));
+    }
+
+    #[test]
+    fn every_type_survives_the_slot() {
+        let slot = Slot::default();
+        assert_eq!(slot.kind(), Kind::Free);
+        for file_type in TYPES {
+            slot.set_kind(Kind::File(file_type));
+            assert_eq!(slot.kind(), Kind::File(file_type));
+        }
+    }
+}

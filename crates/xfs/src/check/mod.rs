@@ -37,13 +37,12 @@ mod tree;
 mod visited;
 
 pub use finding::{Finding, Place, Severity};
-pub use report::{LogState, Report};
+pub use report::Report;
 
 use crate::error::Error;
 use crate::units::AgNumber;
 use crate::volume::Volume;
 use checker::Checker;
-use findings::Findings;
 use forks::Claims;
 use group::Group;
 use inode_table::InodeTable;
@@ -68,30 +67,38 @@ impl Default for CheckOptions {
 /// Checks the file system that starts at sector 0 of `device`, and hands what is wrong with it to
 /// `on_finding`, phase by phase.
 ///
+/// ```no_run
+/// use std::{path::Path, sync::Arc};
+/// use undercroft_block::FileDevice;
+/// use undercroft_xfs::check::{CheckOptions, check};
+///
+/// let device = Arc::new(FileDevice::open(Path::new("image"), true)?);
+/// let report = check(device, &CheckOptions::default(), &mut |finding| println!("{finding}"))?;
+/// println!("{}", if report.is_clean() { "clean" } else { "damaged" });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// There is no XFS superblock at all, or the device cannot be read. Everything else is a finding:
 /// a damaged primary superblock ends the check early, with an incomplete report.
 pub fn check(
-    device: &Arc<dyn BlockDevice>,
+    device: Arc<dyn BlockDevice>,
     options: &CheckOptions,
     on_finding: &mut dyn FnMut(Finding),
 ) -> Result<Report, Error> {
-    let findings = Findings::new(options.findings_max);
-    let volume = match Volume::open(Arc::clone(device)) {
+    let known = has_magic(device.as_ref())?;
+    let volume = match Volume::open(device) {
         Ok(volume) => volume,
-        Err(Error::NotUsable(what)) if has_magic(device.as_ref())? => {
+        Err(Error::NotUsable(what)) if known => {
             on_finding(Finding::error("superblock", Place::Volume, what));
             return Ok(Report { errors: 1, ..Report::default() });
         }
         Err(error) => return Err(error),
     };
-    let mut checker = Checker::new(volume, findings, options);
-    (checker.log, checker.head) = log::examine(&checker);
-    if checker.dirty() {
-        let what = "was not unmounted: replay the journal first (mount it once), then check again";
-        checker.add(Finding::notice("log", Place::Volume, what));
-    }
-    let mut report = Report { log: checker.log, ..Report::default() };
+    let end = crate::log::end(&volume)?;
+    let checker = Checker::new(volume, end.state, options);
+    log::check(&checker, &end);
+    let mut report = Report { log: end.state, ..Report::default() };
     let groups = check_groups(&checker);
     checker.findings.deliver(on_finding);
     let table = InodeTable::new(&groups);
@@ -100,7 +107,7 @@ pub fn check(
     check_space(&checker, &table, &groups, &claims);
     links::check(&checker, &table, &mut report);
     counters::check(&checker, &groups);
-    log::check_positions(&checker);
+    log::check_positions(&checker, &end);
     checker.findings.deliver(on_finding);
     (report.errors, report.notices) = checker.findings.counts();
     report.complete = checker.is_complete();

@@ -1,18 +1,6 @@
 //! What a check found out in the end.
 
-/// State of the journal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogState {
-    /// Ends with an unmount record: nothing is to be replayed.
-    Clean,
-    /// Holds changes that are not in place yet. Counters of the superblock, unlinked inodes and
-    /// blocks set aside for copy-on-write are then not judged, and any other finding may go away
-    /// when the journal is replayed.
-    Dirty,
-    /// On a device of its own, which was not looked at.
-    #[default]
-    External,
-}
+use crate::log::LogState;
 
 /// Summary of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +9,9 @@ pub struct Report {
     pub errors: u64,
     /// Notices, likewise.
     pub notices: u64,
-    /// State of the journal.
+    /// State of the journal. If it is dirty, counters of the superblock, unlinked inodes and blocks
+    /// set aside for copy-on-write are not judged, and any other finding may go away when it is
+    /// replayed.
     pub log: LogState,
     /// Whether everything could be looked at. If not, errors say why, and what could not be seen
     /// was not judged.

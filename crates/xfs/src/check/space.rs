@@ -295,3 +295,40 @@ fn compare_rmaps(
         error(other, "no record for");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{FileBlock, InodeNumber};
+
+    fn mapping(start: u32, len: u32, offset: u64) -> RmapRecord {
+        let (owner, flags) = (RmapOwner::inode(InodeNumber(131)), RmapFlags::empty());
+        RmapRecord { start: AgBlock(start), len, owner, offset: FileBlock(offset), flags }
+    }
+
+    #[test]
+    fn one_canonical_form_however_mappings_are_cut() {
+        // One file maps the same blocks twice, and a neighbour belongs to the group.
+        let group =
+            RmapRecord { owner: RmapOwner::GROUP, offset: FileBlock(0), ..mapping(20, 1, 0) };
+        let whole = vec![mapping(10, 10, 0), mapping(10, 10, 100), group];
+        let cut = vec![
+            mapping(10, 4, 100),
+            mapping(10, 7, 0),
+            group,
+            mapping(17, 3, 7),
+            mapping(14, 6, 104),
+        ];
+        assert_eq!(canonical(cut), canonical(whole.clone()));
+        let other = vec![mapping(10, 10, 0), mapping(10, 10, 101), group];
+        assert_ne!(canonical(other), canonical(whole));
+    }
+
+    #[test]
+    fn unwritten_and_written_parts_stay_apart() {
+        let unwritten = RmapRecord { flags: RmapFlags::UNWRITTEN, ..mapping(14, 6, 4) };
+        assert_eq!(canonical(vec![mapping(10, 4, 0), unwritten]).len(), 2);
+        assert_eq!(canonical(vec![mapping(10, 4, 0), mapping(14, 6, 4)]), [mapping(10, 10, 0)]);
+        assert!(may_share(&mapping(1, 1, 1)) && !may_share(&unwritten));
+    }
+}

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn each_item_is_done_once() {
         for (threads, count) in [(1, 0), (1, 10), (3, 100), (8, 2)] {
-            let states = super::for_each(threads, count, Vec::new, |done, item| done.push(item));
+            let states = super::for_each(threads, count, Vec::new, Vec::push);
             let mut all: Vec<_> = states.into_iter().flatten().collect();
             all.sort_unstable();
             assert_eq!(all, (0..count).collect::<Vec<_>>());

@@ -112,8 +112,15 @@ impl Cursor<'_> {
                 return Ok(stopped);
             }
         }
+        let mut end = layout.first_name_offset();
         for found in short.entries() {
             let ShortEntry { offset, entry } = found.map_err(|w| fork.corrupt(FileBlock(0), w))?;
+            // A listing in pieces ends only if positions ascend.
+            if usize::from(offset) < end || !usize::from(offset).is_multiple_of(DATA_ALIGN) {
+                let what = format!("saved offset {offset} is below {end} or not aligned");
+                return Err(fork.corrupt(FileBlock(0), what));
+            }
+            end = usize::from(offset) + layout.entry_size(entry.name.len());
             if let Some(stopped) = self.offer(offset.into(), &entry) {
                 return Ok(stopped);
             }

@@ -146,6 +146,15 @@ impl AttrLeafLayout {
         }
     }
 
+    /// Whether the lowest byte in use is recorded as it must be: exactly, unless removals left gaps
+    /// between the items. The leaf is a verified one.
+    #[must_use]
+    pub fn first_used_is_exact(self, bytes: &[u8]) -> bool {
+        let items = (0..self.count(bytes)).map(|index| self.item_offset(bytes, index));
+        let lowest = items.min().unwrap_or(self.block_size);
+        bytes[self.at(field::HOLES)] != 0 || self.first_used(bytes) == lowest
+    }
+
     /// Offset of entry `index` of the table.
     pub(super) const fn entry_offset(self, index: usize) -> usize {
         self.header_size() + index * ATTR_ENTRY_SIZE

@@ -2,4 +2,5 @@
 
 mod state;
 
+pub(crate) use state::{LogEnd, end};
 pub use state::{LogState, state};

@@ -6,8 +6,10 @@
 use crate::bytes::be32;
 use crate::error::Error;
 use crate::format::log_record::{LOG_BLOCK, LogRecordHeader, MAGIC};
+use crate::units::Lsn;
 use crate::volume::Volume;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
+use uuid::Uuid;
 
 /// Log blocks of the longest record: 256 KiB and its header blocks.
 const RECORD_MAX: u64 = 520;
@@ -16,14 +18,25 @@ const UNMOUNT_FLAG: u8 = 0x20;
 const UNMOUNT_FLAG_OFFSET: usize = 9;
 
 /// What the journal of a volume holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogState {
     /// Nothing: the volume was unmounted, or never mounted.
     Clean,
     /// Changes that were not written back when the volume was last used.
     Dirty,
     /// It is on another device.
+    #[default]
     External,
+}
+
+/// What the end of a journal says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogEnd {
+    pub(crate) state: LogState,
+    /// Position of the next record; nothing on the volume may carry a later one.
+    pub(crate) next: Option<Lsn>,
+    /// Volume that the last record belongs to.
+    pub(crate) uuid: Option<Uuid>,
 }
 
 /// Looks whether the journal holds something to replay.
@@ -31,16 +44,24 @@ pub enum LogState {
 /// # Errors
 /// The device failed.
 pub fn state(volume: &Volume) -> Result<LogState, Error> {
+    Ok(end(volume)?.state)
+}
+
+/// Looks at the end of the journal.
+///
+/// # Errors
+/// The device failed.
+pub(crate) fn end(volume: &Volume) -> Result<LogEnd, Error> {
     let geometry = volume.geometry();
     if geometry.log_start.is_null() {
-        return Ok(LogState::External);
+        return Ok(LogEnd::default());
     }
     let log = Log {
         device: volume.cache().device().as_ref(),
         start: geometry.sector(geometry.log_start),
         blocks: u64::from(geometry.log_blocks) << (geometry.block_log - 9),
     };
-    Ok(if log.is_clean()? { LogState::Clean } else { LogState::Dirty })
+    log.end()
 }
 
 struct Log<'d> {
@@ -50,25 +71,28 @@ struct Log<'d> {
 }
 
 impl Log<'_> {
-    fn is_clean(&self) -> Result<bool, Error> {
+    fn end(&self) -> Result<LogEnd, Error> {
         if self.blocks == 0 || self.cycle(0)? == 0 {
-            return Ok(true);
+            return Ok(LogEnd { state: LogState::Clean, ..LogEnd::default() });
         }
-        let head = self.head()?;
+        let (head, cycle) = self.head()?;
+        let next = Some(Lsn(u64::from(cycle) << 32 | head));
         let wanted = RECORD_MAX.min(self.blocks);
         let before = self.before(head, wanted)?;
         let header = before.chunks_exact(LOG_BLOCK).enumerate().rev();
         let header = header.filter_map(|(at, block)| Some((at, LogRecordHeader::decode(block)?)));
         let Some((at, header)) = header.take(1).next() else {
-            return Ok(false);
+            return Ok(LogEnd { state: LogState::Dirty, next, uuid: None });
         };
         let headers = if header.version == 1 { 1 } else { header.header_blocks() as usize };
         let data = at.saturating_add(headers);
         let end = data.saturating_add((header.data_bytes as usize).div_ceil(LOG_BLOCK));
         let flags = before.get(data.saturating_mul(LOG_BLOCK).saturating_add(UNMOUNT_FLAG_OFFSET));
-        Ok(end as u64 == wanted
+        let clean = end as u64 == wanted
             && header.operations == 1
-            && flags.is_some_and(|flags| flags & UNMOUNT_FLAG != 0))
+            && flags.is_some_and(|flags| flags & UNMOUNT_FLAG != 0);
+        let state = if clean { LogState::Clean } else { LogState::Dirty };
+        Ok(LogEnd { state, next, uuid: Some(header.uuid) })
     }
 
     /// Cycle in which a block was written last.
@@ -80,18 +104,19 @@ impl Log<'_> {
     }
 
     /// The block that is written next: the first one whose cycle is not that of block 0. Holes that
-    /// a crash left are not looked for: the log is dirty then, wherever the head is.
-    fn head(&self) -> Result<u64, Error> {
+    /// a crash left are not looked for: the log is dirty then, wherever the head is. With it comes
+    /// the cycle in which it will be written.
+    fn head(&self) -> Result<(u64, u32), Error> {
         let newest = self.cycle(0)?;
         if self.cycle(self.blocks - 1)? == newest {
-            return Ok(0);
+            return Ok((0, newest.saturating_add(1)));
         }
         let (mut same, mut other) = (0, self.blocks - 1);
         while other - same > 1 {
             let middle = same + (other - same) / 2;
             if self.cycle(middle)? == newest { same = middle } else { other = middle }
         }
-        Ok(other)
+        Ok((other, newest))
     }
 
     /// The `count` blocks before `head`, around the end of the log if need be.
@@ -114,7 +139,6 @@ mod tests {
     use super::*;
     use crate::format::log_record::clean_log;
     use undercroft_block::{MemoryDevice, write_all_at};
-    use uuid::Uuid;
 
     const BLOCKS: u64 = 2048;
 
@@ -133,7 +157,7 @@ mod tests {
     }
 
     fn is_clean(device: &dyn BlockDevice) -> bool {
-        Log { device, start: Sector(0), blocks: BLOCKS }.is_clean().unwrap()
+        Log { device, start: Sector(0), blocks: BLOCKS }.end().unwrap().state == LogState::Clean
     }
 
     #[test]

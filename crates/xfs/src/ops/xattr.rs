@@ -106,7 +106,7 @@ pub fn attributes(volume: &Volume, inode: &InodeState) -> Result<Vec<NamedValue>
         if attribute.namespace == Namespace::Parent {
             return Ok(());
         }
-        let named = match disk_kind(&attribute) {
+        let named = match disk_kind(attribute) {
             Some(kind) => {
                 let list = Acl::from_disk(attribute.value).map_err(|error| Error::Inode {
                     inode: inode.number,

@@ -10,7 +10,7 @@ use undercroft_xfs::check::{CheckOptions, Finding, Report, check};
 pub(crate) fn check_image(image: &Path) -> Result<(Report, Vec<Finding>), Box<dyn Error>> {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, true)?);
     let mut findings = Vec::new();
-    let report = check(&device, &CheckOptions::default(), &mut |finding| findings.push(finding))?;
+    let report = check(device, &CheckOptions::default(), &mut |finding| findings.push(finding))?;
     Ok((report, findings))
 }
 

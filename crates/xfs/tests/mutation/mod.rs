@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, read_exact_at, write_all_at};
 use undercroft_xfs::check::{CheckOptions, Report, check};
-use undercroft_xfs::format::{BufferKind, Header, TreeKind, stamp_inode_crc, stored_crc};
+use undercroft_xfs::format::{BufferKind, Header, TreeKind, checksum, stamp_inode_crc};
 use undercroft_xfs::units::Lsn;
 
 /// Unit in which metadata is looked for, and block size of the volumes.
@@ -73,7 +73,7 @@ impl Subject {
     /// Checks the volume; returns the report and the findings as text.
     pub(crate) fn check(&self) -> Result<(Report, Vec<String>), undercroft_xfs::Error> {
         let mut findings = Vec::new();
-        let report = check(&self.device, &CheckOptions::default(), &mut |finding| {
+        let report = check(Arc::clone(&self.device), &CheckOptions::default(), &mut |finding| {
             findings.push(finding.to_string());
         })?;
         Ok((report, findings))
@@ -172,9 +172,7 @@ fn kind_of(block: &[u8]) -> Option<BufferKind> {
     match found {
         Some((kind, _)) => Some(kind),
         // Bytes that look like a hash tree block have its checksum too.
-        None if da && stored_crc(block, 12) == undercroft_xfs::format::compute_crc(block, 12) => {
-            Some(BufferKind::DaAny)
-        }
+        None if da && checksum::verify(block, 12).is_ok() => Some(BufferKind::DaAny),
         None => None,
     }
 }

@@ -118,10 +118,11 @@ mod tests {
 
     #[test]
     fn a_sparse_map_is_padded_and_ends_at_the_size() {
-        let (_, map) = sparse(b"f", 100, &[10..20]);
+        let one = std::slice::from_ref;
+        let (_, map) = sparse(b"f", 100, one(&(10..20)));
         assert_eq!(map.len(), 512);
         assert!(map.starts_with(b"2\n10\n10\n100\n0\n\0"));
-        let (_, map) = sparse(b"f", 20, &[10..20]);
+        let (_, map) = sparse(b"f", 20, one(&(10..20)));
         assert!(map.starts_with(b"1\n10\n10\n\0"));
     }
 }

@@ -16,10 +16,12 @@ fn exercise(twin: &mut Twin) {
     let names: Vec<_> = twin.model.keys().take(40).cloned().collect();
     let entry = twin.entry();
     let fork = &mut twin.fork;
-    let mut seen = 0;
-    let _ = iterate(fork, Position::START, |_| {
-        seen += 1;
-        seen < 100_000
+    let mut last = Position::START;
+    let _ = iterate(fork, Position::START, |entry| {
+        // So every listing ends, also one that goes on at positions it was given.
+        assert!(entry.next > last, "{:?} after {last:?}", entry.next);
+        last = entry.next;
+        true
     });
     let _ = is_empty(fork);
     let _ = parent(fork);

@@ -1,3 +1,5 @@
+//! Superblocks of plans, encoded, decoded and mutated.
+
 use super::*;
 use crate::format::checksum;
 use crate::mkfs::{MkfsOptions, plan};

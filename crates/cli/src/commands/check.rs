@@ -1,0 +1,125 @@
+//! `undercroft check`.
+
+use crate::image::ImageArgs;
+use crate::report::Outcome;
+use crate::text;
+use anyhow::Result;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use undercroft_xfs::check::{self, CheckOptions, Finding, Report, Severity};
+use undercroft_xfs::log::LogState;
+
+/// Check a volume: read everything, compare everything that is on it twice.
+///
+/// Findings are printed as they come, one a line. The volume is not changed. Exit status 1 means
+/// that there are errors.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    image: ImageArgs,
+
+    /// Threads that read and check.
+    #[arg(long, value_name = "COUNT", default_value = "2")]
+    threads: NonZeroUsize,
+
+    /// Findings printed; further ones are only counted.
+    #[arg(long, value_name = "COUNT", default_value = "10000")]
+    max_findings: u64,
+
+    /// Print one JSON object a line: the findings, then the summary.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A finding as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    severity: &'static str,
+    place: String,
+    structure: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    field: &'static str,
+    what: &'a str,
+}
+
+/// The summary as JSON.
+#[derive(Serialize)]
+struct Summary {
+    clean: bool,
+    complete: bool,
+    errors: u64,
+    notices: u64,
+    log: &'static str,
+    inodes: u64,
+    directories: u64,
+    bytes: u64,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let device = args.image.device()?;
+    let options = CheckOptions { threads: args.threads.get(), findings_max: args.max_findings };
+    // A reader that goes away ends the output, not the check.
+    let mut written = Ok(());
+    let report = check::check(device, &options, &mut |finding| {
+        if written.is_ok() {
+            written = print(&finding, args.json, out);
+        }
+    });
+    written?;
+    let report = report.map_err(|error| args.image.explain(error.into()))?;
+    summarize(&report, args.json, out)?;
+    Ok(if report.is_clean() { Outcome::Done } else { Outcome::Findings })
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Notice => "notice",
+        Severity::Error => "error",
+    }
+}
+
+fn print(finding: &Finding, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Finding { place, structure, field, what, .. } = finding;
+    let severity = severity(finding.severity);
+    if json {
+        let place = place.to_string();
+        serde_json::to_writer(&mut *out, &Line { severity, place, structure, field, what })?;
+        return writeln!(out);
+    }
+    writeln!(out, "{severity}: {finding}")
+}
+
+fn summarize(report: &Report, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        let log = match report.log {
+            LogState::Clean => "clean",
+            LogState::Dirty => "dirty",
+            LogState::External => "external",
+        };
+        let summary = Summary {
+            clean: report.is_clean(),
+            complete: report.complete,
+            errors: report.errors,
+            notices: report.notices,
+            log,
+            inodes: report.inodes,
+            directories: report.directories,
+            bytes: report.bytes,
+        };
+        serde_json::to_writer(&mut *out, &summary)?;
+        return writeln!(out);
+    }
+    let verdict = match (report.errors, report.complete) {
+        (0, true) => "clean".to_owned(),
+        (0, false) => "not everything could be read".to_owned(),
+        (errors, _) => format!("{errors} errors"),
+    };
+    writeln!(
+        out,
+        "{verdict}: {} inodes, {} directories, {} of metadata read",
+        report.inodes,
+        report.directories,
+        text::bytes(report.bytes)
+    )
+}

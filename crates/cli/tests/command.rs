@@ -1,0 +1,239 @@
+//! The command as people run it: exit statuses, output, messages.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use undercroft_judges::Xfsprogs;
+
+fn undercroft<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_undercroft"));
+    command.args(args).env_remove("SOURCE_DATE_EPOCH").stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+/// Runs a command that must succeed; returns its output.
+#[track_caller]
+fn succeeds<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> String {
+    let output = undercroft(args);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command that must fail with `status`; returns its message.
+#[track_caller]
+fn fails<S: AsRef<std::ffi::OsStr>>(status: i32, args: impl IntoIterator<Item = S>) -> String {
+    let output = undercroft(args);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(status), "{message}");
+    message
+}
+
+struct Sample {
+    directory: tempfile::TempDir,
+    image: String,
+}
+
+impl Sample {
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+}
+
+/// A small tree, built.
+fn sample(options: &[&str]) -> Sample {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    fs::create_dir_all(tree.join("etc/deep")).unwrap();
+    fs::write(tree.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
+    fs::write(tree.join("etc/deep/odd\nname"), "").unwrap();
+    std::os::unix::fs::symlink("hosts", tree.join("etc/link")).unwrap();
+    let image = directory.path().join("image").display().to_string();
+    let tree = tree.display().to_string();
+    let fixed = ["build", &tree, &image];
+    succeeds(fixed.iter().chain(options));
+    Sample { directory, image }
+}
+
+#[test]
+fn a_built_volume_reads_back() {
+    let sample =
+        sample(&["--label", "twelve bytes", "--owner", "7:4000000000", "--mtime", "@5.25"]);
+    assert_eq!(succeeds(["cat", &sample.image, "/etc/hosts"]), "127.0.0.1 localhost\n");
+    assert_eq!(succeeds(["ls", &sample.image, "etc"]), "deep\nhosts\nlink\n");
+    let all = succeeds(["ls", "-R", &sample.image]);
+    assert_eq!(all, "/:\netc\n\n/etc:\ndeep\nhosts\nlink\n\n/etc/deep:\nodd\\nname\n");
+    let long = succeeds(["ls", "-l", &sample.image, "/etc/link"]);
+    let expected = "lrwxrwxrwx   1     7 4000000000            5 1970-01-01T00:00:05.250000000Z \
+                    /etc/link -> hosts\n";
+    assert_eq!(long, expected);
+    let info = succeeds(["info", &sample.image]);
+    assert!(info.contains("twelve bytes") && info.contains("clean"), "{info}");
+    assert!(info.contains(" parent=1 metadir=0"), "{info}");
+    let report = succeeds(["check", &sample.image]);
+    assert!(report.starts_with("clean: "), "{report}");
+}
+
+#[test]
+fn json_has_what_is_promised() {
+    let sample = sample(&[]);
+    let tree = sample.path("tree");
+    let other = sample.path("other");
+    let summary = succeeds(["build", "--json", "--size", "min", &tree, &other]);
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    for key in ["files", "directories", "bytes", "seconds", "bios", "requests", "peak_rss_bytes"] {
+        assert!(summary[key].is_number(), "{key} in {summary}");
+    }
+    assert_eq!((&summary["files"], &summary["directories"]), (&2.into(), &3.into()));
+    let info: Value = serde_json::from_str(&succeeds(["info", "--json", &sample.image])).unwrap();
+    assert_eq!((&info["version"], &info["log"]), (&5.into(), &"clean".into()));
+    let stat = succeeds(["stat", "--json", &sample.image, "etc/hosts"]);
+    let stat: Value = serde_json::from_str(&stat).unwrap();
+    assert_eq!((&stat["size"], &stat["extents"]), (&20.into(), &1.into()));
+    assert_eq!(stat["parents"][0]["name"], "hosts");
+    assert!(stat["birth"].is_string());
+    let lines = succeeds(["ls", "-lR", "--json", &sample.image]);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = lines.iter().map(|line| line["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["/etc", "/etc/deep", "/etc/hosts", "/etc/link", "/etc/deep/odd\nname"]);
+    let check = succeeds(["check", "--json", &sample.image]);
+    let check: Value = serde_json::from_str(check.lines().last().unwrap()).unwrap();
+    assert_eq!(check["clean"], true);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let options = ["--mtime", "@0", "--owner", "0:0"];
+    let (first, second) = (sample(&options), sample(&options));
+    assert!(fs::read(first.image).unwrap() == fs::read(second.image).unwrap());
+}
+
+#[test]
+fn exit_statuses_and_remedies() {
+    let sample = sample(&[]);
+    fails(2, ["build"]);
+    fails(2, ["no-such-command"]);
+    let message = fails(2, ["build", "--size", "3X", "a", "b"]);
+    assert!(message.contains("K, M, G, T or P"), "{message}");
+    let message = fails(2, ["build", "--feature", "magic=1", "a", "b"]);
+    assert!(message.contains("nrext64"), "{message}");
+    let message = fails(2, ["build", "--preset", "lts-3.10", "a", "b"]);
+    assert!(message.contains("lts-4.19"), "{message}");
+    let message = fails(1, ["cat", &sample.image, "/etc/nothing"]);
+    assert_eq!(message, "error: /etc/nothing: no such file or directory\n");
+    let message = fails(1, ["build", &sample.path("tree"), &sample.image]);
+    assert!(message.contains("exists; use --force"), "{message}");
+    let message = fails(1, ["mkfs", &sample.path("new")]);
+    assert!(message.contains("--size"), "{message}");
+    let message = fails(1, ["extract", &sample.image, &sample.path("tree")]);
+    assert!(message.contains("not empty"), "{message}");
+    let message = fails(1, ["info", "--offset", "1G", &sample.image]);
+    assert!(message.contains("behind the end"), "{message}");
+}
+
+#[test]
+fn an_empty_volume_is_accepted_by_the_judges() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    let name = image.display().to_string();
+    succeeds(["mkfs", "--size", "64M", "--label", "empty", "--root-mode", "1777", &name]);
+    Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
+    let root = succeeds(["stat", &name, "/"]);
+    assert!(root.contains("drwxrwxrwt (1777)"), "{root}");
+    assert_eq!(succeeds(["ls", &name]), "");
+    assert!(succeeds(["check", &name]).starts_with("clean"));
+    let again = fails(1, ["mkfs", "--size", "64M", &name]);
+    assert!(again.contains("--force"), "{again}");
+}
+
+#[test]
+fn volumes_in_partitions_are_found() {
+    let sample = sample(&["--size", "32M"]);
+    for label in ["gpt", "dos"] {
+        let disk = Path::new(&sample.path(label)).to_owned();
+        fs::File::create(&disk).unwrap().set_len(128 << 20).unwrap();
+        let mut sfdisk = Command::new("sfdisk")
+            .arg("--quiet")
+            .arg(&disk)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("sfdisk, in the Debian package fdisk");
+        let script = format!("label: {label}\nstart=2048, size=2048\nstart=8192, size=131072\n");
+        std::io::Write::write_all(&mut sfdisk.stdin.take().unwrap(), script.as_bytes()).unwrap();
+        assert!(sfdisk.wait().unwrap().success());
+        let mut file = fs::OpenOptions::new().write(true).open(&disk).unwrap();
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(8192 * 512)).unwrap();
+        std::io::Write::write_all(&mut file, &fs::read(&sample.image).unwrap()).unwrap();
+        let disk = disk.display().to_string();
+        let by_number = succeeds(["cat", "--partition", "2", &disk, "etc/hosts"]);
+        let by_offset = succeeds(["cat", "--offset", "4M", &disk, "etc/hosts"]);
+        assert_eq!((by_number.as_str(), by_number.len()), (by_offset.as_str(), 20));
+        let message = fails(1, ["ls", &disk]);
+        assert!(message.contains("choose one with --partition (1, 2)"), "{message}");
+        let message = fails(1, ["check", &disk]);
+        assert!(message.contains("choose one with --partition (1, 2)"), "{message}");
+        let message = fails(1, ["ls", "--partition", "3", &disk]);
+        assert!(message.contains("no partition 3; it has 1, 2"), "{message}");
+        fails(1, ["ls", "--partition", "1", &disk]);
+    }
+}
+
+#[test]
+fn a_stream_goes_out_and_in_again() {
+    let sample = sample(&[]);
+    let mut out = Command::new(env!("CARGO_BIN_EXE_undercroft"))
+        .args(["extract", &sample.image, "-"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let copy = sample.path("copy");
+    let back = Command::new(env!("CARGO_BIN_EXE_undercroft"))
+        .args(["build", "-", &copy])
+        .stdin(out.stdout.take().unwrap())
+        .output()
+        .unwrap();
+    assert!(out.wait().unwrap().success() && back.status.success());
+    assert_eq!(succeeds(["ls", "-lR", &copy]), succeeds(["ls", "-lR", &sample.image]));
+    assert_eq!(succeeds(["cat", &copy, "etc/hosts"]).len(), 20);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("large"), vec![b'x'; 8 << 20]).unwrap();
+    let image = directory.path().join("image").display().to_string();
+    succeeds(["build", &tree.display().to_string(), &image]);
+    for args in [["cat", &image, "large"], ["extract", &image, "-"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_undercroft"))
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}
+
+#[test]
+fn help_completions_and_manual_pages() {
+    let help = succeeds(["--help"]);
+    assert!(help.contains("Examples:") && help.contains("Exit status:"), "{help}");
+    for command in ["build", "mkfs", "info", "ls", "stat", "cat", "extract", "check"] {
+        assert!(help.contains(command), "{command}");
+        succeeds([command, "--help"]);
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(succeeds(["completions", shell]).contains("undercroft"));
+    }
+    assert!(succeeds(["man"]).starts_with(".ie"));
+    let pages = tempfile::tempdir().unwrap();
+    succeeds(["man", "--all", &pages.path().display().to_string()]);
+    assert!(pages.path().join("undercroft-build.1").exists());
+}

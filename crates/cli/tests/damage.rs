@@ -1,0 +1,99 @@
+//! Every reading command on volumes that are damaged or dirty: an answer or an error, never a panic.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use undercroft_judges::damage::{CORPUS, volume};
+use undercroft_judges::mount::Access;
+use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
+
+/// All ways to read, as arguments after the name of the image.
+const READERS: [(&str, &[&str]); 6] = [
+    ("info", &[]),
+    ("ls", &["-lR"]),
+    ("stat", &["files/btree"]),
+    ("cat", &["files/punched"]),
+    ("extract", &["-"]),
+    ("check", &["--json"]),
+];
+
+/// Runs a reader; returns what is wrong with how it ended.
+fn fault(command: &str, image: &Path, args: &[&str]) -> Option<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_undercroft"))
+        .arg(command)
+        .arg(image)
+        .args(args)
+        .stdout(Stdio::null())
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    let orderly = match output.status.code() {
+        Some(0) => true,
+        // A check says what it found on standard output.
+        Some(1) => {
+            command == "check" || message.starts_with("error: ") || message.contains("\nerror: ")
+        }
+        _ => false,
+    };
+    (!orderly || message.contains("panicked")).then(|| format!("{command}: {message}"))
+}
+
+#[test]
+fn damaged_volumes_never_make_a_reader_panic() {
+    if !kernel::available_or_report("undercroft::damage::damaged_volumes_never_make_a_reader_panic")
+    {
+        return;
+    }
+    let (directory, original) = volume().unwrap();
+    let copy = directory.path().join("copy.img");
+    let mut faults = Vec::new();
+    for damage in CORPUS {
+        image::copy(&original, &copy).unwrap();
+        damage.apply(&copy).unwrap();
+        for (command, args) in READERS {
+            faults
+                .extend(fault(command, &copy, args).map(|what| format!("{}: {what}", damage.name)));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note() {
+    if !kernel::available_or_report(
+        "undercroft::damage::reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note",
+    ) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (mounted, dirty) = (directory.path().join("mounted"), directory.path().join("dirty"));
+    Xfsprogs::newest().unwrap().mkfs(&mounted, 64 << 20, &[]).unwrap();
+    let mount = LoopMount::new(&mounted, Access::ReadWrite, &[]).unwrap();
+    fs::write(mount.join("early"), "early").unwrap();
+    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
+    // The image of a volume in use, as a crash would leave it.
+    image::copy(&mounted, &dirty).unwrap();
+    mount.unmount().unwrap();
+
+    let before = fs::read(&dirty).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_undercroft"))
+        .args(["info", &dirty.display().to_string()])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let (text, note) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("dirty"), "{text}");
+    assert!(note.contains("journal was not replayed"), "{note}");
+    for (command, args) in [("ls", &["-lR"][..]), ("extract", &["-"]), ("check", &[])] {
+        assert_eq!(fault(command, &dirty, args), None);
+    }
+    assert!(before == fs::read(&dirty).unwrap());
+    // The same volume after it was unmounted.
+    let output = Command::new(env!("CARGO_BIN_EXE_undercroft"))
+        .args(["cat", &mounted.display().to_string(), "early"])
+        .output()
+        .unwrap();
+    assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"early"[..], &b""[..]));
+}

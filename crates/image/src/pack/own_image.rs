@@ -1,0 +1,92 @@
+//! The image is not part of what it holds.
+//!
+//! When the image is written inside the directory that is packed, an older image at its place, and
+//! the new one where it has a name before it is whole, are left out of both passes over the source.
+
+use std::path::{Path, PathBuf};
+use undercroft_source::{Data, Entry, Source, SourceError, SourceSpec};
+
+/// A source without some paths.
+pub(super) struct WithoutImage {
+    source: Box<dyn Source>,
+    /// Relative to the root of the source.
+    hidden: Vec<Vec<u8>>,
+}
+
+impl WithoutImage {
+    /// Hides those of `files` that lie inside the directory that `spec` names.
+    pub(super) fn new(
+        source: Box<dyn Source>,
+        spec: &SourceSpec,
+        files: impl IntoIterator<Item = PathBuf>,
+    ) -> Self {
+        let root = match spec {
+            SourceSpec::Path(path) => path.canonicalize().ok().filter(|path| path.is_dir()),
+            SourceSpec::StandardInput => None,
+        };
+        let inside = |file: PathBuf| relative(root.as_deref()?, &file);
+        Self { source, hidden: files.into_iter().filter_map(inside).collect() }
+    }
+
+    fn hides(&self, entry: &Entry) -> bool {
+        self.hidden.iter().any(|path| path == entry.path.as_bytes())
+    }
+}
+
+/// The path of `file` relative to `root`, if it lies inside.
+fn relative(root: &Path, file: &Path) -> Option<Vec<u8>> {
+    let file = file.canonicalize().ok()?;
+    Some(file.strip_prefix(root).ok()?.as_os_str().as_encoded_bytes().to_vec())
+}
+
+impl Source for WithoutImage {
+    fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
+        let Self { source, hidden } = self;
+        source.scan(&mut |entry| {
+            if !hidden.iter().any(|path| path == entry.path.as_bytes()) {
+                visit(entry);
+            }
+        })
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
+        loop {
+            match self.source.next_entry()? {
+                Some(entry) if self.hides(&entry) => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
+        self.source.next_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use undercroft_source::Options;
+
+    #[test]
+    fn only_files_inside_the_source_are_hidden() {
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("sub/old.img");
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
+        std::fs::write(&inside, b"an image").unwrap();
+        std::fs::write(directory.path().join("kept"), b"data").unwrap();
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        let spec = SourceSpec::Path(directory.path().to_path_buf());
+        let source = undercroft_source::open(&spec, &Options::default()).unwrap();
+        let files = [inside, outside.path().to_path_buf(), directory.path().join("absent")];
+        let mut source = WithoutImage::new(source, &spec, files);
+        let mut scanned = 0;
+        source.scan(&mut |_| scanned += 1).unwrap();
+        let mut paths = Vec::new();
+        while let Some(entry) = source.next_entry().unwrap() {
+            paths.push(entry.path.as_bytes().to_vec());
+        }
+        assert_eq!(paths, [&b""[..], b"kept", b"sub"]);
+        assert_eq!(scanned, 3);
+    }
+}

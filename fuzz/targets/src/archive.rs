@@ -1,0 +1,55 @@
+//! Tar streams.
+//!
+//! The input is a stream of bytes; where a header's checksum field says so, it is repaired, since
+//! no random header has a right one.
+
+use std::io::Cursor;
+use undercroft_source::tar::TarReader;
+use undercroft_source::{Kind, Options};
+
+const BLOCK: usize = 512;
+/// The checksum field of a header.
+const CHECKSUM: std::ops::Range<usize> = 148..156;
+/// What the field holds where it is to be repaired: what an empty field looks like.
+const REPAIR: u8 = 0;
+/// Entries and bytes an archive may give for each of its own bytes: parents that are not in the
+/// archive are delivered too, one for each component of a path.
+const ENTRIES_PER_BYTE: usize = 1;
+
+pub(crate) fn run(input: &[u8]) {
+    let mut archive = input.to_vec();
+    for header in archive.chunks_exact_mut(BLOCK) {
+        if header[CHECKSUM.start] == REPAIR && header.iter().any(|byte| *byte != 0) {
+            header[CHECKSUM].fill(b' ');
+            let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+            header[CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        }
+    }
+    let bytes = archive.len();
+    let options = Options { strip_absolute: bytes.is_multiple_of(2), ..Options::default() };
+    let mut reader = TarReader::new("fuzzed", Cursor::new(archive), &options);
+    let (mut entries, mut delivered) = (0, 0);
+    loop {
+        let entry = match reader.next_entry() {
+            Ok(Some(entry)) => entry,
+            Ok(None) => break,
+            Err(error) => return drop(error.to_string()),
+        };
+        entries += 1;
+        assert!(entries <= bytes * ENTRIES_PER_BYTE, "more entries than the archive has bytes");
+        let mut end = 0;
+        loop {
+            let data = match reader.next_data() {
+                Ok(Some(data)) => data,
+                Ok(None) => break,
+                Err(error) => return drop(error.to_string()),
+            };
+            let Kind::Regular { size, .. } = entry.kind else { panic!("data of something else") };
+            assert!(data.offset >= end, "data is not in order");
+            end = data.offset + data.chunk.len() as u64;
+            assert!(end <= size, "data behind the end of the file");
+            delivered += data.chunk.len();
+            assert!(delivered <= bytes, "more data than the archive has bytes");
+        }
+    }
+}

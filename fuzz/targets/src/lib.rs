@@ -1,0 +1,66 @@
+//! What is fuzzed, as plain functions of bytes: every decoder, and whole volumes.
+//!
+//! Everything here is fed bytes from outside and must answer with an error or a result: a panic, an
+//! endless loop or memory without bound is a defect. The functions are the bodies of the fuzz
+//! targets in `fuzz/`; the tests of this crate run all of them over fixed inputs.
+//!
+//! Block decoders and volumes do not take the block from the input as it is: nearly all random
+//! blocks fail at the magic number. The input chooses a block of a sound [`Sample`] volume and
+//! patches it ([`Patches`]); an empty input is the sound block itself. Checksums of the whole
+//! volume are repaired after patching, so that damage gets past them.
+
+#![forbid(unsafe_code)]
+
+mod archive;
+mod blocks;
+mod device;
+mod groups;
+mod inodes;
+mod input;
+mod log;
+mod names;
+mod partitions;
+mod population;
+mod sample;
+mod superblock;
+mod trees;
+mod visit;
+mod volume;
+
+pub use device::PatchedDevice;
+pub use input::{Change, Patches};
+pub use sample::{Content, Piece, Sample, samples};
+
+/// A fuzz target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, that of its program in `fuzz/fuzz_targets`.
+    pub name: &'static str,
+    /// Feeds it one input.
+    pub run: fn(&[u8]),
+}
+
+/// All targets; the one with the most state comes last.
+pub const TARGETS: [Target; 12] = [
+    Target { name: "superblock", run: superblock::run },
+    Target { name: "group_header", run: groups::run },
+    Target { name: "tree_block", run: trees::run },
+    Target { name: "inode", run: inodes::run },
+    Target { name: "directory", run: names::directory },
+    Target { name: "attribute", run: names::attribute },
+    Target { name: "symlink", run: names::symlink },
+    Target { name: "acl", run: names::acl },
+    Target { name: "log_record", run: log::run },
+    Target { name: "tar", run: archive::run },
+    Target { name: "partition_table", run: partitions::run },
+    Target { name: "open_and_walk", run: volume::run },
+];
+
+/// Feeds one input to the target `name`.
+///
+/// # Panics
+/// There is no such target, or the target found a defect.
+pub fn run(name: &str, input: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    (target.expect("a target has the name of its program").run)(input);
+}

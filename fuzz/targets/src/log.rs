@@ -1,0 +1,29 @@
+//! The journal: record headers, and whether there is something to replay.
+
+use crate::PatchedDevice;
+use crate::input::{Input, Patches};
+use crate::sample::{Content, samples};
+use std::sync::Arc;
+use undercroft_xfs::format::LogRecordHeader;
+use undercroft_xfs::{Volume, log};
+
+/// Reading the state of a journal takes a few hundred blocks at most.
+const BUDGET: u64 = 1 << 20;
+
+pub(crate) fn run(input: &[u8]) {
+    let mut block = [0; 512];
+    crate::input::overwrite(&mut block, 0, input);
+    if let Some(header) = LogRecordHeader::decode(&block) {
+        let mut again = [0; 512];
+        header.encode(&mut again);
+        assert!(header.header_blocks() > 0, "a record without a header");
+        assert_eq!(LogRecordHeader::decode(&again), Some(header), "a header changes when written");
+    }
+    let mut input = Input(input);
+    let sample = input.choose(samples());
+    let is_log = |piece: &crate::Piece| piece.content == Content::Log;
+    let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), is_log));
+    let volume = Volume::open(device.clone()).expect("only the journal was damaged");
+    device.allow(BUDGET);
+    drop(log::state(&volume).map_err(|error| error.to_string()));
+}
