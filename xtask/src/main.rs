@@ -56,6 +56,8 @@ enum Bench {
 enum Soak {
     /// Damaged and random input for every decoder and for whole volumes
     Fuzz(soak::FuzzArguments),
+    /// Random trees in random formats, each image judged
+    Build(soak::BuildArguments),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +75,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Test { only } => test::run(only),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
+        Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask soak fuzz`: every fuzz target for a while, one after the other.
+//! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -22,6 +22,25 @@ pub(crate) struct FuzzArguments {
     /// Only this target; may be given several times
     #[arg(long, value_name = "TARGET")]
     only: Vec<String>,
+}
+
+/// Build random images.
+#[derive(Args)]
+pub(crate) struct BuildArguments {
+    /// Number of images
+    #[arg(long, default_value_t = 300)]
+    count: u64,
+    /// Seed of the first; the others follow it
+    #[arg(long, default_value_t = 1000)]
+    seed: u64,
+}
+
+/// Builds random trees in random formats and has the judges look at each image; needs root.
+pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-image", "--example", "soak_build"]);
+    cargo.args(["--", &arguments.count.to_string(), &arguments.seed.to_string()]);
+    shell::run(&mut cargo)
 }
 
 /// Fuzzes each target and fails when one of them found something. Everything that is fuzzed is safe
