@@ -56,7 +56,6 @@ pub const CORPUS: &[Damage] = &[
     // Free list
     damage("agfl magic", &["agfl 0", "write -d magicnum 0"]),
     damage("agfl crc", &["agfl 0", "write -c crc 0"]),
-    damage("agfl entry in use", &["agfl 0", "write -d bno[8] 3"]),
     damage("agfl entry out of range", &["agfl 0", "write -d bno[8] 0xfffff0"]),
     // Free space by block
     damage("bnobt magic", &["agf 0", "addr bnoroot", "write -d magic 0"]),
@@ -115,7 +114,7 @@ pub const CORPUS: &[Damage] = &[
     damage("finobt numrecs", &["agi 0", "addr free_root", "write -d numrecs 1"]),
     damage("finobt startino", &["agi 0", "addr free_root", "write -d recs[1].startino 128"]),
     damage("finobt free mask", &["agi 0", "addr free_root", "write -d recs[1].free 0xff"]),
-    damage("finobt freecount", &["agi 0", "addr free_root", "write -d recs[1].freecount 1"]),
+    damage("finobt freecount", &["agi 0", "addr free_root", "write -d recs[1].freecount 77"]),
     // Inode
     damage("inode magic", &["path /files/extents", "write -d core.magic 0"]),
     damage("inode crc", &["path /files/extents", "write -c v3.crc 0"]),
