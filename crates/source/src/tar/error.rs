@@ -4,6 +4,9 @@ use crate::entry::{MAX_DATA_RANGES, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
 use std::fmt;
 use std::io;
 
+/// Bytes of the first header: what fails there may be no archive at all.
+const FIRST_HEADER: u64 = 512;
+
 /// A fault in an archive, with its place.
 #[derive(Debug)]
 pub struct TarError {
@@ -24,7 +27,11 @@ impl fmt::Display for TarError {
         if let Some(entry) = &self.entry {
             write!(formatter, ", entry \"{}\"", entry.escape_ascii())?;
         }
-        write!(formatter, ": {}", self.problem)
+        write!(formatter, ": {}", self.problem)?;
+        if self.offset < FIRST_HEADER && self.entry.is_none() {
+            formatter.write_str(" (is this a tar archive? a source is one, or a directory)")?;
+        }
+        Ok(())
     }
 }
 
