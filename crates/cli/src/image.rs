@@ -1,5 +1,6 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
+use crate::text;
 use crate::value;
 use anyhow::{Context, Result, anyhow};
 use std::path::PathBuf;
@@ -7,7 +8,10 @@ use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::{BlockDevice, FileDevice, Sector, Window};
 use undercroft_xfs::Volume;
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::log::{self, LogState};
+use undercroft_xfs::ops;
 
 /// A volume to read. It is never written to.
 #[derive(clap::Args)]
@@ -76,4 +80,18 @@ impl ImageArgs {
         }
         error.context(format!("cannot open {name}"))
     }
+}
+
+/// Target of a symbolic link; major and minor number of a device.
+pub(crate) type TargetAndDevice = (Option<text::Name>, Option<(u32, u32)>);
+
+/// Target of a symbolic link, and major and minor number of a device; `None` for all other files.
+pub(crate) fn target_and_device(volume: &Volume, inode: &InodeState) -> Result<TargetAndDevice> {
+    Ok(match (inode.file_type(), &inode.data.content) {
+        (FileType::Symlink, _) => (Some(text::Name::new(&ops::read_link(volume, inode)?)), None),
+        (FileType::Character | FileType::Block, ForkContent::Device(device)) => {
+            (None, Some((device.major, device.minor)))
+        }
+        _ => (None, None),
+    })
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use undercroft_block::{BlockDevice, MemoryDevice, Sector, read_exact_at};
 use undercroft_xfs::bytes::{be16, be32};
+use undercroft_xfs::format::da_block::resolve_magic;
 use undercroft_xfs::format::{
     BufferKind, Header, INODE_MAGIC, TreeKind, stamp_inode_crc, symlink_blocks,
 };
@@ -253,5 +254,5 @@ fn kind_of(bytes: &[u8]) -> Option<BufferKind> {
     if be16(bytes, 0) == INODE_MAGIC {
         return Some(BufferKind::InodeCluster);
     }
-    BufferKind::DaAny.resolve(bytes).ok()
+    resolve_magic(bytes, BufferKind::DaAny, true).ok()
 }

@@ -1,6 +1,6 @@
 //! `undercroft ls`.
 
-use crate::image::ImageArgs;
+use crate::image::{ImageArgs, target_and_device};
 use crate::report::Outcome;
 use crate::text;
 use anyhow::{Context, Result, bail};
@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::Volume;
 use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{EntryType, FileType};
-use undercroft_xfs::inode::{ForkContent, InodeState};
+use undercroft_xfs::inode::InodeState;
 use undercroft_xfs::ops;
 use undercroft_xfs::units::InodeNumber;
 
@@ -175,16 +175,7 @@ fn long(volume: &Volume, number: InodeNumber) -> Result<Long> {
     let inode = volume.inode(number)?;
     let inode: &InodeState = &inode.read();
     let (core, kind) = (&inode.core, inode.file_type());
-    let target = match kind {
-        FileType::Symlink => Some(text::Name::new(&ops::read_link(volume, inode)?)),
-        _ => None,
-    };
-    let device = match (kind, &inode.data.content) {
-        (FileType::Character | FileType::Block, ForkContent::Device(device)) => {
-            Some((device.major, device.minor))
-        }
-        _ => None,
-    };
+    let (target, device) = target_and_device(volume, inode)?;
     Ok(Long {
         mode: text::mode(kind, core.mode),
         links: core.nlink,

@@ -1,6 +1,6 @@
 //! `undercroft stat`.
 
-use crate::image::ImageArgs;
+use crate::image::{ImageArgs, target_and_device};
 use crate::report::Outcome;
 use crate::text;
 use anyhow::{Context, Result};
@@ -11,8 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::Volume;
 use undercroft_xfs::attr::parent::for_each_parent;
 use undercroft_xfs::bmap::ForkReader;
-use undercroft_xfs::format::FileType;
-use undercroft_xfs::inode::{Fork, ForkContent, ForkKind, InodeState};
+use undercroft_xfs::inode::{Fork, ForkKind, InodeState};
 use undercroft_xfs::ops;
 
 /// Show everything about a file: inode, times with birth, extents, flags, attributes, parents.
@@ -98,16 +97,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
     let (core, kind) = (&inode.core, inode.file_type());
-    let target = match kind {
-        FileType::Symlink => Some(text::Name::new(&ops::read_link(volume, inode)?)),
-        _ => None,
-    };
-    let device = match (kind, &inode.data.content) {
-        (FileType::Character | FileType::Block, ForkContent::Device(device)) => {
-            Some((device.major, device.minor))
-        }
-        _ => None,
-    };
+    let (target, device) = target_and_device(volume, inode)?;
     let flags = core.flags.iter_names().map(|(name, _)| name);
     let flags = flags.chain(core.flags2.iter_names().map(|(name, _)| name));
     let crc = volume.geometry().features.crc;

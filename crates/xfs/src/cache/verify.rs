@@ -5,6 +5,7 @@
 
 use crate::btree::verify_tree_block;
 use crate::bytes::be16;
+use crate::format::da_block::resolve_magic;
 use crate::format::{
     BufferKind, Header, HeaderLayout, INODE_MAGIC, stamp_inode_crc, verify_content_of,
 };
@@ -25,7 +26,8 @@ pub(super) fn verify(
     {
         header.verify(bytes, sector, &geometry.meta_uuid, geometry.block_size())?;
     }
-    let kind = kind.resolve(bytes)?;
+    // On v4 volumes, whose blocks have no header to verify, this is the only look at the magic.
+    let kind = resolve_magic(bytes, kind, geometry.features.crc)?;
     verify_content(kind, bytes, geometry)?;
     Ok(kind)
 }

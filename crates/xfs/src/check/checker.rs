@@ -174,18 +174,7 @@ impl Checker {
                 self.note_lsn(lsn);
             }
         }
-        let resolved = match kind {
-            BufferKind::DirBlock
-            | BufferKind::DirData
-            | BufferKind::DirFree
-            | BufferKind::DirLeaf1
-            | BufferKind::DirLeafN
-            | BufferKind::DaNode
-            | BufferKind::AttrLeaf
-            | BufferKind::DaAny => resolve_magic(&bytes, kind, geometry.features.crc),
-            other => Ok(other),
-        };
-        let kind = resolved.map_err(Defect::Foreign)?;
+        let kind = resolve_magic(&bytes, kind, geometry.features.crc).map_err(Defect::Foreign)?;
         let verdict = verify_buffer(kind, &bytes, geometry);
         let block = Block { kind, bytes };
         match verdict {

@@ -12,11 +12,6 @@ use crate::bytes::{Changes, EditBytes, be32, put_be32};
 use crate::geometry::Geometry;
 use crate::units::{AgBlock, AgNumber};
 
-/// Offset of the checksum on v5 volumes.
-pub const CRC_OFFSET: usize = 216;
-/// Offset of the log sequence number on v5 volumes.
-pub const LSN_OFFSET: usize = 208;
-
 const MAGIC: u32 = u32::from_be_bytes(*b"XAGF");
 const UUID_OFFSET: usize = 64;
 

@@ -10,11 +10,6 @@ use crate::bytes::{EditBytes, be32, put_be32};
 use crate::geometry::Geometry;
 use crate::units::{AgBlock, AgNumber};
 
-/// Offset of the checksum on v5 volumes.
-pub const CRC_OFFSET: usize = 32;
-/// Offset of the log sequence number on v5 volumes.
-pub const LSN_OFFSET: usize = 24;
-
 const MAGIC: u32 = u32::from_be_bytes(*b"XAFL");
 const UUID_OFFSET: usize = 8;
 const HEADER: usize = 36;

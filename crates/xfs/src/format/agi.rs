@@ -13,8 +13,6 @@ use crate::units::{AgBlock, AgInode, AgNumber};
 
 /// Offset of the checksum on v5 volumes.
 pub const CRC_OFFSET: usize = 312;
-/// Offset of the log sequence number on v5 volumes.
-pub const LSN_OFFSET: usize = 320;
 /// Heads of lists of unlinked inodes; an inode is on list `inode % UNLINKED_LISTS`.
 pub const UNLINKED_LISTS: usize = 64;
 

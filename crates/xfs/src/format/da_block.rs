@@ -71,11 +71,14 @@ const HASH_MAGICS: [(BufferKind, u16, u16); 4] = [
 ];
 
 /// Checks the magic number of a block of any kind in [`header_fields`] and returns the kind, which
-/// for [`BufferKind::DaAny`] is the one the magic tells.
+/// for [`BufferKind::DaAny`] is the one the magic tells. All other kinds pass.
 ///
 /// # Errors
 /// What was found instead.
 pub fn resolve_magic(bytes: &[u8], kind: BufferKind, crc: bool) -> Result<BufferKind, String> {
+    if header_fields(kind).is_none() {
+        return Ok(kind);
+    }
     if let Some((_, v5, v4)) = SPACE_MAGICS.iter().find(|(known, ..)| *known == kind) {
         let (found, wanted) = (be32(bytes, 0), if crc { *v5 } else { *v4 });
         return if found == wanted {

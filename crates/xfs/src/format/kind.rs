@@ -98,23 +98,6 @@ impl BufferKind {
             || (self == Self::DaAny
                 && matches!(found, Self::DaNode | Self::DirLeaf1 | Self::DirLeafN | Self::AttrLeaf))
     }
-
-    /// The kind itself, or for [`BufferKind::DaAny`] the one that the magic stands for.
-    ///
-    /// # Errors
-    /// The magic is none of a hash tree block.
-    pub fn resolve(self, bytes: &[u8]) -> Result<Self, String> {
-        if self != Self::DaAny {
-            return Ok(self);
-        }
-        match crate::bytes::be16(bytes, 8) {
-            0x3ebe | 0xfebe => Ok(Self::DaNode),
-            0x3df1 | 0xd2f1 => Ok(Self::DirLeaf1),
-            0x3dff | 0xd2ff => Ok(Self::DirLeafN),
-            0x3bee | 0xfbee => Ok(Self::AttrLeaf),
-            magic => Err(format!("magic {magic:#06x} is none of a hash tree block")),
-        }
-    }
 }
 
 /// What a metadata buffer holds.

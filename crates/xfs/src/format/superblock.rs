@@ -19,8 +19,6 @@ use uuid::Uuid;
 
 /// Offset of the checksum.
 pub const CRC_OFFSET: usize = 224;
-/// Offset of the log sequence number.
-pub const LSN_OFFSET: usize = 240;
 /// Bytes of the structure; the rest of the sector is zero.
 pub const SIZE: usize = 304;
 
