@@ -45,6 +45,7 @@ mod pool;
 mod request;
 mod sector;
 mod segment;
+pub mod stack;
 mod statistics;
 pub mod testing;
 mod waiter;
