@@ -30,8 +30,8 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
+#[allow(dead_code, reason = "for rings")]
+mod arena;
 mod batch;
 mod bio;
 mod buffer;
@@ -42,6 +42,7 @@ mod error;
 pub mod partition;
 mod plug;
 mod pool;
+mod region;
 mod request;
 mod sector;
 mod segment;
