@@ -31,8 +31,8 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
+#[allow(dead_code, reason = "for rings")]
+mod arena;
 mod batch;
 mod bio;
 mod buffer;
@@ -45,6 +45,7 @@ pub mod partition;
 mod plug;
 mod pool;
 mod queue;
+mod region;
 mod request;
 mod sector;
 mod segment;
