@@ -9,16 +9,22 @@
 //! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),
 //! [`waited`](Bio::waited).
 
+mod intercept;
+mod split;
+
 use std::fmt;
+use std::sync::Arc;
 
 use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
-use crate::callback;
+use crate::callback::{self, Due};
 use crate::device::BlockDevice;
 use crate::error::{BlockError, Reason};
 use crate::sector::Sector;
 use crate::segment::SegmentList;
 use crate::waiter::{Waiter, waiter};
+pub(crate) use intercept::Interceptor;
+use split::Join;
 
 /// What a bio does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +90,10 @@ enum Receiver {
     Nobody,
     Batch(Ticket),
     Callback(Box<dyn FnOnce(Completion) + Send>),
+    /// A device that the bio passed.
+    Interceptor(Interceptor),
+    /// The whole that the bio is a part of.
+    Part(Arc<Join>),
 }
 
 /// How a bio ended.
@@ -283,7 +293,14 @@ impl Bio {
                     Payload::Write(_) | Payload::Nothing => None,
                 };
                 let Self { operation, origin: sector, .. } = *self;
-                callback::run(receiver, Completion { operation, sector, result, buffer });
+                let completion = Completion { operation, sector, result, buffer };
+                callback::run(Due::Callback(receiver, completion));
+            }
+            Receiver::Interceptor(interceptor) => {
+                callback::run(Due::Interceptor(interceptor, self.without_receiver(), result));
+            }
+            Receiver::Part(join) => {
+                join.answered(std::mem::replace(&mut self.payload, Payload::Nothing), result);
             }
         }
     }

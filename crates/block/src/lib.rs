@@ -31,8 +31,8 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
+#[allow(dead_code, reason = "for rings")]
+mod arena;
 mod batch;
 mod bio;
 mod buffer;
@@ -45,9 +45,11 @@ pub mod partition;
 mod plug;
 mod pool;
 mod queue;
+mod region;
 mod request;
 mod sector;
 mod segment;
+pub mod stack;
 mod statistics;
 pub mod testing;
 mod waiter;
