@@ -14,6 +14,7 @@ use std::fmt;
 use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
 use crate::callback;
+use crate::device::BlockDevice;
 use crate::error::{BlockError, Reason};
 use crate::sector::Sector;
 use crate::segment::SegmentList;
@@ -61,7 +62,10 @@ pub struct Bio {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
+    /// Where the bio goes, in the addresses of the device that it has been handed to.
     sector: Sector,
+    /// Where its submitter sent it, for errors.
+    origin: Sector,
     length: u64,
     pub(crate) payload: Payload,
     receiver: Receiver,
@@ -87,7 +91,7 @@ enum Receiver {
 pub struct Completion {
     /// What the bio did.
     pub operation: Operation,
-    /// Its first sector.
+    /// Its first sector, as the submitter gave it.
     pub sector: Sector,
     /// Whether it succeeded. After a failed write the sectors hold old, new or mixed contents.
     pub result: Result<(), BlockError>,
@@ -127,7 +131,8 @@ impl Bio {
     fn new(operation: Operation, sector: Sector, length: u64, payload: Payload) -> Self {
         let receiver = Receiver::Nobody;
         let (force_unit_access, immediate) = (false, false);
-        Self { operation, force_unit_access, immediate, sector, length, payload, receiver }
+        let origin = sector;
+        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
     }
 
     /// Forced unit access: this bio completes only when its own sectors are durable.
@@ -182,10 +187,38 @@ impl Bio {
         self.immediate
     }
 
-    /// The first sector.
+    /// The first sector, in the addresses of the device that was handed the bio last.
     #[must_use]
     pub fn sector(&self) -> Sector {
         self.sector
+    }
+
+    /// The first sector as the submitter gave it; errors and completions carry it.
+    #[must_use]
+    pub fn origin(&self) -> Sector {
+        self.origin
+    }
+
+    /// Moves the bio to `sector`, for a stacked device that hands it to one below.
+    pub fn remap(&mut self, sector: Sector) {
+        self.sector = sector;
+    }
+
+    /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
+    /// cannot serve, because of its range or because it would change a read-only device, and
+    /// returns any other.
+    #[must_use]
+    pub fn admit<D: BlockDevice + ?Sized>(self, device: &D) -> Option<Self> {
+        if self.operation.modifies() && device.is_read_only() {
+            self.fail(device.name(), Reason::ReadOnly);
+            return None;
+        }
+        let capacity = device.capacity();
+        if self.end().is_none_or(|end| end > capacity) {
+            self.fail(device.name(), Reason::OutOfRange { capacity });
+            return None;
+        }
+        Some(self)
     }
 
     /// The length in bytes.
@@ -222,18 +255,18 @@ impl Bio {
     }
 
     /// Ends the bio well.
-    pub(crate) fn succeed(mut self) {
+    pub fn succeed(mut self) {
         self.finish(Ok(()));
     }
 
     /// Ends the bio with an error on `device`.
-    pub(crate) fn fail(mut self, device: &str, reason: Reason) {
+    pub fn fail(mut self, device: &str, reason: Reason) {
         let error = self.error(device, reason);
         self.finish(Err(error));
     }
 
     fn error(&self, device: &str, reason: Reason) -> BlockError {
-        let Self { operation, sector, length, .. } = *self;
+        let Self { operation, origin: sector, length, .. } = *self;
         BlockError { device: device.into(), operation, sector, length, reason }
     }
 
@@ -249,7 +282,7 @@ impl Bio {
                     Payload::Read(buffer) => Some(buffer),
                     Payload::Write(_) | Payload::Nothing => None,
                 };
-                let Self { operation, sector, .. } = *self;
+                let Self { operation, origin: sector, .. } = *self;
                 callback::run(receiver, Completion { operation, sector, result, buffer });
             }
         }

@@ -4,7 +4,7 @@ use std::iter::Sum;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::bio::Operation;
+use crate::bio::{Bio, Operation};
 use crate::request::Request;
 
 /// What passed through a queue or a device: a snapshot, summed when read.
@@ -71,8 +71,23 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Counts requests that arrived together, with one update of each counter for all.
-    pub(crate) fn count(&self, requests: &[Request]) {
-        let arrived: Statistics = requests.iter().map(Self::of).sum();
+    pub(crate) fn count<'a>(&self, requests: impl Iterator<Item = &'a Request>) {
+        self.add(requests.map(Self::of).sum());
+    }
+
+    /// Counts one bio that arrived at a device that takes bios and maps them.
+    pub(crate) fn count_bio(&self, bio: &Bio) {
+        let bytes = |operation| if bio.operation() == operation { bio.length() } else { 0 };
+        self.add(Statistics {
+            bios: 1,
+            requests: 1,
+            bytes_read: bytes(Operation::Read),
+            bytes_written: bytes(Operation::Write),
+            flushes: u64::from(bio.operation() == Operation::Flush),
+        });
+    }
+
+    fn add(&self, arrived: Statistics) {
         for (counter, value) in [
             (&self.bios, arrived.bios),
             (&self.requests, arrived.requests),
@@ -126,12 +141,12 @@ mod tests {
             Request::new(Bio::flush()),
         ];
         let counters = Counters::default();
-        counters.count(&requests);
+        counters.count(requests.iter());
         let first = counters.snapshot();
         let expected =
             Statistics { bios: 4, requests: 4, bytes_read: 1024, bytes_written: 512, flushes: 1 };
         assert_eq!(first, expected);
-        counters.count(&requests);
+        counters.count(requests.iter());
         assert_eq!(counters.snapshot() - first, first);
         assert_eq!([first, first].into_iter().sum::<Statistics>(), counters.snapshot());
         requests.into_iter().for_each(Request::complete);
