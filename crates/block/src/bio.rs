@@ -13,6 +13,7 @@ mod intercept;
 mod split;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::batch::{Batch, Ticket};
@@ -20,7 +21,7 @@ use crate::buffer::Buffer;
 use crate::callback::{self, Due};
 use crate::device::BlockDevice;
 use crate::error::{BlockError, Reason};
-use crate::sector::Sector;
+use crate::sector::{SECTOR_SIZE, Sector};
 use crate::segment::SegmentList;
 use crate::waiter::{Waiter, waiter};
 pub(crate) use intercept::Interceptor;
@@ -214,6 +215,13 @@ impl Bio {
         self.sector = sector;
     }
 
+    /// Moves an operation without memory to `sectors`, whole or a part of what it did.
+    pub(crate) fn reshape(&mut self, sectors: Range<Sector>) {
+        debug_assert!(matches!(self.payload, Payload::Nothing), "{self:?} has memory");
+        self.sector = sectors.start;
+        self.length = (sectors.end.0 - sectors.start.0) * SECTOR_SIZE;
+    }
+
     /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
     /// cannot serve, because of its range or because it would change a read-only device, and
     /// returns any other.
@@ -336,7 +344,6 @@ impl Completion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sector::SECTOR_SIZE;
 
     #[test]
     fn a_dropped_bio_reports_that_it_was_abandoned() {
