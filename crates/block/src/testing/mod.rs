@@ -2,6 +2,6 @@
 
 pub mod conformance;
 mod faulty;
-mod recorder;
+pub mod recorder;
 
 pub use faulty::{Fault, FaultyDevice};
