@@ -92,8 +92,12 @@ pub trait BlockDevice: Send + Sync {
     /// What the device does with a bio.
     fn layer(&self) -> Layer<'_>;
 
-    /// What passed through this device so far.
-    fn statistics(&self) -> Statistics;
+    /// What passed so far through the leaves at or below this device.
+    fn statistics(&self) -> Statistics {
+        let mut sum = Statistics::default();
+        visit_leaves(self.layer(), &mut |queue| sum = sum + queue.statistics());
+        sum
+    }
 
     /// Waits until every bio submitted before has been answered. Does not flush caches.
     ///
@@ -102,7 +106,7 @@ pub trait BlockDevice: Send + Sync {
         visit_leaves(self.layer(), &mut |queue| queue.drain());
     }
 
-    /// Sends on what leaves hold back by policy ([`Staging`](crate::Staging)), in every leaf below.
+    /// Sends on what leaves hold back by policy, in every leaf at or below this device.
     fn unplug(&self) {
         visit_leaves(self.layer(), &mut |queue| queue.unplug());
     }

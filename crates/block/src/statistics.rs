@@ -4,7 +4,7 @@ use std::iter::Sum;
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::bio::{Bio, Operation};
+use crate::bio::Operation;
 use crate::request::Request;
 
 /// What passed through a queue or a device: a snapshot, summed when read.
@@ -73,18 +73,6 @@ impl Counters {
     /// Counts requests that arrived together, with one update of each counter for all.
     pub(crate) fn count<'a>(&self, requests: impl Iterator<Item = &'a Request>) {
         self.add(requests.map(Self::of).sum());
-    }
-
-    /// Counts one bio that arrived at a device that takes bios and maps them.
-    pub(crate) fn count_bio(&self, bio: &Bio) {
-        let bytes = |operation| if bio.operation() == operation { bio.length() } else { 0 };
-        self.add(Statistics {
-            bios: 1,
-            requests: 1,
-            bytes_read: bytes(Operation::Read),
-            bytes_written: bytes(Operation::Write),
-            flushes: u64::from(bio.operation() == Operation::Flush),
-        });
     }
 
     fn add(&self, arrived: Statistics) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::sector::Sector;
-use crate::statistics::{Counters, Statistics};
 
 /// The sectors `start..start + length` of another device, addressed from 0.
 pub struct Window {
@@ -13,7 +12,6 @@ pub struct Window {
     name: String,
     start: Sector,
     length: Sector,
-    counters: Counters,
 }
 
 impl Window {
@@ -25,7 +23,7 @@ impl Window {
             return None;
         }
         let name = format!("{} (sectors {start} to {end})", below.name());
-        Some(Self { below: [below], name, start, length, counters: Counters::default() })
+        Some(Self { below: [below], name, start, length })
     }
 
     /// Everything of `below` from `start` on; `None` if it ends before.
@@ -56,15 +54,10 @@ impl BlockDevice for Window {
     fn layer(&self) -> Layer<'_> {
         Layer::Stacked(self)
     }
-
-    fn statistics(&self) -> Statistics {
-        self.counters.snapshot()
-    }
 }
 
 impl Stacked for Window {
     fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
-        self.counters.count_bio(&bio);
         let Some(mut bio) = bio.admit(self) else { return };
         if bio.operation() != Operation::Flush {
             // Cannot overflow: the bio lies inside the window and the window inside the device.

@@ -93,10 +93,6 @@ impl<D: Driver> BlockDevice for Leaf<D> {
     fn layer(&self) -> Layer<'_> {
         Layer::Leaf(&self.queue)
     }
-
-    fn statistics(&self) -> Statistics {
-        self.shared.counters.snapshot()
-    }
 }
 
 impl<D: Driver> Drop for Leaf<D> {
@@ -142,6 +138,10 @@ impl<D: Driver> RequestQueue for Shared<D> {
         if !ready.is_empty() {
             self.hardware.push(&mut ready, may_wait());
         }
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.counters.snapshot()
     }
 
     fn drain(&self) {

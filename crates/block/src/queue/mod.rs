@@ -18,6 +18,7 @@ pub use list::RequestList;
 pub use options::{Drive, OverlapOrder, QueueOptions};
 
 use crate::device::Limits;
+use crate::statistics::Statistics;
 
 /// The queue of a leaf, as the layers above see it. Every [`Leaf`] has one; nothing else does.
 pub trait RequestQueue: Send + Sync {
@@ -29,6 +30,9 @@ pub trait RequestQueue: Send + Sync {
 
     /// Takes all `requests`, in their order as far as it matters.
     fn submit(&self, requests: &mut RequestList);
+
+    /// What passed so far.
+    fn statistics(&self) -> Statistics;
 
     /// Waits until every request submitted before has been answered.
     fn drain(&self);

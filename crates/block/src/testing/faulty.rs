@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::sector::{Sector, overlap};
-use crate::statistics::Statistics;
 
 /// Which requests fail, and how. Without conditions: all, with an I/O error.
 #[derive(Clone, Debug)]
@@ -163,11 +162,6 @@ impl BlockDevice for FaultyDevice {
 
     fn layer(&self) -> Layer<'_> {
         Layer::Stacked(self)
-    }
-
-    /// What reached the device below.
-    fn statistics(&self) -> Statistics {
-        self.below[0].statistics()
     }
 }
 

@@ -22,7 +22,6 @@ use crate::driver::{Driver, Failure, QueueContext, Synchronous};
 use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::request::Request;
 use crate::sector::Sector;
-use crate::statistics::Statistics;
 use open::Opened;
 
 /// A device stored in a file of the operating system.
@@ -139,10 +138,6 @@ impl BlockDevice for FileDevice {
 
     fn layer(&self) -> Layer<'_> {
         self.leaf.layer()
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.leaf.statistics()
     }
 }
 
