@@ -33,7 +33,7 @@ pub(super) struct Shared<D> {
     pub(super) driver: Arc<D>,
     pub(super) options: QueueOptions,
     pub(super) hardware: HardwareQueue,
-    order: Mutex<OverlapTracker>,
+    order: Mutex<OverlapTracker<Request>>,
     counters: Counters,
     /// Requests submitted and not answered.
     outstanding: Mutex<usize>,

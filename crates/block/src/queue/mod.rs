@@ -16,6 +16,7 @@ mod worker;
 pub use leaf::Leaf;
 pub use list::RequestList;
 pub use options::{Drive, OverlapOrder, QueueOptions};
+pub(crate) use order::{Ordered, OverlapTracker};
 
 use crate::device::Limits;
 use crate::statistics::Statistics;

@@ -7,7 +7,6 @@ use super::legs::Legs;
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::sector::{SECTOR_SIZE, Sector};
-use crate::statistics::{Counters, Statistics};
 
 /// The legs, of any sizes, as one device: first all of the first, then all of the second, ...
 ///
@@ -17,7 +16,6 @@ pub struct Linear {
     name: String,
     /// Where each leg starts, then where the last one ends: one more than legs, ascending.
     bounds: Box<[Sector]>,
-    counters: Counters,
 }
 
 impl Linear {
@@ -34,7 +32,7 @@ impl Linear {
             end = end.checked_add(capacity).ok_or(StackError::TooLarge)?;
             bounds.push(end);
         }
-        Ok(Self { legs, name, bounds: bounds.into(), counters: Counters::default() })
+        Ok(Self { legs, name, bounds: bounds.into() })
     }
 
     /// The leg that holds `sector`, which lies inside the device.
@@ -65,15 +63,10 @@ impl BlockDevice for Linear {
     fn layer(&self) -> Layer<'_> {
         Layer::Stacked(self)
     }
-
-    fn statistics(&self) -> Statistics {
-        self.counters.snapshot()
-    }
 }
 
 impl Stacked for Linear {
     fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
-        self.counters.count_bio(&bio);
         let Some(mut bio) = bio.admit(self) else { return };
         if bio.operation() == Operation::Flush {
             return self.legs.flush(bio, below);

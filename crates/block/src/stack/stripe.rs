@@ -9,7 +9,6 @@ use super::legs::Legs;
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::sector::{SECTOR_SIZE, Sector};
-use crate::statistics::{Counters, Statistics};
 
 /// The legs in turn: the first chunk of the device is on the first leg, the second on the second,
 /// ... and after the last leg comes the second chunk of the first.
@@ -20,7 +19,6 @@ pub struct Stripe {
     name: String,
     layout: Layout,
     capacity: Sector,
-    counters: Counters,
 }
 
 /// Where which sector is.
@@ -53,7 +51,6 @@ impl Stripe {
             layout: Layout::new(chunk, count),
             capacity: Sector(capacity.ok_or(StackError::TooLarge)?),
             legs,
-            counters: Counters::default(),
         })
     }
 
@@ -149,15 +146,10 @@ impl BlockDevice for Stripe {
     fn layer(&self) -> Layer<'_> {
         Layer::Stacked(self)
     }
-
-    fn statistics(&self) -> Statistics {
-        self.counters.snapshot()
-    }
 }
 
 impl Stacked for Stripe {
     fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
-        self.counters.count_bio(&bio);
         let Some(mut bio) = bio.admit(self) else { return };
         match (bio.operation(), bio.end()) {
             (Operation::Flush, _) => return self.legs.flush(bio, below),
