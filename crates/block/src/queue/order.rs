@@ -109,6 +109,11 @@ impl<T: Ordered> OverlapTracker<T> {
         }
     }
 
+    /// The number that the next request gets.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.last + 1
+    }
+
     /// Whether any is held back.
     pub(crate) fn holds_back(&self) -> bool {
         !self.held.is_empty()

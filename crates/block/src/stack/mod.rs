@@ -7,6 +7,7 @@
 mod description;
 mod legs;
 mod linear;
+mod mirror;
 mod stripe;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::drivers::OpenError;
 
 pub use description::{Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom};
 pub use linear::Linear;
+pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
 pub use stripe::Stripe;
 
 /// Why devices cannot be stacked.
@@ -39,6 +41,17 @@ pub enum StackError {
         /// Largest block of a leg in bytes.
         block: u64,
     },
+    /// There are more legs than a mirror can have.
+    #[error("{count} legs; a mirror has at most {most}")]
+    TooManyLegs {
+        /// Legs given.
+        count: usize,
+        /// Legs allowed.
+        most: usize,
+    },
+    /// No leg holds the contents.
+    #[error("all legs of the mirror are stale; one must hold the contents")]
+    AllStale,
     /// A file at the bottom cannot be opened.
     #[error(transparent)]
     File(#[from] OpenError),

@@ -4,4 +4,5 @@ pub mod conformance;
 mod faulty;
 pub mod recorder;
 
+pub(crate) use faulty::mix;
 pub use faulty::{Fault, FaultyDevice};
