@@ -2,6 +2,8 @@
 
 mod file;
 mod memory;
+mod null;
 
 pub use file::{FileDevice, FileOptions, OpenError};
 pub use memory::{MemoryDevice, MemoryDriver};
+pub use null::{NullDevice, NullDriver, NullOptions, NullQueue};
