@@ -1,0 +1,118 @@
+//! Tables of the experiments on tags.
+
+use std::io::{self, Write};
+
+use super::number::{percent, thousands, thousands_with_deviation};
+use crate::outcome::Outcome;
+use crate::record::Record;
+use crate::tags::TagsOutcome;
+use crate::text_table::TextTable;
+
+/// Writes the tables of one experiment.
+pub(super) fn write(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
+    let outcomes: Vec<&TagsOutcome> = section.iter().filter_map(|record| of(&record.outcome)).collect();
+    writeln!(out, "{}", title(&section[0].outcome))?;
+    if matches!(section[0].outcome, Outcome::TagsDepth(_) | Outcome::TagsShared(_)) {
+        write_by_depth(&outcomes, out)?;
+    }
+    write_details(&outcomes, out)
+}
+
+/// The outcome of an experiment on tags, whichever it is.
+fn of(outcome: &Outcome) -> Option<&TagsOutcome> {
+    match outcome {
+        Outcome::TagsDepth(outcome)
+        | Outcome::TagsShared(outcome)
+        | Outcome::TagsHerd(outcome)
+        | Outcome::TagsFairness(outcome)
+        | Outcome::TagsVariability(outcome) => Some(outcome),
+    }
+}
+
+fn title(outcome: &Outcome) -> String {
+    let Some(of) = of(outcome) else { return String::new() };
+    let what = match outcome {
+        Outcome::TagsDepth(_) => "one hardware queue, depth by depth".to_owned(),
+        Outcome::TagsShared(_) => format!("one set shared by {} hardware queues", of.queues),
+        Outcome::TagsHerd(_) => "the herd".to_owned(),
+        Outcome::TagsFairness(_) => "fairness between a small and a large reader".to_owned(),
+        Outcome::TagsVariability(_) => "variability from run to run".to_owned(),
+    };
+    format!(
+        "tags: {what}; {} workers with {} outstanding each, waiting as {}, {} runs of {} s",
+        of.workers, of.outstanding, of.waiters, of.repeats, of.seconds
+    )
+}
+
+/// I/Os a second with deviations: a row for each policy, a column for each depth.
+fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
+    let mut depths: Vec<u32> = outcomes.iter().map(|outcome| outcome.depth).collect();
+    depths.sort_unstable();
+    depths.dedup();
+    let mut table = TextTable::new().words("queue size");
+    for depth in &depths {
+        table = table.numbers(&depth.to_string());
+    }
+    let mut policies = Vec::new();
+    for outcome in outcomes {
+        if !policies.contains(&outcome.policy) {
+            policies.push(outcome.policy);
+        }
+    }
+    for policy in policies {
+        let cells = depths.iter().map(|&depth| {
+            let found = outcomes.iter().find(|one| one.policy == policy && one.depth == depth);
+            found.map_or_else(String::new, |one| thousands_with_deviation(one.iops, one.stddev))
+        });
+        table.row([policy.to_string()].into_iter().chain(cells));
+    }
+    table.write(out)?;
+    writeln!(out)
+}
+
+/// Everything that was counted, a row for each outcome.
+fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
+    let mut table = TextTable::new()
+        .numbers("depth")
+        .words("policy")
+        .words("shares")
+        .words("reader")
+        .group("IOPS")
+        .numbers("stddev")
+        .numbers("CV")
+        .group("sleeps/get")
+        .numbers("wakes/put")
+        .group("switches/IO vol")
+        .numbers("invol")
+        .numbers("CPU ns/IO")
+        .group("lat mean us")
+        .numbers("p50")
+        .numbers("p99")
+        .numbers("max");
+    let mut last_depth = None;
+    for one in outcomes {
+        if last_depth.replace(one.depth).is_some_and(|last| last != one.depth) {
+            table.rule('-');
+        }
+        let variation = if one.iops > 0.0 { one.stddev / one.iops } else { 0.0 };
+        table.row([
+            one.depth.to_string(),
+            one.policy.to_string(),
+            if one.fair { "fair" } else { "none" }.to_owned(),
+            one.reader.clone(),
+            thousands(one.iops),
+            thousands(one.stddev),
+            percent(variation),
+            format!("{:.3}", one.sleeps_per_get),
+            format!("{:.3}", one.wakes_per_put),
+            format!("{:.3}", one.voluntary_switches_per_io),
+            format!("{:.3}", one.involuntary_switches_per_io),
+            format!("{:.0}", one.cpu_ns_per_io),
+            format!("{:.1}", one.latency.mean),
+            format!("{:.1}", one.latency.p50),
+            format!("{:.1}", one.latency.p99),
+            format!("{:.1}", one.latency.max),
+        ]);
+    }
+    table.write(out)
+}

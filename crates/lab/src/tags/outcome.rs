@@ -1,0 +1,109 @@
+//! What one wake policy did in one case.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::latency::Latency;
+
+/// A wake policy of a set of tags, as the experiment names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyName {
+    /// Two ever-growing counters for each set (2022).
+    Counters,
+    /// Batches woken from eight wait queues in turn (2014).
+    #[serde(rename = "cyclic-8")]
+    Cyclic8,
+    /// The same with one wait queue.
+    #[serde(rename = "cyclic-1")]
+    Cyclic1,
+    /// Each put wakes one waiter.
+    WakeOne,
+    /// Each put wakes every waiter: the herd.
+    WakeAll,
+}
+
+impl PolicyName {
+    /// Every policy, the default first.
+    pub const ALL: [Self; 5] =
+        [Self::Counters, Self::Cyclic8, Self::Cyclic1, Self::WakeOne, Self::WakeAll];
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Counters => "counters",
+            Self::Cyclic8 => "cyclic-8",
+            Self::Cyclic1 => "cyclic-1",
+            Self::WakeOne => "wake-one",
+            Self::WakeAll => "wake-all",
+        })
+    }
+}
+
+/// Who waits when there is no tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiters {
+    /// The worker's thread, as a process that submits to a kernel does.
+    #[default]
+    Threads,
+    /// A task for each I/O of the worker; the thread goes on with others.
+    Tasks,
+}
+
+impl fmt::Display for Waiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Threads => "threads",
+            Self::Tasks => "tasks",
+        })
+    }
+}
+
+/// What one policy did in one case, over all its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TagsOutcome {
+    /// The wake policy.
+    pub policy: PolicyName,
+    /// Number of workers, each a thread.
+    pub workers: usize,
+    /// I/Os that one worker keeps outstanding, as far as there are tags.
+    pub outstanding: usize,
+    /// Who waits for a tag.
+    pub waiters: Waiters,
+    /// Hardware queues that share the set.
+    pub queues: usize,
+    /// Number of tags.
+    pub depth: u32,
+    /// Whether the users of the set are held to fair shares.
+    pub fair: bool,
+    /// Which of two different workers this is about; empty where all are alike.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reader: String,
+    /// Number of runs.
+    pub repeats: usize,
+    /// Length of one run in seconds.
+    pub seconds: f64,
+    /// I/Os in all runs.
+    pub ios: u64,
+    /// I/Os a second: mean of the runs.
+    pub iops: f64,
+    /// Standard deviation of the I/Os a second of the runs.
+    pub stddev: f64,
+    /// I/Os a second of each run.
+    pub iops_of_runs: Vec<f64>,
+    /// Times that a waiter slept, for each tag that was had.
+    pub sleeps_per_get: f64,
+    /// Wake-ups that the policy granted, for each tag that was given back.
+    pub wakes_per_put: f64,
+    /// Context switches because a thread slept, for each I/O.
+    pub voluntary_switches_per_io: f64,
+    /// Context switches because another thread was given the CPU, for each I/O.
+    pub involuntary_switches_per_io: f64,
+    /// CPU time of the whole process for each I/O, in nanoseconds.
+    pub cpu_ns_per_io: f64,
+    /// From asking for a tag to the end of the I/O, in microseconds.
+    pub latency: Latency,
+}
