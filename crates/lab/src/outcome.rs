@@ -20,3 +20,34 @@ pub enum Outcome {
     /// Tags: how much one run differs from the next.
     TagsVariability(TagsOutcome),
 }
+
+impl Outcome {
+    /// What the experiment was, in one line.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let tags = |what: &str, of: &TagsOutcome| format!("tags: {what}; {}", of.crowd());
+        match self {
+            Self::TagsDepth(of) => tags("one hardware queue, depth by depth", of),
+            Self::TagsShared(of) => {
+                tags(&format!("one set shared by {} hardware queues", of.queues), of)
+            }
+            Self::TagsHerd(of) => tags("the herd", of),
+            Self::TagsFairness(of) => format!(
+                "tags: {} tags for a small and a large reader; {} runs of {} s",
+                of.depth, of.repeats, of.seconds
+            ),
+            Self::TagsVariability(of) => tags("variability from run to run", of),
+        }
+    }
+
+    /// The outcome of an experiment on tags, whichever it is.
+    pub(crate) fn tags(&self) -> Option<&TagsOutcome> {
+        match self {
+            Self::TagsDepth(of)
+            | Self::TagsShared(of)
+            | Self::TagsHerd(of)
+            | Self::TagsFairness(of)
+            | Self::TagsVariability(of) => Some(of),
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Records: one line of JSON for each outcome, complete enough to be read alone.
 
 use std::io::{BufRead, Write};
+use std::mem::discriminant;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -77,4 +78,11 @@ pub fn read_records(input: &mut dyn BufRead) -> Result<Vec<Record>, LabError> {
         records.push(serde_json::from_str(&text).map_err(not_a_record)?);
     }
     Ok(records)
+}
+
+/// Neighbours that go into one table or chart: those of one experiment in one session.
+pub(crate) fn sections(records: &[Record]) -> impl Iterator<Item = &[Record]> {
+    records.chunk_by(|left, right| {
+        left.session == right.session && discriminant(&left.outcome) == discriminant(&right.outcome)
+    })
 }

@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod extract;
 mod info;
+mod lab;
 mod ls;
 mod man;
 mod mkfs;
@@ -44,6 +45,7 @@ enum Command {
     Cat(cat::Args),
     Extract(extract::Args),
     Check(check::Args),
+    Lab(lab::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -61,6 +63,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Cat(args) => cat::run(args, out_ref),
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
+        Command::Lab(args) => lab::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),
         Command::Man(args) => man::run(args, out_ref),
     }?;

@@ -4,10 +4,9 @@ mod number;
 mod tags;
 
 use std::io::{self, Write};
-use std::mem::discriminant;
 
 use crate::outcome::Outcome;
-use crate::record::{Record, Session};
+use crate::record::{Record, Session, sections};
 
 /// Writes tables for `records`, one for each experiment of each session, in the order in which
 /// they stand.
@@ -16,7 +15,7 @@ use crate::record::{Record, Session};
 /// The writer's.
 pub fn write_tables(records: &[Record], out: &mut dyn Write) -> io::Result<()> {
     let mut session = None;
-    for section in records.chunk_by(belong_together) {
+    for section in sections(records) {
         let first = &section[0];
         if session.replace(&first.session) != Some(&first.session) {
             write_session(&first.session, out)?;
@@ -27,17 +26,13 @@ pub fn write_tables(records: &[Record], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether two neighbours go into one table.
-fn belong_together(left: &Record, right: &Record) -> bool {
-    left.session == right.session && discriminant(&left.outcome) == discriminant(&right.outcome)
-}
-
 fn write_session(session: &Session, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", session.machine.summary())?;
     writeln!(out, "undercroft {}: {} (seed {})", session.version, session.command, session.seed)
 }
 
 fn write_section(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", section[0].outcome.title())?;
     match section[0].outcome {
         Outcome::TagsDepth(_)
         | Outcome::TagsShared(_)

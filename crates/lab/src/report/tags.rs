@@ -10,38 +10,12 @@ use crate::text_table::TextTable;
 
 /// Writes the tables of one experiment.
 pub(super) fn write(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
-    let outcomes: Vec<&TagsOutcome> = section.iter().filter_map(|record| of(&record.outcome)).collect();
-    writeln!(out, "{}", title(&section[0].outcome))?;
+    let outcomes: Vec<&TagsOutcome> =
+        section.iter().filter_map(|record| record.outcome.tags()).collect();
     if matches!(section[0].outcome, Outcome::TagsDepth(_) | Outcome::TagsShared(_)) {
         write_by_depth(&outcomes, out)?;
     }
     write_details(&outcomes, out)
-}
-
-/// The outcome of an experiment on tags, whichever it is.
-fn of(outcome: &Outcome) -> Option<&TagsOutcome> {
-    match outcome {
-        Outcome::TagsDepth(outcome)
-        | Outcome::TagsShared(outcome)
-        | Outcome::TagsHerd(outcome)
-        | Outcome::TagsFairness(outcome)
-        | Outcome::TagsVariability(outcome) => Some(outcome),
-    }
-}
-
-fn title(outcome: &Outcome) -> String {
-    let Some(of) = of(outcome) else { return String::new() };
-    let what = match outcome {
-        Outcome::TagsDepth(_) => "one hardware queue, depth by depth".to_owned(),
-        Outcome::TagsShared(_) => format!("one set shared by {} hardware queues", of.queues),
-        Outcome::TagsHerd(_) => "the herd".to_owned(),
-        Outcome::TagsFairness(_) => "fairness between a small and a large reader".to_owned(),
-        Outcome::TagsVariability(_) => "variability from run to run".to_owned(),
-    };
-    format!(
-        "tags: {what}; {} workers with {} outstanding each, waiting as {}, {} runs of {} s",
-        of.workers, of.outstanding, of.waiters, of.repeats, of.seconds
-    )
 }
 
 /// I/Os a second with deviations: a row for each policy, a column for each depth.

@@ -6,8 +6,8 @@
 //! one, commands wait for a fixed latency after their data went over a channel of limited speed;
 //! commands of at most a page do not queue for the channel, as devices slip them in between.
 
-use std::collections::BinaryHeap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -35,12 +35,19 @@ impl Service {
         self.latency.is_zero() && self.bytes_per_second.is_none()
     }
 
-    fn transfer(&self, bytes: u64) -> Duration {
+    /// When `command` is complete if it arrives now; `channel_free` is when the channel is.
+    fn due(&self, command: &Command, channel_free: &mut Instant) -> Instant {
+        if self.is_null() {
+            return command.asked;
+        }
+        let now = Instant::now();
         match self.bytes_per_second {
-            Some(speed) if bytes > SLIPS_IN => {
-                Duration::from_secs_f64(bytes as f64 / speed.get() as f64)
+            Some(speed) if command.bytes > SLIPS_IN => {
+                let transfer = Duration::from_secs_f64(command.bytes as f64 / speed.get() as f64);
+                *channel_free = now.max(*channel_free) + transfer;
+                *channel_free + self.latency
             }
-            _ => Duration::ZERO,
+            _ => now + self.latency,
         }
     }
 }
@@ -98,35 +105,18 @@ impl<'a, O: Owner> Device<'a, O> {
         classes: usize,
     ) -> Self {
         let lane = || {
-            let inbox =
-                Inbox { arrived: Vec::new(), channel_free: Instant::now(), closed: false };
+            let inbox = Inbox { arrived: Vec::new(), channel_free: Instant::now(), closed: false };
             let completed = (0..classes).map(|_| AtomicU64::new(0)).collect();
             CachePadded::new(Lane { inbox: Mutex::new(inbox), filled: Condvar::new(), completed })
         };
         Self { set, owners, service, lanes: (0..lanes).map(|_| lane()).collect() }
     }
 
-    /// Number of lanes; [`serve`](Self::serve) runs once for each.
-    pub(super) fn lane_count(&self) -> usize {
-        self.lanes.len()
-    }
-
     /// Starts a command. The lane is that of its owner.
     pub(super) fn submit(&self, command: Command) {
         let lane = &self.lanes[command.owner % self.lanes.len()];
         let mut inbox = lane.inbox.lock();
-        let due = if self.service.is_null() {
-            command.asked
-        } else {
-            let begin = Instant::now().max(inbox.channel_free);
-            let transferred = begin + self.service.transfer(command.bytes);
-            if command.bytes > SLIPS_IN {
-                inbox.channel_free = transferred;
-                transferred + self.service.latency
-            } else {
-                Instant::now() + self.service.latency
-            }
-        };
+        let due = self.service.due(&command, &mut inbox.channel_free);
         let was_empty = inbox.arrived.is_empty();
         inbox.arrived.push((due, command));
         drop(inbox);
@@ -169,7 +159,8 @@ impl<'a, O: Owner> Device<'a, O> {
                 }
                 continue;
             }
-            pending.extend(arrived.drain(..).map(|(due, command)| Reverse(Pending { due, command })));
+            pending
+                .extend(arrived.drain(..).map(|(due, command)| Reverse(Pending { due, command })));
             let now = Instant::now();
             while pending.peek().is_some_and(|Reverse(first)| first.due <= now) {
                 let Some(Reverse(first)) = pending.pop() else { break };
@@ -195,7 +186,8 @@ impl Lane {
         while inbox.arrived.is_empty() {
             match due {
                 Some(due) => {
-                    if due <= Instant::now() || self.filled.wait_until(&mut inbox, due).timed_out() {
+                    if due <= Instant::now() || self.filled.wait_until(&mut inbox, due).timed_out()
+                    {
                         break;
                     }
                 }
@@ -231,5 +223,35 @@ impl PartialOrd for Pending {
 impl Ord for Pending {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.due.cmp(&other.due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(bytes: u64) -> Command {
+        let set = TagSet::new(1).unwrap();
+        let tag = set.caller().try_get().unwrap();
+        Command { tag, owner: 0, class: 0, bytes, asked: Instant::now() }
+    }
+
+    #[test]
+    fn large_commands_queue_for_the_channel_and_small_ones_slip_in() {
+        let speed = NonZeroU64::new(1 << 20);
+        let service = Service { latency: Duration::from_secs(10), bytes_per_second: speed };
+        let begin = Instant::now();
+        let mut free = begin;
+        let after = |due: Instant| (due - begin).as_secs();
+        assert_eq!(after(service.due(&command(1 << 20), &mut free)), 11);
+        assert_eq!(after(service.due(&command(1 << 20), &mut free)), 12);
+        assert_eq!(after(service.due(&command(512), &mut free)), 10);
+    }
+
+    #[test]
+    fn without_a_service_time_everything_is_due_at_once() {
+        let mut free = Instant::now();
+        let one = command(1 << 20);
+        assert_eq!(Service::default().due(&one, &mut free), one.asked);
     }
 }

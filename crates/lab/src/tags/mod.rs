@@ -135,7 +135,14 @@ fn variants(case: Case, options: &TagsOptions, run: &RunOptions) -> Vec<Setup> {
             for &policy in &options.policies {
                 let (classes, waiters) = (classes.clone(), options.waiters);
                 variants.push(Setup {
-                    policy, depth, queues, fair, waiters, classes, service, duration,
+                    policy,
+                    depth,
+                    queues,
+                    fair,
+                    waiters,
+                    classes,
+                    service,
+                    duration,
                 });
             }
         }
@@ -146,24 +153,33 @@ fn variants(case: Case, options: &TagsOptions, run: &RunOptions) -> Vec<Setup> {
 /// The runs of one variant.
 #[derive(Default)]
 struct Tally {
-    runs: Vec<Measured>,
+    /// Length and counts of the window of each run.
+    windows: Vec<(Duration, Counts)>,
+    /// Latencies of all runs, by class.
+    latencies: Vec<LatencyRecorder>,
 }
 
 impl Tally {
     fn add(&mut self, measured: Measured) {
-        self.runs.push(measured);
+        self.windows.push((measured.elapsed, measured.window));
+        self.latencies.resize_with(measured.latencies.len(), LatencyRecorder::default);
+        for (sum, part) in self.latencies.iter_mut().zip(&measured.latencies) {
+            sum.merge(part);
+        }
     }
 
     /// What workers of `class` had. Counts that are not kept by class are those of all.
     fn outcome(&self, setup: &Setup, class: usize) -> TagsOutcome {
-        let iops = |run: &Measured| run.window.ios[class] as f64 / run.elapsed.as_secs_f64();
-        let iops_of_runs: Vec<f64> = self.runs.iter().map(iops).collect();
+        let windows = self.windows.iter();
+        let iops_of_runs: Vec<f64> = windows
+            .map(|(elapsed, counts)| counts.ios[class] as f64 / elapsed.as_secs_f64())
+            .collect();
         let spread = Spread::of(&iops_of_runs);
-        let sum = |of: &dyn Fn(&Counts) -> u64| self.runs.iter().map(|run| of(&run.window)).sum::<u64>();
+        let sum = |of: &dyn Fn(&Counts) -> u64| -> u64 {
+            self.windows.iter().map(|(_, counts)| of(counts)).sum()
+        };
         let all_ios = sum(&|counts| counts.ios.iter().sum());
         let per = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
-        let mut latencies = LatencyRecorder::default();
-        self.runs.iter().for_each(|run| latencies.merge(&run.latencies[class]));
         let of = setup.classes[class];
         TagsOutcome {
             policy: setup.policy,
@@ -174,7 +190,7 @@ impl Tally {
             depth: setup.depth,
             fair: setup.fair,
             reader: reader(setup, class),
-            repeats: self.runs.len(),
+            repeats: self.windows.len(),
             seconds: setup.duration.as_secs_f64(),
             ios: sum(&|counts| counts.ios[class]),
             iops: spread.mean,
@@ -185,7 +201,7 @@ impl Tally {
             voluntary_switches_per_io: per(sum(&|counts| counts.usage.voluntary), all_ios),
             involuntary_switches_per_io: per(sum(&|counts| counts.usage.involuntary), all_ios),
             cpu_ns_per_io: per(sum(&|counts| counts.usage.cpu_ns), all_ios),
-            latency: latencies.latency(),
+            latency: self.latencies[class].latency(),
         }
     }
 }

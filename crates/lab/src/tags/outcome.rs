@@ -107,3 +107,13 @@ pub struct TagsOutcome {
     /// From asking for a tag to the end of the I/O, in microseconds.
     pub latency: Latency,
 }
+
+impl TagsOutcome {
+    /// Who worked, and how long, in words.
+    pub(crate) fn crowd(&self) -> String {
+        format!(
+            "{} workers with {} outstanding each, waiting as {}, {} runs of {} s",
+            self.workers, self.outstanding, self.waiters, self.repeats, self.seconds
+        )
+    }
+}

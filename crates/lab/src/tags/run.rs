@@ -138,7 +138,8 @@ impl Setup {
             let lanes = muster(scope, lane_gate, lanes, |index| device.serve(index))?;
             lane_gate.open();
             let begin = |index: usize| life(jobs[index], device, stop);
-            let workers = muster(scope, worker_gate, jobs.len(), begin).inspect_err(|_| device.close())?;
+            let workers =
+                muster(scope, worker_gate, jobs.len(), begin).inspect_err(|_| device.close())?;
             worker_gate.open();
             let window = self.window(set, device);
             stop.store(true, Ordering::Relaxed);

@@ -79,10 +79,10 @@ impl Owner for ThreadOwner {
     fn completed(&self) {
         let state = &self.0;
         state.outstanding.fetch_sub(1, Ordering::SeqCst);
-        if state.full.swap(false, Ordering::SeqCst) {
-            if let Some(thread) = state.thread.get() {
-                thread.unpark();
-            }
+        if state.full.swap(false, Ordering::SeqCst)
+            && let Some(thread) = state.thread.get()
+        {
+            thread.unpark();
         }
     }
 }
@@ -138,17 +138,30 @@ pub(super) fn run_tasks(
     job: Job,
     stop: &AtomicBool,
 ) {
-    let task = |(index, owner): (usize, &TaskOwner)| async move {
-        let mut caller = user.caller();
-        while !stop.load(Ordering::Relaxed) {
-            let asked = Instant::now();
-            let tag = caller.get_async().await;
-            let Job { class, bytes, .. } = job;
-            device.submit(Command { tag, owner: job.owner + index, class, bytes, asked });
-            owner.wait().await;
-        }
-    };
+    let tasks = owners
+        .iter()
+        .enumerate()
+        .map(|(index, owner)| run_task(user, owner, job.owner + index, device, job, stop));
     // A collection of futures polls only those that were woken, as an executor does.
-    let mut tasks: FuturesUnordered<_> = owners.iter().enumerate().map(task).collect();
+    let mut tasks: FuturesUnordered<_> = tasks.collect();
     block_on(async { while tasks.next().await.is_some() {} });
+}
+
+/// The life of one task: one command after the other until `stop`.
+async fn run_task(
+    user: &User,
+    owner: &TaskOwner,
+    index: usize,
+    device: &Device<'_, TaskOwner>,
+    job: Job,
+    stop: &AtomicBool,
+) {
+    let mut caller = user.caller();
+    while !stop.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        let tag = caller.get_async().await;
+        let Job { class, bytes, .. } = job;
+        device.submit(Command { tag, owner: index, class, bytes, asked });
+        owner.wait().await;
+    }
 }

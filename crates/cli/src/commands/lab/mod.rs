@@ -1,5 +1,6 @@
 //! `undercroft lab`: experiments, and reports from their records.
 
+mod plot;
 mod session;
 mod table;
 mod tags;
@@ -27,11 +28,13 @@ pub(super) struct Args {
 enum Command {
     Tags(tags::Args),
     Table(table::Args),
+    Plot(plot::Args),
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     match &args.command {
         Command::Tags(args) => tags::run(args, out),
         Command::Table(args) => table::run(args, out),
+        Command::Plot(args) => plot::run(args, out),
     }
 }

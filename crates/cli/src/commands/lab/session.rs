@@ -70,7 +70,9 @@ pub(super) fn run(
             args.json.then(|| write_record(out, &record).and_then(|()| flush(out))),
             file.as_mut().map(|file| write_record(file, &record).and_then(|()| flush(file))),
         ];
-        if let (Ok(()), Some(error)) = (&failed, written.into_iter().flatten().find_map(Result::err)) {
+        if let (Ok(()), Some(error)) =
+            (&failed, written.into_iter().flatten().find_map(Result::err))
+        {
             failed = Err(error);
         }
         records.push(record);
@@ -99,7 +101,8 @@ fn open_records(path: &PathBuf) -> Result<BufWriter<File>> {
 
 /// The command line, without the directory of the program.
 fn command() -> String {
-    let mut words: Vec<String> = std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
+    let mut words: Vec<String> =
+        std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
     if let Some(program) = words.first_mut() {
         *program = "undercroft".to_owned();
     }

@@ -1,0 +1,52 @@
+//! Plots: pictures of records.
+
+mod chart;
+mod svg;
+
+use crate::outcome::Outcome;
+use crate::record::{Record, sections};
+use crate::tags::TagsOutcome;
+use chart::{Chart, Kind, Value};
+
+/// A picture of `records` in SVG, one chart for each experiment of each session.
+#[must_use]
+pub fn plot(records: &[Record]) -> String {
+    let charts: Vec<Chart> = sections(records).map(chart_of).collect();
+    svg::render(&charts)
+}
+
+fn chart_of(section: &[Record]) -> Chart {
+    let session = &section[0].session;
+    let mut chart = Chart {
+        title: section[0].outcome.title(),
+        note: format!("undercroft {}; {}", session.version, session.machine.summary()),
+        kind: Kind::Bars,
+        categories_title: "wake policy".to_owned(),
+        categories: Vec::new(),
+        values_title: "thousand I/Os a second".to_owned(),
+        series: Vec::new(),
+    };
+    for record in section {
+        match &record.outcome {
+            Outcome::TagsDepth(tags) | Outcome::TagsShared(tags) => {
+                chart.kind = Kind::Lines;
+                chart.categories_title = "tags".to_owned();
+                chart.put(&tags.policy.to_string(), &tags.depth.to_string(), iops(tags));
+            }
+            Outcome::TagsHerd(tags) | Outcome::TagsVariability(tags) => {
+                chart.put("mean of the runs", &tags.policy.to_string(), iops(tags));
+            }
+            Outcome::TagsFairness(tags) => {
+                chart.values_title = "mean latency in microseconds".to_owned();
+                let shares = if tags.fair { "fair shares" } else { "no shares" };
+                let value = Value { mean: tags.latency.mean, deviation: 0.0 };
+                chart.put(&format!("{}, {shares}", tags.reader), &tags.policy.to_string(), value);
+            }
+        }
+    }
+    chart
+}
+
+fn iops(tags: &TagsOutcome) -> Value {
+    Value { mean: tags.iops / 1e3, deviation: tags.stddev / 1e3 }
+}
