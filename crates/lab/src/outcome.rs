@@ -34,7 +34,7 @@ impl Outcome {
             Self::TagsHerd(of) => tags("the herd", of),
             Self::TagsFairness(of) => format!(
                 "tags: {} tags for a small and a large reader; {} runs of {} s",
-                of.depth, of.repeats, of.seconds
+                of.depth, of.rate.repeats, of.rate.seconds
             ),
             Self::TagsVariability(of) => tags("variability from run to run", of),
         }

@@ -35,12 +35,6 @@ impl Spread {
             max: samples.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         }
     }
-
-    /// Coefficient of variation: the deviation as a share of the mean; 0 if the mean is.
-    #[must_use]
-    pub fn variation(&self) -> f64 {
-        if self.mean == 0.0 { 0.0 } else { self.stddev / self.mean }
-    }
 }
 
 #[cfg(test)]
@@ -53,13 +47,12 @@ mod tests {
         assert_eq!((spread.count, spread.mean), (8, 5.0));
         assert!((spread.stddev - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
         assert_eq!((spread.min, spread.max), (2.0, 9.0));
-        assert!((spread.variation() - spread.stddev / 5.0).abs() < 1e-12);
     }
 
     #[test]
     fn few_samples_have_no_deviation() {
         assert_eq!(Spread::of(&[]), Spread::default());
         let one = Spread::of(&[3.0]);
-        assert_eq!((one.count, one.mean, one.stddev, one.variation()), (1, 3.0, 0.0, 0.0));
+        assert_eq!((one.count, one.mean, one.stddev), (1, 3.0, 0.0));
     }
 }

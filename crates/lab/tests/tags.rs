@@ -30,15 +30,15 @@ fn of(outcome: &Outcome) -> &TagsOutcome {
 
 fn check_counts(outcomes: &[Outcome]) {
     for outcome in outcomes.iter().map(of) {
-        assert_eq!(outcome.iops_of_runs.len(), outcome.repeats);
-        assert_eq!(outcome.repeats, 1);
-        let from_ios = outcome.ios as f64 / outcome.iops;
+        assert_eq!(outcome.rate.iops_of_runs.len(), outcome.rate.repeats);
+        assert_eq!(outcome.rate.repeats, 1);
+        let from_ios = outcome.rate.ios as f64 / outcome.rate.iops;
         // The window lasts at least as long as the run was asked to.
-        assert!(outcome.ios == 0 || from_ios >= outcome.seconds, "{outcome:?}");
+        assert!(outcome.rate.ios == 0 || from_ios >= outcome.rate.seconds, "{outcome:?}");
         assert!(outcome.latency.p50 <= outcome.latency.p99, "{outcome:?}");
         assert!(outcome.latency.p99 <= outcome.latency.max, "{outcome:?}");
     }
-    assert!(outcomes.iter().map(of).map(|outcome| outcome.ios).sum::<u64>() > 0);
+    assert!(outcomes.iter().map(of).map(|outcome| outcome.rate.ios).sum::<u64>() > 0);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn only_wake_all_grants_more_wake_ups_than_tags_came_back() {
     for outcome in outcomes.iter().map(of) {
         // A put may grant one wake-up, and up to a batch granted for puts before the window fall
         // into it.
-        let window_edge = 64.0 / outcome.ios.max(1) as f64;
+        let window_edge = 64.0 / outcome.rate.ios.max(1) as f64;
         let herd = outcome.wakes_per_put > 1.0 + window_edge;
         assert!(!herd || outcome.policy == PolicyName::WakeAll, "{outcome:?}");
     }

@@ -48,5 +48,5 @@ fn chart_of(section: &[Record]) -> Chart {
 }
 
 fn iops(tags: &TagsOutcome) -> Value {
-    Value { mean: tags.iops / 1e3, deviation: tags.stddev / 1e3 }
+    Value { mean: tags.rate.iops / 1e3, deviation: tags.rate.stddev / 1e3 }
 }

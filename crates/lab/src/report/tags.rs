@@ -36,7 +36,9 @@ fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<
     for policy in policies {
         let cells = depths.iter().map(|&depth| {
             let found = outcomes.iter().find(|one| one.policy == policy && one.depth == depth);
-            found.map_or_else(String::new, |one| thousands_with_deviation(one.iops, one.stddev))
+            found.map_or_else(String::new, |one| {
+                thousands_with_deviation(one.rate.iops, one.rate.stddev)
+            })
         });
         table.row([policy.to_string()].into_iter().chain(cells));
     }
@@ -68,20 +70,19 @@ fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<(
         if last_depth.replace(one.depth).is_some_and(|last| last != one.depth) {
             table.rule('-');
         }
-        let variation = if one.iops > 0.0 { one.stddev / one.iops } else { 0.0 };
         table.row([
             one.depth.to_string(),
             one.policy.to_string(),
             if one.fair { "fair" } else { "none" }.to_owned(),
             one.reader.clone(),
-            thousands(one.iops),
-            thousands(one.stddev),
-            percent(variation),
+            thousands(one.rate.iops),
+            thousands(one.rate.stddev),
+            percent(one.rate.variation()),
             format!("{:.3}", one.sleeps_per_get),
             format!("{:.3}", one.wakes_per_put),
-            format!("{:.3}", one.voluntary_switches_per_io),
-            format!("{:.3}", one.involuntary_switches_per_io),
-            format!("{:.0}", one.cpu_ns_per_io),
+            format!("{:.3}", one.rate.voluntary_switches_per_io),
+            format!("{:.3}", one.rate.involuntary_switches_per_io),
+            format!("{:.0}", one.rate.cpu_ns_per_io),
             format!("{:.1}", one.latency.mean),
             format!("{:.1}", one.latency.p50),
             format!("{:.1}", one.latency.p99),

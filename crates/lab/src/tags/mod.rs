@@ -19,7 +19,7 @@ use crate::error::LabError;
 use crate::latency::LatencyRecorder;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::spread::Spread;
+use crate::rate::{Rate, Window, per};
 use device::Service;
 use run::{Class, Counts, Measured, Setup};
 
@@ -170,16 +170,19 @@ impl Tally {
 
     /// What workers of `class` had. Counts that are not kept by class are those of all.
     fn outcome(&self, setup: &Setup, class: usize) -> TagsOutcome {
-        let windows = self.windows.iter();
-        let iops_of_runs: Vec<f64> = windows
-            .map(|(elapsed, counts)| counts.ios[class] as f64 / elapsed.as_secs_f64())
+        let windows: Vec<Window> = self
+            .windows
+            .iter()
+            .map(|(elapsed, counts)| Window {
+                elapsed: *elapsed,
+                ios: counts.ios[class],
+                all_ios: counts.ios.iter().sum(),
+                usage: counts.usage,
+            })
             .collect();
-        let spread = Spread::of(&iops_of_runs);
         let sum = |of: &dyn Fn(&Counts) -> u64| -> u64 {
             self.windows.iter().map(|(_, counts)| of(counts)).sum()
         };
-        let all_ios = sum(&|counts| counts.ios.iter().sum());
-        let per = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
         let of = setup.classes[class];
         TagsOutcome {
             policy: setup.policy,
@@ -190,17 +193,9 @@ impl Tally {
             depth: setup.depth,
             fair: setup.fair,
             reader: reader(setup, class),
-            repeats: self.windows.len(),
-            seconds: setup.duration.as_secs_f64(),
-            ios: sum(&|counts| counts.ios[class]),
-            iops: spread.mean,
-            stddev: spread.stddev,
-            iops_of_runs,
+            rate: Rate::of(setup.duration, &windows),
             sleeps_per_get: per(sum(&|counts| counts.sleeps), sum(&|counts| counts.gets)),
             wakes_per_put: per(sum(&|counts| counts.wakes), sum(&|counts| counts.puts)),
-            voluntary_switches_per_io: per(sum(&|counts| counts.usage.voluntary), all_ios),
-            involuntary_switches_per_io: per(sum(&|counts| counts.usage.involuntary), all_ios),
-            cpu_ns_per_io: per(sum(&|counts| counts.usage.cpu_ns), all_ios),
             latency: self.latencies[class].latency(),
         }
     }

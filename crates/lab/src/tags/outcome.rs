@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Latency;
+use crate::rate::Rate;
 
 /// A wake policy of a set of tags, as the experiment names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,28 +83,13 @@ pub struct TagsOutcome {
     /// Which of two different workers this is about; empty where all are alike.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reader: String,
-    /// Number of runs.
-    pub repeats: usize,
-    /// Length of one run in seconds.
-    pub seconds: f64,
-    /// I/Os in all runs.
-    pub ios: u64,
-    /// I/Os a second: mean of the runs.
-    pub iops: f64,
-    /// Standard deviation of the I/Os a second of the runs.
-    pub stddev: f64,
-    /// I/Os a second of each run.
-    pub iops_of_runs: Vec<f64>,
+    /// I/Os a second and their cost.
+    #[serde(flatten)]
+    pub rate: Rate,
     /// Times that a waiter slept, for each tag that was had.
     pub sleeps_per_get: f64,
     /// Wake-ups that the policy granted, for each tag that was given back.
     pub wakes_per_put: f64,
-    /// Context switches because a thread slept, for each I/O.
-    pub voluntary_switches_per_io: f64,
-    /// Context switches because another thread was given the CPU, for each I/O.
-    pub involuntary_switches_per_io: f64,
-    /// CPU time of the whole process for each I/O, in nanoseconds.
-    pub cpu_ns_per_io: f64,
     /// From asking for a tag to the end of the I/O, in microseconds.
     pub latency: Latency,
 }
@@ -113,7 +99,7 @@ impl TagsOutcome {
     pub(crate) fn crowd(&self) -> String {
         format!(
             "{} workers with {} outstanding each, waiting as {}, {} runs of {} s",
-            self.workers, self.outstanding, self.waiters, self.repeats, self.seconds
+            self.workers, self.outstanding, self.waiters, self.rate.repeats, self.rate.seconds
         )
     }
 }
