@@ -9,15 +9,22 @@
 //! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),
 //! [`waited`](Bio::waited).
 
+mod intercept;
+mod split;
+
 use std::fmt;
+use std::sync::Arc;
 
 use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
-use crate::callback;
+use crate::callback::{self, Due};
+use crate::device::BlockDevice;
 use crate::error::{BlockError, Reason};
 use crate::sector::Sector;
 use crate::segment::SegmentList;
 use crate::waiter::{Waiter, waiter};
+pub(crate) use intercept::Interceptor;
+use split::Join;
 
 /// What a bio does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +68,10 @@ pub struct Bio {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
+    /// Where the bio goes, in the addresses of the device that it has been handed to.
     sector: Sector,
+    /// Where its submitter sent it, for errors.
+    origin: Sector,
     length: u64,
     pub(crate) payload: Payload,
     receiver: Receiver,
@@ -80,6 +90,10 @@ enum Receiver {
     Nobody,
     Batch(Ticket),
     Callback(Box<dyn FnOnce(Completion) + Send>),
+    /// A device that the bio passed.
+    Interceptor(Interceptor),
+    /// The whole that the bio is a part of.
+    Part(Arc<Join>),
 }
 
 /// How a bio ended.
@@ -87,7 +101,7 @@ enum Receiver {
 pub struct Completion {
     /// What the bio did.
     pub operation: Operation,
-    /// Its first sector.
+    /// Its first sector, as the submitter gave it.
     pub sector: Sector,
     /// Whether it succeeded. After a failed write the sectors hold old, new or mixed contents.
     pub result: Result<(), BlockError>,
@@ -127,7 +141,8 @@ impl Bio {
     fn new(operation: Operation, sector: Sector, length: u64, payload: Payload) -> Self {
         let receiver = Receiver::Nobody;
         let (force_unit_access, immediate) = (false, false);
-        Self { operation, force_unit_access, immediate, sector, length, payload, receiver }
+        let origin = sector;
+        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
     }
 
     /// Forced unit access: this bio completes only when its own sectors are durable.
@@ -182,10 +197,38 @@ impl Bio {
         self.immediate
     }
 
-    /// The first sector.
+    /// The first sector, in the addresses of the device that was handed the bio last.
     #[must_use]
     pub fn sector(&self) -> Sector {
         self.sector
+    }
+
+    /// The first sector as the submitter gave it; errors and completions carry it.
+    #[must_use]
+    pub fn origin(&self) -> Sector {
+        self.origin
+    }
+
+    /// Moves the bio to `sector`, for a stacked device that hands it to one below.
+    pub fn remap(&mut self, sector: Sector) {
+        self.sector = sector;
+    }
+
+    /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
+    /// cannot serve, because of its range or because it would change a read-only device, and
+    /// returns any other.
+    #[must_use]
+    pub fn admit<D: BlockDevice + ?Sized>(self, device: &D) -> Option<Self> {
+        if self.operation.modifies() && device.is_read_only() {
+            self.fail(device.name(), Reason::ReadOnly);
+            return None;
+        }
+        let capacity = device.capacity();
+        if self.end().is_none_or(|end| end > capacity) {
+            self.fail(device.name(), Reason::OutOfRange { capacity });
+            return None;
+        }
+        Some(self)
     }
 
     /// The length in bytes.
@@ -222,18 +265,18 @@ impl Bio {
     }
 
     /// Ends the bio well.
-    pub(crate) fn succeed(mut self) {
+    pub fn succeed(mut self) {
         self.finish(Ok(()));
     }
 
     /// Ends the bio with an error on `device`.
-    pub(crate) fn fail(mut self, device: &str, reason: Reason) {
+    pub fn fail(mut self, device: &str, reason: Reason) {
         let error = self.error(device, reason);
         self.finish(Err(error));
     }
 
     fn error(&self, device: &str, reason: Reason) -> BlockError {
-        let Self { operation, sector, length, .. } = *self;
+        let Self { operation, origin: sector, length, .. } = *self;
         BlockError { device: device.into(), operation, sector, length, reason }
     }
 
@@ -249,8 +292,15 @@ impl Bio {
                     Payload::Read(buffer) => Some(buffer),
                     Payload::Write(_) | Payload::Nothing => None,
                 };
-                let Self { operation, sector, .. } = *self;
-                callback::run(receiver, Completion { operation, sector, result, buffer });
+                let Self { operation, origin: sector, .. } = *self;
+                let completion = Completion { operation, sector, result, buffer };
+                callback::run(Due::Callback(receiver, completion));
+            }
+            Receiver::Interceptor(interceptor) => {
+                callback::run(Due::Interceptor(interceptor, self.without_receiver(), result));
+            }
+            Receiver::Part(join) => {
+                join.answered(std::mem::replace(&mut self.payload, Payload::Nothing), result);
             }
         }
     }

@@ -1,18 +1,19 @@
 //! A request: merged bios on consecutive sectors, as handed to a driver.
 //!
 //! A driver looks at the request, moves the bytes of [`gather`](Request::gather) or
-//! [`scatter`](Request::scatter), and ends it with [`complete`](Request::complete) or
-//! [`fail`](Request::fail), which complete every bio in it once. Dropping a request instead is a
-//! defect: its bios complete with [`Reason::Abandoned`], and debug builds panic.
+//! [`scatter`](Request::scatter), and hands it back in [`Completions`](crate::Completions); the
+//! queue layer then answers every bio in it once. Dropping a request instead is a defect: its bios
+//! complete with [`Reason::Abandoned`], and debug builds panic.
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use crate::bio::{Bio, Operation, Payload};
-use crate::device::{BlockDevice, Limits};
+use crate::device::Limits;
+use crate::driver::Driver;
 use crate::error::Reason;
-use crate::sector::Sector;
+use crate::sector::{SECTOR_SIZE, Sector};
 
 /// One operation of a driver: bios of one kind whose sectors follow each other.
 #[must_use = "a request must be submitted, completed or failed"]
@@ -21,10 +22,13 @@ pub struct Request {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
-    /// In the addresses of the device below; bios keep those of their submitter.
     sector: Sector,
     length: u64,
     segments: usize,
+    /// Number of the request among those in flight in its hardware queue.
+    pub(crate) tag: u32,
+    /// Its place in the order of overlapping requests; 0 = not in it.
+    pub(crate) ordered: u64,
     /// In the order of their sectors; empty only when the request was answered.
     bios: SmallVec<[Bio; 1]>,
 }
@@ -40,6 +44,8 @@ impl Request {
             sector: bio.sector(),
             length: bio.length(),
             segments: bio.segment_count(),
+            tag: 0,
+            ordered: 0,
             bios: SmallVec::from_iter([bio]),
         }
     }
@@ -75,6 +81,13 @@ impl Request {
         self.length
     }
 
+    /// Number of this request among those in flight in its hardware queue, below the depth given
+    /// to the driver queue: an index for a driver's table, and what it puts in a ring.
+    #[must_use]
+    pub fn tag(&self) -> u32 {
+        self.tag
+    }
+
     /// Number of bios in the request.
     #[must_use]
     pub fn bio_count(&self) -> usize {
@@ -87,7 +100,7 @@ impl Request {
         self.segments
     }
 
-    /// The sectors covered; for a request past [`admit`](Self::admit), inside the device.
+    /// The sectors covered; for a request handed to a driver, inside the device.
     #[must_use]
     pub fn sectors(&self) -> Range<Sector> {
         let end = Sector(self.sector.0.saturating_add(Sector::covering(self.length).0));
@@ -134,14 +147,19 @@ impl Request {
         Ok(())
     }
 
-    /// The check every device makes before it acts: fails the bios that the device cannot serve
-    /// and returns the rest, if any. Bios merged with a bad one are not affected by it.
-    pub fn admit(mut self, device: &dyn BlockDevice) -> Option<Self> {
+    /// The check that a queue makes before a driver sees the request: fails the bios that `device`
+    /// cannot serve and returns the rest, if any. Bios merged with a bad one are not affected.
+    pub(crate) fn admit<D: Driver>(mut self, device: &D) -> Option<Self> {
         if self.operation.modifies() && device.is_read_only() {
             self.fail(device.name(), 0, &Reason::ReadOnly);
             return None;
         }
-        let unit = device.limits().memory_alignment;
+        let Limits { block_bytes, memory_alignment: unit, .. } = device.limits();
+        let in_blocks = |bytes: u64| bytes.is_multiple_of(block_bytes);
+        if !(in_blocks(self.sector.0.wrapping_mul(SECTOR_SIZE)) && in_blocks(self.length)) {
+            self.fail(device.name(), 0, &Reason::Misaligned { unit: block_bytes });
+            return None;
+        }
         if unit > 1 && !self.bios.iter().all(|bio| bio.is_memory_aligned(unit)) {
             self.fail(device.name(), 0, &Reason::Misaligned { unit: unit as u64 });
             return None;
@@ -160,19 +178,14 @@ impl Request {
         Some(self)
     }
 
-    /// Moves the request to `sector`, for a device that hands it to one below.
-    pub(crate) fn remap(&mut self, sector: Sector) {
-        self.sector = sector;
-    }
-
     /// Ends the request well.
-    pub fn complete(mut self) {
+    pub(crate) fn complete(mut self) {
         self.bios.drain(..).for_each(Bio::succeed);
     }
 
     /// Ends the request with an error on `device` after the first `done` bytes were transferred:
     /// bios that lie in them succeed, the others fail.
-    pub fn fail(mut self, device: &str, done: u64, reason: &Reason) {
+    pub(crate) fn fail(mut self, device: &str, done: u64, reason: &Reason) {
         let mut end = 0;
         for bio in self.bios.drain(..) {
             end += bio.length();
@@ -200,10 +213,13 @@ mod tests {
     use super::*;
     use crate::batch::Batch;
     use crate::buffer::Buffer;
-    use crate::sector::SECTOR_SIZE;
 
-    const LIMITS: Limits =
-        Limits { max_request_bytes: 4 * SECTOR_SIZE, max_segments: 3, memory_alignment: 1 };
+    const LIMITS: Limits = Limits {
+        block_bytes: SECTOR_SIZE,
+        max_request_bytes: 4 * SECTOR_SIZE,
+        max_segments: 3,
+        memory_alignment: 1,
+    };
 
     fn write(sector: u64, sectors: usize) -> Bio {
         Bio::write(Sector(sector), Buffer::zeroed(sectors * 512))

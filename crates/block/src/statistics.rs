@@ -71,8 +71,11 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Counts requests that arrived together, with one update of each counter for all.
-    pub(crate) fn count(&self, requests: &[Request]) {
-        let arrived: Statistics = requests.iter().map(Self::of).sum();
+    pub(crate) fn count<'a>(&self, requests: impl Iterator<Item = &'a Request>) {
+        self.add(requests.map(Self::of).sum());
+    }
+
+    fn add(&self, arrived: Statistics) {
         for (counter, value) in [
             (&self.bios, arrived.bios),
             (&self.requests, arrived.requests),
@@ -126,12 +129,12 @@ mod tests {
             Request::new(Bio::flush()),
         ];
         let counters = Counters::default();
-        counters.count(&requests);
+        counters.count(requests.iter());
         let first = counters.snapshot();
         let expected =
             Statistics { bios: 4, requests: 4, bytes_read: 1024, bytes_written: 512, flushes: 1 };
         assert_eq!(first, expected);
-        counters.count(&requests);
+        counters.count(requests.iter());
         assert_eq!(counters.snapshot() - first, first);
         assert_eq!([first, first].into_iter().sum::<Statistics>(), counters.snapshot());
         requests.into_iter().for_each(Request::complete);

@@ -4,4 +4,4 @@ mod file;
 mod memory;
 
 pub use file::{FileDevice, FileOptions, OpenError};
-pub use memory::MemoryDevice;
+pub use memory::{MemoryDevice, MemoryDriver};

@@ -5,11 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::bio::Operation;
-use crate::device::{BlockDevice, Limits};
-use crate::request::Request;
+use crate::bio::{Bio, Operation};
+use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::sector::{Sector, overlap};
-use crate::statistics::Statistics;
 
 /// Which requests fail, and how. Without conditions: all, with an I/O error.
 #[derive(Clone, Debug)]
@@ -84,10 +82,10 @@ impl Fault {
         Self { error, ..self }
     }
 
-    fn matches(&self, request: &Request) -> bool {
+    fn matches(&self, bio: &Bio) -> bool {
         let all = self.sectors == (Sector::ZERO..Sector(u64::MAX));
-        self.operation.is_none_or(|operation| operation == request.operation())
-            && (all || overlap(&self.sectors, &request.sectors()))
+        self.operation.is_none_or(|operation| operation == bio.operation())
+            && (all || bio.end().is_some_and(|end| overlap(&self.sectors, &(bio.sector()..end))))
     }
 
     /// Whether the `number`th matching request fails.
@@ -113,7 +111,7 @@ pub(super) fn mix(value: u64) -> u64 {
 /// Hands requests to the device below, except those that a [`Fault`] fails: they are answered with
 /// its error and have no effect.
 pub struct FaultyDevice {
-    below: Arc<dyn BlockDevice>,
+    below: [Arc<dyn BlockDevice>; 1],
     /// With the number of requests that matched so far.
     faults: Vec<(Fault, AtomicU64)>,
     injected: AtomicU64,
@@ -124,7 +122,7 @@ impl FaultyDevice {
     #[must_use]
     pub fn new(below: Arc<dyn BlockDevice>, faults: impl IntoIterator<Item = Fault>) -> Self {
         let faults = faults.into_iter().map(|fault| (fault, AtomicU64::new(0))).collect();
-        Self { below, faults, injected: AtomicU64::new(0) }
+        Self { below: [below], faults, injected: AtomicU64::new(0) }
     }
 
     /// Number of requests failed so far.
@@ -133,10 +131,10 @@ impl FaultyDevice {
         self.injected.load(Ordering::Relaxed)
     }
 
-    /// The error that `request` meets, counting it for every fault that it matches.
-    fn strike(&self, request: &Request) -> Option<io::ErrorKind> {
+    /// The error that `bio` meets, counting it for every fault that it matches.
+    fn strike(&self, bio: &Bio) -> Option<io::ErrorKind> {
         let mut error = None;
-        for (fault, matched) in self.faults.iter().filter(|(fault, _)| fault.matches(request)) {
+        for (fault, matched) in self.faults.iter().filter(|(fault, _)| fault.matches(bio)) {
             if fault.strikes(matched.fetch_add(1, Ordering::Relaxed)) {
                 error = error.or(Some(fault.error));
             }
@@ -147,42 +145,39 @@ impl FaultyDevice {
 
 impl BlockDevice for FaultyDevice {
     fn name(&self) -> &str {
-        self.below.name()
+        self.below[0].name()
     }
 
     fn capacity(&self) -> Sector {
-        self.below.capacity()
+        self.below[0].capacity()
     }
 
     fn limits(&self) -> Limits {
-        self.below.limits()
+        self.below[0].limits()
     }
 
     fn is_read_only(&self) -> bool {
-        self.below.is_read_only()
+        self.below[0].is_read_only()
     }
 
-    fn submit(&self, requests: Vec<Request>) {
-        let mut passed = Vec::with_capacity(requests.len());
-        for request in requests {
-            match self.strike(&request) {
-                Some(error) => {
-                    self.injected.fetch_add(1, Ordering::Relaxed);
-                    request.fail(self.name(), 0, &io::Error::from(error).into());
-                }
-                None => passed.push(request),
+    fn layer(&self) -> Layer<'_> {
+        Layer::Stacked(self)
+    }
+}
+
+impl Stacked for FaultyDevice {
+    fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
+        match self.strike(&bio) {
+            Some(error) => {
+                self.injected.fetch_add(1, Ordering::Relaxed);
+                bio.fail(self.name(), io::Error::from(error).into());
             }
+            None => below.submit(&*self.below[0], bio),
         }
-        self.below.submit(passed);
     }
 
-    fn drain(&self) {
-        self.below.drain();
-    }
-
-    /// What reached the device below.
-    fn statistics(&self) -> Statistics {
-        self.below.statistics()
+    fn devices(&self) -> &[Arc<dyn BlockDevice>] {
+        &self.below
     }
 }
 

@@ -2,5 +2,6 @@
 
 pub mod conformance;
 mod faulty;
+mod recorder;
 
 pub use faulty::{Fault, FaultyDevice};

@@ -8,27 +8,13 @@ use rustix::io::{Errno, preadv, pwritev};
 use smallvec::SmallVec;
 
 use crate::bio::Operation;
-use crate::error::Reason;
+use crate::driver::Failure;
 use crate::request::Request;
 use crate::sector::SECTOR_SIZE;
 use crate::segment::Segment;
 
 /// `IOV_MAX` of Linux: most pieces of memory in one call.
 pub(super) const MAX_SEGMENTS: usize = 1024;
-
-/// How far a request came, and what stopped it.
-#[derive(Debug)]
-pub(super) struct Failure {
-    /// Bytes transferred before.
-    pub(super) done: u64,
-    pub(super) reason: Reason,
-}
-
-impl From<Errno> for Failure {
-    fn from(error: Errno) -> Self {
-        Self { done: 0, reason: error.into() }
-    }
-}
 
 /// Does what `request` asks, which lies inside the device.
 pub(super) fn execute(file: &File, request: &mut Request) -> Result<(), Failure> {
@@ -152,7 +138,7 @@ mod tests {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
     use super::*;
-    use crate::{Bio, Buffer, Sector};
+    use crate::{Bio, Buffer, Reason, Sector};
 
     #[test]
     fn more_pieces_than_a_call_takes_are_all_written() {
