@@ -99,7 +99,7 @@ fn records_survive_their_file_and_make_tables_and_plots() {
     let records: Vec<Record> = outcomes.into_iter().map(record).collect();
     let mut file = Vec::new();
     records.iter().for_each(|record| write_record(&mut file, record).unwrap());
-    assert_eq!(read_records(&mut &file[..]).unwrap(), records);
+    assert!(read_records(&mut &file[..]).unwrap() == records, "records changed in their file");
 
     let first: serde_json::Value =
         serde_json::from_slice(file.split(|&byte| byte == b'\n').next().unwrap()).unwrap();

@@ -118,12 +118,19 @@ impl From<WaitersArg> for Waiters {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let all_or = |chosen: Vec<_>, all: &[_]| if chosen.is_empty() { all.to_vec() } else { chosen };
     let options = TagsOptions {
-        cases: all_or(args.cases.iter().map(|&case| case.into()).collect(), &Case::ALL),
-        policies: args.policies.iter().map(|&policy| policy.into()).collect(),
+        cases: chosen_or(&args.cases, &Case::ALL),
+        policies: chosen_or(&args.policies, &PolicyName::ALL),
         waiters: args.waiters.into(),
     };
     session::run(&args.common, out, |run, found| tags::run(&options, run, found))?;
     Ok(Outcome::Done)
+}
+
+/// What was chosen, or all if nothing was.
+fn chosen_or<A: Copy + Into<T>, T: Copy>(chosen: &[A], all: &[T]) -> Vec<T> {
+    if chosen.is_empty() {
+        return all.to_vec();
+    }
+    chosen.iter().map(|&one| one.into()).collect()
 }
