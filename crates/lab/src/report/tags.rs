@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use super::number::{percent, thousands, thousands_with_deviation};
 use crate::outcome::Outcome;
 use crate::record::Record;
-use crate::tags::TagsOutcome;
+use crate::spread::Spread;
+use crate::tags::{PolicyName, TagsOutcome};
 use crate::text_table::TextTable;
 
 /// Writes the tables of one experiment.
@@ -56,8 +57,10 @@ fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<(
         .group("IOPS")
         .numbers("stddev")
         .numbers("CV")
+        .numbers("of cyclic-8")
         .group("sleeps/get")
         .numbers("wakes/put")
+        .numbers("used")
         .group("switches/IO vol")
         .numbers("invol")
         .numbers("CPU ns/IO")
@@ -78,8 +81,10 @@ fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<(
             thousands(one.rate.iops),
             thousands(one.rate.stddev),
             percent(one.rate.variation()),
+            baseline(one, outcomes).map_or_else(String::new, |other| ratio(one, other)),
             format!("{:.3}", one.sleeps_per_get),
             format!("{:.3}", one.wakes_per_put),
+            format!("{:.3}", one.wakes_used_per_put),
             format!("{:.3}", one.rate.voluntary_switches_per_io),
             format!("{:.3}", one.rate.involuntary_switches_per_io),
             format!("{:.0}", one.rate.cpu_ns_per_io),
@@ -90,4 +95,24 @@ fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<(
         ]);
     }
     table.write(out)
+}
+
+/// What `one` is compared with: the same case with the eight cyclic queues of 2014.
+fn baseline<'a>(one: &TagsOutcome, outcomes: &[&'a TagsOutcome]) -> Option<&'a TagsOutcome> {
+    let same = |other: &&&TagsOutcome| {
+        other.policy == PolicyName::Cyclic8
+            && (other.depth, other.fair, &other.reader) == (one.depth, one.fair, &one.reader)
+    };
+    outcomes.iter().find(same).copied().filter(|other| other.policy != one.policy)
+}
+
+/// How fast `one` was beside `other`, run by run: the mean of the ratios and its standard error.
+fn ratio(one: &TagsOutcome, other: &TagsOutcome) -> String {
+    let pairs = one.rate.iops_of_runs.iter().zip(&other.rate.iops_of_runs);
+    let ratios: Vec<f64> = pairs.filter(|(_, of)| **of > 0.0).map(|(one, of)| one / of).collect();
+    let spread = Spread::of(&ratios);
+    if spread.count == 0 {
+        return String::new();
+    }
+    format!("{:.2} +-{:.2}", spread.mean, spread.stddev / (spread.count as f64).sqrt())
 }

@@ -196,6 +196,7 @@ impl Tally {
             rate: Rate::of(setup.duration, &windows),
             sleeps_per_get: per(sum(&|counts| counts.sleeps), sum(&|counts| counts.gets)),
             wakes_per_put: per(sum(&|counts| counts.wakes), sum(&|counts| counts.puts)),
+            wakes_used_per_put: per(sum(&|counts| counts.wakes_used), sum(&|counts| counts.puts)),
             latency: self.latencies[class].latency(),
         }
     }

@@ -90,6 +90,8 @@ pub struct TagsOutcome {
     pub sleeps_per_get: f64,
     /// Wake-ups that the policy granted, for each tag that was given back.
     pub wakes_per_put: f64,
+    /// Wake-ups after which the waiter had a tag, for each tag that was given back.
+    pub wakes_used_per_put: f64,
     /// From asking for a tag to the end of the I/O, in microseconds.
     pub latency: Latency,
 }

@@ -52,6 +52,7 @@ pub(super) struct Counts {
     pub(super) puts: u64,
     pub(super) sleeps: u64,
     pub(super) wakes: u64,
+    pub(super) wakes_used: u64,
     pub(super) usage: Usage,
     at: Instant,
 }
@@ -166,6 +167,7 @@ impl Setup {
             puts: end.puts - begin.puts,
             sleeps: end.sleeps - begin.sleeps,
             wakes: end.wakes - begin.wakes,
+            wakes_used: end.wakes_used - begin.wakes_used,
             usage: end.usage - begin.usage,
             at: end.at,
         };
@@ -180,6 +182,7 @@ impl Setup {
             puts: tags.puts,
             sleeps: tags.sleeps,
             wakes: tags.wakes_granted,
+            wakes_used: tags.wakes_used,
             usage: Usage::now(),
             at: Instant::now(),
         }
