@@ -103,10 +103,17 @@ impl Bio {
         let receiver = std::mem::replace(&mut self.receiver, Receiver::Nobody);
         let payload = Payload::Nothing;
         let Self { operation, force_unit_access, immediate, sector, origin, length, .. } = *self;
-        let whole =
-            Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver };
-        let gathered =
-            Gathered { whole: Some(whole), buffers: SmallVec::new(), first_error: None };
+        let whole = Self {
+            operation,
+            force_unit_access,
+            immediate,
+            sector,
+            origin,
+            length,
+            payload,
+            receiver,
+        };
+        let gathered = Gathered { whole: Some(whole), buffers: SmallVec::new(), first_error: None };
         let join = Join { outstanding: AtomicUsize::new(2), gathered: Mutex::new(gathered) };
         let join = Arc::new(join);
         self.receiver = Receiver::Part(Arc::clone(&join));
