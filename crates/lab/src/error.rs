@@ -45,6 +45,42 @@ pub enum LabError {
         /// Waiters at the end.
         waiting: usize,
     },
+    /// A device could not be opened, or a hardware queue not be claimed.
+    #[error(transparent)]
+    Open(#[from] undercroft_block::OpenError),
+    /// Devices could not be stacked.
+    #[error(transparent)]
+    Stack(#[from] undercroft_block::stack::StackError),
+    /// An I/O of the workload failed.
+    #[error(transparent)]
+    Io(#[from] undercroft_block::BlockError),
+    /// The file that file drivers work on.
+    #[error("cannot prepare {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A device counted other I/Os than were submitted: a defect of the block layer.
+    #[error("{submitted} I/Os were submitted and {counted} reached the devices")]
+    Lost {
+        /// I/Os submitted.
+        submitted: u64,
+        /// I/Os counted by the devices.
+        counted: u64,
+    },
+    /// fio could not be run.
+    #[error("fio: {0}")]
+    Fio(String),
+    /// A thread could not be bound to a CPU.
+    #[error("cannot run a thread on CPU {cpu} alone: {source}")]
+    Pin {
+        /// The CPU.
+        cpu: u32,
+        /// Why not.
+        source: io::Error,
+    },
     /// A thread could not be started.
     #[error("cannot start thread {index} of {count}: {source}; fewer workers need fewer threads")]
     Thread {

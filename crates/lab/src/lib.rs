@@ -18,6 +18,7 @@
 
 mod crew;
 mod error;
+pub mod iops;
 mod latency;
 mod machine;
 mod options;
@@ -29,6 +30,7 @@ mod report;
 mod spread;
 pub mod tags;
 mod text_table;
+pub mod unplug;
 mod usage;
 
 pub use error::LabError;

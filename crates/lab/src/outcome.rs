@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::iops::IopsOutcome;
 use crate::tags::TagsOutcome;
+use crate::unplug::UnplugOutcome;
 
 /// The outcome of one variant in one case of an experiment. As JSON the kind is the field
 /// `experiment`, in words joined by hyphens such as `tags-depth`.
@@ -19,6 +21,10 @@ pub enum Outcome {
     TagsFairness(TagsOutcome),
     /// Tags: how much one run differs from the next.
     TagsVariability(TagsOutcome),
+    /// I/Os a second of a driver.
+    Iops(IopsOutcome),
+    /// Unplugging a device of many leaves.
+    Unplug(UnplugOutcome),
 }
 
 impl Outcome {
@@ -37,7 +43,24 @@ impl Outcome {
                 of.depth, of.rate.repeats, of.rate.seconds
             ),
             Self::TagsVariability(of) => tags("variability from run to run", of),
+            Self::Iops(of) => {
+                format!("iops: drivers; {} runs of {} s", of.rate.repeats, of.rate.seconds)
+            }
+            Self::Unplug(of) => format!(
+                "unplug: an OLTP mix on {} leaves; {} threads, {} runs of {} s",
+                of.leaves, of.threads, of.rate.repeats, of.rate.seconds
+            ),
         }
+    }
+
+    /// The outcome of the experiment on I/Os a second.
+    pub(crate) fn iops(&self) -> Option<&IopsOutcome> {
+        if let Self::Iops(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the experiment on unplugging.
+    pub(crate) fn unplug(&self) -> Option<&UnplugOutcome> {
+        if let Self::Unplug(of) = self { Some(of) } else { None }
     }
 
     /// The outcome of an experiment on tags, whichever it is.
@@ -48,6 +71,7 @@ impl Outcome {
             | Self::TagsHerd(of)
             | Self::TagsFairness(of)
             | Self::TagsVariability(of) => Some(of),
+            Self::Iops(_) | Self::Unplug(_) => None,
         }
     }
 }

@@ -1,11 +1,17 @@
 //! How fast something went over several runs, and what it cost.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use crossbeam_utils::CachePadded;
 use serde::{Deserialize, Serialize};
 
 use crate::spread::Spread;
 use crate::usage::Usage;
+
+/// Part of a run before its window, in which things settle.
+pub(crate) const WARM_UP: u32 = 10;
 
 /// What was counted in the measured part of one run.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +24,19 @@ pub(crate) struct Window {
     pub(crate) all_ios: u64,
     /// Cost to the process.
     pub(crate) usage: Usage,
+}
+
+impl Window {
+    /// Lets things settle for a tenth of `duration`, then measures for `duration`. `ios` says how
+    /// many I/Os have ended so far.
+    pub(crate) fn measure(duration: Duration, ios: impl Fn() -> u64) -> Self {
+        thread::sleep(duration / WARM_UP);
+        let begin = (ios(), Usage::now(), Instant::now());
+        thread::sleep(duration);
+        let end = (ios(), Usage::now(), Instant::now());
+        let ios = end.0 - begin.0;
+        Self { elapsed: end.2 - begin.2, ios, all_ios: ios, usage: end.1 - begin.1 }
+    }
 }
 
 /// I/Os a second over several runs, and the cost of one. In JSON its fields stand among those of
@@ -72,6 +91,11 @@ impl Rate {
     pub fn variation(&self) -> f64 {
         if self.iops == 0.0 { 0.0 } else { self.stddev / self.iops }
     }
+}
+
+/// The sum of counts that each have one writer.
+pub(crate) fn total(counts: &[CachePadded<AtomicU64>]) -> u64 {
+    counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
 /// `count` for each of `of`; 0 if there is none.

@@ -20,6 +20,15 @@ pub(super) enum Engine {
     Psync,
 }
 
+impl Engine {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "fio-io_uring",
+            Self::Psync => "fio-psync",
+        }
+    }
+}
+
 /// What fio prints, as far as it is used here.
 #[derive(Deserialize)]
 struct Report {
@@ -53,11 +62,12 @@ struct Direction {
 pub(super) fn run(
     engine: Engine,
     work: &FileWork,
+    threads: usize,
     path: &Path,
     duration: Duration,
     seed: u64,
 ) -> Result<Window, LabError> {
-    let output = command(engine, work, path, duration, seed)
+    let output = command(engine, work, threads, path, duration, seed)
         .output()
         .map_err(|source| LabError::Fio(format!("{source}; install it (package fio)")))?;
     if !output.status.success() {
@@ -72,6 +82,7 @@ pub(super) fn run(
 fn command(
     engine: Engine,
     work: &FileWork,
+    threads: usize,
     path: &Path,
     duration: Duration,
     seed: u64,
@@ -90,10 +101,10 @@ fn command(
     match engine {
         Engine::IoUring => {
             fio.args(["--ioengine=io_uring", "--fixedbufs", "--registerfiles"]);
-            fio.arg(format!("--iodepth={}", work.depth)).arg("--numjobs=1");
+            fio.arg(format!("--iodepth={}", work.depth)).arg(format!("--numjobs={threads}"));
         }
         Engine::Psync => {
-            fio.args(["--ioengine=psync", "--iodepth=1"]).arg(format!("--numjobs={}", work.depth));
+            fio.args(["--ioengine=psync", "--iodepth=1"]).arg(format!("--numjobs={}", threads * work.depth));
         }
     }
     fio

@@ -45,3 +45,17 @@ pub struct IopsOutcome {
     #[serde(flatten)]
     pub rate: Rate,
 }
+
+impl IopsOutcome {
+    /// Whether `other` is what fio did with the same work.
+    pub(crate) fn is_fio_beside(&self, other: &Self) -> bool {
+        let engine = match self.driver.as_str() {
+            "file-io_uring" => "fio-io_uring",
+            "file-threads" => "fio-psync",
+            _ => return false,
+        };
+        other.driver == engine
+            && (other.access, other.threads, other.batch, other.block_bytes, other.direct)
+                == (self.access, self.threads, self.batch, self.block_bytes, self.direct)
+    }
+}

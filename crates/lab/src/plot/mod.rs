@@ -4,8 +4,9 @@ mod chart;
 mod svg;
 
 use crate::outcome::Outcome;
+use crate::rate::Rate;
 use crate::record::{Record, sections};
-use crate::tags::TagsOutcome;
+
 use chart::{Chart, Kind, Value};
 
 /// A picture of `records` in SVG, one chart for each experiment of each session.
@@ -31,10 +32,10 @@ fn chart_of(section: &[Record]) -> Chart {
             Outcome::TagsDepth(tags) | Outcome::TagsShared(tags) => {
                 chart.kind = Kind::Lines;
                 chart.categories_title = "tags".to_owned();
-                chart.put(&tags.policy.to_string(), &tags.depth.to_string(), iops(tags));
+                chart.put(&tags.policy.to_string(), &tags.depth.to_string(), rate(&tags.rate));
             }
             Outcome::TagsHerd(tags) | Outcome::TagsVariability(tags) => {
-                chart.put("mean of the runs", &tags.policy.to_string(), iops(tags));
+                chart.put("mean of the runs", &tags.policy.to_string(), rate(&tags.rate));
             }
             Outcome::TagsFairness(tags) => {
                 chart.values_title = "mean latency in microseconds".to_owned();
@@ -42,11 +43,22 @@ fn chart_of(section: &[Record]) -> Chart {
                 let value = Value { mean: tags.latency.mean, deviation: 0.0 };
                 chart.put(&format!("{}, {shares}", tags.reader), &tags.policy.to_string(), value);
             }
+            Outcome::Iops(iops) => {
+                chart.categories_title = "batch".to_owned();
+                let series = format!("{} {} x {}", iops.driver, iops.access, iops.threads);
+                chart.put(&series, &iops.batch.to_string(), rate(&iops.rate));
+            }
+            Outcome::Unplug(unplug) => {
+                chart.categories_title = "variant".to_owned();
+                let series = format!("{} us a request", unplug.service_us);
+                chart.put(&series, &unplug.variant.to_string(), rate(&unplug.rate));
+            }
         }
     }
     chart
 }
 
-fn iops(tags: &TagsOutcome) -> Value {
-    Value { mean: tags.rate.iops / 1e3, deviation: tags.rate.stddev / 1e3 }
+/// Thousands of I/Os a second.
+fn rate(rate: &Rate) -> Value {
+    Value { mean: rate.iops / 1e3, deviation: rate.stddev / 1e3 }
 }

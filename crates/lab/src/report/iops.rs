@@ -28,7 +28,7 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
         if last.replace(one).is_some_and(|last| last.driver != one.driver) {
             table.rule('-');
         }
-        let fio = outcomes.iter().find(|other| one.is_compared_with(other));
+        let fio = outcomes.iter().find(|other| one.is_fio_beside(other));
         let ratio = |value: fn(&IopsOutcome) -> f64| {
             fio.map_or_else(String::new, |fio| percent(value(one) / value(fio)))
         };

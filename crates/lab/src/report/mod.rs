@@ -1,7 +1,9 @@
 //! Reports: tables in the shape of the sources, made of records and of nothing else.
 
+mod iops;
 mod number;
 mod tags;
+mod unplug;
 
 use std::io::{self, Write};
 
@@ -34,10 +36,21 @@ fn write_session(session: &Session, out: &mut dyn Write) -> io::Result<()> {
 fn write_section(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", section[0].outcome.title())?;
     match section[0].outcome {
-        Outcome::TagsDepth(_)
-        | Outcome::TagsShared(_)
-        | Outcome::TagsHerd(_)
-        | Outcome::TagsFairness(_)
-        | Outcome::TagsVariability(_) => tags::write(section, out),
+        Outcome::TagsDepth(_) | Outcome::TagsShared(_) => {
+            let outcomes = select(section, Outcome::tags);
+            tags::write_by_depth(&outcomes, out)?;
+            writeln!(out)?;
+            tags::write_details(&outcomes, out)
+        }
+        Outcome::TagsHerd(_) | Outcome::TagsFairness(_) | Outcome::TagsVariability(_) => {
+            tags::write_details(&select(section, Outcome::tags), out)
+        }
+        Outcome::Iops(_) => iops::write(&select(section, Outcome::iops), out),
+        Outcome::Unplug(_) => unplug::write(&select(section, Outcome::unplug), out),
     }
+}
+
+/// The outcomes of a section, all of one kind.
+fn select<T>(section: &[Record], of: fn(&Outcome) -> Option<&T>) -> Vec<&T> {
+    section.iter().filter_map(|record| of(&record.outcome)).collect()
 }

@@ -3,24 +3,12 @@
 use std::io::{self, Write};
 
 use super::number::{percent, thousands, thousands_with_deviation};
-use crate::outcome::Outcome;
-use crate::record::Record;
 use crate::spread::Spread;
 use crate::tags::{PolicyName, TagsOutcome};
 use crate::text_table::TextTable;
 
-/// Writes the tables of one experiment.
-pub(super) fn write(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
-    let outcomes: Vec<&TagsOutcome> =
-        section.iter().filter_map(|record| record.outcome.tags()).collect();
-    if matches!(section[0].outcome, Outcome::TagsDepth(_) | Outcome::TagsShared(_)) {
-        write_by_depth(&outcomes, out)?;
-    }
-    write_details(&outcomes, out)
-}
-
 /// I/Os a second with deviations: a row for each policy, a column for each depth.
-fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
     let mut depths: Vec<u32> = outcomes.iter().map(|outcome| outcome.depth).collect();
     depths.sort_unstable();
     depths.dedup();
@@ -43,12 +31,11 @@ fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<
         });
         table.row([policy.to_string()].into_iter().chain(cells));
     }
-    table.write(out)?;
-    writeln!(out)
+    table.write(out)
 }
 
 /// Everything that was counted, a row for each outcome.
-fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
     let mut table = TextTable::new()
         .numbers("depth")
         .words("policy")

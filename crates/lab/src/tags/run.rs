@@ -12,10 +12,9 @@ use super::worker::{Job, TaskOwner, ThreadOwner, run_tasks, run_thread};
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
+use crate::rate::WARM_UP;
 use crate::usage::Usage;
 
-/// Part of the run before the window in which things settle.
-const WARM_UP: u32 = 10;
 /// Most lanes of the device: as many interrupts as the largest desktops share among their CPUs.
 const MAX_LANES: usize = 4;
 

@@ -43,6 +43,8 @@ pub struct UnplugOutcome {
     pub leaves: usize,
     /// Threads of the mix.
     pub threads: usize,
+    /// Time that a leaf takes for a request, in microseconds.
+    pub service_us: f64,
     /// I/Os a second and their cost.
     #[serde(flatten)]
     pub rate: Rate,
@@ -50,8 +52,8 @@ pub struct UnplugOutcome {
     pub unplugs_per_io: f64,
     /// Times that a lock of a leaf's staging was taken, for each I/O.
     pub locks_per_io: f64,
-    /// Of these, taken to unplug a leaf that was not plugged.
-    pub idle_locks_per_io: f64,
+    /// Locks taken when the device was unplugged while no leaf held anything, for each call.
+    pub locks_per_idle_unplug: f64,
     /// From submission to completion of the I/Os that were waited for, in microseconds.
     pub latency: Latency,
 }
