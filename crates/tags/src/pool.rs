@@ -105,33 +105,28 @@ impl Pool {
             && (demand.shallow.is_none() || self.bitmap.has_free(self.bitmap.reach(demand.shallow)))
     }
 
-    /// Puts the tags in `mask` of the word with number `index`; a word that does not exist is ignored.
-    #[inline(always)]
-    pub(crate) fn put(&self, index: usize, mask: u64) {
-        let Some(word) = self.bitmap.words().get(index) else {
-            debug_assert!(false, "tags of word {index} are put to a set that has no such word");
+    /// Puts tags of one word: bit zero of `mask` is bit `first` of the pool, and `number` the tag's.
+    /// One that the pool does not have is ignored.
+    #[inline]
+    pub(crate) fn put(&self, first: u32, mask: u64, number: u32) {
+        let layout = self.bitmap.layout();
+        let Some(word) = self.bitmap.words().get((first >> layout.shift) as usize) else {
+            debug_assert!(false, "tag {number} is out of range: the set has no such tag");
             return;
         };
-        debug_assert!(
-            word.busy() & mask == mask,
-            "tags {:#x} of word {index} (tag {} and on) are put but nobody holds them: put twice, \
-             or never got",
-            mask & !word.busy(),
-            index << self.bitmap.layout().shift
-        );
         if let Some(users) = &self.users {
-            users.puts((index << self.bitmap.layout().shift) as u32, mask);
+            users.puts(first, mask);
         }
-        word.clear(mask);
-        self.look_for_waiters(mask);
+        word.clear(mask << (first & (layout.bits() - 1)), number);
+        self.look_for_waiters(mask.count_ones());
     }
 
     /// The second half of a put: wakes waiters, if there are any.
     #[inline(always)]
-    pub(crate) fn look_for_waiters(&self, mask: u64) {
+    pub(crate) fn look_for_waiters(&self, freed: u32) {
         sync::barrier_after_clear();
         if self.queues.waiting() != 0 {
-            self.wake(mask.count_ones());
+            self.wake(freed);
         }
     }
 

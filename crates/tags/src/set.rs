@@ -150,8 +150,7 @@ impl TagSet {
                 None => return,
             },
         };
-        let layout = pool.bitmap().layout();
-        pool.put((bit >> layout.shift) as usize, mask << (bit & (layout.bits() - 1)));
+        pool.put(bit, mask, first);
     }
 
     /// The tag with this number, for drivers that carry only the number through their hardware.

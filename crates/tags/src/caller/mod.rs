@@ -34,8 +34,9 @@ pub struct Caller {
     words: Words,
     pool: Arc<Pool>,
     counts: Counts,
-    /// Bits per word, as a power of two.
+    /// Bits per word, as a power of two, and the part of a bit's number that counts within a word.
     shift: u32,
+    within: u32,
     /// Where the next get looks first; a bit of the pool.
     hint: u32,
     /// Number of the tag of the pool's bit zero.
@@ -56,7 +57,8 @@ impl Caller {
         let mut caller = Self {
             words: Arc::clone(pool.bitmap().words()),
             counts,
-            shift: pool.bitmap().layout().shift,
+            shift: 0,
+            within: 0,
             hint: 0,
             first: set.reserved(),
             plain: false,
@@ -71,9 +73,12 @@ impl Caller {
         caller
     }
 
-    /// Sets the first hint. Callers begin apart from each other: multiples of the golden ratio spread
+    /// Takes over the shape of the pool and sets the first hint. Callers begin apart from each other: multiples of the golden ratio spread
     /// evenly however many there are.
     fn start(&mut self, before: u32) {
+        let layout = self.pool.bitmap().layout();
+        self.shift = layout.shift;
+        self.within = layout.bits() - 1;
         let spread = u64::from(before.wrapping_mul(0x9E37_79B9));
         let word = (spread * self.words.len() as u64) >> 32;
         self.hint = (word as u32) << self.shift;
@@ -95,7 +100,6 @@ impl Caller {
         let pool = self.set.reserved_pool().ok_or(ConfigError::NoneReserved)?;
         self.pool = Arc::clone(pool);
         self.words = Arc::clone(self.pool.bitmap().words());
-        self.shift = self.pool.bitmap().layout().shift;
         self.first = 0;
         self.demand = Demand::default();
         self.start(0);
@@ -134,7 +138,7 @@ impl Caller {
     pub fn try_get(&mut self) -> Option<Tag> {
         if self.plain
             && let Some(word) = self.words.get((self.hint >> self.shift) as usize)
-            && word.take(1 << (self.hint & ((1 << self.shift) - 1)))
+            && word.take(1 << (self.hint & self.within))
         {
             let bit = self.hint;
             self.hint = bit + 1;
@@ -186,11 +190,14 @@ impl Caller {
         if !self.round_robin {
             self.hint = bit;
         }
-        if !self.plain || tag.number() < self.first {
-            return self.set.put(tag);
+        match self.words.get((bit >> self.shift) as usize) {
+            Some(word) if self.plain => {
+                tag.check_set(self.set.id());
+                word.clear(1 << (bit & self.within), tag.number());
+                self.pool.look_for_waiters(1);
+            }
+            _ => self.set.put(tag),
         }
-        tag.check_set(self.set.id());
-        self.pool.put((bit >> self.shift) as usize, 1 << (bit & ((1 << self.shift) - 1)));
     }
 
     /// The set.

@@ -39,6 +39,7 @@ mod imp;
 pub mod sabotage;
 
 pub(crate) use imp::{AtomicU32, AtomicU64, AtomicUsize, Mutex, Sleeper, Wake};
+use std::sync::atomic::AtomicU64 as Unmodelled;
 pub(crate) use std::sync::atomic::Ordering;
 
 /// Between clearing a bit (`SeqCst`) and the look for waiters (`SeqCst`); see the module's argument
@@ -68,7 +69,7 @@ pub(crate) fn barrier_after_change() {
 /// A count for statistics: one writer at a time, any readers. Not part of the protocol, therefore
 /// not modelled.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(std::sync::atomic::AtomicU64);
+pub(crate) struct Tally(Unmodelled);
 
 impl Tally {
     /// Adds to the count. No read-modify-write: there is one writer.

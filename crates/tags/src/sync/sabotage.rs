@@ -26,11 +26,6 @@ pub fn leave_out(part: Part) {
     LEFT_OUT.store(part as u32, Ordering::Relaxed);
 }
 
-/// Restores everything.
-pub fn repair() {
-    LEFT_OUT.store(0, Ordering::Relaxed);
-}
-
 pub(crate) fn leaves_out(part: Part) -> bool {
     LEFT_OUT.load(Ordering::Relaxed) & part as u32 != 0
 }

@@ -1,0 +1,45 @@
+//! What the fast path writes to shared memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use shuttle::check_random;
+use undercroft_tags::TagSet;
+use undercroft_tags::sync::counts::{Counts, so_far};
+
+/// Loads and writes of shared memory during `work`.
+fn during(work: impl FnOnce()) -> Counts {
+    let before = so_far();
+    work();
+    let after = so_far();
+    Counts { loads: after.loads - before.loads, writes: after.writes - before.writes }
+}
+
+/// A put that nobody waits for writes the bit, and reads the number of waiters. One test, as the
+/// counts are of the whole process; the others of this program run in other processes or do not
+/// matter, since this one is run with `--test-threads=1`.
+#[test]
+fn a_put_writes_the_bit_alone() {
+    let checked = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&checked);
+    check_random(
+        move || {
+            let set = TagSet::new(128).unwrap();
+            let mut caller = set.caller();
+            let mut tag = None;
+            let get = during(|| tag = caller.try_get());
+            let put = during(|| caller.put(tag.unwrap()));
+            assert_eq!(get, Counts { loads: 1, writes: 1 });
+            assert_eq!(put, Counts { loads: 1, writes: 1 });
+            let tag = caller.try_get().unwrap();
+            assert_eq!(during(|| set.put(tag)), Counts { loads: 1, writes: 1 });
+            let mut tags = None;
+            let get = during(|| tags = Some(caller.try_get_batch(16)));
+            assert_eq!((get.writes, tags.unwrap().len()), (1, 16));
+            assert_eq!(during(|| set.put_batch(tags.unwrap())), Counts { loads: 1, writes: 1 });
+            counter.fetch_add(1, Ordering::Relaxed);
+        },
+        10,
+    );
+    assert_eq!(checked.load(Ordering::Relaxed), 10);
+}
