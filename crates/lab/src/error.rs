@@ -70,6 +70,14 @@ pub enum LabError {
         /// I/Os counted by the devices.
         counted: u64,
     },
+    /// Where requests were queued and completed does not add up: a defect of the block layer.
+    #[error("{submitted} I/Os were submitted, and the device counted {counted:?}")]
+    Placement {
+        /// I/Os submitted to the device.
+        submitted: u64,
+        /// What the device counted.
+        counted: Box<undercroft_block::Statistics>,
+    },
     /// fio could not be run.
     #[error("fio: {0}")]
     Fio(String),

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod affinity;
 mod crew;
 mod error;
 pub mod iops;

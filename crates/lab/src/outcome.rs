@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::affinity::AffinityOutcome;
 use crate::iops::IopsOutcome;
 use crate::tags::TagsOutcome;
 use crate::unplug::UnplugOutcome;
@@ -25,6 +26,8 @@ pub enum Outcome {
     Iops(IopsOutcome),
     /// Unplugging a device of many leaves.
     Unplug(UnplugOutcome),
+    /// Placement of queueing and completion.
+    Affinity(AffinityOutcome),
 }
 
 impl Outcome {
@@ -50,6 +53,10 @@ impl Outcome {
                 "unplug: an OLTP mix on {} leaves; {} threads, {} runs of {} s",
                 of.leaves, of.threads, of.rate.repeats, of.rate.seconds
             ),
+            Self::Affinity(of) => format!(
+                "affinity: queueing and completion on chosen CPUs; {} runs of {} s",
+                of.rate.repeats, of.rate.seconds
+            ),
         }
     }
 
@@ -63,6 +70,11 @@ impl Outcome {
         if let Self::Unplug(of) = self { Some(of) } else { None }
     }
 
+    /// The outcome of the experiment on affinity.
+    pub(crate) fn affinity(&self) -> Option<&AffinityOutcome> {
+        if let Self::Affinity(of) = self { Some(of) } else { None }
+    }
+
     /// The outcome of an experiment on tags, whichever it is.
     pub(crate) fn tags(&self) -> Option<&TagsOutcome> {
         match self {
@@ -71,7 +83,7 @@ impl Outcome {
             | Self::TagsHerd(of)
             | Self::TagsFairness(of)
             | Self::TagsVariability(of) => Some(of),
-            Self::Iops(_) | Self::Unplug(_) => None,
+            Self::Iops(_) | Self::Unplug(_) | Self::Affinity(_) => None,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::roles::Cpus;
 use crate::rate::Rate;
 
 /// A CPU by what it does in the experiment, as the tables of 2008 name them.
@@ -100,27 +101,41 @@ impl fmt::Display for Mechanism {
     }
 }
 
-/// Numbers of the CPUs that had the roles of a row.
+/// What the applications do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cpus {
-    /// Of the interrupts.
-    pub interrupt: usize,
-    /// Of the application; none where the scheduler chose.
-    pub application: Option<usize>,
-    /// Of queueing.
-    pub queue: Option<usize>,
-    /// Of completion.
-    pub completion: Option<usize>,
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// Large reads of many devices that take their time: the first tables of 2008.
+    Large,
+    /// Reads of 4 KiB in a small range of two devices that answer at once, as from the cache of a
+    /// controller: the last measurement of 2008.
+    Cached,
+}
+
+impl Workload {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Large, Self::Cached];
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Large => "large",
+            Self::Cached => "cached",
+        })
+    }
 }
 
 /// What one placement did with one mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AffinityOutcome {
+    /// What the applications did.
+    pub workload: Workload,
     /// Where things happened.
     pub placement: Placement,
     /// How completions were redirected.
     pub mechanism: Mechanism,
-    /// Which CPUs that meant.
+    /// Which CPUs that meant for the first device; for each further one all move on by one CPU.
     pub on: Cpus,
     /// Number of devices, each with an application of its own.
     pub devices: usize,

@@ -32,7 +32,12 @@ impl TestFile {
         };
         let (file, path, temporary) = match path {
             Some(path) => {
-                let options = OpenOptions::new().read(true).write(true).create(true).open(path);
+                let options = OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path);
                 (options.map_err(failed(path))?, path.to_owned(), None)
             }
             None => {

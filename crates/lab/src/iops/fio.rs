@@ -104,7 +104,8 @@ fn command(
             fio.arg(format!("--iodepth={}", work.depth)).arg(format!("--numjobs={threads}"));
         }
         Engine::Psync => {
-            fio.args(["--ioengine=psync", "--iodepth=1"]).arg(format!("--numjobs={}", threads * work.depth));
+            fio.args(["--ioengine=psync", "--iodepth=1"])
+                .arg(format!("--numjobs={}", threads * work.depth));
         }
     }
     fio

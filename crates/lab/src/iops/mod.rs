@@ -88,6 +88,24 @@ pub struct IopsOptions {
     pub fio: bool,
 }
 
+impl Default for IopsOptions {
+    /// The null driver, on one and two threads, for every size of batches that is a power of two up
+    /// to 64; 4 KiB reads. For files: direct, 256 MiB.
+    fn default() -> Self {
+        Self {
+            drivers: vec![DriverName::Null],
+            threads: vec![1, 2],
+            batches: vec![1, 2, 4, 8, 16, 32, 64],
+            accesses: vec![Access::Read],
+            block_bytes: 4096,
+            direct: vec![true],
+            file: None,
+            file_bytes: 256 << 20,
+            fio: false,
+        }
+    }
+}
+
 /// One variant.
 struct Variant {
     driver: DriverName,
@@ -178,7 +196,9 @@ fn variants(options: &IopsOptions, run: &RunOptions) -> Vec<Variant> {
 impl Variant {
     fn run(&self, path: &Path, duration: Duration, seed: u64) -> Result<Window, LabError> {
         match self.driver.engine() {
-            Some(engine) if self.fio => fio::run(engine, &self.work, self.threads, path, duration, seed),
+            Some(engine) if self.fio => {
+                fio::run(engine, &self.work, self.threads, path, duration, seed)
+            }
             _ => {
                 let device = device::open(self, path)?;
                 let Self { threads, batch, work, .. } = *self;

@@ -1,13 +1,12 @@
 //! A submitting thread: keeps a batch of I/Os outstanding until it is told to stop.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use undercroft_block::{
-    Bio, BlockDevice, Buffer, CompletionQueue, Finished, Plug, SECTOR_SIZE, Sector, Segment,
+    Bio, Buffer, CompletionQueue, Finished, Plug, SECTOR_SIZE, Sector, Segment,
 };
 
 use super::device::TestDevice;
@@ -15,7 +14,6 @@ use super::{Access, FileWork};
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::rate::{Window, total};
-
 
 /// What all threads of a run do.
 #[derive(Clone, Copy, Debug)]

@@ -48,6 +48,14 @@ fn chart_of(section: &[Record]) -> Chart {
                 let series = format!("{} {} x {}", iops.driver, iops.access, iops.threads);
                 chart.put(&series, &iops.batch.to_string(), rate(&iops.rate));
             }
+            Outcome::Affinity(affinity) => {
+                chart.categories_title =
+                    "placement of application, queueing, completion".to_owned();
+                chart.values_title = "CPU microseconds an I/O".to_owned();
+                let series = format!("{}, {}", affinity.workload, affinity.mechanism);
+                let value = Value { mean: affinity.rate.cpu_ns_per_io / 1e3, deviation: 0.0 };
+                chart.put(&series, &affinity.placement.to_string(), value);
+            }
             Outcome::Unplug(unplug) => {
                 chart.categories_title = "variant".to_owned();
                 let series = format!("{} us a request", unplug.service_us);

@@ -2,27 +2,29 @@
 
 use std::io::{self, Write};
 
-use crate::affinity::{AffinityOutcome, Mechanism, Placement};
+use crate::affinity::{AffinityOutcome, Placement};
 use crate::text_table::TextTable;
 
-/// Writes one table for each mechanism.
+/// Writes one table for each workload and mechanism.
 pub(super) fn write(outcomes: &[&AffinityOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut first = true;
-    for mechanism in Mechanism::ALL {
-        let rows: Vec<_> = outcomes.iter().filter(|one| one.mechanism == mechanism).collect();
-        if rows.is_empty() {
-            continue;
-        }
-        if !std::mem::replace(&mut first, false) {
+    let tables = outcomes.chunk_by(|a, b| (a.workload, a.mechanism) == (b.workload, b.mechanism));
+    for (index, rows) in tables.enumerate() {
+        if index > 0 {
             writeln!(out)?;
         }
-        writeln!(out, "completions redirected by {mechanism}:")?;
-        write_mechanism(&rows, out)?;
+        let AffinityOutcome { workload, mechanism, devices, outstanding, block_bytes, .. } =
+            rows[0];
+        writeln!(
+            out,
+            "{workload}: {devices} devices, {outstanding} reads of {block_bytes} bytes outstanding \
+             on each; completions redirected by {mechanism}"
+        )?;
+        write_rows(rows, out)?;
     }
     Ok(())
 }
 
-fn write_mechanism(rows: &[&&AffinityOutcome], out: &mut dyn Write) -> io::Result<()> {
+fn write_rows(rows: &[&AffinityOutcome], out: &mut dyn Write) -> io::Result<()> {
     let mut table = TextTable::new()
         .words("A Q C")
         .group("MBPS")
@@ -37,10 +39,11 @@ fn write_mechanism(rows: &[&&AffinityOutcome], out: &mut dyn Write) -> io::Resul
         .group("CPUs I A Q C");
     let mut last = None;
     for one in rows {
-        if let Some(symbol) = last.replace(one.placement).and_then(|last| rule(last, one.placement)) {
+        if let Some(symbol) = last.replace(one.placement).and_then(|last| rule(last, one.placement))
+        {
             table.rule(symbol);
         }
-        let cpu = |cpu: Option<usize>| cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string());
+        let cpu = |cpu: Option<u32>| cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string());
         table.row([
             one.placement.to_string(),
             format!("{:.1}", one.mbps),

@@ -1,5 +1,6 @@
 //! Reports: tables in the shape of the sources, made of records and of nothing else.
 
+mod affinity;
 mod iops;
 mod number;
 mod tags;
@@ -46,6 +47,7 @@ fn write_section(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
             tags::write_details(&select(section, Outcome::tags), out)
         }
         Outcome::Iops(_) => iops::write(&select(section, Outcome::iops), out),
+        Outcome::Affinity(_) => affinity::write(&select(section, Outcome::affinity), out),
         Outcome::Unplug(_) => unplug::write(&select(section, Outcome::unplug), out),
     }
 }

@@ -27,9 +27,9 @@ pub(super) fn write(outcomes: &[&UnplugOutcome], out: &mut dyn Write) -> io::Res
         if last.replace(one).is_some_and(|last| last.service_us != one.service_us) {
             table.rule('-');
         }
-        let locked = outcomes.iter().find(|other| {
-            other.variant == Variant::Locked && other.service_us == one.service_us
-        });
+        let locked = outcomes
+            .iter()
+            .find(|other| other.variant == Variant::Locked && other.service_us == one.service_us);
         let gain = locked.filter(|locked| locked.rate.iops > 0.0);
         table.row([
             format!("{:.0}", one.service_us),

@@ -137,7 +137,8 @@ impl<'a> Client<'a> {
         }
         self.unplug();
         while self.unwaited > 0 {
-            self.collect()?;
+            // Nothing else is outstanding.
+            let _ = self.collect()?;
         }
         Ok(self.done)
     }

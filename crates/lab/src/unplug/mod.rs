@@ -82,7 +82,7 @@ pub fn run(
         for repeat in 0..repeats {
             for turn in 0..setups.len() {
                 let index = (turn + repeat) % setups.len();
-                tallies[index].add(setups[index].run(options, duration, run.seed)?);
+                tallies[index].add(&setups[index].run(options, duration, run.seed)?);
             }
         }
         for (setup, tally) in setups.iter().zip(&tallies) {
@@ -158,7 +158,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, measured: Measured) {
+    fn add(&mut self, measured: &Measured) {
         self.windows.push(measured.window);
         self.ios += measured.ios;
         self.unplugs += measured.unplugs;

@@ -1,9 +1,12 @@
 //! `undercroft lab`: experiments, and reports from their records.
 
+mod affinity;
+mod iops;
 mod plot;
 mod session;
 mod table;
 mod tags;
+mod unplug;
 
 use crate::report::Outcome;
 use anyhow::Result;
@@ -27,6 +30,9 @@ pub(super) struct Args {
 #[derive(Subcommand)]
 enum Command {
     Tags(tags::Args),
+    Iops(iops::Args),
+    Unplug(unplug::Args),
+    Affinity(affinity::Args),
     Table(table::Args),
     Plot(plot::Args),
 }
@@ -34,6 +40,9 @@ enum Command {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     match &args.command {
         Command::Tags(args) => tags::run(args, out),
+        Command::Iops(args) => iops::run(args, out),
+        Command::Unplug(args) => unplug::run(args, out),
+        Command::Affinity(args) => affinity::run(args, out),
         Command::Table(args) => table::run(args, out),
         Command::Plot(args) => plot::run(args, out),
     }

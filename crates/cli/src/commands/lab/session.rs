@@ -108,3 +108,11 @@ fn command() -> String {
     }
     words.join(" ")
 }
+
+/// What was chosen, or the defaults if nothing was.
+pub(super) fn chosen_or<A: Copy + Into<T>, T: Copy>(chosen: &[A], defaults: &[T]) -> Vec<T> {
+    if chosen.is_empty() {
+        return defaults.to_vec();
+    }
+    chosen.iter().map(|&one| one.into()).collect()
+}

@@ -1,6 +1,6 @@
 //! `undercroft lab tags`.
 
-use super::session::{self, CommonArgs};
+use super::session::{self, CommonArgs, chosen_or};
 use crate::report::Outcome;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -126,12 +126,4 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     };
     session::run(&args.common, out, |run, found| tags::run(&options, run, found))?;
     Ok(Outcome::Done)
-}
-
-/// What was chosen, or all if nothing was.
-fn chosen_or<A: Copy + Into<T>, T: Copy>(chosen: &[A], all: &[T]) -> Vec<T> {
-    if chosen.is_empty() {
-        return all.to_vec();
-    }
-    chosen.iter().map(|&one| one.into()).collect()
 }
