@@ -25,6 +25,7 @@ fn of(outcome: &Outcome) -> &TagsOutcome {
         | Outcome::TagsHerd(of)
         | Outcome::TagsFairness(of)
         | Outcome::TagsVariability(of) => of,
+        other => panic!("{other:?} of another experiment"),
     }
 }
 

@@ -24,7 +24,9 @@ pub(super) struct TestDevice {
 pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabError> {
     let Variant { threads, batch, work, .. } = variant;
     let outstanding = threads * batch;
-    let pool_bytes = outstanding * usize::try_from(work.block_bytes).unwrap_or(usize::MAX);
+    // One more for each thread: what it writes.
+    let blocks = outstanding + threads;
+    let pool_bytes = blocks * usize::try_from(work.block_bytes).unwrap_or(usize::MAX);
     let pool = match variant.driver {
         DriverName::FileIoUring => BufferPool::registrable(pool_bytes),
         DriverName::Null | DriverName::Memory | DriverName::FileThreads => {
