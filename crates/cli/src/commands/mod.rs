@@ -32,6 +32,7 @@ Examples:
   undercroft ls -lR root.img /etc                      look inside
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
+  undercroft lab tags --case depth                     repeat an experiment
 
 Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage.";
 
