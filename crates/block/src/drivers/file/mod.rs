@@ -39,7 +39,7 @@ pub struct FileOptions {
     /// device say; buffers are.
     pub direct: bool,
     /// Ask the device for completions instead of waiting for interrupts: less latency for more CPU
-    /// time. Only with direct I/O on io_uring.
+    /// time. Only with direct I/O on io_uring, and on disks that have queues for it.
     pub polled: bool,
     /// A registrable pool from which the buffers come; rings register its memory.
     pub pool: Option<BufferPool>,
@@ -133,6 +133,9 @@ impl FileDevice {
 
     fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
         let polled = options.polled && options.direct;
+        if polled && !file.can_be_polled() {
+            return Err(OpenError::NotPolled { name: file.name().to_owned() });
+        }
         uring::try_out(polled)
             .map_err(|source| OpenError::Ring { name: file.name().to_owned(), source })?;
         let driver = UringDriver { file: Arc::clone(&file), polled, pool: options.pool.clone() };
