@@ -7,20 +7,23 @@
 //!
 //! A bio without a receiver loses its error (debug builds panic then), so every bio that can fail
 //! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),
-//! [`waited`](Bio::waited).
+//! [`waited`](Bio::waited), [`future`](Bio::future), [`in_queue`](Bio::in_queue).
 
 mod intercept;
 mod split;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
 use crate::callback::{self, Due};
+use crate::completion_queue::{self, CompletionQueue, Finished};
 use crate::device::BlockDevice;
 use crate::error::{BlockError, Reason};
-use crate::sector::Sector;
+use crate::future::{CompletionFuture, future};
+use crate::sector::{SECTOR_SIZE, Sector};
 use crate::segment::SegmentList;
 use crate::waiter::{Waiter, waiter};
 pub(crate) use intercept::Interceptor;
@@ -89,6 +92,11 @@ pub(crate) enum Payload {
 enum Receiver {
     Nobody,
     Batch(Ticket),
+    /// The completion queue with this number.
+    Queue {
+        number: u64,
+        cookie: u64,
+    },
     Callback(Box<dyn FnOnce(Completion) + Send>),
     /// A device that the bio passed.
     Interceptor(Interceptor),
@@ -168,6 +176,18 @@ impl Bio {
         self
     }
 
+    /// Delivers the completion to `queue`, under the name `cookie`.
+    pub fn in_queue(mut self, queue: &CompletionQueue, cookie: u64) -> Self {
+        self.receiver = Receiver::Queue { number: queue.number(), cookie };
+        self
+    }
+
+    /// A future of the completion of this bio.
+    pub fn future(self) -> (Self, CompletionFuture) {
+        let (deliver, future) = future();
+        (self.on_complete(deliver), future)
+    }
+
     /// Counts this bio in `batch`, which keeps its error. The buffer of a read is dropped.
     pub fn in_batch(mut self, batch: &Batch) -> Self {
         self.receiver = Receiver::Batch(batch.ticket());
@@ -212,6 +232,13 @@ impl Bio {
     /// Moves the bio to `sector`, for a stacked device that hands it to one below.
     pub fn remap(&mut self, sector: Sector) {
         self.sector = sector;
+    }
+
+    /// Moves an operation without memory to `sectors`, whole or a part of what it did.
+    pub(crate) fn reshape(&mut self, sectors: Range<Sector>) {
+        debug_assert!(matches!(self.payload, Payload::Nothing), "{self:?} has memory");
+        self.sector = sectors.start;
+        self.length = (sectors.end.0 - sectors.start.0) * SECTOR_SIZE;
     }
 
     /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
@@ -280,6 +307,16 @@ impl Bio {
         BlockError { device: device.into(), operation, sector, length, reason }
     }
 
+    /// What a receiver is told; takes the memory.
+    fn completion(&mut self, result: Result<(), BlockError>) -> Completion {
+        let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {
+            Payload::Read(buffer) => Some(buffer),
+            Payload::Write(_) | Payload::Nothing => None,
+        };
+        let Self { operation, origin: sector, .. } = *self;
+        Completion { operation, sector, result, buffer }
+    }
+
     /// Delivers `result` to the receiver; later calls do nothing.
     fn finish(&mut self, result: Result<(), BlockError>) {
         match std::mem::replace(&mut self.receiver, Receiver::Nobody) {
@@ -287,13 +324,12 @@ impl Bio {
                 debug_assert!(result.is_ok(), "an error reached nobody: {result:?}");
             }
             Receiver::Batch(ticket) => ticket.complete(result),
+            Receiver::Queue { number, cookie } => {
+                let completion = self.completion(result);
+                completion_queue::deliver(number, Finished { cookie, completion });
+            }
             Receiver::Callback(receiver) => {
-                let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {
-                    Payload::Read(buffer) => Some(buffer),
-                    Payload::Write(_) | Payload::Nothing => None,
-                };
-                let Self { operation, origin: sector, .. } = *self;
-                let completion = Completion { operation, sector, result, buffer };
+                let completion = self.completion(result);
                 callback::run(Due::Callback(receiver, completion));
             }
             Receiver::Interceptor(interceptor) => {
@@ -336,7 +372,6 @@ impl Completion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sector::SECTOR_SIZE;
 
     #[test]
     fn a_dropped_bio_reports_that_it_was_abandoned() {

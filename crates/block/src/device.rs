@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::affinity::Placement;
 use crate::drivers::OpenError;
 use crate::error::BlockError;
 use crate::queue::{Claim, RequestQueue};
@@ -107,6 +108,11 @@ pub trait BlockDevice: Send + Sync {
         sum
     }
 
+    /// Says where the leaves at or below this device start and answer requests from now on.
+    fn set_placement(&self, placement: &Placement) {
+        visit_leaves(self.layer(), &mut |queue| queue.set_placement(placement));
+    }
+
     /// Gives this thread a hardware queue of its own in every leaf at or below this device, which
     /// it drives itself until the claim is dropped ([`Claim`]).
     ///
@@ -129,7 +135,10 @@ pub trait BlockDevice: Send + Sync {
     ///
     /// A stacked device that holds bios back itself waits for those too.
     fn drain(&self) {
-        visit_leaves(self.layer(), &mut |queue| queue.drain());
+        visit_layers(self.layer(), &mut |layer| match layer {
+            Layer::Leaf(queue) => queue.drain(),
+            Layer::Stacked(stacked) => stacked.settle(),
+        });
     }
 
     /// Closes every leaf at or below this device: refuses everything that is submitted from now on,
@@ -167,6 +176,10 @@ pub trait Stacked: Send + Sync {
 
     /// The devices below, in a fixed order.
     fn devices(&self) -> &[Arc<dyn BlockDevice>];
+
+    /// Waits until all bios that were mapped before have been answered, if the device holds some
+    /// back itself.
+    fn settle(&self) {}
 }
 
 /// Where a stacked device puts the bios for the devices below it.
@@ -219,15 +232,22 @@ pub(crate) fn route<'d>(
     }
 }
 
-/// Calls `visit` with the queue of every leaf at or below `layer`, without recursion.
+/// Calls `visit` with the queue of every leaf at or below `layer`.
 pub(crate) fn visit_leaves(layer: Layer<'_>, visit: &mut dyn FnMut(&Arc<dyn RequestQueue>)) {
+    visit_layers(layer, &mut |layer| {
+        if let Layer::Leaf(queue) = layer {
+            visit(queue);
+        }
+    });
+}
+
+/// Calls `visit` with `layer` and all below it, upper ones first, without recursion.
+fn visit_layers(layer: Layer<'_>, visit: &mut dyn FnMut(&Layer<'_>)) {
     let mut work: SmallVec<[Layer<'_>; 8]> = SmallVec::from_iter([layer]);
     while let Some(layer) = work.pop() {
-        match layer {
-            Layer::Leaf(queue) => visit(queue),
-            Layer::Stacked(stacked) => {
-                work.extend(stacked.devices().iter().rev().map(|device| device.layer()));
-            }
+        visit(&layer);
+        if let Layer::Stacked(stacked) = layer {
+            work.extend(stacked.devices().iter().rev().map(|device| device.layer()));
         }
     }
 }

@@ -13,6 +13,7 @@ use undercroft_tags::Tag;
 use crate::bio::{Bio, Operation, Payload};
 use crate::device::Limits;
 use crate::error::Reason;
+use crate::queue::Ordered;
 use crate::sector::{SECTOR_SIZE, Sector};
 
 /// One operation of a driver: bios of one kind whose sectors follow each other.
@@ -229,6 +230,24 @@ impl Request {
                 bio.fail(device, reason.clone());
             }
         }
+    }
+}
+
+impl Ordered for Request {
+    fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    fn sectors(&self) -> Range<Sector> {
+        self.sectors()
+    }
+
+    fn number(&self) -> u64 {
+        self.ordered
+    }
+
+    fn set_number(&mut self, number: u64) {
+        self.ordered = number;
     }
 }
 

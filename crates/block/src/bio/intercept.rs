@@ -81,7 +81,7 @@ mod tests {
         for number in (0..100_000).rev() {
             let order = Arc::clone(&order);
             bio.intercept(move |bio, result| {
-                assert_eq!(std::mem::replace(&mut *order.lock(), number + 1), 99_999 - number);
+                assert_eq!(std::mem::replace(&mut *order.lock(), number + 1), number);
                 bio.answer(result);
             });
         }

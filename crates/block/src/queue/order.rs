@@ -1,4 +1,5 @@
-//! The order of requests that overlap, for all hardware queues of a leaf.
+//! The order of requests that overlap: for all hardware queues of a leaf, or for the legs of a
+//! stacked device that must agree.
 //!
 //! Two requests conflict when they share a sector and one of them modifies. A request that
 //! conflicts with one in flight, or with an older one that is held back itself, is held back until
@@ -11,13 +12,27 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::bio::Operation;
-use crate::request::Request;
 use crate::sector::{Sector, overlap};
+
+/// What is kept in order: requests of a leaf, bios of a stacked device.
+pub(crate) trait Ordered {
+    /// What it does.
+    fn operation(&self) -> Operation;
+
+    /// The sectors that it touches; none for a flush.
+    fn sectors(&self) -> Range<Sector>;
+
+    /// The number that it got when it entered.
+    fn number(&self) -> u64;
+
+    /// Takes note of the number.
+    fn set_number(&mut self, number: u64);
+}
 
 /// Requests in flight and held back. A number given to each request when it enters tells which
 /// came first.
-#[derive(Debug, Default)]
-pub(crate) struct OverlapTracker {
+#[derive(Debug)]
+pub(crate) struct OverlapTracker<T> {
     /// Number of the last request that entered.
     last: u64,
     /// In flight, by first sector. Flushes are not in it.
@@ -27,7 +42,14 @@ pub(crate) struct OverlapTracker {
     /// How many of `running` modify.
     modifying: usize,
     /// Oldest first.
-    held: VecDeque<Request>,
+    held: VecDeque<T>,
+}
+
+impl<T> Default for OverlapTracker<T> {
+    fn default() -> Self {
+        let (running, held) = (Vec::new(), VecDeque::new());
+        Self { last: 0, running, longest: 0, modifying: 0, held }
+    }
 }
 
 /// What a request in flight excludes.
@@ -39,11 +61,11 @@ struct Running {
 }
 
 impl Running {
-    fn of(request: &Request) -> Self {
+    fn of(request: &impl Ordered) -> Self {
         Self {
             sectors: request.sectors(),
             modifies: request.operation().modifies(),
-            number: request.ordered,
+            number: request.number(),
         }
     }
 
@@ -52,12 +74,21 @@ impl Running {
     }
 }
 
-impl OverlapTracker {
+impl<T: Ordered> OverlapTracker<T> {
+    /// Gives the request back if it may start now, else keeps it.
+    pub(crate) fn enter(&mut self, mut request: T) -> Option<T> {
+        if self.may_start(&mut request) {
+            return Some(request);
+        }
+        self.hold(request);
+        None
+    }
+
     /// Gives `request` its number and says whether it may start now; if not, it must be given to
     /// [`hold`](Self::hold) before the next one enters.
-    pub(crate) fn may_start(&mut self, request: &mut Request) -> bool {
+    pub(crate) fn may_start(&mut self, request: &mut T) -> bool {
         self.last += 1;
-        request.ordered = self.last;
+        request.set_number(self.last);
         let free = self.is_free(request, self.held.len());
         if free {
             self.start(request);
@@ -66,13 +97,13 @@ impl OverlapTracker {
     }
 
     /// Keeps a request that may not start yet.
-    pub(crate) fn hold(&mut self, request: Request) {
+    pub(crate) fn hold(&mut self, request: T) {
         self.held.push_back(request);
     }
 
     /// Records that a request which entered is finished, and puts those that it held back, if
     /// they may start now, into `released`.
-    pub(crate) fn leave(&mut self, request: &Request, released: &mut Vec<Request>) {
+    pub(crate) fn leave(&mut self, request: &impl Ordered, released: &mut Vec<T>) {
         if request.operation() != Operation::Flush {
             self.finish(request);
         }
@@ -92,13 +123,28 @@ impl OverlapTracker {
         }
     }
 
+    /// The number that the next request gets.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.last + 1
+    }
+
+    /// Whether any is held back.
+    pub(crate) fn holds_back(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether none is in flight or held back.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.held.is_empty()
+    }
+
     /// Whether `request` conflicts neither with one in flight nor with one of the first `older`
     /// held back.
-    fn is_free(&self, request: &Request, older: usize) -> bool {
+    fn is_free(&self, request: &T, older: usize) -> bool {
         let held = || self.held.iter().take(older);
         if request.operation() == Operation::Flush {
             let running = self.modifying > 0
-                && self.running.iter().any(|one| one.modifies && one.number < request.ordered);
+                && self.running.iter().any(|one| one.modifies && one.number < request.number());
             return !running && !held().any(|other| other.operation().modifies());
         }
         let this = Running::of(request);
@@ -115,7 +161,7 @@ impl OverlapTracker {
         self.running[from..].iter().take_while(move |one| one.sectors.start < sectors.end)
     }
 
-    fn start(&mut self, request: &Request) {
+    fn start(&mut self, request: &T) {
         if request.operation() == Operation::Flush {
             return;
         }
@@ -127,10 +173,10 @@ impl OverlapTracker {
         self.running.insert(index, this);
     }
 
-    fn finish(&mut self, request: &Request) {
-        let key = (request.sector(), request.ordered);
+    fn finish(&mut self, request: &impl Ordered) {
+        let key = (request.sectors().start, request.number());
         let found = self.running.binary_search_by_key(&key, |one| (one.sectors.start, one.number));
-        debug_assert!(found.is_ok(), "a request finished that is not in flight: {request:?}");
+        debug_assert!(found.is_ok(), "a request finished that is not in flight: {key:?}");
         if let Ok(index) = found {
             let finished = self.running.remove(index);
             self.modifying -= usize::from(finished.modifies);
@@ -144,6 +190,7 @@ impl OverlapTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Request;
     use crate::{Bio, Buffer};
 
     fn write(sector: u64) -> Bio {
@@ -159,20 +206,15 @@ mod tests {
     }
 
     /// Lets `bios` in; returns those that may start at once.
-    fn enter(tracker: &mut OverlapTracker, bios: impl IntoIterator<Item = Bio>) -> Vec<Request> {
-        let mut started = Vec::new();
-        for mut request in bios.into_iter().map(Request::new) {
-            if tracker.may_start(&mut request) {
-                started.push(request);
-            } else {
-                tracker.hold(request);
-            }
-        }
-        started
+    fn enter(
+        tracker: &mut OverlapTracker<Request>,
+        bios: impl IntoIterator<Item = Bio>,
+    ) -> Vec<Request> {
+        bios.into_iter().filter_map(|bio| tracker.enter(Request::new(bio))).collect()
     }
 
     /// Finishes `request`; returns those that it held back.
-    fn leave(tracker: &mut OverlapTracker, request: Request) -> Vec<Request> {
+    fn leave(tracker: &mut OverlapTracker<Request>, request: Request) -> Vec<Request> {
         let mut released = Vec::new();
         tracker.leave(&request, &mut released);
         request.complete();

@@ -2,6 +2,7 @@
 
 pub mod conformance;
 mod faulty;
-mod recorder;
+pub mod recorder;
 
+pub(crate) use faulty::mix;
 pub use faulty::{Fault, FaultyDevice};

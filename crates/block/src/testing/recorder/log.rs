@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::contents::Contents;
 use super::recording::{Change, Event, Recording};
 use super::replay::DiskState;
+use crate::sector::Sector;
 
 /// A recording with bounded memory could not be kept.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -19,6 +20,7 @@ pub struct Overflow {
 /// What happened so far.
 #[derive(Default)]
 pub(super) struct Log {
+    capacity: Sector,
     /// The disk before the first event kept.
     start: DiskState,
     events: VecDeque<Event>,
@@ -31,8 +33,14 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn new(start: Contents, limit: Option<u64>) -> Self {
-        Self { start: DiskState::starting_with(start), limit, ..Self::default() }
+    /// The log of a disk of `capacity` sectors that holds `start`.
+    pub(super) fn new(capacity: Sector, start: Contents) -> Self {
+        Self { capacity, start: DiskState::starting_with(start), ..Self::default() }
+    }
+
+    /// Keeps to about `limit` bytes from now on.
+    pub(super) fn bound(&mut self, limit: u64) {
+        self.limit = Some(limit);
     }
 
     /// Notes a bio and returns its number.
@@ -65,7 +73,10 @@ impl Log {
     pub(super) fn recording(&self) -> Result<Recording, Overflow> {
         match self.overflow {
             Some(overflow) => Err(overflow),
-            None => Ok(Recording::new(self.start.clone(), self.events.iter().cloned().collect())),
+            None => {
+                let events = self.events.iter().cloned().collect();
+                Ok(Recording::new(self.capacity, self.start.clone(), events))
+            }
         }
     }
 }
@@ -85,7 +96,6 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sector;
     use crate::bio::Operation;
     use crate::testing::recorder::Unflushed;
 
@@ -103,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_bounded_log_keeps_the_latest_events() {
-        let mut log = Log::new(Contents::default(), Some(64 << 10));
+        let mut log = Log::default();
+        log.bound(64 << 10);
         for round in 0..100 {
             submit(&mut log, Operation::Write, round * 8);
             submit(&mut log, Operation::Flush, 0);
@@ -114,14 +125,15 @@ mod tests {
         recording.finish();
         let mut sector = [0; 512];
         for round in 0..100 {
-            recording.crash(Unflushed::Dropped).read(Sector(round * 8), &mut sector);
+            recording.crash(Unflushed::Dropped).read(round * 4096, &mut sector);
             assert_eq!(sector, [7; 512]);
         }
     }
 
     #[test]
     fn too_much_without_a_flush_ends_a_bounded_log() {
-        let mut log = Log::new(Contents::default(), Some(64 << 10));
+        let mut log = Log::default();
+        log.bound(64 << 10);
         for round in 0..100 {
             submit(&mut log, Operation::Write, round * 8);
         }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use super::contents::Contents;
+use super::disk::CrashDisk;
 use super::replay::{DiskState, Unflushed};
 use crate::bio::Operation;
+use crate::device::BlockDevice;
 use crate::sector::Sector;
 
 /// Something that happened, in the order of all.
@@ -73,14 +75,15 @@ impl fmt::Debug for Change {
 /// first before the first one; [`step`](Self::step) goes on.
 #[derive(Clone)]
 pub struct Recording {
+    capacity: Sector,
     state: DiskState,
     events: Arc<[Event]>,
     position: usize,
 }
 
 impl Recording {
-    pub(super) fn new(state: DiskState, events: Arc<[Event]>) -> Self {
-        Self { state, events, position: 0 }
+    pub(super) fn new(capacity: Sector, state: DiskState, events: Arc<[Event]>) -> Self {
+        Self { capacity, state, events, position: 0 }
     }
 
     /// All events.
@@ -106,6 +109,12 @@ impl Recording {
     /// Passes all events.
     pub fn finish(&mut self) {
         while self.step().is_some() {}
+    }
+
+    /// The disk after a crash at this point. It may be written to; nobody else sees that.
+    #[must_use]
+    pub fn disk(&self, unflushed: Unflushed) -> Arc<dyn BlockDevice> {
+        Arc::new(CrashDisk::holding(self.crash(unflushed), self.capacity))
     }
 
     pub(super) fn crash(&self, unflushed: Unflushed) -> Contents {
@@ -165,7 +174,8 @@ mod tests {
 
         /// The first bytes of `sectors` sectors at the end of the script.
         fn disk(&self, unflushed: Unflushed, sectors: usize) -> Vec<u8> {
-            let mut recording = Recording::new(DiskState::default(), self.events.clone().into());
+            let mut recording =
+                Recording::new(Sector(512), DiskState::default(), self.events.clone().into());
             recording.finish();
             firsts(&recording.crash(unflushed), sectors)
         }
@@ -173,7 +183,7 @@ mod tests {
 
     fn firsts(contents: &Contents, sectors: usize) -> Vec<u8> {
         let mut bytes = vec![9; sectors * SECTOR_SIZE as usize];
-        contents.read(Sector(0), &mut bytes);
+        contents.read(0, &mut bytes);
         let sectors = bytes.chunks(SECTOR_SIZE as usize);
         sectors
             .map(|sector| {
@@ -269,7 +279,8 @@ mod tests {
         for sector in 0..16 {
             script.write(sector, &[1]);
         }
-        let mut recording = Recording::new(DiskState::default(), script.events.clone().into());
+        let mut recording =
+            Recording::new(Sector(512), DiskState::default(), script.events.clone().into());
         let mut before = Vec::new();
         while recording.step().is_some() {
             let disk = firsts(&recording.crash(Unflushed::Torn { seed: 5 }), 16);

@@ -168,7 +168,10 @@ impl Change {
         match &self.data {
             Some(data) => {
                 let offset = |sector: Sector| ((sector.0 - self.sector.0) * SECTOR_SIZE) as usize;
-                contents.write(sectors.start, &data[offset(sectors.start)..offset(sectors.end)]);
+                contents.write(
+                    sectors.start.0 * SECTOR_SIZE,
+                    &data[offset(sectors.start)..offset(sectors.end)],
+                );
             }
             None => contents.zero(sectors),
         }
