@@ -23,7 +23,6 @@ use crate::device::{BlockDevice, Layer, Limits};
 use crate::pool::BufferPool;
 use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::sector::Sector;
-use crate::statistics::Statistics;
 use open::OpenFile;
 use threads::ThreadsDriver;
 use uring::UringDriver;
@@ -39,7 +38,7 @@ pub struct FileOptions {
     /// device say; buffers are.
     pub direct: bool,
     /// Ask the device for completions instead of waiting for interrupts: less latency for more CPU
-    /// time. Only with direct I/O on io_uring.
+    /// time. Only with direct I/O on io_uring, and on disks that have queues for it.
     pub polled: bool,
     /// A registrable pool from which the buffers come; rings register its memory.
     pub pool: Option<BufferPool>,
@@ -133,6 +132,9 @@ impl FileDevice {
 
     fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
         let polled = options.polled && options.direct;
+        if polled && !file.can_be_polled() {
+            return Err(OpenError::NotPolled { name: file.name().to_owned() });
+        }
         uring::try_out(polled)
             .map_err(|source| OpenError::Ring { name: file.name().to_owned(), source })?;
         let driver = UringDriver { file: Arc::clone(&file), polled, pool: options.pool.clone() };
@@ -175,10 +177,6 @@ impl BlockDevice for FileDevice {
 
     fn layer(&self) -> Layer<'_> {
         self.leaf.layer()
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.leaf.statistics()
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
+use rustix::fs::{
+    AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, major, minor, statx,
+};
 use thiserror::Error;
 
 use super::transfer;
@@ -56,6 +58,12 @@ pub enum OpenError {
         name: String,
         /// Answer of the operating system.
         source: io::Error,
+    },
+    /// Its disk cannot be asked for completions.
+    #[error("the disk of {name} has no queues to poll; open it without polling")]
+    NotPolled {
+        /// Path of the file.
+        name: String,
     },
     /// A ring cannot be set up.
     #[error("cannot set up io_uring for {name}; try the engine that uses threads")]
@@ -161,6 +169,19 @@ impl OpenFile {
     /// Unit of offsets and lengths in bytes; 1 if any will do.
     pub(super) fn block(&self) -> u64 {
         self.direct.map_or(1, |direct| direct.offset.into())
+    }
+
+    /// Whether the disk has queues that a polled ring can use; false too when that is not known.
+    pub(super) fn can_be_polled(&self) -> bool {
+        let Ok(metadata) = self.file.metadata() else { return false };
+        let is_device = metadata.file_type().is_block_device();
+        let number = if is_device { metadata.rdev() } else { metadata.dev() };
+        let disk = format!("/sys/dev/block/{}:{}", major(number), minor(number));
+        // A partition has no queues of its own.
+        ["queue/io_poll", "../queue/io_poll"]
+            .iter()
+            .filter_map(|attribute| std::fs::read_to_string(format!("{disk}/{attribute}")).ok())
+            .any(|value| value.trim() == "1")
     }
 
     /// What requests must look like.

@@ -6,9 +6,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use undercroft_tags::TagSet;
 
 use super::*;
 use crate::driver::{Completions, DriverQueue, Wait};
+use crate::drivers::file::{FileDevice, FileOptions};
 use crate::queue::RequestList;
 use crate::{Batch, Bio, Buffer, Reason, Segment, SegmentList, Waiter};
 
@@ -30,14 +32,16 @@ fn scratch(bytes: u64) -> File {
     file
 }
 
-/// Requests of `bios`, tagged from 0 on.
+/// Requests of `bios` with different tags.
 fn requests(bios: impl IntoIterator<Item = Bio>) -> RequestList {
-    let mut list = RequestList::default();
-    for (bio, tag) in bios.into_iter().zip(0..DEPTH) {
+    let mut tags = TagSet::new(DEPTH).unwrap().caller();
+    let tagged = |bio| {
         let mut request = Request::new(bio);
-        request.tag = tag;
-        list.extend([request]);
-    }
+        request.tag = tags.try_get();
+        request
+    };
+    let mut list = RequestList::default();
+    list.extend(bios.into_iter().map(tagged));
     list
 }
 
@@ -126,8 +130,12 @@ fn with_direct_transfers() {
 }
 
 #[test]
-fn with_a_polled_ring() {
-    every_kind_of_memory(true, true);
+fn a_polled_ring_is_for_disks_with_queues_to_poll() {
+    let options = FileOptions { direct: true, polled: true, ..FileOptions::default() };
+    match FileDevice::from_file(scratch(4096), "image", &options) {
+        Ok(_) => every_kind_of_memory(true, true),
+        Err(error) => assert!(matches!(error, OpenError::NotPolled { .. }), "{error}"),
+    }
 }
 
 #[test]
@@ -155,7 +163,7 @@ fn a_short_write_goes_on_until_the_error_and_says_how_far_it_came() {
     let mut both = request.pop().unwrap();
     let next = Bio::write(Sector(16), filled(4096, 1)).in_batch(&outside);
     assert!(both.merge(next, &Limits::default()).is_ok());
-    request.push_front(both);
+    request.extend([both]);
     let mut completions = Completions::default();
     queue.start(&mut request, &mut completions);
     finish(&mut queue, completions);
@@ -259,7 +267,7 @@ fn closing_waits_for_what_is_in_flight() {
         for waiter in waiters {
             let completion = waiter.wait();
             let cancelled = completion.result.is_err_and(|error| {
-                error.io_error().and_then(std::io::Error::raw_os_error) == Some(libc::ECANCELED)
+                error.io_error().and_then(io::Error::raw_os_error) == Some(libc::ECANCELED)
             });
             assert!(cancelled || completion.buffer.unwrap().iter().all(|&byte| byte == 0));
         }
