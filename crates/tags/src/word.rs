@@ -85,16 +85,9 @@ impl Word {
         }
     }
 
-    /// Frees the bits in `mask`, of which the first is tag `number`. The order is that of the put in
-    /// [`crate::sync`]. In debug builds, panics unless all of them were busy.
+    /// Frees the bits in `mask`. The order is that of the put in [`crate::sync`].
     #[inline(always)]
-    #[cfg_attr(not(debug_assertions), allow(unused_variables, reason = "only debug builds check"))]
-    pub(crate) fn clear(&self, mask: u64, number: u32) {
-        let busy = self.bits.fetch_and(!mask, Ordering::SeqCst);
-        debug_assert!(
-            busy & mask == mask,
-            "tag {number} is put but nobody holds it: it was put twice, or never got \
-             (put {mask:#x}, busy {busy:#x})"
-        );
+    pub(crate) fn clear(&self, mask: u64) {
+        self.bits.fetch_and(!mask, Ordering::SeqCst);
     }
 }

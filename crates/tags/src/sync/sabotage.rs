@@ -19,6 +19,10 @@ pub enum Part {
     PassingOn = 8,
     /// The carry of completions below a batch.
     Carry = 16,
+    /// The barrier between filling a pocket and the second look at the gate.
+    LightBarrier = 32,
+    /// Closing the gate before a search fails.
+    Closing = 64,
 }
 
 /// Leaves `part` out from now on.

@@ -6,7 +6,7 @@ use loom::thread;
 use undercroft_tags::WakePolicy;
 use undercroft_tags::sync::sabotage::{Part, leave_out};
 
-use crate::{kinds, model, small};
+use crate::{kinds, model, pockets, small};
 
 /// A put and a waiter.
 fn one_put_one_waiter() {
@@ -53,11 +53,14 @@ fn sabotaged() {
         "second look" => leave_out(Part::SecondLook),
         "passing on" => leave_out(Part::PassingOn),
         "carry" => leave_out(Part::Carry),
+        "light barrier" => leave_out(Part::LightBarrier),
+        "closing" => leave_out(Part::Closing),
         part => panic!("there is no part {part}"),
     }
     match value(CASE).as_str() {
         "one put" => model(2, one_put_one_waiter),
         "two puts" => model(2, two_puts_one_batch),
+        "pocket" => model(3, pockets::a_put_into_the_pocket),
         "dropped future" => model(2, kinds::dropped_future_beside_a_waiter),
         case => panic!("there is no case {case}"),
     }
@@ -80,7 +83,7 @@ fn run(case: &str, part: &str) -> Result<(), String> {
 
 #[test]
 fn each_part_is_needed() {
-    for case in ["one put", "two puts", "dropped future"] {
+    for case in ["one put", "two puts", "dropped future", "pocket"] {
         run(case, "").unwrap_or_else(|error| panic!("{case}, nothing left out: {error}"));
     }
     for (case, part) in [
@@ -89,6 +92,8 @@ fn each_part_is_needed() {
         ("one put", "second look"),
         ("dropped future", "passing on"),
         ("two puts", "carry"),
+        ("pocket", "light barrier"),
+        ("pocket", "closing"),
     ] {
         let error = run(case, part).expect_err("a lost wake-up goes unnoticed");
         assert!(error.contains("deadlock"), "{case} without {part}: {error}");

@@ -15,28 +15,37 @@ fn during(work: impl FnOnce()) -> Counts {
     Counts { loads: after.loads - before.loads, writes: after.writes - before.writes }
 }
 
-/// A put that nobody waits for writes the bit, and reads the number of waiters. One test, as the
-/// counts are of the whole process; the others of this program run in other processes or do not
-/// matter, since this one is run with `--test-threads=1`.
+/// A put that nobody waits for writes the pocket or the bit, and nothing else; its looks for waiters
+/// are loads. One test, as the counts are of the whole process: `cargo xtask test` runs it alone.
 #[test]
-fn a_put_writes_the_bit_alone() {
+fn a_put_writes_the_tag_alone() {
     let checked = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&checked);
     check_random(
         move || {
-            let set = TagSet::new(128).unwrap();
+            let set = TagSet::builder(128).pockets(false).build().unwrap();
             let mut caller = set.caller();
             let mut tag = None;
+            // Pocket, blocked bits; the bit.
             let get = during(|| tag = caller.try_get());
+            assert_eq!(get, Counts { loads: 2, writes: 1 });
+            // Gate, waiters; the bit.
             let put = during(|| caller.put(tag.unwrap()));
-            assert_eq!(get, Counts { loads: 1, writes: 1 });
-            assert_eq!(put, Counts { loads: 1, writes: 1 });
+            assert_eq!(put, Counts { loads: 2, writes: 1 });
             let tag = caller.try_get().unwrap();
             assert_eq!(during(|| set.put(tag)), Counts { loads: 1, writes: 1 });
             let mut tags = None;
             let get = during(|| tags = Some(caller.try_get_batch(16)));
             assert_eq!((get.writes, tags.unwrap().len()), (1, 16));
             assert_eq!(during(|| set.put_batch(tags.unwrap())), Counts { loads: 1, writes: 1 });
+
+            let set = TagSet::new(128).unwrap();
+            let mut caller = set.caller();
+            let tag = caller.try_get().unwrap();
+            // Gate, pocket, gate; the pocket.
+            assert_eq!(during(|| caller.put(tag)), Counts { loads: 3, writes: 1 });
+            // Pocket, depth; the pocket.
+            assert_eq!(during(|| drop(caller.try_get())), Counts { loads: 2, writes: 1 });
             counter.fetch_add(1, Ordering::Relaxed);
         },
         10,
