@@ -150,6 +150,14 @@ impl Request {
         })
     }
 
+    /// Takes the memory away from the request and never frees it: for a driver that cannot tell
+    /// whether something still reads or writes it.
+    pub(crate) fn leak_memory(&mut self) {
+        for bio in &mut self.bios {
+            std::mem::forget(std::mem::replace(&mut bio.payload, Payload::Nothing));
+        }
+    }
+
     /// Whether `bio` continues this request, and the result stays within `limits`.
     pub(crate) fn accepts(&self, bio: &Bio, limits: &Limits) -> bool {
         let length = self.length.saturating_add(bio.length());

@@ -4,6 +4,6 @@ mod file;
 mod memory;
 mod null;
 
-pub use file::{FileDevice, FileOptions, OpenError};
+pub use file::{Bell, Engine, Fallback, FileDevice, FileOptions, OpenError, announce_fallback};
 pub use memory::{MemoryDevice, MemoryDriver};
 pub use null::{NullDevice, NullDriver, NullOptions, NullQueue};

@@ -143,6 +143,11 @@ impl Gate {
         }
     }
 
+    /// Makes those who wait look again.
+    pub(super) fn changed(&self) {
+        self.changed.notify();
+    }
+
     /// Sleeps until `ready`, which is asked after each change.
     pub(super) fn wait_until<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
         self.changed.wait_until(ready)

@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod extract;
 mod info;
+mod lab;
 mod ls;
 mod man;
 mod mkfs;
@@ -31,6 +32,7 @@ Examples:
   undercroft ls -lR root.img /etc                      look inside
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
+  undercroft lab tags --case depth                     repeat an experiment
 
 Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage.";
 
@@ -44,6 +46,7 @@ enum Command {
     Cat(cat::Args),
     Extract(extract::Args),
     Check(check::Args),
+    Lab(lab::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -61,6 +64,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Cat(args) => cat::run(args, out_ref),
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
+        Command::Lab(args) => lab::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),
         Command::Man(args) => man::run(args, out_ref),
     }?;
