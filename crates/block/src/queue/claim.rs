@@ -233,8 +233,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         driving.in_flight() > 0
             || driving.is_held_up()
             || driving.watches_time()
-            || self.hardware.has_mail()
-            || self.hardware.is_holding()
+            || self.hardware.is_waiting()
     }
 
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
@@ -247,10 +246,11 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
                 let stopped = &mut *self.stopped.borrow_mut();
                 self.shared.stop(&mut driving, &mut RequestList::new(), stopped);
             }
+            let busy = driving.in_flight() > 0 || driving.is_held_up() || driving.watches_time();
             let sleeps = patience != Patience::None
                 && driving.completions.is_empty()
                 && !driving.await_tag(alarm)
-                && self.hardware.may_sleep(alarm, true);
+                && self.hardware.may_sleep(alarm, busy, true);
             if sleeps {
                 let until = match patience {
                     Patience::Until(time) => Some(time),

@@ -111,8 +111,7 @@ impl HardwareQueue {
                 inbox.waiting.push(request);
             }
             self.has_mail.store(true, Ordering::Release);
-            let sleepers = inbox.sleepers.len().min(inbox.waiting.len());
-            let woken: SmallVec<[Arc<Alarm>; 2]> = inbox.sleepers.drain(..sleepers).collect();
+            let woken = inbox.sleepers_to_wake();
             drop(inbox);
             woken.iter().for_each(|alarm| alarm.ring());
         }
@@ -125,18 +124,26 @@ impl HardwareQueue {
 
     /// Appends a request that waited for others that overlap.
     pub(super) fn release(&self, request: Request) {
-        self.push(&mut RequestList::of(request), false);
-        // After the push: while it is held, or waits, the queue does not count as idle.
+        let mut inbox = self.inbox.lock();
+        inbox.waiting_bytes += request.length();
+        inbox.waiting.push(request);
+        self.has_mail.store(true, Ordering::Release);
+        // Under the lock, and after the mail: a thread that goes to sleep for what is held back
+        // finds it there or here, and one that looks without the lock, first here, then there.
         self.held.fetch_sub(1, Ordering::Release);
-        // A thread that stayed for it may not be the one that took it.
-        if self.inbox.lock().closed {
-            self.wake();
-        }
+        let woken = inbox.sleepers_to_wake();
+        drop(inbox);
+        woken.iter().for_each(|alarm| alarm.ring());
     }
 
     /// Whether a request waits for others that overlap.
     pub(super) fn is_holding(&self) -> bool {
         self.held.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether a request waits for others that overlap, or to be taken.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_holding() || self.has_mail()
     }
 
     /// Says where a message reaches the only thread of this queue.
@@ -192,12 +199,12 @@ impl HardwareQueue {
     }
 
     /// Announces that the thread of `alarm` is going to sleep, unless there is something to do: a
-    /// request to take or, for a thread that is not `busy` with others, the end.
-    pub(super) fn may_sleep(&self, alarm: &Arc<Alarm>, busy: bool) -> bool {
+    /// request to take or, for a thread that is not `busy` with others, its end, which is near if
+    /// it `stays` only for them or the queue is closed.
+    pub(super) fn may_sleep(&self, alarm: &Arc<Alarm>, busy: bool, stays: bool) -> bool {
         let mut inbox = self.inbox.lock();
-        // Looked at under the lock, so that `release` finds the thread asleep or is seen here.
         let busy = busy || self.is_holding();
-        if !inbox.waiting.is_empty() || (inbox.closed && !busy) {
+        if !inbox.waiting.is_empty() || (!busy && (stays || inbox.closed)) {
             return false;
         }
         inbox.sleepers.push(Arc::clone(alarm));
@@ -231,6 +238,13 @@ impl HardwareQueue {
 }
 
 impl Inbox {
+    /// Takes out as many sleepers as there is work for. All of them when the queue is closed: those
+    /// who stay for what is held back may have nothing to stay for any more.
+    fn sleepers_to_wake(&mut self) -> SmallVec<[Arc<Alarm>; 2]> {
+        let count = if self.closed { usize::MAX } else { self.waiting.len() };
+        self.sleepers.drain(..count.min(self.sleepers.len())).collect()
+    }
+
     /// Whether the first of `requests` fits: one of any size, or many within the bound.
     fn has_room(&self, requests: &RequestList, max_bytes: u64) -> bool {
         let bytes = requests.first().map_or(0, Request::length);

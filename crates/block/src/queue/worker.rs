@@ -96,7 +96,7 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
         if !driving.completions.is_empty() {
             driving.poll();
         } else if driving.in_flight() > 0 || mail != Mail::Requests {
-            let busy = driving.is_held_up() || driving.in_flight() > 0 || hardware.is_holding();
+            let busy = driving.is_held_up() || driving.in_flight() > 0 || hardware.is_waiting();
             if mail == Mail::Closed && !busy {
                 shared.gate.wait_until(|| shared.may_end(hardware).then_some(()));
                 if !hardware.has_answers() {
@@ -134,7 +134,7 @@ fn sleep<D: Driver>(
         }
         return sleeps;
     }
-    let sleeps = hardware.may_sleep(alarm, driving.in_flight() > 0);
+    let sleeps = hardware.may_sleep(alarm, driving.in_flight() > 0, false);
     if sleeps {
         driving.sleep(alarm, None);
         hardware.is_awake(alarm);
