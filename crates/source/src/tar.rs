@@ -10,6 +10,7 @@ mod compression;
 mod encoding;
 mod error;
 mod extended;
+mod gzip;
 mod header;
 mod input;
 mod path;
