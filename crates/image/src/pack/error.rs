@@ -64,6 +64,10 @@ pub enum PackError {
         mounted_at: String,
     },
 
+    /// The target is a block device that something holds.
+    #[error("{} is in use by the system: one of its partitions is mounted, or it is part of an array or swap; release it first", .0.display())]
+    InUse(PathBuf),
+
     /// The target is neither a file nor a block device.
     #[error("{} is {what}; the image must be a regular file or a block device", image.display())]
     WrongTarget {
