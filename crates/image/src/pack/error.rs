@@ -122,6 +122,15 @@ impl PackError {
         Self::Volume(error)
     }
 
+    /// Whether the volume, not the file system that holds it, was full.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(
+            self,
+            Self::Entry { source: VolumeError::NoSpace { .. }, .. }
+                | Self::Volume(VolumeError::NoSpace { .. })
+        )
+    }
+
     /// Completes errors of space in a volume of `size` bytes. `needed` finds a size that is enough.
     pub(super) fn with_size(
         self,

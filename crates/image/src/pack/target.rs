@@ -89,7 +89,7 @@ impl Target {
         }
     }
 
-    /// The target as a device of at least `bytes` bytes.
+    /// The target as a device of at least `bytes` bytes. A file becomes empty first.
     pub(super) fn device(&mut self, bytes: u64) -> Result<Arc<dyn BlockDevice>, PackError> {
         let (file, grow) = match &self.file {
             Place::Anonymous { file, .. } => (file.try_clone(), true),
@@ -101,7 +101,9 @@ impl Target {
             |action| move |source| PackError::Target { action, image: image.clone(), source };
         let file = file.map_err(failed("open"))?;
         if grow {
-            file.set_len(bytes).map_err(failed("set the length of"))?;
+            file.set_len(0)
+                .and_then(|()| file.set_len(bytes))
+                .map_err(failed("set the length of"))?;
         }
         let name = self.image.display().to_string();
         Ok(Arc::new(FileDevice::from_file(file, &name, &FileOptions::default())?))
