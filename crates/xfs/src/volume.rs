@@ -1,6 +1,7 @@
 //! An open volume: device, sizes, buffers, groups and inodes.
 
 use crate::ag::{GroupGuard, GroupSlot};
+use crate::alloc::Pool;
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::format::{
@@ -155,6 +156,21 @@ impl Volume {
     /// caller does not wait.
     pub(crate) fn lock_group(&self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
         GroupGuard::lock(self, &self.groups[ag.0 as usize], ag, wait)
+    }
+
+    /// Free blocks that only the trees of the groups may take, as they grow.
+    ///
+    /// # Errors
+    /// A group's headers are damaged, or the device failed.
+    pub fn reserved_blocks(&self) -> Result<u64, Error> {
+        let mut blocks = 0;
+        for ag in (0..self.geometry().ag_count).map(AgNumber) {
+            // Waits, so there is a guard.
+            let Some(mut guard) = self.lock_group(ag, true)? else { continue };
+            let group = guard.state();
+            blocks += u64::from(group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary));
+        }
+        Ok(blocks)
     }
 
     /// Locks an inode for change.

@@ -69,7 +69,11 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: &Spare) -> Result<u64, 
         let needed = content_blocks(survey, &geometry, spare);
         let usable = usable_blocks(&geometry);
         if needed <= usable {
-            return Ok(size);
+            // A last group that would be too short is left out of the volume.
+            let used = geometry.blocks << geometry.block_log;
+            let shorter = mkfs::plan(&MkfsOptions { size: used, ..volume.clone() });
+            let same = shorter.is_ok_and(|superblock| superblock.geometry() == geometry);
+            return Ok(if same { used } else { size });
         }
         let lacking = (needed - usable) << geometry.block_log;
         size = (size + lacking).next_multiple_of(ROUNDING);

@@ -52,6 +52,8 @@ pub struct Summary {
     pub image_bytes: u64,
     /// Bytes free in the volume.
     pub free_bytes: u64,
+    /// Of those, the bytes that only the volume's trees may take, as they grow.
+    pub reserved_bytes: u64,
     /// Writes that the file system asked for.
     pub bios: u64,
     /// Writes that the device was asked for, after merging.
@@ -155,5 +157,7 @@ fn populate(
     let mut summary = populator.finish()?;
     let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
     summary.free_bytes = superblock.free_blocks << superblock.block_log;
+    let reserved = volume.reserved_blocks().map_err(PackError::volume)?;
+    summary.reserved_bytes = reserved << superblock.block_log;
     Ok(summary)
 }
