@@ -75,7 +75,7 @@ impl Combination {
         let plan = mkfs::plan(&MkfsOptions { size, ..self.volume.clone() }).unwrap();
         let geometry = plan.geometry();
         let piece = geometry.chunk_blocks().max(geometry.dir_block_blocks()).max(8);
-        let fixed = u64::from(plan.ag_count) * u64::from(4 * piece) << plan.block_log;
+        let fixed = (u64::from(plan.ag_count) * u64::from(4 * piece)) << plan.block_log;
         let available = summary.free_bytes - summary.reserved_bytes;
         // A last group is a group of 16 MiB or none.
         let group = if self.volume.ag_size.is_some() { 16 * MIB } else { 0 };
