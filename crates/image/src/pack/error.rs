@@ -40,6 +40,17 @@ pub enum PackError {
         needed: Option<u64>,
     },
 
+    /// The source has more inodes than the share of the volume that was set for them.
+    #[error("{inodes} inodes take more than {allowed} % of the volume, the limit that was set; {} or raise the limit", size_remedy(*needed))]
+    Inodes {
+        /// The limit in percent.
+        allowed: u8,
+        /// Inodes there would be, whole chunks of them.
+        inodes: u64,
+        /// A length in bytes that is enough, unless the source cannot be read again to find it.
+        needed: Option<u64>,
+    },
+
     /// The file system that holds the image is full.
     #[error("no space left for the image on the file system of {}; make room there or choose another place", image.display())]
     HostFull {
@@ -128,6 +139,7 @@ impl PackError {
             self,
             Self::Entry { source: VolumeError::NoSpace { .. }, .. }
                 | Self::Volume(VolumeError::NoSpace { .. })
+                | Self::Inodes { .. }
         )
     }
 
@@ -147,6 +159,9 @@ impl PackError {
             }
             Self::Volume(VolumeError::NoSpace { .. }) => {
                 Self::too_small(size, "the root directory".into(), needed())
+            }
+            Self::Inodes { allowed, inodes, .. } => {
+                Self::Inodes { allowed, inodes, needed: needed() }
             }
             other => other,
         }

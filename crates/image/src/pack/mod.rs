@@ -156,6 +156,11 @@ fn populate(
     populator.run(source)?;
     let mut summary = populator.finish()?;
     let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
+    if let Some(allowed) = options.volume.inode_max_percent.filter(|allowed| *allowed > 0)
+        && superblock.inode_max_percent != allowed
+    {
+        return Err(PackError::Inodes { allowed, inodes: superblock.inodes, needed: None });
+    }
     summary.free_bytes = superblock.free_blocks << superblock.block_log;
     let reserved = volume.reserved_blocks().map_err(PackError::volume)?;
     summary.reserved_bytes = reserved << superblock.block_log;

@@ -69,7 +69,9 @@ impl Combination {
         (options.volume, options.size) = (self.volume.clone(), self.size);
         let summary = build(&options).map_err(|error| chain(&error))?;
         let size = summary.image_bytes;
-        if size == mkfs::minimum_size(&self.volume).unwrap() {
+        let share = self.volume.inode_max_percent.is_some_and(|percent| percent > 0);
+        if share || size == mkfs::minimum_size(&self.volume).unwrap() {
+            // Something else than the content asks for the size.
             return Ok(0);
         }
         let plan = mkfs::plan(&MkfsOptions { size, ..self.volume.clone() }).unwrap();
@@ -80,7 +82,6 @@ impl Combination {
         // A last group is a group of 16 MiB or none.
         let group = if self.volume.ag_size.is_some() { 16 * MIB } else { 0 };
         let allowed = size / 100 * 3 + MIB + fixed + group;
-        println!("{self}\n  {size}: {available} available, {allowed} allowed");
         Ok(available.cast_signed() - allowed.cast_signed())
     }
 
@@ -96,7 +97,13 @@ impl Combination {
         options.size = self.size;
         let mut enlarged = false;
         let built = match (build(&options), self.size) {
-            (Err(PackError::TooSmall { needed: Some(needed), .. }), SizeChoice::Exact(_)) => {
+            (
+                Err(
+                    PackError::TooSmall { needed: Some(needed), .. }
+                    | PackError::Inodes { needed: Some(needed), .. },
+                ),
+                SizeChoice::Exact(_),
+            ) => {
                 enlarged = true;
                 options.size = SizeChoice::Exact(needed);
                 build(&options)

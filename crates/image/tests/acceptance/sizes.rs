@@ -3,10 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+use std::sync::Arc;
+use undercroft_block::FileDevice;
 use undercroft_image::pack::{PackError, SizeChoice};
+use undercroft_image::unpack;
+use undercroft_judges::mount::Access;
 use undercroft_judges::random::{Options, random_tree};
-use undercroft_judges::{Scratch, kernel};
-use undercroft_xfs::mkfs::{self, MkfsError, Preset};
+use undercroft_judges::{LoopMount, Scratch, Xfsprogs, kernel};
+use undercroft_xfs::Volume;
+use undercroft_xfs::mkfs::{self, Feature, MkfsError, Preset};
 
 use crate::archive_writer::ArchiveWriter;
 use crate::judged::{assert_built, build, options};
@@ -173,4 +179,104 @@ fn fill_by_kernel(image: &Path) {
         fs::remove_file(path).unwrap();
     }
     mount.unmount().unwrap();
+}
+
+#[test]
+fn the_share_of_inodes_follows_the_content_or_is_kept() {
+    if !kernel::available_or_report("image::sizes::the_share_of_inodes") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let archive = home.path().join("archive");
+    let mut writer = ArchiveWriter::create(&archive);
+    lopsided("directories", &mut writer);
+    writer.finish();
+    let mut options = options(&archive, &home.path().join("image"));
+    let percent = |image: &Path| {
+        let said =
+            Xfsprogs::newest().unwrap().db(image, &["sb 0", "p imax_pct", "sb 1", "p imax_pct"]);
+        let said = said.unwrap();
+        let numbers = said.lines().filter_map(|line| line.strip_prefix("imax_pct = "));
+        numbers.map(|number| number.parse().unwrap()).collect::<Vec<u64>>()
+    };
+    // 10,000 directories take 5 MB of 32 MiB, and a quarter of 8 MiB would not do.
+    options.size = SizeChoice::Exact(32 * MIB);
+    build(&options).unwrap();
+    assert_eq!(percent(&options.image), [25, 25]);
+    options.force = true;
+    options.volume.inode_size = 2048;
+    build(&options).unwrap();
+    let found = percent(&options.image);
+    assert!(found[0] > 60 && found[0] < 70 && found[0] == found[1], "{found:?}");
+    crate::judged::repair(&options.image, 32 * MIB, &options.volume).unwrap();
+    let mount = LoopMount::new(&options.image, Access::ReadWrite, &[]).unwrap();
+    fs::write(mount.join("one more"), "").unwrap();
+    mount.unmount().unwrap();
+
+    options.volume.inode_max_percent = Some(20);
+    let error = build(&options).unwrap_err();
+    let PackError::Inodes { allowed: 20, needed: Some(needed), .. } = error else {
+        panic!("{error:?}");
+    };
+    options.size = SizeChoice::Exact(needed);
+    build(&options).unwrap();
+    options.size = SizeChoice::Minimum;
+    assert!(build(&options).unwrap().image_bytes <= needed);
+    assert_eq!(percent(&options.image), [20, 20]);
+}
+
+#[test]
+fn the_property_of_mkfs_is_that_of_the_volume_not_of_the_tree() {
+    if !kernel::available_or_report("image::sizes::the_property_of_mkfs") {
+        return;
+    }
+    const NAME: &str = "trusted.xfs:autofsck";
+    let home = tempfile::tempdir().unwrap();
+    // The root of a volume that says something else, which is not the tree's to say.
+    let source = Scratch::new(64 * MIB).unwrap();
+    fs::write(source.path().join("file"), "packed").unwrap();
+    setxattr(source.path(), NAME, b"none", XattrFlags::empty()).unwrap();
+    setxattr(source.path(), "trusted.own", b"kept", XattrFlags::empty()).unwrap();
+    for (feature, expected) in
+        [(None, Some(&b"repair"[..])), (Some(Feature::Rmapbt), None), (Some(Feature::Parent), None)]
+    {
+        let mut options = options(source.path(), &home.path().join("image"));
+        options.force = true;
+        options.volume.features.extend(feature.map(|feature| (feature, false)));
+        if feature == Some(Feature::Rmapbt) {
+            options.volume.features.push((Feature::Reflink, false));
+        }
+        let summary = assert_built(&options, source.path());
+        let mount = LoopMount::new(&options.image, Access::ReadOnly, &[]).unwrap();
+        let value = |name| {
+            let mut value = vec![0; 100];
+            let len = getxattr(mount.path(), name, &mut value).ok()?;
+            value.truncate(len);
+            Some(value)
+        };
+        assert_eq!(value(NAME).as_deref(), expected, "{summary:?}");
+        assert_eq!(value("trusted.own").as_deref(), Some(&b"kept"[..]));
+        // As the newest mkfs.xfs sets it.
+        let other = home.path().join("other");
+        let off = match feature {
+            Some(Feature::Rmapbt) => &["-mrmapbt=0,reflink=0"][..],
+            Some(_) => &["-nparent=0"],
+            None => &[],
+        };
+        let newest = Xfsprogs::newest().unwrap();
+        newest.mkfs(&other, 64 * MIB, off).unwrap();
+        let root = |image: &Path| {
+            let said = newest.db(image, &["sb 0", "addr rootino", "print"]).unwrap();
+            said.lines().filter(|line| line.contains("xfs:autofsck")).count()
+        };
+        assert_eq!(root(&other), usize::from(expected.is_some()));
+        let out = home.path().join("extracted");
+        let volume =
+            Volume::open(Arc::new(FileDevice::open(&options.image, true).unwrap())).unwrap();
+        unpack::to_directory(&volume, &out, false, &mut |_| {}).unwrap();
+        let mut none = [0; 10];
+        assert!(getxattr(&out, NAME, &mut none).is_err());
+        assert!(getxattr(&out, "trusted.own", &mut none).is_ok());
+        fs::remove_dir_all(&out).unwrap();
+    }
 }
