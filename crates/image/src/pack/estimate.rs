@@ -80,8 +80,9 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: &Spare) -> Result<u64, 
             let same = shorter.is_ok_and(|superblock| superblock.geometry() == geometry);
             return Ok(if same { used } else { size });
         }
-        let lacking = (needed - usable) << geometry.block_log;
-        size = (size + lacking).next_multiple_of(ROUNDING);
+        // A last group that is too short adds nothing: the next size has a longer one.
+        let wanted = (geometry.blocks + needed - usable) << geometry.block_log;
+        size = wanted.max(size + 1).next_multiple_of(ROUNDING);
     }
 }
 
