@@ -70,7 +70,8 @@ impl Combination {
         let summary = build(&options).map_err(|error| chain(&error))?;
         let size = summary.image_bytes;
         let share = self.volume.inode_max_percent.is_some_and(|percent| percent > 0);
-        if share || size == mkfs::minimum_size(&self.volume).unwrap() {
+        let groups = self.volume.ag_size.is_some();
+        if share || groups || size <= mkfs::minimum_size(&self.volume).unwrap() {
             // Something else than the content asks for the size.
             return Ok(0);
         }
@@ -79,9 +80,7 @@ impl Combination {
         let piece = geometry.chunk_blocks().max(geometry.dir_block_blocks()).max(8);
         let fixed = (u64::from(plan.ag_count) * u64::from(4 * piece)) << plan.block_log;
         let available = summary.free_bytes - summary.reserved_bytes;
-        // A last group is a group of 16 MiB or none.
-        let group = if self.volume.ag_size.is_some() { 16 * MIB } else { 0 };
-        let allowed = size / 100 * 3 + MIB + fixed + group;
+        let allowed = size / 100 * 3 + MIB + fixed;
         Ok(available.cast_signed() - allowed.cast_signed())
     }
 
