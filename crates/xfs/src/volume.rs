@@ -67,6 +67,24 @@ impl Volume {
         Ok(Self::new(device, superblock, Access::ReadOnly))
     }
 
+    /// Opens a volume that nobody else uses for changes that skip the journal.
+    ///
+    /// The changes are on the device once [`mkfs::finish`](crate::mkfs::finish) has returned. An
+    /// interruption before leaves a damaged volume: this is for copies, to prepare or to study
+    /// them.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); or the journal is not empty.
+    pub fn open_bulk(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let mut volume = Self::open(device)?;
+        if crate::log::state(&volume)? != crate::log::LogState::Clean {
+            let what = "its journal is not empty; mount and unmount it first";
+            return Err(Error::NotUsable(what.into()));
+        }
+        volume.access = Access::Bulk;
+        Ok(volume)
+    }
+
     /// A volume over a device whose structures are yet to be written.
     pub(crate) fn create(device: Arc<dyn BlockDevice>, superblock: Superblock) -> Self {
         Self::new(device, superblock, Access::Bulk)

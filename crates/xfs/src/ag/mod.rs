@@ -4,12 +4,14 @@
 //! (design, decision 2). It is the guard of [`GroupState`]; a transaction keeps it to its end.
 
 mod busy;
+mod read;
 mod reservation;
 pub mod rmap;
 mod summary;
 mod tree;
 
 pub use busy::BusyExtents;
+pub use read::free_extents;
 pub use reservation::Reserved;
 pub use summary::GroupSummary;
 pub use tree::AgTree;

@@ -74,7 +74,7 @@ impl<'t, 'v, K: BtreeKind<Pointer = AgBlock>> AgTree<'t, 'v, K> {
 }
 
 /// Root of a tree in the headers of a group.
-fn root_of(group: &GroupState, tree: TreeKind) -> &TreeRoot {
+pub(super) fn root_of(group: &GroupState, tree: TreeKind) -> &TreeRoot {
     match tree {
         TreeKind::Bnobt => &group.agf.bnobt,
         TreeKind::Cntbt => &group.agf.cntbt,

@@ -28,9 +28,6 @@ mod take;
 mod trace;
 mod variant;
 
-#[cfg(test)]
-mod tests;
-
 pub use best::{EndOfFile, allocate_best};
 pub use free::free_in_group;
 pub use freelist::fill as fill_free_list;
