@@ -23,7 +23,9 @@ pub fn allocate(
     offset: FileBlock,
     len: u64,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
-    trans.reserve(len + u64::from(trans.volume().heights().bmap_data))?;
+    let worst = len + u64::from(trans.volume().heights().bmap_data);
+    trans.reserve(worst)?;
+    let blocks_before = inode.core.nblocks;
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
@@ -32,6 +34,7 @@ pub fn allocate(
         offset = piece.end();
         left -= u64::from(piece.len);
     }
+    trans.release(worst.saturating_sub(inode.core.nblocks - blocks_before));
     Ok(mapped)
 }
 

@@ -59,6 +59,13 @@ impl<'v> Transaction<'v> {
         Ok(())
     }
 
+    /// Gives back a part of what was reserved: the operation it was for needed less.
+    pub fn release(&mut self, blocks: u64) {
+        let blocks = blocks.min(self.reserved);
+        self.reserved -= blocks;
+        self.volume.free_space().add(i64::try_from(blocks).unwrap_or(i64::MAX));
+    }
+
     /// Whether an allocation of this transaction had to take whatever there was.
     pub(crate) fn is_low_on_space(&self) -> bool {
         self.low_on_space
