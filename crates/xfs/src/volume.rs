@@ -136,8 +136,9 @@ impl Volume {
         &self.trees[tree as usize]
     }
 
-    /// Writes all changed metadata to the device and waits for it.
+    /// Writes all changed metadata to the device and waits for it; refused once something failed.
     pub(crate) fn write_back(&self) -> Result<(), Error> {
+        self.check_writable()?;
         self.cache.write_back_all()
     }
 
@@ -162,12 +163,7 @@ impl Volume {
     /// # Errors
     /// The volume is read-only, or an earlier failure made it so.
     pub fn begin(&self) -> Result<Transaction<'_>, Error> {
-        if self.access == Access::ReadOnly {
-            return Err(Error::ReadOnly("it was opened for reading".into()));
-        }
-        if let Some(reason) = *self.poison.lock() {
-            return Err(Error::ReadOnly(reason.into()));
-        }
+        self.check_writable()?;
         if !self.free_space.is_complete() {
             // Reading the headers of a group adds it to the count.
             for ag in (0..self.geometry.ag_count).map(AgNumber) {
@@ -226,6 +222,17 @@ impl Volume {
     pub fn settle_checkpoint(&self, number: u64) {
         for group in &self.groups {
             group.busy.settle(number, false);
+        }
+    }
+
+    /// Fails if the volume must not be written.
+    fn check_writable(&self) -> Result<(), Error> {
+        if self.access == Access::ReadOnly {
+            return Err(Error::ReadOnly("it was opened for reading".into()));
+        }
+        match *self.poison.lock() {
+            Some(reason) => Err(Error::ReadOnly(reason.into())),
+            None => Ok(()),
         }
     }
 

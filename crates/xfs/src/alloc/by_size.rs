@@ -20,7 +20,7 @@ pub(super) fn find(
     request: &Request,
     max_len: u32,
 ) -> Result<Found, Error> {
-    let mut search = Search::new(trans, group, request, AgBlock(0), max_len);
+    let mut search = Search::anywhere(trans, group, request, max_len);
     let mut cursor = Cursor::<Cntbt>::new();
     let aligned = max_len.saturating_add(request.alignment - 1);
     let key = SizeKey { start: AgBlock(0), len: aligned };

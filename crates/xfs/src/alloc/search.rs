@@ -91,6 +91,17 @@ impl<'r> Search<'r> {
         }
     }
 
+    /// A search of the whole group, whatever range of places is acceptable near the target.
+    pub(super) fn anywhere(
+        trans: &Transaction<'r>,
+        group: &GroupState,
+        request: &'r Request,
+        max_len: u32,
+    ) -> Self {
+        let search = Self::new(trans, group, request, AgBlock(0), max_len);
+        Self { low: AgBlock(0), high: AgBlock::NULL, hint: AgBlock(0), ..search }
+    }
+
     /// Sends an event to the receiver, if there is one. `at` and `len` are those of what was
     /// found.
     #[inline]
@@ -223,7 +234,7 @@ impl<'r> Search<'r> {
             // the hint is in it, with room behind.
             let below = self.hint.0 / align * align;
             let above = self.hint.0.checked_next_multiple_of(align)?;
-            let fits = u64::from(above) + u64::from(want) <= u64::from(end);
+            let fits = above <= self.high.0 && u64::from(above) + u64::from(want) <= u64::from(end);
             if fits && above - self.hint.0 <= self.hint.0 - below { above } else { below }
         } else if reaches {
             self.hint.0

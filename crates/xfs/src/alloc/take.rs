@@ -25,6 +25,9 @@ pub(super) fn take(
     let back = AllocRecord { start: AgBlock(after), len: record.start.0 + record.len - after };
     let rests = [front, back].into_iter().filter(|rest| rest.len > 0);
 
+    // Both trees must know the extent before either is changed.
+    let mut places = Cursor::<Bnobt>::new();
+    find_place(trans, group, &mut places, record)?;
     let mut sizes = Cursor::<Cntbt>::new();
     let mut last_leaf = remove_size(trans, group, &mut sizes, record)?;
     for rest in rests.clone() {
@@ -34,10 +37,7 @@ pub(super) fn take(
         refresh_longest(trans, group, &mut sizes)?;
     }
     let mut tree = AgTree::<Bnobt>::new(trans, group);
-    let mut cursor = Cursor::<Bnobt>::new();
-    if cursor.find(&mut tree, &BlockKey::at(record.start), Lookup::Equal)? != Some(record) {
-        return Err(group.corrupt("bnobt", record.start, "a free extent of the cntbt is missing"));
-    }
+    let cursor = &mut places;
     match (front.len > 0, back.len > 0) {
         (false, false) => cursor.delete(&mut tree)?,
         (true, false) => cursor.update(&mut tree, &front)?,
@@ -58,6 +58,30 @@ pub(super) fn take(
         index.replace(&[record], rests);
     }
     Ok(())
+}
+
+/// Moves to the record of a free extent in the by-block tree, which must not overlap or touch
+/// another.
+fn find_place(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    cursor: &mut Cursor<Bnobt>,
+    record: AllocRecord,
+) -> Result<(), Error> {
+    let mut tree = AgTree::<Bnobt>::new(trans, group);
+    let found = cursor.find(&mut tree, &BlockKey::at(record.start), Lookup::Equal)?;
+    let (before, behind) = cursor.beside(&tree);
+    if found != Some(record) {
+        return Err(group.corrupt("bnobt", record.start, "a free extent of the cntbt is missing"));
+    }
+    let ends_before =
+        |left: &AllocRecord, right: &AllocRecord| left.end().is_some_and(|end| end < right.start);
+    if before.is_none_or(|before| ends_before(&before, &record))
+        && behind.is_none_or(|behind| ends_before(&record, &behind))
+    {
+        return Ok(());
+    }
+    Err(group.corrupt("bnobt", record.start, "a free extent overlaps or touches its neighbour"))
 }
 
 /// A record of a damaged tree may lie anywhere.

@@ -142,7 +142,8 @@ impl<'v> Transaction<'v> {
     /// `None` is returned when another thread holds it. So is with `wait` false.
     ///
     /// # Errors
-    /// The headers of the group are damaged, or `work` failed.
+    /// The headers of the group are damaged, or `work` failed. Damage makes the volume read-only:
+    /// what else is wrong in the group is unknown.
     pub fn with_group<T>(
         &mut self,
         ag: AgNumber,
@@ -163,6 +164,9 @@ impl<'v> Transaction<'v> {
         let mut guard = self.groups[slot].1.take().expect("a group is not entered twice at a time");
         let result = work(self, guard.state());
         self.groups[slot].1 = Some(guard);
+        if result.as_ref().is_err_and(Error::is_damage) {
+            self.volume.poison("damage was found in an allocation group; run `undercroft check`");
+        }
         result.map(Some)
     }
 

@@ -113,8 +113,25 @@ impl History {
         figures.free + figures.list + figures.trees
     }
 
+    /// Fills and drains the volume in turns, with requests of changing size, and compares it with
+    /// the model `looks` times.
+    pub(crate) fn wander(&mut self, operations: u64, looks: u64) {
+        for operation in 0..operations {
+            if operation.is_multiple_of((operations / 64).max(1)) {
+                self.largest = 2 + self.random.below(12) as u32;
+            }
+            if operation.is_multiple_of((operations / looks).max(1)) {
+                self.compare();
+            }
+            // Up and down four times.
+            let phase = operation * 8 / operations;
+            self.step(phase.is_multiple_of(2));
+        }
+        self.compare();
+    }
+
     /// One random operation; `fill` makes allocations more likely than frees.
-    pub(crate) fn step(&mut self, fill: bool) {
+    fn step(&mut self, fill: bool) {
         let allocate = if fill { 7 } else { 3 };
         if self.order.is_empty() || self.random.below(10) < allocate {
             self.allocate();
@@ -273,6 +290,25 @@ impl History {
         trans.commit(&mut []).unwrap();
     }
 
+    /// Fills the volume with short extents and frees every other one.
+    pub(crate) fn scatter(&mut self) {
+        for number in 0.. {
+            let len = 2 + number % 5;
+            let request = Request::metadata(FsBlock(0), len, OWNER);
+            let mut trans = self.volume.begin().unwrap();
+            let found = alloc::allocate(&mut trans, &request).unwrap();
+            trans.commit(&mut []).unwrap();
+            let Some(found) = found else { break };
+            self.hold(found.ag.0, found.start.0, found.len);
+        }
+        let keys: Vec<(u32, u32)> = self.held.keys().copied().step_by(2).collect();
+        for key in keys {
+            let len = self.forget(key);
+            self.give_back(key.0, key.1, len);
+        }
+        self.compare();
+    }
+
     /// Takes single blocks until there are none.
     pub(crate) fn take_all(&mut self) {
         let largest = std::mem::replace(&mut self.largest, 0);
@@ -359,7 +395,7 @@ impl History {
             offset += u64::from(*len);
             trans.commit(&mut [&mut file]).unwrap();
         }
-        let mut trans = volume.begin().unwrap();
+        let trans = volume.begin().unwrap();
         file.core.size = offset << volume.geometry().block_log;
         file.touch();
         trans.commit(&mut [&mut file]).unwrap();
