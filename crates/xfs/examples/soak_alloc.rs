@@ -51,13 +51,15 @@ fn soak(variant: Variant, operations: u64, seed: u64) {
     let begun = Instant::now();
     history.wander(operations, 64);
     let seconds = begun.elapsed().as_secs_f64();
-    let (refused, held) = (history.refused, history.held_blocks());
+    let (refused, most) = (history.refused, history.held_extents());
     history.take_all();
+    history.compare();
+    history.free_until(history.held_extents() / 2);
     history.compare();
     history.finish();
     judged::sound(&image, &format!("{variant}, seed {seed}"));
     println!(
         "{variant}: {operations} operations in {seconds:.1} s, {refused} refused, \
-         {held} blocks held at the end; sound"
+         {most} extents held at the end; sound"
     );
 }

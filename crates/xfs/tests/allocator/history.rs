@@ -332,11 +332,21 @@ impl History {
 
     /// Frees everything, in random order.
     pub(crate) fn free_all(&mut self) {
-        while !self.order.is_empty() {
+        self.free_until(0);
+    }
+
+    /// Frees extents in random order until `left` of them are left.
+    pub(crate) fn free_until(&mut self, left: usize) {
+        while self.order.len() > left {
             let key = self.order[self.random.below(self.order.len() as u64) as usize];
             let len = self.forget(key);
             self.give_back(key.0, key.1, len);
         }
+    }
+
+    /// Extents given out now.
+    pub(crate) fn held_extents(&self) -> usize {
+        self.order.len()
     }
 
     /// Blocks given out now.
