@@ -178,7 +178,10 @@ impl History {
             }
             None => {
                 self.refused += 1;
-                if mode.is_none() && request.min_len == 1 && request.alignment == 1 {
+                // The first group that accepts a request decides, so limits of place or alignment
+                // can fail a request that others could serve.
+                let plain = request.alignment == 1 && request.range.is_none();
+                if mode.is_none() && request.min_len == 1 && plain {
                     self.expect_full(&request);
                 }
             }
