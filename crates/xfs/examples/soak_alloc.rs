@@ -21,12 +21,10 @@ use uuid::Uuid;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let numbers: Vec<Option<u64>> = words.iter().map(|word| word.parse().ok()).collect();
-    let (operations, seed) = match numbers[..] {
-        [Some(operations), Some(seed)] | [Some(operations), Some(seed), None] => (operations, seed),
-        _ => {
-            eprintln!("usage: soak_alloc OPERATIONS SEED [VARIANT]");
-            return ExitCode::FAILURE;
-        }
+    let ([Some(operations), Some(seed)] | [Some(operations), Some(seed), None]) = numbers[..]
+    else {
+        eprintln!("usage: soak_alloc OPERATIONS SEED [VARIANT]");
+        return ExitCode::FAILURE;
     };
     let only = words.get(2).map(|name| Variant::from_name(name));
     if only == Some(None) {

@@ -11,7 +11,7 @@ mod summary;
 mod tree;
 
 pub use busy::BusyExtents;
-pub use read::free_extents;
+pub use read::{free_extents, inode_chunks};
 pub use reservation::Reserved;
 pub use summary::GroupSummary;
 pub use tree::AgTree;

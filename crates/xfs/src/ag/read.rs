@@ -1,30 +1,51 @@
-//! The free extents of a group, for reading alone.
+//! The records of a group's trees, for reading alone.
 
 use super::GroupState;
 use super::tree::root_of;
-use crate::btree::{BtreeKind, Cursor, ReadTree, Root};
+use crate::btree::{BtreeKind, Cursor, Inobt, ReadTree, Root};
 use crate::cache::BufferRef;
 use crate::error::Error;
-use crate::format::{AllocRecord, BufferKind, TreeGeometry};
+use crate::format::{AllocRecord, BufferKind, InodeChunkRecord, TreeGeometry};
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use undercroft_block::Sector;
 
-/// Visits the free extents of a group in the order of one of its trees:
-/// [`Bnobt`](crate::btree::Bnobt), by place, or [`Cntbt`](crate::btree::Cntbt), by length.
+/// Visits the free extents of a group in the order of one of its trees: [`Bnobt`](crate::btree::Bnobt),
+/// by place, or [`Cntbt`](crate::btree::Cntbt), by length.
 ///
 /// # Errors
 /// A header or the tree is damaged, or the device failed.
 pub fn free_extents<K>(
     volume: &Volume,
     ag: AgNumber,
-    mut visit: impl FnMut(AllocRecord),
+    visit: impl FnMut(AllocRecord),
 ) -> Result<(), Error>
 where
     K: BtreeKind<Pointer = AgBlock, Record = AllocRecord>,
 {
+    records::<K>(volume, ag, visit)
+}
+
+/// Visits the inode chunks of a group, ascending.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub fn inode_chunks(
+    volume: &Volume,
+    ag: AgNumber,
+    visit: impl FnMut(InodeChunkRecord),
+) -> Result<(), Error> {
+    records::<Inobt>(volume, ag, visit)
+}
+
+/// Visits the records of a tree. The group is locked meanwhile.
+fn records<K: BtreeKind<Pointer = AgBlock>>(
+    volume: &Volume,
+    ag: AgNumber,
+    mut visit: impl FnMut(K::Record),
+) -> Result<(), Error> {
     let guard = volume.lock_group(ag, true)?;
     let Some(mut guard) = guard else { return Ok(()) };
     let group = guard.state();
