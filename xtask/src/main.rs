@@ -58,6 +58,8 @@ enum Soak {
     Fuzz(soak::FuzzArguments),
     /// Random trees in random formats, each image judged
     Build(soak::BuildArguments),
+    /// Random allocations and frees with every variant of the allocator, against a model
+    Alloc(soak::AllocArguments),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +78,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
+        Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

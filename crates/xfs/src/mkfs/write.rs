@@ -34,8 +34,11 @@ pub fn begin(
 ) -> Result<Volume, Error> {
     let volume = Volume::create(Arc::clone(device), superblock);
     wipe(&volume)?;
-    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
+    let groups = (0..volume.geometry().ag_count).map(AgNumber);
+    for ag in groups.clone() {
         write_static(&volume, ag);
+    }
+    for ag in groups {
         let mut trans = volume.begin()?;
         trans.with_group(ag, true, alloc::fill_free_list)?;
         trans.commit(&mut [])?;
