@@ -13,6 +13,7 @@ use crate::units::{FileBlock, FsBlock};
 use smallvec::SmallVec;
 
 /// Maps `len` unmapped file blocks from `offset` to newly allocated ones; returns the extents.
+/// `first` is where the first extent of a fork should be, if not near the inode.
 ///
 /// # Errors
 /// Not enough space, a damaged tree, or the device failed.
@@ -22,11 +23,12 @@ pub fn allocate(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
-        let piece = allocate_piece(trans, inode, kind, offset, left)?;
+        let piece = allocate_piece(trans, inode, kind, offset, left, first)?;
         mapped.push(piece);
         offset = piece.end();
         left -= u64::from(piece.len);
@@ -41,6 +43,7 @@ fn allocate_piece(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
     let geometry = trans.geometry();
     // Half a group is always worth asking for; a whole one never is, its headers are in the way.
@@ -50,7 +53,7 @@ fn allocate_piece(
         user_data: kind == ForkKind::Data && inode.file_type() == FileType::Regular,
         min_left: min_left(inode, kind),
         owner: None,
-        ..Request::metadata(target(trans, inode, kind, offset)?, max_len, RmapOwner(0))
+        ..Request::metadata(target(trans, inode, kind, offset, first)?, max_len, RmapOwner(0))
     };
     if request.user_data && geometry.stripe_unit > 0 && max_len >= geometry.stripe_unit {
         request.alignment = geometry.stripe_unit;
@@ -81,12 +84,13 @@ fn min_left(inode: &InodeState, kind: ForkKind) -> u32 {
 }
 
 /// The block a new extent at `offset` should be at: behind the extent before it, else in front of
-/// the one after it, else near the inode.
+/// the one after it, else at `first`, else near the inode.
 fn target(
     trans: &Transaction<'_>,
     inode: &InodeState,
     kind: ForkKind,
     offset: FileBlock,
+    first: Option<FsBlock>,
 ) -> Result<FsBlock, Error> {
     let geometry = trans.geometry();
     let extents = extents(trans.volume(), inode, kind)?;
@@ -106,5 +110,5 @@ fn target(
         let gap = after.offset.0 - offset.0;
         return Ok(shifted(after.start, after.start.0.checked_sub(gap)).unwrap_or(after.start));
     }
-    Ok(geometry.inode_fs_block(inode.number))
+    Ok(first.unwrap_or_else(|| geometry.inode_fs_block(inode.number)))
 }
