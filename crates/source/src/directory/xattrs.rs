@@ -32,16 +32,14 @@ impl XattrReader {
     }
 
     /// All attributes that this process may see, sorted by name. A file system without attributes has
-    /// none. One system call when there are none.
+    /// none. One system call when there are none, without a buffer, which the kernel would have to
+    /// match with one of its own.
     pub(super) fn read(&mut self, target: Target<'_>) -> Result<Vec<Xattr>> {
-        let listed = match target {
-            Target::File(fd) => flistxattr(fd, &mut self.list[..]),
-            Target::Path(path) => llistxattr(path, &mut self.list[..]),
-        };
-        let length = match listed {
+        match list(target, &mut []) {
             Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
             other => other?,
         };
+        let length = list(target, &mut self.list[..])?;
         let mut xattrs = Vec::new();
         for name in self.list[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
             let read = match target {
@@ -60,5 +58,13 @@ impl XattrReader {
         }
         xattrs.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         Ok(xattrs)
+    }
+}
+
+/// Lists names into `names`, or with an empty buffer says how many bytes they take.
+fn list(target: Target<'_>, names: &mut [u8]) -> Result<usize> {
+    match target {
+        Target::File(fd) => flistxattr(fd, names),
+        Target::Path(path) => llistxattr(path, names),
     }
 }

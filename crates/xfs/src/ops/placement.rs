@@ -49,3 +49,46 @@ impl DataPlacement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mkfs::{self, MkfsOptions};
+    use crate::units::{AgInode, AgNumber, FileBlock};
+    use uuid::Uuid;
+
+    fn geometry() -> Geometry {
+        mkfs::plan(&MkfsOptions::new(1 << 30, Uuid::nil())).unwrap().geometry()
+    }
+
+    #[test]
+    fn the_first_data_leaves_room_for_metadata_and_the_next_follows_it() {
+        let geometry = geometry();
+        let mut placement = DataPlacement::new(&geometry);
+        let inode = geometry.root_inode;
+        let (ag, near) = geometry.split_block(geometry.inode_fs_block(inode));
+        let first = placement.target(&geometry, inode);
+        let share = geometry.ag_length(ag) / METADATA_SHARE;
+        assert_eq!(geometry.split_block(first), (ag, AgBlock(near.0 + share)));
+        let extent = Extent { offset: FileBlock(0), start: first, len: 7, unwritten: false };
+        placement.placed(&geometry, &extent);
+        assert_eq!(placement.target(&geometry, inode), FsBlock(first.0 + 7));
+        // Other groups are not concerned.
+        let other = geometry.inode_number(AgNumber(1), AgInode(64));
+        assert_eq!(geometry.split_block(placement.target(&geometry, other)).0, AgNumber(1));
+    }
+
+    #[test]
+    fn behind_the_end_of_a_group_data_goes_near_its_inode() {
+        let geometry = geometry();
+        let mut placement = DataPlacement::new(&geometry);
+        let inode = geometry.root_inode;
+        let near = geometry.inode_fs_block(inode);
+        let (ag, _) = geometry.split_block(near);
+        let length = geometry.ag_length(ag);
+        let start = geometry.fs_block(ag, AgBlock(length - 5));
+        let extent = Extent { offset: FileBlock(0), start, len: 5, unwritten: false };
+        placement.placed(&geometry, &extent);
+        assert_eq!(placement.target(&geometry, inode), near);
+    }
+}

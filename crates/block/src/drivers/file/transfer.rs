@@ -211,6 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_any_length_are_written_across_the_ends_of_calls() {
+        let bytes: Vec<u8> = (0..5 * WRITE_BYTES + 77).map(|index| (index % 251) as u8).collect();
+        for offset in [0, 512, WRITE_BYTES - 512, WRITE_BYTES, 3 * WRITE_BYTES + 1] {
+            for piece in [500, 4096, WRITE_BYTES, 3 * WRITE_BYTES - 1] {
+                let file = tempfile::tempfile().unwrap();
+                write(&file, offset as u64, bytes.chunks(piece)).unwrap();
+                let mut found = vec![0; bytes.len()];
+                file.read_exact_at(&mut found, offset as u64).unwrap();
+                assert!(found == bytes, "pieces of {piece} bytes at {offset}");
+                assert_eq!(file.metadata().unwrap().len(), (offset + bytes.len()) as u64);
+            }
+        }
+    }
+
+    #[test]
     fn what_the_file_lacks_reads_as_zeroes() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 700], 0).unwrap();
