@@ -106,7 +106,12 @@ impl Target {
                 .map_err(failed("set the length of"))?;
         }
         let name = self.image.display().to_string();
-        Ok(Arc::new(FileDevice::from_file(file, &name, &FileOptions::default())?))
+        let mut options = FileOptions::default();
+        if grow {
+            // File systems let one writer into a regular file at a time: a second only waits.
+            options.threads = 1;
+        }
+        Ok(Arc::new(FileDevice::from_file(file, &name, &options)?))
     }
 
     /// Gives the whole image its name.

@@ -9,10 +9,11 @@ use crate::error::Error;
 use crate::format::{Extent, FileType, RmapOwner};
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
-use crate::units::FileBlock;
+use crate::units::{FileBlock, FsBlock};
 use smallvec::SmallVec;
 
 /// Maps `len` unmapped file blocks from `offset` to newly allocated ones; returns the extents.
+/// `first` is where the first extent of a fork should be, if not near the inode.
 ///
 /// # Errors
 /// Not enough space, a damaged tree, or the device failed.
@@ -22,6 +23,7 @@ pub fn allocate(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
     let worst = len + u64::from(trans.volume().heights().bmap_data);
     trans.reserve(worst)?;
@@ -29,7 +31,7 @@ pub fn allocate(
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
-        let piece = allocate_piece(trans, inode, kind, offset, left)?;
+        let piece = allocate_piece(trans, inode, kind, offset, left, first)?;
         mapped.push(piece);
         offset = piece.end();
         left -= u64::from(piece.len);
@@ -45,11 +47,12 @@ fn allocate_piece(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
     let geometry = trans.geometry();
     let max_len = len.min(u64::from(MAX_EXTENT_LEN)) as u32;
     let user_data = kind == ForkKind::Data && inode.file_type() == FileType::Regular;
-    let Target { block, at_end, continues } = target(trans, inode, kind, offset, len)?;
+    let Target { block, at_end, continues } = target(trans, inode, kind, (offset, len), first)?;
     let request = Request {
         user_data,
         min_left: min_left(inode, kind),

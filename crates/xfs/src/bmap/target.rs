@@ -1,7 +1,8 @@
 //! Where new space of a file should be.
 //!
 //! Algorithms reference, section 5.3: beside the extents around it in the file, shifted by the
-//! logical gap as if the hole were filled later; else near the inode.
+//! logical gap as if the hole were filled later; else where the caller places first extents, else near
+//! the inode.
 
 use super::extents;
 use crate::error::Error;
@@ -24,7 +25,8 @@ pub(super) struct Target {
     pub(super) continues: bool,
 }
 
-/// The target of `len` new blocks at `offset`.
+/// The target of `len` new blocks at `offset`; `first` is that of the first extent of a fork, if it
+/// is not to be near the inode.
 ///
 /// # Errors
 /// The extents could not be read.
@@ -32,8 +34,8 @@ pub(super) fn target(
     trans: &Transaction<'_>,
     inode: &InodeState,
     kind: ForkKind,
-    offset: FileBlock,
-    len: u64,
+    (offset, len): (FileBlock, u64),
+    first: Option<FsBlock>,
 ) -> Result<Target, Error> {
     let geometry = trans.geometry();
     let extents = extents(trans.volume(), inode, kind)?;
@@ -54,7 +56,7 @@ pub(super) fn target(
             beside(if left_distance <= right_distance { left } else { right })
         }
         (None, Some(after)) => beside(in_front(geometry, after, offset, len).0),
-        (None, None) => beside(geometry.inode_fs_block(inode.number)),
+        (None, None) => beside(first.unwrap_or_else(|| geometry.inode_fs_block(inode.number))),
     })
 }
 

@@ -16,6 +16,15 @@ use crate::segment::Segment;
 /// `IOV_MAX` of Linux: most pieces of memory in one call.
 pub(super) const MAX_SEGMENTS: usize = 1024;
 
+/// Bytes at a multiple of which a call of a write ends.
+///
+/// The kernel takes memory for its page cache in blocks as large as the call. Large blocks of free
+/// memory are what a virtual machine has given back to its host (free page reporting); touching
+/// them again costs a fault in the host for every page. Small blocks are what was used lately. On
+/// such a machine 1.5 GB in calls of 32 KiB took 0.5 s, in calls of 1 MiB 2.9 s. Elsewhere a call
+/// more for every 32 KiB is lost among the copies.
+const WRITE_BYTES: usize = 32 << 10;
+
 /// How far a request came, and what stopped it.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -75,22 +84,59 @@ fn write<'a>(
     offset: u64,
     pieces: impl Iterator<Item = &'a [u8]>,
 ) -> Result<(), Failure> {
-    let mut slices: SmallVec<[IoSlice<'_>; 64]> = pieces.map(IoSlice::new).collect();
-    let mut rest = &mut slices[..];
-    let mut done = 0;
-    while !rest.is_empty() {
-        let count = rest.len().min(MAX_SEGMENTS);
-        match retry(|| pwritev(file, &rest[..count], offset + done)) {
-            // No progress and no error: not possible for whole sectors; must not loop for ever.
-            Ok(0) => return Err(Failure { done, reason: Errno::IO.into() }),
-            Ok(bytes) => {
-                done += bytes as u64;
-                IoSlice::advance_slices(&mut rest, bytes);
+    let mut call = Call { file, offset, done: 0, slices: SmallVec::new(), bytes: 0 };
+    for mut piece in pieces {
+        while !piece.is_empty() {
+            let (front, rest) = piece.split_at(piece.len().min(call.room()));
+            call.slices.push(IoSlice::new(front));
+            call.bytes += front.len();
+            piece = rest;
+            if call.room() == 0 || call.slices.len() == MAX_SEGMENTS {
+                call.write()?;
             }
-            Err(error) => return Err(Failure { done, reason: error.into() }),
         }
     }
-    Ok(())
+    call.write()
+}
+
+/// Memory collected for one call.
+struct Call<'a> {
+    file: &'a File,
+    /// Where the first byte of all goes.
+    offset: u64,
+    /// Bytes written by calls before.
+    done: u64,
+    slices: SmallVec<[IoSlice<'a>; 64]>,
+    /// Sum of their lengths.
+    bytes: usize,
+}
+
+impl Call<'_> {
+    /// Bytes up to the place in the file where the call must end.
+    fn room(&self) -> usize {
+        let start = (self.offset + self.done) % WRITE_BYTES as u64;
+        // Both are at most WRITE_BYTES.
+        (WRITE_BYTES - start as usize).saturating_sub(self.bytes)
+    }
+
+    /// Writes everything collected.
+    fn write(&mut self) -> Result<(), Failure> {
+        let mut rest = &mut self.slices[..];
+        while !rest.is_empty() {
+            match retry(|| pwritev(self.file, rest, self.offset + self.done)) {
+                // No progress and no error: not possible for whole sectors; must not loop for ever.
+                Ok(0) => return Err(Failure { done: self.done, reason: Errno::IO.into() }),
+                Ok(bytes) => {
+                    self.done += bytes as u64;
+                    IoSlice::advance_slices(&mut rest, bytes);
+                }
+                Err(error) => return Err(Failure { done: self.done, reason: error.into() }),
+            }
+        }
+        self.slices.clear();
+        self.bytes = 0;
+        Ok(())
+    }
 }
 
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else
@@ -162,6 +208,21 @@ mod tests {
         let mut found = vec![0; bytes.len()];
         file.read_exact_at(&mut found, 100).unwrap();
         assert_eq!(found, bytes);
+    }
+
+    #[test]
+    fn pieces_of_any_length_are_written_across_the_ends_of_calls() {
+        let bytes: Vec<u8> = (0..5 * WRITE_BYTES + 77).map(|index| (index % 251) as u8).collect();
+        for offset in [0, 512, WRITE_BYTES - 512, WRITE_BYTES, 3 * WRITE_BYTES + 1] {
+            for piece in [500, 4096, WRITE_BYTES, 3 * WRITE_BYTES - 1] {
+                let file = tempfile::tempfile().unwrap();
+                write(&file, offset as u64, bytes.chunks(piece)).unwrap();
+                let mut found = vec![0; bytes.len()];
+                file.read_exact_at(&mut found, offset as u64).unwrap();
+                assert!(found == bytes, "pieces of {piece} bytes at {offset}");
+                assert_eq!(file.metadata().unwrap().len(), (offset + bytes.len()) as u64);
+            }
+        }
     }
 
     #[test]
