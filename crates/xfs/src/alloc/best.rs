@@ -25,7 +25,7 @@ pub struct EndOfFile {
 ///
 /// # Errors
 /// Damaged trees or headers, or the device failed; [`Error::Busy`] as for
-/// [`allocate`](groups::allocate).
+/// [`allocate`](super::allocate).
 pub fn allocate_best(
     trans: &mut Transaction<'_>,
     request: &Request,
