@@ -51,7 +51,7 @@ struct Round {
 
 impl Round {
     fn new(random: &mut Random, operations: u64) -> Result<Self, undercroft_tags::ConfigError> {
-        let depth = [1, 2, 3, 4, 8, 16, 32, 64, 100][random.below(9) as usize];
+        let depth = [1, 2, 3, 4, 8, 16, 24, 40, 64][random.below(9) as usize];
         let policy = [
             WakePolicy::Counters,
             WakePolicy::Counters,
@@ -158,14 +158,14 @@ impl<'a> Worker<'a> {
     fn step(&mut self) {
         match self.random.below(1000) {
             // A worker that waits holds no tag: nobody else could put it (invariant I6).
-            0..=249 => {
+            0..=79 => {
                 while !self.held.is_empty() {
                     self.put();
                 }
                 let tag = self.caller.get_blocking();
                 self.hold(tag);
             }
-            250..=259 => {
+            80..=89 => {
                 while !self.held.is_empty() {
                     self.put();
                 }
@@ -175,7 +175,7 @@ impl<'a> Worker<'a> {
                 }
                 self.operations += 1;
             }
-            260..=599 => {
+            90..=599 => {
                 if self.held.len() < MOST_HELD {
                     if let Some(tag) = self.caller.try_get() {
                         self.hold(tag);
