@@ -1,0 +1,311 @@
+//! Whoever gets tags.
+
+mod blocking;
+mod callback;
+mod future;
+
+pub use callback::{Attempt, CallbackWait};
+pub use future::GetAsync;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::batch::TagBatch;
+use crate::bitmap::Words;
+use crate::demand::Demand;
+use crate::error::ConfigError;
+use crate::pocket::{CALM, Pocket};
+use crate::pool::Pool;
+use crate::set::TagSet;
+use crate::statistics::Counts;
+use crate::tag::Tag;
+use crate::user::Handle;
+use crate::wait::{Place, Signal};
+
+/// Gets tags for one thread or one hardware queue.
+///
+/// A caller owns what would otherwise be looked up by processor: the hint where to begin the search,
+/// its counts, and whose turn it is among the wait queues. Make one per thread and keep it; it may
+/// move to another thread.
+///
+/// # Before sleeping
+/// A caller that is about to wait must not hold tags that nobody else can put (invariant I6): flush
+/// your plug and give back tags kept for later, or all callers may wait for each other.
+pub struct Caller {
+    words: Words,
+    pool: Arc<Pool>,
+    counts: Counts,
+    pocket: Arc<Pocket>,
+    /// Bits per word, as a power of two, and the part of a bit's number that counts within a word.
+    shift: u32,
+    within: u32,
+    /// Where the next get looks first; a bit of the pool.
+    hint: u32,
+    /// Number of the tag of the pool's bit zero.
+    first: u32,
+    /// No limits and nobody to share with: the short way.
+    plain: bool,
+    round_robin: bool,
+    /// Gets from the bitmap since the last time that there was no tag.
+    calm: u32,
+    demand: Demand,
+    next_queue: usize,
+    user: Option<Arc<Handle>>,
+    set: TagSet,
+}
+
+impl Caller {
+    pub(crate) fn new(set: &TagSet, demand: Demand, user: Option<Arc<Handle>>) -> Self {
+        let (counts, before) = set.callers().enter();
+        let pool = Arc::clone(set.normal());
+        let mut caller = Self {
+            words: Arc::clone(pool.bitmap().words()),
+            counts,
+            pocket: pool.gate().enter(),
+            shift: 0,
+            within: 0,
+            hint: 0,
+            first: set.reserved(),
+            plain: false,
+            round_robin: set.is_round_robin(),
+            calm: 0,
+            demand,
+            next_queue: before as usize % pool.queues().len(),
+            user,
+            set: set.clone(),
+            pool,
+        };
+        caller.start(before);
+        caller
+    }
+
+    /// Takes over the shape of the pool and sets the first hint. Callers begin apart from each other: multiples of the golden ratio spread
+    /// evenly however many there are.
+    fn start(&mut self, before: u32) {
+        let layout = self.pool.bitmap().layout();
+        self.shift = layout.shift;
+        self.within = layout.bits() - 1;
+        let spread = u64::from(before.wrapping_mul(0x9E37_79B9));
+        let word = (spread * self.words.len() as u64) >> 32;
+        self.hint = (word as u32) << self.shift;
+        self.choose_way();
+    }
+
+    /// The short way is for ordinary tags without limits that nobody else shares.
+    fn choose_way(&mut self) {
+        self.empty_pocket();
+        self.plain = !self.demand.is_limited()
+            && self.pool.users().is_none()
+            && Arc::ptr_eq(&self.pool, self.set.normal());
+    }
+
+    /// Makes this a caller for reserved tags; limits and shares do not apply to them.
+    ///
+    /// # Errors
+    /// The set has none.
+    pub fn for_reserved(mut self) -> Result<Self, ConfigError> {
+        let pool = self.set.reserved_pool().ok_or(ConfigError::NoneReserved)?;
+        self.pool = Arc::clone(pool);
+        self.words = Arc::clone(self.pool.bitmap().words());
+        self.first = 0;
+        self.demand = Demand::default();
+        self.start(0);
+        Ok(self)
+    }
+
+    /// Limits how deep into the whole set this caller reaches: with `Some(n)` it gets a tag only while
+    /// one of `n` is free, which are spread over the words. Schedulers hold back asynchronous requests
+    /// this way. `None` removes the limit.
+    ///
+    /// # Errors
+    /// A limit of zero, above the depth, below the declared
+    /// [`min_shallow_depth`](crate::Builder::min_shallow_depth) or without such a declaration; any
+    /// limit for a reserved caller.
+    pub fn set_shallow_limit(&mut self, limit: Option<u32>) -> Result<(), ConfigError> {
+        if let Some(limit) = limit {
+            let depth = self.pool.bitmap().depth();
+            if limit == 0 || limit > depth {
+                return Err(ConfigError::ShallowOutOfRange { limit, depth });
+            }
+            match self.pool.rule().min_shallow {
+                Some(least) if limit >= least => {}
+                least => {
+                    let least = least.unwrap_or(depth);
+                    return Err(ConfigError::ShallowNotDeclared { limit, least });
+                }
+            }
+        }
+        self.demand.shallow = limit;
+        self.choose_way();
+        Ok(())
+    }
+
+    /// Puts the tag in the pocket, if there is one, into the bitmap.
+    fn empty_pocket(&self) {
+        if let Some(bit) = self.pocket.take() {
+            self.set.normal().put(bit, 1);
+        }
+    }
+
+    /// A tag, if there is a free one.
+    #[inline]
+    pub fn try_get(&mut self) -> Option<Tag> {
+        if let Some(bit) = self.pocket.take() {
+            // The set may have shrunk since.
+            if bit < self.pool.bitmap().depth() {
+                return Some(self.hand_out(bit));
+            }
+            self.pool.put(bit, 1);
+        }
+        self.try_get_from_bitmap()
+    }
+
+    /// A bit of the pool becomes the caller's tag.
+    #[inline(always)]
+    fn hand_out(&self, bit: u32) -> Tag {
+        self.pool.held().hand_out(bit);
+        self.counts.gets.add(1);
+        Tag::new(self.first + bit, self.set.id())
+    }
+
+    #[inline]
+    fn try_get_from_bitmap(&mut self) -> Option<Tag> {
+        if self.plain
+            && let Some(word) = self.words.get((self.hint >> self.shift) as usize)
+            && word.take(1 << (self.hint & self.within))
+        {
+            let bit = self.hint;
+            self.hint = bit + 1;
+            self.calm += 1;
+            if self.calm >= CALM {
+                self.calm = 0;
+                self.pool.open_gate();
+            }
+            return Some(self.hand_out(bit));
+        }
+        self.search()
+    }
+
+    /// Looks at every word, beginning with the hint's.
+    #[inline(never)]
+    fn search(&mut self) -> Option<Tag> {
+        let mut found = self.pool.find(self.demand, self.hint, self.round_robin);
+        if found.is_none() && self.pool.close_gate() {
+            found = self.pool.find(self.demand, self.hint, self.round_robin);
+        }
+        let Some(bit) = found else {
+            self.calm = 0;
+            return None;
+        };
+        // The next bit is the likeliest to be free.
+        self.hint = bit + 1;
+        Some(self.hand_out(bit))
+    }
+
+    /// Up to `count` tags, at most 64, with one write. All of them are of one word, so there may be
+    /// fewer than asked for while others are free; there are none only if no tag is free.
+    ///
+    /// ```
+    /// # use undercroft_tags::TagSet;
+    /// let set = TagSet::new(128)?;
+    /// let mut caller = set.caller();
+    /// let tags = caller.try_get_batch(16);
+    /// assert_eq!(tags.len(), 16);
+    /// set.put_batch(tags);
+    /// # Ok::<(), undercroft_tags::ConfigError>(())
+    /// ```
+    pub fn try_get_batch(&mut self, count: u32) -> TagBatch {
+        let (mut base, mut mask) = self.pool.find_run(self.demand, self.hint, count);
+        if mask == 0 && count != 0 && self.pool.close_gate() {
+            (base, mask) = self.pool.find_run(self.demand, self.hint, count);
+        }
+        if mask != 0 {
+            for place in 0..64 {
+                if cfg!(debug_assertions) && mask >> place & 1 == 1 {
+                    self.pool.held().hand_out(base + place);
+                }
+            }
+            self.hint = base + (63 - mask.leading_zeros()) + 1;
+            self.counts.gets.add(u64::from(mask.count_ones()));
+        }
+        TagBatch::new(self.first + base, mask, self.set.id())
+    }
+
+    /// Gives a tag back and remembers it for the next get.
+    ///
+    /// # Wrong use
+    /// As for [`TagSet::put`].
+    #[inline]
+    pub fn put(&mut self, tag: Tag) {
+        // A tag of the other pool makes a hint that is out of range; that counts as none.
+        let bit = tag.number().wrapping_sub(self.first);
+        if !self.round_robin {
+            self.hint = bit;
+        }
+        match self.words.get((bit >> self.shift) as usize) {
+            Some(word) if self.plain => {
+                tag.check_set(self.set.id());
+                self.pool.held().take_back(bit, tag.number());
+                if self.pocket.keep(bit, self.pool.gate()).is_err() {
+                    word.clear(1 << (bit & self.within));
+                    self.pool.look_for_waiters(1);
+                }
+            }
+            _ => self.set.put(tag),
+        }
+    }
+
+    /// The set.
+    #[must_use]
+    pub fn set(&self) -> &TagSet {
+        &self.set
+    }
+
+    /// Stands in the next wait queue; callers go round the queues.
+    fn publish(&mut self, signal: Signal) -> Place {
+        let queue = self.next_queue;
+        self.next_queue = (queue + 1) % self.pool.queues().len();
+        Place::publish(&self.pool, queue, signal, self.demand)
+    }
+
+    /// The second look of a waiter who has been published (invariant I1): through all words.
+    fn second_look(&mut self) -> Option<Tag> {
+        #[cfg(loom)]
+        if crate::sync::sabotage::leaves_out(crate::sync::sabotage::Part::SecondLook) {
+            return None;
+        }
+        self.search()
+    }
+
+    /// Counts a waiter that begins to sleep.
+    fn count_sleep(&self) {
+        self.counts.sleeps.add(1);
+    }
+
+    /// Ends a wait by the use of its wake-up.
+    fn use_wake(&self, place: Place) {
+        self.counts.wakes_used.add(1);
+        place.used();
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.set.normal().gate().leave(&self.pocket);
+        self.empty_pocket();
+        self.set.callers().leave(&self.counts);
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Caller")
+            .field("set", &self.set.id())
+            .field("reserved", &(self.first != self.set.reserved()))
+            .field("hint", &self.hint)
+            .field("demand", &self.demand)
+            .field("shares", &self.user.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+//! A bitmap with its waiters: one for ordinary tags, one for reserved tags.
+
+use crate::bitmap::Bitmap;
+use crate::demand::Demand;
+use crate::held::Held;
+use crate::pocket::Gate;
+use crate::policy::{Policy, Wakes};
+use crate::sync::{self, AtomicU32, Mutex, Ordering};
+use crate::users::Users;
+use crate::wait::Queues;
+use crate::wake_batch::BatchRule;
+
+/// Tags numbered from zero, whoever waits for them, and the policy between the two.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    bitmap: Bitmap,
+    queues: Queues,
+    policy: Box<dyn Policy>,
+    gate: Gate,
+    held: Held,
+    batch: AtomicU32,
+    rule: BatchRule,
+    /// Present with fair sharing.
+    users: Option<Users>,
+    /// Held while depth or number of users change, for the wake batch follows both.
+    changes: Mutex<()>,
+}
+
+/// What a pool is made of, apart from its waiting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolShape {
+    /// The most tags it will have.
+    pub(crate) capacity: u32,
+    /// Tags at first.
+    pub(crate) depth: u32,
+    /// Whether users have fair shares.
+    pub(crate) shared: bool,
+    /// Whether callers may keep tags in their pockets.
+    pub(crate) pockets: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(shape: &PoolShape, rule: BatchRule) -> Self {
+        let PoolShape { capacity, depth, shared, pockets } = *shape;
+        let batch = rule.batch(depth, 1);
+        Self {
+            bitmap: Bitmap::new(capacity, depth),
+            queues: Queues::new(rule.queues),
+            policy: rule.policy.make(rule.queues, batch),
+            gate: Gate::new(pockets),
+            held: Held::new(capacity),
+            batch: AtomicU32::new(batch),
+            rule,
+            users: shared.then(|| Users::new(capacity)),
+            changes: Mutex::new(()),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn bitmap(&self) -> &Bitmap {
+        &self.bitmap
+    }
+
+    #[inline(always)]
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    #[inline(always)]
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    #[inline(always)]
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    pub(crate) fn users(&self) -> Option<&Users> {
+        self.users.as_ref()
+    }
+
+    pub(crate) fn rule(&self) -> &BatchRule {
+        &self.rule
+    }
+
+    pub(crate) fn batch(&self) -> u32 {
+        self.batch.load(Ordering::Relaxed)
+    }
+
+    /// Takes a tag, if the demand's limits allow one.
+    pub(crate) fn find(&self, demand: Demand, hint: u32, from_bit: bool) -> Option<u32> {
+        if !demand.is_limited() {
+            return self.bitmap.find(hint, self.bitmap.reach(None), from_bit);
+        }
+        if self.share_left(demand) == 0 {
+            return None;
+        }
+        let reach = self.bitmap.reach(demand.shallow);
+        let bit = self.bitmap.find(hint, reach, from_bit)?;
+        if let (Some(users), Some(user)) = (&self.users, demand.user) {
+            users.took(user, bit, 1);
+        }
+        Some(bit)
+    }
+
+    /// Takes up to `count` tags of one word: the number of bit zero, and a mask.
+    pub(crate) fn find_run(&self, demand: Demand, hint: u32, count: u32) -> (u32, u64) {
+        let count = count.min(self.share_left(demand));
+        let reach = self.bitmap.reach(demand.shallow);
+        let (base, mask) = self.bitmap.find_run(hint, reach, count);
+        if let (Some(users), Some(user)) = (&self.users, demand.user) {
+            users.took(user, base, mask);
+        }
+        (base, mask)
+    }
+
+    /// What is left of the share of the demand's user, who is active from now on.
+    fn share_left(&self, demand: Demand) -> u32 {
+        let (Some(users), Some(user)) = (&self.users, demand.user) else { return u32::MAX };
+        if !users.is_active(user) {
+            self.set_active(user, true);
+        }
+        users.left(user, self.bitmap.depth())
+    }
+
+    /// Whether a waiter with this demand could use a wake-up that is given for a tag just put: its
+    /// share has room, and if it is shallow, the tag is within reach.
+    pub(crate) fn could_use(&self, demand: Demand) -> bool {
+        self.has_share(demand) && (demand.shallow.is_none() || self.has_free(demand))
+    }
+
+    /// Whether a waiter with this demand would find a tag now.
+    pub(crate) fn would_find(&self, demand: Demand) -> bool {
+        self.has_share(demand) && self.has_free(demand)
+    }
+
+    fn has_share(&self, demand: Demand) -> bool {
+        match (&self.users, demand.user) {
+            (Some(users), Some(user)) => users.left(user, self.bitmap.depth()) > 0,
+            _ => true,
+        }
+    }
+
+    fn has_free(&self, demand: Demand) -> bool {
+        self.bitmap.has_free(self.bitmap.reach(demand.shallow))
+    }
+
+    /// Puts tags of one word into the bitmap: bit zero of `mask` is bit `first` of the pool. One that
+    /// the pool does not have is ignored.
+    #[inline]
+    pub(crate) fn put(&self, first: u32, mask: u64) {
+        let layout = self.bitmap.layout();
+        let Some(word) = self.bitmap.words().get((first >> layout.shift) as usize) else { return };
+        if let Some(users) = &self.users {
+            users.puts(first, mask);
+        }
+        word.clear(mask << (first & (layout.bits() - 1)));
+        self.look_for_waiters(mask.count_ones());
+    }
+
+    /// The second half of a put: wakes waiters, if there are any.
+    #[inline(always)]
+    pub(crate) fn look_for_waiters(&self, freed: u32) {
+        sync::barrier_after_clear();
+        if self.queues.waiting() != 0 {
+            self.wake(freed);
+        }
+    }
+
+    /// Puts what is in pockets, because somebody found no tag without it. Returns whether it was worth
+    /// looking again.
+    #[cold]
+    pub(crate) fn close_gate(&self) -> bool {
+        #[cfg(loom)]
+        if sync::sabotage::leaves_out(sync::sabotage::Part::Closing) {
+            return false;
+        }
+        // Each tag counts as a put of its own. The gate's lock is free again: waiters who are woken
+        // may come back here.
+        let Some(emptied) = self.gate.close() else { return false };
+        for bit in emptied {
+            self.put(bit, 1);
+        }
+        true
+    }
+
+    /// Lets callers use their pockets, after a time without waiters.
+    #[cold]
+    pub(crate) fn open_gate(&self) {
+        if !self.gate.open(|| self.queues.waiting() != 0) {
+            self.close_gate();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake(&self, freed: u32) {
+        let wakes = Wakes { queues: &self.queues, pool: self, batch: self.batch() };
+        self.policy.freed(&wakes, freed);
+    }
+
+    /// Changes the depth and wakes everybody.
+    pub(crate) fn resize(&self, depth: u32) {
+        let changes = self.changes.lock();
+        self.bitmap.set_depth(depth);
+        self.follow(depth);
+        drop(changes);
+        self.wake_everybody();
+    }
+
+    /// A user begins or ceases to share. Shares grow when one ceases: those who waited for their own
+    /// share's sake look again.
+    pub(crate) fn set_active(&self, user: u32, active: bool) {
+        let Some(users) = &self.users else { return };
+        let changes = self.changes.lock();
+        let changed = users.set_active(user, active);
+        if changed {
+            self.follow(self.bitmap.depth());
+        }
+        drop(changes);
+        if changed && !active {
+            self.wake_everybody();
+        }
+    }
+
+    /// Computes the wake batch anew. A smaller one needs no wake-up: sleepers saw more tags busy than
+    /// it takes. A larger one goes with a wake-up of everybody, so nobody counts on the old one.
+    fn follow(&self, depth: u32) {
+        let users = self.users.as_ref().map_or(1, Users::active);
+        self.batch.store(self.rule.batch(depth, users), Ordering::Relaxed);
+    }
+
+    /// Wakes everybody, after a change that may help any of them.
+    pub(crate) fn wake_everybody(&self) {
+        sync::barrier_after_change();
+        if self.queues.waiting() != 0 {
+            self.queues.wake_everybody();
+        }
+    }
+}
