@@ -7,7 +7,7 @@ use super::contents::Contents;
 use super::recording::{Change, Event};
 use crate::bio::Operation;
 use crate::sector::{SECTOR_SIZE, Sector, overlap};
-use crate::testing::faulty::mix;
+use crate::testing::mix;
 
 /// What a crash does to writes that no flush made durable. Zeroes and discards count as writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
