@@ -64,6 +64,10 @@ pub enum PackError {
         mounted_at: String,
     },
 
+    /// The target is a block device that something holds.
+    #[error("{} is in use by the system: one of its partitions is mounted, or it is part of an array or swap; release it first", .0.display())]
+    InUse(PathBuf),
+
     /// The target is neither a file nor a block device.
     #[error("{} is {what}; the image must be a regular file or a block device", image.display())]
     WrongTarget {
@@ -116,6 +120,15 @@ impl PackError {
     /// An error that no entry is to blame for.
     pub(super) fn volume(error: VolumeError) -> Self {
         Self::Volume(error)
+    }
+
+    /// Whether the volume, not the file system that holds it, was full.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(
+            self,
+            Self::Entry { source: VolumeError::NoSpace { .. }, .. }
+                | Self::Volume(VolumeError::NoSpace { .. })
+        )
     }
 
     /// Completes errors of space in a volume of `size` bytes. `needed` finds a size that is enough.

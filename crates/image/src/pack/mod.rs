@@ -78,18 +78,30 @@ pub fn build(
         (SizeChoice::Exact(_), Some(_)) => None,
         _ => Some(Survey::of(&mut source, options)?),
     };
-    let volume_options = volume_options(options, wanted, survey.as_ref())?;
-    let superblock = mkfs::plan(&volume_options)?;
-    target.check_room(volume_options.size)?;
-    let device = target.device(volume_options.size)?;
-    let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
-    let mut summary = built.map_err(|error| {
-        error.with_size(volume_options.size, &options.image, || needed_size(options, survey))
-    })?;
-    let statistics = device.statistics();
-    (summary.bios, summary.requests) = (statistics.bios, statistics.requests);
-    summary.image_bytes = volume_options.size;
-    drop(device);
+    let mut volume = volume_options(options, wanted, survey.as_ref())?;
+    let mut summary = loop {
+        let superblock = mkfs::plan(&volume)?;
+        target.check_room(volume.size)?;
+        let device = target.device(volume.size)?;
+        let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
+        match built {
+            Ok(mut summary) => {
+                let statistics = device.statistics();
+                (summary.bios, summary.requests) = (statistics.bios, statistics.requests);
+                break summary;
+            }
+            // The size was ours, not the caller's.
+            Err(error) if error.is_full() && !matches!(wanted, SizeChoice::Exact(_)) => {
+                volume.size = estimate::more(volume.size);
+                source.restart()?;
+            }
+            Err(error) => {
+                let needed = || needed_size(options, survey);
+                return Err(error.with_size(volume.size, &options.image, needed));
+            }
+        }
+    };
+    summary.image_bytes = volume.size;
     target.finish(options.durable)?;
     Ok(summary)
 }
@@ -105,7 +117,7 @@ fn needed_size(options: &PackOptions, survey: Option<Survey>) -> Option<u64> {
             .ok()?;
         Survey::of(source.as_mut(), options).ok()
     };
-    estimate::minimum(&survey.or_else(again)?, &options.volume).ok()
+    estimate::sufficient(&survey.or_else(again)?, &options.volume).ok()
 }
 
 /// The options of the volume with what the survey found.
@@ -120,7 +132,7 @@ fn volume_options(
     }
     volume.size = match (wanted, survey) {
         (SizeChoice::Exact(bytes), _) => bytes,
-        (SizeChoice::Minimum, Some(survey)) => estimate::minimum(survey, &volume)?,
+        (SizeChoice::Minimum, Some(survey)) => estimate::expected(survey, &volume)?,
         (SizeChoice::Auto, Some(survey)) => estimate::comfortable(survey, &volume)?,
         // Only an exact size goes without a survey.
         (SizeChoice::Minimum | SizeChoice::Auto, None) => mkfs::minimum_size(&volume)?,

@@ -61,6 +61,10 @@ impl Source for WithoutImage {
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
         self.source.next_data()
     }
+
+    fn restart(&mut self) -> Result<(), SourceError> {
+        self.source.restart()
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
@@ -56,15 +56,7 @@ impl Target {
         if !force {
             return Err(PackError::Exists(image.to_owned()));
         }
-        let file = if kind.is_file() {
-            new_file(image, true)?
-        } else {
-            let mut file =
-                File::options().read(true).write(true).open(image).map_err(failed("open"))?;
-            let bytes =
-                io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed("measure"))?;
-            Place::Device { file, bytes }
-        };
+        let file = if kind.is_file() { new_file(image, true)? } else { open_device(image)? };
         Ok(Self { image: image.to_owned(), file })
     }
 
@@ -97,7 +89,7 @@ impl Target {
         }
     }
 
-    /// The target as a device of at least `bytes` bytes.
+    /// The target as a device of at least `bytes` bytes. A file becomes empty first.
     pub(super) fn device(&mut self, bytes: u64) -> Result<Arc<dyn BlockDevice>, PackError> {
         let (file, grow) = match &self.file {
             Place::Anonymous { file, .. } => (file.try_clone(), true),
@@ -109,7 +101,9 @@ impl Target {
             |action| move |source| PackError::Target { action, image: image.clone(), source };
         let file = file.map_err(failed("open"))?;
         if grow {
-            file.set_len(bytes).map_err(failed("set the length of"))?;
+            file.set_len(0)
+                .and_then(|()| file.set_len(bytes))
+                .map_err(failed("set the length of"))?;
         }
         let name = self.image.display().to_string();
         Ok(Arc::new(FileDevice::from_file(file, &name, &FileOptions::default())?))
@@ -138,6 +132,20 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// Opens a block device for this process alone, so that nobody mounts it meanwhile.
+fn open_device(image: &Path) -> Result<Place, PackError> {
+    let failed = |action| move |source| PackError::Target { action, image: image.into(), source };
+    // For a block device this flag, without CREATE, asks that nobody else holds it.
+    let exclusive = OFlags::EXCL.bits().cast_signed();
+    let opened = File::options().read(true).write(true).custom_flags(exclusive).open(image);
+    let mut file = opened.map_err(|source| match source.kind() {
+        io::ErrorKind::ResourceBusy => PackError::InUse(image.to_owned()),
+        _ => failed("open")(source),
+    })?;
+    let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed("measure"))?;
+    Ok(Place::Device { file, bytes })
 }
 
 fn directory_of(image: &Path) -> &Path {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use undercroft_image::pack::{PackError, SizeChoice};
-use undercroft_judges::kernel;
+use undercroft_judges::{LoopDevice, kernel};
 
 use crate::archive_writer::ArchiveWriter;
 use crate::child;
@@ -239,7 +239,7 @@ fn mounted_targets() {
     let place = tempfile::tempdir().unwrap();
     let image = options.image.display().to_string();
     let mounted = Mounted::new("xfs", &["-o", "loop,ro,nouuid"], &image, place.path());
-    let device = loop_device(&options.image);
+    let device = LoopDevice::attached(&options.image).unwrap().remove(0);
     for target in [&options.image.clone(), &device] {
         options.image = target.clone();
         let error = build(&options).unwrap_err();
@@ -258,32 +258,21 @@ fn a_block_device_takes_an_image_with_force_only() {
     let (home, source) = archive(ordinary);
     let backing = home.path().join("backing");
     File::create(&backing).unwrap().set_len(40 << 20).unwrap();
-    let attach = Command::new("losetup").args(["--find", "--show"]).arg(&backing).output().unwrap();
-    assert!(attach.status.success());
-    let device = PathBuf::from(String::from_utf8(attach.stdout).unwrap().trim());
-    let mut options = options(&source, &device);
+    let device = LoopDevice::attach(&backing).unwrap();
+    let mut options = options(&source, device.path());
     let refused = build(&options);
     options.force = true;
     options.size = SizeChoice::Exact(80 << 20);
     let too_large = build(&options);
     options.size = SizeChoice::Auto;
     let built = build(&options);
-    assert!(Command::new("losetup").arg("--detach").arg(&device).status().unwrap().success());
+    drop(device);
     assert!(matches!(refused, Err(PackError::Exists(_))));
     assert!(
         matches!(too_large, Err(PackError::DeviceTooSmall { available, .. }) if available == 40 << 20)
     );
     assert_eq!(built.unwrap().image_bytes, 40 << 20);
     crate::judged::repair(&backing, 40 << 20, &options.volume).unwrap();
-}
-
-/// The loop device over an image.
-fn loop_device(image: &Path) -> PathBuf {
-    let list = Command::new("losetup")
-        .args(["--noheadings", "--output", "NAME", "--associated"])
-        .arg(image)
-        .output();
-    PathBuf::from(String::from_utf8(list.unwrap().stdout).unwrap().trim())
 }
 
 #[test]

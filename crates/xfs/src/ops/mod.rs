@@ -5,6 +5,7 @@
 
 mod create;
 mod directory;
+mod footprint;
 mod path;
 mod read;
 mod write;
@@ -13,6 +14,7 @@ mod xattr;
 pub use create::{NewInode, Times, create, link, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
+pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use path::{path_text, resolve};
 pub use read::{FileReader, Piece, data_ranges, read_link};
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
