@@ -3,10 +3,11 @@
 use crate::text;
 use crate::value;
 use anyhow::{Context, Result, anyhow};
-use std::path::PathBuf;
+use clap::ValueHint;
 use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
-use undercroft_block::{BlockDevice, FileDevice, Sector, Window};
+use undercroft_block::stack::{Description, MirrorEvent};
+use undercroft_block::{BlockDevice, Sector, Window};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
@@ -16,8 +17,10 @@ use undercroft_xfs::ops;
 /// A volume to read. It is never written to.
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
-    /// Image file or block device.
-    image: PathBuf,
+    /// Image file or block device, or a device stacked on several, such as
+    /// 'stripe:64k(a.img,b.img)' or @stack.toml.
+    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
+    image: Description,
 
     /// The volume starts at this byte of the image (suffixes K, M, G, T).
     #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
@@ -31,7 +34,8 @@ pub(crate) struct ImageArgs {
 impl ImageArgs {
     /// The device that the volume fills.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
-        let disk: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&self.image, true)?);
+        let note = |event: &MirrorEvent| eprintln!("note: {event}");
+        let disk = self.image.open(true, Some(Arc::new(note)))?;
         if let Some(number) = self.partition {
             return Ok(Arc::new(open_partition(&disk, number)?));
         }
@@ -57,7 +61,7 @@ impl ImageArgs {
             eprintln!(
                 "note: {} was not unmounted cleanly; its journal was not replayed, so the latest \
                  changes may be missing",
-                self.image.display()
+                self.image
             );
         }
         Ok(volume)
@@ -65,7 +69,7 @@ impl ImageArgs {
 
     /// Names the image, and the partitions when it is a disk with some.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
-        let name = self.image.display();
+        let name = &self.image;
         if self.offset.is_none()
             && self.partition.is_none()
             && let Ok(device) = self.device()

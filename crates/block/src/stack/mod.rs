@@ -16,7 +16,9 @@ use thiserror::Error;
 
 use crate::drivers::OpenError;
 
-pub use description::{Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom};
+pub use description::{
+    Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom, StackObserver,
+};
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
 pub use stripe::Stripe;

@@ -4,12 +4,14 @@ use crate::format_options::FormatArgs;
 use crate::report::Outcome;
 use crate::{text, value};
 use anyhow::{Context, Result};
+use clap::ValueHint;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use undercroft_block::stack::Description;
 use undercroft_image::pack::{self, PackOptions, Progress, SizeChoice, Summary};
 use undercroft_source::{Exclude, Options, SourceSpec, Timestamp};
 use undercroft_xfs::format;
@@ -28,8 +30,10 @@ pub(super) struct Args {
     /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input.
     source: PathBuf,
 
-    /// The image file to make, or a block device (with --force).
-    image: PathBuf,
+    /// The image file to make, or a block device (with --force); or a device stacked on several,
+    /// such as 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
+    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
+    image: Description,
 
     /// Size of the volume: bytes (suffixes K, M, G, T), auto (the content and a tenth of it free,
     /// at least 16 MiB) or min (as small as the content allows).
@@ -231,7 +235,7 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
         out,
         "{}: {} with {} free, holding {} files, {} directories, {others} others, {} of data; \
          {seconds:.2} s",
-        args.image.display(),
+        args.image,
         text::bytes(summary.image_bytes),
         text::bytes(summary.free_bytes),
         summary.files,

@@ -2,7 +2,7 @@
 
 use super::PackError;
 use super::target::Target;
-use std::path::PathBuf;
+use undercroft_block::stack::Description;
 use undercroft_xfs::format::{DeviceNumber, FileType, Superblock, Timestamp};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{NewInode, Times};
@@ -10,13 +10,13 @@ use undercroft_xfs::ops::{NewInode, Times};
 /// How to make an empty volume.
 #[derive(Clone, Debug)]
 pub struct EmptyOptions {
-    /// The image: a file to be made, or a block device.
-    pub image: PathBuf,
+    /// The image: files to be made, or block devices.
+    pub image: Description,
     /// Replace a file that exists, or overwrite a block device.
     pub force: bool,
     /// Return only when the image is on stable storage.
     pub durable: bool,
-    /// Size, geometry, features and identity. A size of 0 takes all of a block device.
+    /// Size, geometry, features and identity. A size of 0 takes all of block devices.
     pub volume: MkfsOptions,
     /// Permission bits of the root directory.
     pub root_mode: u16,
@@ -34,11 +34,11 @@ pub struct EmptyOptions {
 pub fn make_empty(options: &EmptyOptions) -> Result<Superblock, PackError> {
     let mut target = Target::open(&options.image, options.force)?;
     let mut volume = options.volume.clone();
-    if let (0, Some(bytes)) = (volume.size, target.fixed_size()) {
-        volume.size = bytes;
+    if volume.size == 0 {
+        let fixed = target.fixed_size();
+        volume.size = fixed.ok_or_else(|| PackError::SizeNeeded(options.image.to_string()))?;
     }
     let plan = mkfs::plan(&volume)?;
-    target.check_room(volume.size)?;
     let device = target.device(volume.size)?;
     let time = options.time;
     let root = NewInode {

@@ -81,7 +81,6 @@ pub fn build(
     let mut volume = volume_options(options, wanted, survey.as_ref())?;
     let mut summary = loop {
         let superblock = mkfs::plan(&volume)?;
-        target.check_room(volume.size)?;
         let device = target.device(volume.size)?;
         let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
         match built {

@@ -9,7 +9,7 @@ use undercroft_judges::{Scratch, kernel};
 use undercroft_xfs::mkfs::{MkfsError, Preset};
 
 use crate::archive_writer::ArchiveWriter;
-use crate::judged::{assert_built, build, options};
+use crate::judged::{assert_built, build, options, image_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -101,10 +101,10 @@ fn a_size_too_small_names_one_that_fits() {
         };
         assert_eq!(size, 20 * MIB);
         assert!(text.contains(&format!("use --size {needed}")), "{text}");
-        assert!(!options.image.exists());
+        assert!(!image_of(&options).exists());
         options.size = SizeChoice::Exact(needed);
         build(&options).unwrap();
-        fs::remove_file(&options.image).unwrap();
+        fs::remove_file(image_of(&options)).unwrap();
     }
 }
 
@@ -138,8 +138,8 @@ fn a_volume_takes_writes_of_a_kernel() {
     let home = tempfile::tempdir().unwrap();
     let options = options(scratch.path(), &home.path().join("image"));
     let summary = assert_built(&options, scratch.path());
-    fill_by_kernel(&options.image);
-    crate::judged::repair(&options.image, summary.image_bytes, &options.volume).unwrap();
+    fill_by_kernel(image_of(&options));
+    crate::judged::repair(image_of(&options), summary.image_bytes, &options.volume).unwrap();
 }
 
 /// Has the kernel write until the volume is full, and remove half of that again.
