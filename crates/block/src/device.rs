@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::drivers::OpenError;
 use crate::error::BlockError;
-use crate::queue::RequestQueue;
+use crate::queue::{Claim, RequestQueue};
 use crate::sector::{SECTOR_SIZE, Sector};
-use crate::statistics::Statistics;
+use crate::statistics::{QueueLatencies, Statistics};
 use crate::{Bio, Buffer};
 
 /// What the requests to a device must look like. The plug merges within these limits.
@@ -97,6 +98,31 @@ pub trait BlockDevice: Send + Sync {
         let mut sum = Statistics::default();
         visit_leaves(self.layer(), &mut |queue| sum = sum + queue.statistics());
         sum
+    }
+
+    /// How long requests took so far in the leaves at or below this device.
+    fn latencies(&self) -> QueueLatencies {
+        let mut sum = QueueLatencies::default();
+        visit_leaves(self.layer(), &mut |queue| sum = std::mem::take(&mut sum) + queue.latencies());
+        sum
+    }
+
+    /// Gives this thread a hardware queue of its own in every leaf at or below this device, which
+    /// it drives itself until the claim is dropped ([`Claim`]).
+    ///
+    /// # Errors
+    /// When a driver cannot open one more queue.
+    fn claim(&self) -> Result<Claim, OpenError> {
+        let mut claim = Ok(Claim::new());
+        visit_leaves(self.layer(), &mut |queue| {
+            if let Ok(claims) = &mut claim {
+                match queue.claim() {
+                    Ok(more) => claims.join(more),
+                    Err(error) => claim = Err(error),
+                }
+            }
+        });
+        claim
     }
 
     /// Waits until every bio submitted before has been answered. Does not flush caches.

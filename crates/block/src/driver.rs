@@ -18,7 +18,7 @@ use std::time::Instant;
 use crate::device::Limits;
 use crate::drivers::OpenError;
 use crate::error::Reason;
-use crate::queue::RequestList;
+use crate::queue::{Completer, RequestList};
 use crate::request::Request;
 use crate::sector::Sector;
 
@@ -43,6 +43,12 @@ pub trait Driver: Send + Sync + 'static {
         false
     }
 
+    /// Gives the driver a way to hand in what ended from threads of its own. Called once, before any
+    /// queue is opened; drivers without such threads have no use for it.
+    fn attach(&self, completer: Completer) {
+        drop(completer);
+    }
+
     /// Opens a queue in the thread that will drive it.
     ///
     /// # Errors
@@ -61,7 +67,7 @@ pub trait Driver: Send + Sync + 'static {
 /// What a driver queue is opened for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueContext {
-    /// Number of the hardware queue, from 0.
+    /// Number of the hardware queue, from 0. Several threads may drive one.
     pub index: usize,
     /// Tags of the requests given to it are below this, so a table by tag needs as many places.
     pub depth: u32,

@@ -31,12 +31,14 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
+mod affinity;
 #[allow(dead_code, reason = "for rings")]
 mod arena;
 mod batch;
 mod bio;
 mod buffer;
 mod callback;
+mod clock;
 mod device;
 mod driver;
 mod drivers;
@@ -49,9 +51,12 @@ mod region;
 mod request;
 mod sector;
 mod segment;
+mod sleep;
 pub mod stack;
 mod statistics;
+mod sync;
 pub mod testing;
+mod timer;
 mod waiter;
 mod window;
 
@@ -66,10 +71,13 @@ pub use drivers::{FileDevice, FileOptions, MemoryDevice, MemoryDriver, OpenError
 pub use error::{BlockError, Reason};
 pub use plug::{Plug, PlugThreshold};
 pub use pool::BufferPool;
-pub use queue::{Drive, Leaf, OverlapOrder, QueueOptions, RequestList, RequestQueue};
+pub use queue::{
+    Claim, Completer, Drive, Frozen, Leaf, OverlapOrder, QueueOptions, RequestList, RequestQueue,
+    Staging, UnplugMode,
+};
 pub use request::Request;
 pub use sector::{SECTOR_SIZE, Sector};
 pub use segment::{Segment, SegmentList};
-pub use statistics::Statistics;
+pub use statistics::{Latencies, QueueLatencies, Statistics};
 pub use waiter::Waiter;
 pub use window::Window;

@@ -14,12 +14,13 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use crate::arena::{Arena, ORDERS};
 use crate::buffer::{BUFFER_ALIGNMENT, Buffer};
 use crate::plug;
 use crate::region::{Memory, Region};
+use crate::sleep::Event;
 
 /// Classes of 1, 2, 4, ... pages; the largest kept for reuse is 16 MiB, as is the largest block of
 /// an arena. Larger buffers are charged to the budget too, but go back to the allocator.
@@ -34,7 +35,7 @@ pub struct BufferPool {
 /// What the handles of a pool and its buffers in flight share.
 pub(crate) struct PoolShared {
     state: Mutex<PoolState>,
-    returned: Condvar,
+    returned: Event,
     budget: usize,
     arena: Option<Arc<Arena>>,
 }
@@ -70,7 +71,7 @@ impl BufferPool {
         Self {
             shared: Arc::new(PoolShared {
                 state: Mutex::new(state),
-                returned: Condvar::new(),
+                returned: Event::default(),
                 budget,
                 arena,
             }),
@@ -131,13 +132,7 @@ impl BufferPool {
             return grant;
         }
         plug::flush_thread();
-        let mut state = self.shared.state.lock();
-        loop {
-            if let Some(grant) = self.shared.take(&mut state, rounded(length)) {
-                return grant;
-            }
-            self.shared.returned.wait(&mut state);
-        }
+        self.shared.returned.wait_until(|| self.try_take(length))
     }
 
     /// Wraps granted memory; memory of the allocator is taken here, outside the lock.
@@ -195,7 +190,7 @@ impl PoolShared {
         }
         drop(state);
         // Waiters ask for different sizes, so each has to look for itself.
-        self.returned.notify_all();
+        self.returned.notify();
     }
 }
 

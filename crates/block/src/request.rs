@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use smallvec::SmallVec;
+use undercroft_tags::Tag;
 
 use crate::bio::{Bio, Operation, Payload};
 use crate::device::Limits;
-use crate::driver::Driver;
 use crate::error::Reason;
 use crate::queue::Ordered;
 use crate::sector::{SECTOR_SIZE, Sector};
@@ -27,11 +27,25 @@ pub struct Request {
     length: u64,
     segments: usize,
     /// Number of the request among those in flight in its hardware queue.
-    pub(crate) tag: u32,
+    pub(crate) tag: Option<Tag>,
     /// Its place in the order of overlapping requests; 0 = not in it.
     pub(crate) ordered: u64,
+    /// Its hardware queue.
+    pub(crate) hardware: u32,
+    /// The CPU that submitted it.
+    pub(crate) cpu: u32,
+    /// When it was submitted, in nanoseconds.
+    pub(crate) submitted: u64,
     /// In the order of their sectors; empty only when the request was answered.
     bios: SmallVec<[Bio; 1]>,
+}
+
+/// What a device can serve, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) limits: Limits,
+    pub(crate) capacity: Sector,
+    pub(crate) read_only: bool,
 }
 
 impl Request {
@@ -45,8 +59,11 @@ impl Request {
             sector: bio.sector(),
             length: bio.length(),
             segments: bio.segment_count(),
-            tag: 0,
+            tag: None,
             ordered: 0,
+            hardware: 0,
+            cpu: 0,
+            submitted: 0,
             bios: SmallVec::from_iter([bio]),
         }
     }
@@ -86,7 +103,7 @@ impl Request {
     /// to the driver queue: an index for a driver's table, and what it puts in a ring.
     #[must_use]
     pub fn tag(&self) -> u32 {
-        self.tag
+        self.tag.map_or(0, Tag::number)
     }
 
     /// Number of bios in the request.
@@ -148,35 +165,43 @@ impl Request {
         Ok(())
     }
 
-    /// The check that a queue makes before a driver sees the request: fails the bios that `device`
-    /// cannot serve and returns the rest, if any. Bios merged with a bad one are not affected.
-    pub(crate) fn admit<D: Driver>(mut self, device: &D) -> Option<Self> {
-        if self.operation.modifies() && device.is_read_only() {
-            self.fail(device.name(), 0, &Reason::ReadOnly);
-            return None;
-        }
-        let Limits { block_bytes, memory_alignment: unit, .. } = device.limits();
-        let in_blocks = |bytes: u64| bytes.is_multiple_of(block_bytes);
-        if !(in_blocks(self.sector.0.wrapping_mul(SECTOR_SIZE)) && in_blocks(self.length)) {
-            self.fail(device.name(), 0, &Reason::Misaligned { unit: block_bytes });
-            return None;
-        }
-        if unit > 1 && !self.bios.iter().all(|bio| bio.is_memory_aligned(unit)) {
-            self.fail(device.name(), 0, &Reason::Misaligned { unit: unit as u64 });
-            return None;
-        }
-        let capacity = device.capacity();
+    /// Whether a device can serve all bios of the request.
+    pub(crate) fn is_admissible(&self, terms: &Terms) -> bool {
+        let Terms { limits, capacity, read_only } = terms;
+        let in_blocks = |bytes: u64| bytes.is_multiple_of(limits.block_bytes);
+        self.sectors().end <= *capacity
+            && !(*read_only && self.operation.modifies())
+            && (limits.block_bytes == SECTOR_SIZE
+                || (in_blocks(self.sector.0.wrapping_mul(SECTOR_SIZE)) && in_blocks(self.length)))
+            && (limits.memory_alignment <= 1
+                || self.bios.iter().all(|bio| bio.is_memory_aligned(limits.memory_alignment)))
+    }
+
+    /// Fails the bios that `device`, which is as `terms` says, cannot serve, and returns the rest,
+    /// if any. Bios beyond the end do not affect those merged with them.
+    pub(crate) fn admit(mut self, device: &str, terms: &Terms) -> Option<Self> {
+        let capacity = terms.capacity;
         // Sectors ascend through the bios, so those out of range are the last ones.
         while self.sectors().end > capacity {
             let Some(bio) = self.bios.pop() else { break };
             self.length -= bio.length();
             self.segments -= bio.segment_count();
-            bio.fail(device.name(), Reason::OutOfRange { capacity });
+            bio.fail(device, Reason::OutOfRange { capacity });
             if self.bios.is_empty() {
                 return None;
             }
         }
-        Some(self)
+        if self.is_admissible(terms) {
+            return Some(self);
+        }
+        let reason = if terms.read_only && self.operation.modifies() {
+            Reason::ReadOnly
+        } else {
+            let Limits { block_bytes, memory_alignment, .. } = terms.limits;
+            Reason::Misaligned { unit: block_bytes.max(memory_alignment as u64) }
+        };
+        self.fail(device, 0, &reason);
+        None
     }
 
     /// Ends the request well.

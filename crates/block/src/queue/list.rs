@@ -59,9 +59,56 @@ impl RequestList {
         self.requests.is_empty()
     }
 
+    /// The requests in order, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+        self.requests.iter_mut()
+    }
+
+    /// Moves all of `other` to the end.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        if self.requests.is_empty() {
+            std::mem::swap(self, other);
+        } else {
+            self.requests.append(&mut other.requests);
+        }
+    }
+
+    /// Cuts off the requests from `index` on.
+    pub(crate) fn split_off(&mut self, index: usize) -> Self {
+        if index == self.requests.len() {
+            return Self::new();
+        }
+        Self { requests: self.requests.split_off(index) }
+    }
+
+    /// Takes out the requests that `keep` refuses, in order; asked for each once, in order.
+    pub(crate) fn keep(
+        &mut self,
+        mut keep: impl FnMut(&mut Request) -> bool,
+        mut refused: impl FnMut(Request),
+    ) {
+        let mut index = 0;
+        while index < self.requests.len() {
+            if keep(&mut self.requests[index]) {
+                index += 1;
+            } else if let Some(request) = self.requests.remove(index) {
+                refused(request);
+            }
+        }
+    }
+
     /// The requests in order.
     pub fn iter(&self) -> impl Iterator<Item = &Request> {
         self.requests.iter()
+    }
+}
+
+impl IntoIterator for RequestList {
+    type Item = Request;
+    type IntoIter = std::collections::vec_deque::IntoIter<Request>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.requests.into_iter()
     }
 }
 

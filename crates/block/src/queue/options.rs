@@ -1,17 +1,30 @@
 //! How the queue of a leaf works: choices of whoever opens the device.
 
+use std::time::Duration;
+
 /// How a leaf queues, orders and drives its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueOptions {
     /// Who drives the hardware queues.
     pub drive: Drive,
-    /// Requests in flight in one hardware queue.
+    /// Hardware queues for submitters that have not claimed one; CPUs are spread over them.
+    pub hardware_queues: usize,
+    /// Requests in flight in one hardware queue, or in all if they share tags.
     pub depth: u32,
+    /// The depth that [`Leaf::set_depth`](crate::Leaf::set_depth) may go up to; at least `depth`.
+    pub max_depth: u32,
+    /// Whether one set of tags serves all hardware queues, each with a fair share.
+    pub shared_tags: bool,
     /// Bytes of requests that may wait for a thread of the queue before submitting blocks. One
     /// request waits whatever its size.
     pub queue_bytes: u64,
     /// Whether requests that overlap keep their order.
     pub order: OverlapOrder,
+    /// Whether requests are held back to leave together.
+    pub staging: Staging,
+    /// How long a request may be in the driver. Then the driver is asked to stop it; if it can, the
+    /// request fails with [`Reason::TimedOut`](crate::Reason::TimedOut).
+    pub time_limit: Option<Duration>,
 }
 
 impl Default for QueueOptions {
@@ -19,9 +32,14 @@ impl Default for QueueOptions {
     fn default() -> Self {
         Self {
             drive: Drive::Threads(1),
+            hardware_queues: 1,
             depth: 256,
+            max_depth: 256,
+            shared_tags: false,
             queue_bytes: 16 << 20,
             order: OverlapOrder::Kept,
+            staging: Staging::None,
+            time_limit: None,
         }
     }
 }
@@ -46,4 +64,42 @@ pub enum OverlapOrder {
     /// Submitters see to it that there are none, and that what a flush must cover is complete. No
     /// state is shared between hardware queues then.
     LeftToSubmitters,
+}
+
+/// Whether a device holds requests back to let them leave together: the plug of a device, as
+/// block layers had it before plugs were per thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staging {
+    /// Requests leave at once; batches are made by the [`Plug`](crate::Plug) of each thread.
+    None,
+    /// The first request plugs the device. It is unplugged when so many requests wait, when the
+    /// first has waited so long, when somebody does nothing but wait for one, or by
+    /// [`unplug`](crate::BlockDevice::unplug).
+    Plugged {
+        /// Requests that unplug the device.
+        requests: usize,
+        /// Time that unplugs the device.
+        delay: Duration,
+        /// What `unplug` does first.
+        unplug: UnplugMode,
+    },
+}
+
+impl Staging {
+    /// Linux's values of 2008: four requests, three milliseconds.
+    pub const CLASSIC: Self = Self::Plugged {
+        requests: 4,
+        delay: Duration::from_millis(3),
+        unplug: UnplugMode::TestFirst,
+    };
+}
+
+/// How a device that may not be plugged is unplugged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnplugMode {
+    /// Looks under the lock of the staged requests. For comparison.
+    Locked,
+    /// Tests a flag, and takes no lock of a device that is not plugged. A device that is being
+    /// plugged at that moment is left to whoever plugs it, who unplugs it as well.
+    TestFirst,
 }

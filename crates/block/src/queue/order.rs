@@ -75,16 +75,21 @@ impl Running {
 }
 
 impl<T: Ordered> OverlapTracker<T> {
-    /// Gives the request back if it may start now, else keeps it.
-    pub(crate) fn enter(&mut self, mut request: T) -> Option<T> {
+    /// Gives `request` its number and says whether it may start now; if not, it must be given to
+    /// [`hold`](Self::hold) before the next one enters.
+    pub(crate) fn may_start(&mut self, request: &mut T) -> bool {
         self.last += 1;
         request.set_number(self.last);
-        if self.is_free(&request, self.held.len()) {
-            self.start(&request);
-            return Some(request);
+        let free = self.is_free(request, self.held.len());
+        if free {
+            self.start(request);
         }
+        free
+    }
+
+    /// Keeps a request that may not start yet.
+    pub(crate) fn hold(&mut self, request: T) {
         self.held.push_back(request);
-        None
     }
 
     /// Records that a request which entered is finished, and puts those that it held back, if
@@ -196,7 +201,15 @@ mod tests {
         tracker: &mut OverlapTracker<Request>,
         bios: impl IntoIterator<Item = Bio>,
     ) -> Vec<Request> {
-        bios.into_iter().filter_map(|bio| tracker.enter(Request::new(bio))).collect()
+        let mut started = Vec::new();
+        for mut request in bios.into_iter().map(Request::new) {
+            if tracker.may_start(&mut request) {
+                started.push(request);
+            } else {
+                tracker.hold(request);
+            }
+        }
+        started
     }
 
     /// Finishes `request`; returns those that it held back.

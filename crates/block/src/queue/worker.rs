@@ -7,10 +7,12 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use super::RequestList;
-use super::hardware::Taken;
-use super::leaf::Shared;
-use crate::driver::{Completions, Driver, DriverQueue, QueueContext, Wait};
+use super::drive::Driving;
+use super::hardware::{HardwareQueue, Mail};
+use super::leaf::{Shared, Via};
+use crate::driver::{Completions, Driver, DriverQueue, Wait};
 use crate::drivers::OpenError;
+use crate::sleep::Alarm;
 
 thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
@@ -22,22 +24,24 @@ pub(super) fn is_current() -> bool {
     IS_WORKER.get()
 }
 
-/// Starts a thread for `shared`; returns when its driver queue is open.
-pub(super) fn start<D: Driver>(shared: &Arc<Shared<D>>) -> Result<JoinHandle<()>, OpenError> {
+/// Starts a thread for `hardware`; returns when its driver queue is open.
+pub(super) fn start<D: Driver>(
+    shared: &Arc<Shared<D>>,
+    hardware: &Arc<HardwareQueue>,
+) -> Result<JoinHandle<()>, OpenError> {
     let name = shared.driver.name().to_owned();
-    let shared = Arc::clone(shared);
+    let (shared, hardware) = (Arc::clone(shared), Arc::clone(hardware));
     let (opened, answer) = mpsc::sync_channel(1);
     let thread = std::thread::Builder::new()
         .name("block-queue".into())
         .spawn(move || {
             IS_WORKER.set(true);
-            let context = QueueContext { index: 0, depth: shared.options.depth };
-            match shared.driver.open_queue(&context) {
+            match shared.driver.open_queue(&shared.context(&hardware)) {
                 Ok(queue) => {
                     // Nobody waits for the answer if the thread that opens the device is gone.
                     let _ = opened.send(Ok(()));
                     drop(opened);
-                    work(&shared, queue);
+                    work(&shared, &hardware, queue);
                 }
                 Err(error) => drop(opened.send(Err(error))),
             }
@@ -54,45 +58,53 @@ pub(super) fn start<D: Driver>(shared: &Arc<Shared<D>>) -> Result<JoinHandle<()>
 }
 
 /// The life of the thread: requests until the hardware queue is closed and all are answered.
-fn work<D: Driver>(shared: &Shared<D>, mut queue: D::Queue) {
+fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue: D::Queue) {
+    let alarm = Alarm::current();
+    let mut driving: Driving<D> = Driving::new(hardware, queue, shared.options.time_limit);
     let mut requests = RequestList::new();
     let mut completions = Completions::default();
+    let mut stopped = false;
     loop {
-        if requests.is_empty() {
-            let may_sleep = queue.in_flight() == 0;
-            let taken = shared.hardware.take(&mut requests, D::Queue::BATCH, may_sleep);
-            if taken == Taken::Closed {
-                return;
+        let mut mail = Mail::Empty;
+        if driving.is_held_up() {
+            driving.go_on();
+        } else {
+            mail = hardware.take(&mut requests, D::Queue::BATCH);
+            shared.count_queued(hardware, &requests);
+            if !shared.is_stopping() {
+                driving.start(&mut requests);
             }
         }
-        if !requests.is_empty() {
-            queue.start(&mut requests, &mut completions);
+        if shared.is_stopping() {
+            shared.stop(&mut driving, &mut requests, &mut stopped);
         }
-        if queue.in_flight() > 0 {
-            reap(shared, &mut queue, &requests, &mut completions);
+        if driving.in_flight() > 0 {
+            driving.reap(Wait::No);
         }
+        if driving.completions.is_empty() && mail != Mail::Requests {
+            let busy = driving.is_held_up() || driving.in_flight() > 0;
+            if mail == Mail::Closed && !busy {
+                return;
+            }
+            sleep(hardware, &mut driving, &alarm);
+        }
+        std::mem::swap(&mut completions, &mut driving.completions);
         // A panic in a callback of one bio must not take the thread from the others; the panic hook
         // has reported it, and all other bios were answered.
-        let _ = catch_unwind(AssertUnwindSafe(|| shared.finish(&mut completions)));
+        let finish = || shared.finish(hardware, &mut completions, Via::Driver);
+        let _ = catch_unwind(AssertUnwindSafe(finish));
     }
 }
 
-/// Collects completions, sleeping in the driver if there is nothing else to do.
-fn reap<D: Driver>(
-    shared: &Shared<D>,
-    queue: &mut D::Queue,
-    requests: &RequestList,
-    completions: &mut Completions,
-) {
-    let waker = queue.waker();
-    // Requests that the driver had no room for wait for a completion anyway.
-    let announced =
-        completions.is_empty() && requests.is_empty() && shared.hardware.may_reap(waker.clone());
-    let sleep = announced || (completions.is_empty() && !requests.is_empty());
-    let wait = if sleep { Wait::Forever } else { Wait::No };
-    // A queue that has broken has put what it held into the completions, as failed.
-    let _ = queue.reap(completions, wait);
-    if announced {
-        shared.hardware.reaped(&waker);
+/// Sleeps until there is something to do.
+fn sleep<D: Driver>(hardware: &HardwareQueue, driving: &mut Driving<D>, alarm: &Arc<Alarm>) {
+    if driving.is_held_up() {
+        // It takes no further requests before it has started these.
+        if !driving.await_tag(alarm) {
+            driving.sleep(alarm, None);
+        }
+    } else if hardware.may_sleep(alarm, driving.in_flight() > 0) {
+        driving.sleep(alarm, None);
+        hardware.is_awake(alarm);
     }
 }

@@ -11,7 +11,7 @@ use undercroft_judges::{LoopDevice, kernel};
 
 use crate::archive_writer::ArchiveWriter;
 use crate::child;
-use crate::judged::{build, chain, options, image_of};
+use crate::judged::{build, chain, image_of, options};
 
 const OLD: &[u8] = b"an image that was there before";
 

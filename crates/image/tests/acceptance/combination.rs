@@ -9,7 +9,7 @@ use undercroft_judges::tree::{Difference, Field};
 use undercroft_xfs::mkfs::{self, Feature, MkfsOptions, Preset};
 use uuid::Uuid;
 
-use crate::judged::{build, chain, compare_mounted, options, repair, image_of};
+use crate::judged::{build, chain, compare_mounted, image_of, options, repair};
 
 const MIB: u64 = 1 << 20;
 

@@ -15,7 +15,7 @@ use undercroft_source::{Exclude, Timestamp};
 use uuid::Uuid;
 
 use crate::child;
-use crate::judged::{build, options, image_of};
+use crate::judged::{build, image_of, options};
 
 /// A tree of a few hundred entries of all kinds.
 fn tree(home: &Path) -> PathBuf {

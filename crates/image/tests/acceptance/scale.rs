@@ -12,7 +12,7 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, kernel};
 
 use crate::archive_writer::{ArchiveWriter, Comb};
-use crate::judged::{build, options, repair, image_of};
+use crate::judged::{build, image_of, options, repair};
 
 /// Builds an image of an archive and has it judged; the mounted volume goes to `look`.
 fn judge(write: impl FnOnce(&mut ArchiveWriter), look: impl FnOnce(&Summary, &LoopMount)) {

@@ -9,7 +9,7 @@ use undercroft_judges::{Scratch, kernel};
 use undercroft_xfs::mkfs::{MkfsError, Preset};
 
 use crate::archive_writer::ArchiveWriter;
-use crate::judged::{assert_built, build, options, image_of};
+use crate::judged::{assert_built, build, image_of, options};
 
 const MIB: u64 = 1 << 20;
 

@@ -107,10 +107,13 @@ impl Shared {
         let operation = bio.operation();
         let mut order = self.order.lock();
         let ticket = Ticket { operation, sectors, number: order.next_number() };
-        let entered = order.enter(Entry { excludes: true, ..Entry::new(bio) });
-        drop(order);
-        if let Some(entry) = entered {
+        let mut entry = Entry { excludes: true, ..Entry::new(bio) };
+        if order.may_start(&mut entry) {
+            drop(order);
             entry.bio.succeed();
+        } else {
+            order.hold(entry);
+            drop(order);
         }
         // Only ever answered by being let in.
         drop(waiter.wait());

@@ -1,0 +1,116 @@
+//! The bitmap: words on their own cache lines, and the search for a free bit.
+
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+
+use crate::layout::{Layout, low_bits};
+use crate::shallow::Reach;
+use crate::sync::{AtomicU32, Ordering};
+use crate::word::Word;
+
+/// Words shared by a pool and its callers.
+pub(crate) type Words = Arc<[CachePadded<Word>]>;
+
+/// Busy and free bits, numbered from zero.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    words: Words,
+    layout: Layout,
+    depth: AtomicU32,
+}
+
+impl Bitmap {
+    /// With room for `capacity` bits, of which the first `depth` are in use.
+    pub(crate) fn new(capacity: u32, depth: u32) -> Self {
+        let layout = Layout::new(capacity);
+        let words = (0..layout.words)
+            .map(|index| CachePadded::new(Word::new(!layout.valid(index, depth))))
+            .collect();
+        Self { words, layout, depth: AtomicU32::new(depth) }
+    }
+
+    pub(crate) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    /// Changes which bits are given out. A search that runs at the same time may still return a bit
+    /// beyond the new depth.
+    pub(crate) fn set_depth(&self, depth: u32) {
+        self.depth.store(depth, Ordering::Relaxed);
+        for (index, word) in self.words.iter().enumerate() {
+            word.block(!self.layout.valid(index, depth));
+        }
+    }
+
+    /// The reach of a caller with this limit, at the present depth.
+    pub(crate) fn reach(&self, limit: Option<u32>) -> Reach {
+        match limit {
+            None => Reach::All,
+            Some(limit) => Reach::shallow(self.layout, self.depth(), limit),
+        }
+    }
+
+    /// Takes a free bit within reach. The hint chooses the word; inside it the search begins at bit
+    /// zero, or with `from_bit` at the hint, and ends there after it has seen every other bit.
+    ///
+    /// Every word is looked at before the search fails, so "seen full" is true of each word at some
+    /// moment during the search (invariant I4).
+    pub(crate) fn find(&self, hint: u32, reach: Reach, from_bit: bool) -> Option<u32> {
+        let start = self.word_of(hint);
+        let below = if from_bit { low_bits(hint & (self.layout.bits() - 1)) } else { 0 };
+        let take = |index: usize, allowed: u64| {
+            let bit = self.words[index].take_first(reach.mask(index) & allowed)?;
+            Some(((index as u32) << self.layout.shift) + bit)
+        };
+        let words = self.words.len();
+        take(start, !below)
+            .or_else(|| (start + 1..words).chain(0..start).find_map(|index| take(index, u64::MAX)))
+            .or_else(|| take(start, below))
+    }
+
+    /// Takes up to `count` bits within reach, all of one word: the number of the word's first bit and
+    /// a mask of those taken. The mask is empty only when every word was seen full.
+    pub(crate) fn find_run(&self, hint: u32, reach: Reach, count: u32) -> (u32, u64) {
+        let start = self.word_of(hint);
+        for index in (start..self.words.len()).chain(0..start) {
+            let mask = self.words[index].take_run(reach.mask(index), count);
+            if mask != 0 {
+                return ((index as u32) << self.layout.shift, mask);
+            }
+        }
+        (0, 0)
+    }
+
+    /// Whether a bit within reach was free a moment ago.
+    pub(crate) fn has_free(&self, reach: Reach) -> bool {
+        self.words.iter().enumerate().any(|(index, word)| word.free() & reach.mask(index) != 0)
+    }
+
+    /// Busy bits: word by word, each as it was at one moment.
+    pub(crate) fn busy(&self) -> impl Iterator<Item = u32> + '_ {
+        self.words.iter().enumerate().flat_map(|(index, word)| {
+            let first = (index as u32) << self.layout.shift;
+            let busy = word.busy();
+            (0..64).filter(move |bit| busy >> bit & 1 == 1).map(move |bit| first + bit)
+        })
+    }
+
+    /// Number of busy bits.
+    pub(crate) fn weight(&self) -> u32 {
+        self.words.iter().map(|word| word.busy().count_ones()).sum()
+    }
+
+    fn word_of(&self, hint: u32) -> usize {
+        let word = (hint >> self.layout.shift) as usize;
+        if word < self.words.len() { word } else { 0 }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a set is made of.
+
+use crate::error::ConfigError;
+use crate::policy::WakePolicy;
+use crate::pool::Pool;
+use crate::set::TagSet;
+use crate::wake_batch::BatchRule;
+
+/// Makes a [`TagSet`]; see [`TagSet::builder`].
+///
+/// ```
+/// use undercroft_tags::{TagSet, WakePolicy};
+///
+/// let set = TagSet::builder(256)
+///     .policy(WakePolicy::Counters)
+///     .reserved(2)
+///     .max_depth(1024)
+///     .build()?;
+/// assert_eq!((set.depth(), set.reserved(), set.wake_batch()), (256, 2, 8));
+/// # Ok::<(), undercroft_tags::ConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Builder {
+    depth: u32,
+    max_depth: Option<u32>,
+    reserved: u32,
+    policy: WakePolicy,
+    wait_queues: usize,
+    wake_batch: Option<u32>,
+    min_shallow_depth: Option<u32>,
+    round_robin: bool,
+    fair_sharing: bool,
+}
+
+impl Builder {
+    /// The most tags of a set.
+    pub const MOST_TAGS: u32 = 1 << 30;
+    /// The most wait queues, and the default.
+    pub const MOST_WAIT_QUEUES: usize = 8;
+
+    pub(crate) fn new(depth: u32) -> Self {
+        Self {
+            depth,
+            max_depth: None,
+            reserved: 0,
+            policy: WakePolicy::default(),
+            wait_queues: Self::MOST_WAIT_QUEUES,
+            wake_batch: None,
+            min_shallow_depth: None,
+            round_robin: false,
+            fair_sharing: false,
+        }
+    }
+
+    /// How waiters are woken; [`WakePolicy::Counters`] by default.
+    #[must_use]
+    pub fn policy(mut self, policy: WakePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Number of wait queues, 1 to 8; 8 by default. Order of arrival is kept in each: with one queue
+    /// it is kept overall, with more of them there is less contention for their locks.
+    #[must_use]
+    pub fn wait_queues(mut self, queues: usize) -> Self {
+        self.wait_queues = queues;
+        self
+    }
+
+    /// How many waiters are woken together. By default an eighth of the tags that the waiter with the
+    /// least reach can count on, 1 to 8. A set that shrinks, or is shared, lowers it where needed.
+    #[must_use]
+    pub fn wake_batch(mut self, batch: u32) -> Self {
+        self.wake_batch = Some(batch);
+        self
+    }
+
+    /// Gives tags out in turn, as devices want that keep order by tag; otherwise those used last come
+    /// first, for they are warm in the cache.
+    #[must_use]
+    pub fn round_robin(mut self, on: bool) -> Self {
+        self.round_robin = on;
+        self
+    }
+
+    /// Keeps the tags `0..tags` for [reserved callers](crate::Caller::for_reserved), who keep a set
+    /// alive that is otherwise full (error handling, for instance).
+    #[must_use]
+    pub fn reserved(mut self, tags: u32) -> Self {
+        self.reserved = tags;
+        self
+    }
+
+    /// Whether each [user](crate::User) has a limit, its fair share of the set.
+    #[must_use]
+    pub fn fair_sharing(mut self, on: bool) -> Self {
+        self.fair_sharing = on;
+        self
+    }
+
+    /// The least limit that [shallow callers](crate::Caller::set_shallow_limit) will have. The wake
+    /// batch must be small enough for it, so it is declared beforehand.
+    #[must_use]
+    pub fn min_shallow_depth(mut self, depth: u32) -> Self {
+        self.min_shallow_depth = Some(depth);
+        self
+    }
+
+    /// The most that the set can be [resized](TagSet::resize) to; by default the depth.
+    #[must_use]
+    pub fn max_depth(mut self, depth: u32) -> Self {
+        self.max_depth = Some(depth);
+        self
+    }
+
+    /// Makes the set.
+    ///
+    /// # Errors
+    /// A depth of zero or above [`Builder::MOST_TAGS`] or above the maximum; no tag besides the
+    /// reserved ones; a number of wait queues, a shallow limit or a wake batch out of range.
+    pub fn build(self) -> Result<TagSet, ConfigError> {
+        let max_depth = self.max_depth.unwrap_or(self.depth);
+        self.check(max_depth)?;
+        let depth = self.depth - self.reserved;
+        let rule = BatchRule {
+            explicit: self.wake_batch,
+            min_shallow: self.min_shallow_depth,
+            policy: self.policy,
+            queues: self.wait_queues,
+        };
+        if let Some(batch) = self.wake_batch
+            && rule.batch(depth, 1) != batch
+        {
+            let most = self.policy.most_batch(rule.usable(depth, 1), self.wait_queues);
+            return Err(ConfigError::WakeBatch { batch, most });
+        }
+        let normal = Pool::new(max_depth - self.reserved, depth, rule, self.fair_sharing);
+        let reserved = (self.reserved > 0).then(|| {
+            // Limits and shares are matters of ordinary tags.
+            let rule = BatchRule { min_shallow: None, ..rule };
+            (self.reserved, Pool::new(self.reserved, self.reserved, rule, false))
+        });
+        Ok(TagSet::from_parts(normal, reserved, max_depth, self.round_robin))
+    }
+
+    fn check(&self, max_depth: u32) -> Result<(), ConfigError> {
+        if self.depth == 0 {
+            return Err(ConfigError::NoTags);
+        }
+        if max_depth > Self::MOST_TAGS {
+            return Err(ConfigError::TooManyTags { depth: max_depth, most: Self::MOST_TAGS });
+        }
+        if self.depth > max_depth {
+            return Err(ConfigError::TooManyTags { depth: self.depth, most: max_depth });
+        }
+        if self.reserved >= self.depth {
+            let (reserved, depth) = (self.reserved, self.depth);
+            return Err(ConfigError::AllReserved { reserved, depth });
+        }
+        if !(1..=Self::MOST_WAIT_QUEUES).contains(&self.wait_queues) {
+            let (queues, most) = (self.wait_queues, Self::MOST_WAIT_QUEUES);
+            return Err(ConfigError::WaitQueues { queues, most });
+        }
+        let depth = self.depth - self.reserved;
+        match self.min_shallow_depth {
+            Some(limit) if limit == 0 || limit > depth => {
+                Err(ConfigError::ShallowOutOfRange { limit, depth })
+            }
+            _ => Ok(()),
+        }
+    }
+}

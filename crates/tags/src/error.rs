@@ -1,0 +1,66 @@
+//! Errors of making and changing a set.
+
+use thiserror::Error;
+
+/// A set, a caller or a resize that cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A depth of zero.
+    #[error("a tag set of depth 0 would make every caller wait for ever; give it at least one tag")]
+    NoTags,
+    /// A depth above the limit of the library, or above the one the set was made for.
+    #[error("depth {depth} is above {most}, the most that this set can have")]
+    TooManyTags {
+        /// What was asked for.
+        depth: u32,
+        /// The limit.
+        most: u32,
+    },
+    /// No tag would be left for callers that are not reserved.
+    #[error("{reserved} reserved tags leave none of {depth} for other callers")]
+    AllReserved {
+        /// What was asked for.
+        reserved: u32,
+        /// Depth of the set.
+        depth: u32,
+    },
+    /// A reserved caller of a set without reserved tags.
+    #[error("the set has no reserved tags; declare them when it is built")]
+    NoneReserved,
+    /// A shallow limit, or the least one, that is zero or above the depth.
+    #[error("a shallow limit of {limit} is not between 1 and the depth, {depth}")]
+    ShallowOutOfRange {
+        /// What was asked for.
+        limit: u32,
+        /// Tags that are not reserved.
+        depth: u32,
+    },
+    /// A shallow limit below the declared minimum: the wake batch could be too large for it, and its
+    /// last waiter could sleep for ever.
+    #[error(
+        "a shallow limit of {limit} is below {least}, the least declared when the set was built"
+    )]
+    ShallowNotDeclared {
+        /// What was asked for.
+        limit: u32,
+        /// The declared minimum.
+        least: u32,
+    },
+    /// A number of wait queues outside 1 to 8.
+    #[error("{queues} wait queues; there are 1 to {most}")]
+    WaitQueues {
+        /// What was asked for.
+        queues: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A wake batch that could leave the last waiter asleep.
+    #[error("a wake batch of {batch} is not between 1 and {most}, the most that wakes everybody")]
+    WakeBatch {
+        /// What was asked for.
+        batch: u32,
+        /// The limit at this depth and policy.
+        most: u32,
+    },
+}

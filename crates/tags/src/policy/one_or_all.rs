@@ -1,0 +1,23 @@
+//! The two policies without memory.
+
+use super::{Policy, Wakes};
+
+/// A waiter for each tag.
+#[derive(Debug)]
+pub(super) struct WakeOne;
+
+impl Policy for WakeOne {
+    fn freed(&self, wakes: &Wakes<'_>, freed: u32) {
+        wakes.anywhere(freed);
+    }
+}
+
+/// Everybody for any tag.
+#[derive(Debug)]
+pub(super) struct WakeAll;
+
+impl Policy for WakeAll {
+    fn freed(&self, wakes: &Wakes<'_>, _freed: u32) {
+        wakes.anywhere(u32::MAX);
+    }
+}

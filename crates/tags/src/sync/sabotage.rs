@@ -1,0 +1,36 @@
+//! Parts of the protocol that a test of the models leaves out, to see that the models notice.
+//! Exists in the loom build only.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
+
+/// What can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Part {
+    /// The barrier between clearing a bit and looking for waiters.
+    BarrierAfterClear = 1,
+    /// The barrier between the publication of a waiter and its second look.
+    BarrierAfterPublish = 2,
+    /// The second look for a tag.
+    SecondLook = 4,
+    /// Passing on the wake-up of a waiter who gave up.
+    PassingOn = 8,
+    /// The carry of completions below a batch.
+    Carry = 16,
+}
+
+/// Leaves `part` out from now on.
+pub fn leave_out(part: Part) {
+    LEFT_OUT.store(part as u32, Ordering::Relaxed);
+}
+
+/// Restores everything.
+pub fn repair() {
+    LEFT_OUT.store(0, Ordering::Relaxed);
+}
+
+pub(crate) fn leaves_out(part: Part) -> bool {
+    LEFT_OUT.load(Ordering::Relaxed) & part as u32 != 0
+}

@@ -1,0 +1,106 @@
+//! Wait queues: who waits, in which order, and how they are woken.
+//!
+//! A waiter is a thread, a task or a callback; all three stand in the same queues, in order of
+//! arrival ([`queue`]). A waiter that is woken and finds no tag, because another was faster, goes
+//! back to its old place, not to the end.
+
+mod place;
+mod queue;
+mod signal;
+
+pub(crate) use place::Place;
+pub(crate) use signal::{Callback, Signal};
+
+use crossbeam_utils::CachePadded;
+
+use crate::pool::Pool;
+use crate::statistics::WaitCounts;
+use crate::sync::{AtomicUsize, Ordering};
+use queue::Queue;
+
+/// The wait queues of one pool of tags.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    /// Waiters in all queues: all that a put reads when nobody waits.
+    waiting: CachePadded<AtomicUsize>,
+    /// The queue that the next walk begins with.
+    next: CachePadded<AtomicUsize>,
+    queues: Box<[CachePadded<Queue>]>,
+}
+
+impl Queues {
+    pub(crate) fn new(queues: usize) -> Self {
+        Self {
+            waiting: CachePadded::new(AtomicUsize::new(0)),
+            next: CachePadded::new(AtomicUsize::new(0)),
+            queues: (0..queues).map(|_| CachePadded::new(Queue::new())).collect(),
+        }
+    }
+
+    /// Number of queues.
+    pub(crate) fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Number of waiters. `SeqCst`: this is the look for waiters of [`crate::sync`].
+    #[inline(always)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody waits in one queue. The same look as [`Queues::waiting`]: a waiter who is not
+    /// seen here sees the tag that the caller has put.
+    pub(crate) fn has_waiters(&self, queue: usize) -> bool {
+        self.queues[queue].len() != 0
+    }
+
+    /// Wakes up to `most` waiters who can use a tag, from all queues in turn; returns how many.
+    ///
+    /// The turn goes on before a queue is looked at, so a put that comes in between begins with the
+    /// next one, and it is stored once, since a store for each queue would be felt.
+    pub(crate) fn wake(&self, pool: &Pool, most: u32) -> u32 {
+        let first = self.next.load(Ordering::Relaxed);
+        let mut woken = 0;
+        let mut next = first;
+        for step in 0..self.len() {
+            let queue = (first + step) % self.len();
+            next = (queue + 1) % self.len();
+            woken += self.wake_queue(pool, queue, most - woken);
+            if woken == most {
+                break;
+            }
+        }
+        if next != first {
+            self.next.store(next, Ordering::Relaxed);
+        }
+        woken
+    }
+
+    /// Wakes up to `most` waiters of one queue who can use a tag; returns how many.
+    pub(crate) fn wake_queue(&self, pool: &Pool, queue: usize, most: u32) -> u32 {
+        if !self.has_waiters(queue) {
+            return 0;
+        }
+        let woken = self.queues[queue].take(most, |demand| pool.could_use(demand), &self.waiting);
+        let count = woken.len();
+        woken.send();
+        count
+    }
+
+    /// Wakes everybody, also those who could not use a tag before whatever has changed now.
+    pub(crate) fn wake_everybody(&self) {
+        for queue in &self.queues {
+            queue.take(u32::MAX, |_| true, &self.waiting).send();
+        }
+    }
+
+    /// Sums over all queues.
+    pub(crate) fn counts(&self) -> WaitCounts {
+        self.queues.iter().map(|queue| queue.counts()).sum()
+    }
+
+    /// Waiters per queue.
+    pub(crate) fn lengths(&self) -> Vec<usize> {
+        self.queues.iter().map(|queue| queue.len()).collect()
+    }
+}

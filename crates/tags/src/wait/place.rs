@@ -1,0 +1,84 @@
+//! A waiter's place in a queue, as the waiter holds it.
+
+use std::sync::Arc;
+
+use super::queue::Ticket;
+use super::signal::Signal;
+use crate::demand::Demand;
+use crate::pool::Pool;
+use crate::sync;
+
+/// A place in a queue. Dropping it gives it up; if the waiter has been woken meanwhile, the wake-up
+/// goes to the next (invariant I5). A waiter who used its wake-up says so with [`Place::used`].
+#[derive(Debug)]
+pub(crate) struct Place {
+    pool: Arc<Pool>,
+    queue: usize,
+    ticket: Ticket,
+    demand: Demand,
+    held: bool,
+}
+
+impl Place {
+    /// Publishes a new waiter at the end of `queue`.
+    pub(crate) fn publish(pool: &Arc<Pool>, queue: usize, signal: Signal, demand: Demand) -> Self {
+        let queues = pool.queues();
+        let ticket = queues.queues[queue].publish(None, signal, demand, &queues.waiting);
+        sync::barrier_after_publish();
+        Self { pool: Arc::clone(pool), queue, ticket, demand, held: true }
+    }
+
+    /// Publishes a waiter again who was woken and found nothing, at its old place.
+    pub(crate) fn publish_again(&self, signal: Signal) {
+        let queues = self.pool.queues();
+        self.queue().publish(Some(self.ticket), signal, self.demand, &queues.waiting);
+        sync::barrier_after_publish();
+    }
+
+    /// Whether somebody has woken this waiter.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.queue().is_woken(self.ticket, None)
+    }
+
+    /// As [`Place::is_woken`]; a waiter not yet woken will be told through `signal`.
+    pub(crate) fn is_woken_or_tell(&self, signal: Signal) -> bool {
+        self.queue().is_woken(self.ticket, Some(signal))
+    }
+
+    /// The waiter was woken, found nothing, and is about to sleep again.
+    ///
+    /// One with limits may have found nothing because of them, while there are free tags: its wake-up
+    /// goes to somebody who can use it. Others saw the set full, so whoever was faster will put.
+    pub(crate) fn sleep_again(&self) {
+        if self.demand.is_limited() {
+            self.pass_on();
+        }
+    }
+
+    /// The waiter was woken and has a tag: the wake-up is spent.
+    pub(crate) fn used(mut self) {
+        self.held = false;
+    }
+
+    fn queue(&self) -> &super::queue::Queue {
+        &self.pool.queues().queues[self.queue]
+    }
+
+    fn pass_on(&self) {
+        #[cfg(loom)]
+        if sync::sabotage::leaves_out(sync::sabotage::Part::PassingOn) {
+            return;
+        }
+        if self.pool.queues().wake(&self.pool, 1) > 0 {
+            self.queue().count(|counts| counts.passed_on += 1);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.held && !self.queue().leave(self.ticket, &self.pool.queues().waiting) {
+            self.pass_on();
+        }
+    }
+}
