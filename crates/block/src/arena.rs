@@ -79,10 +79,11 @@ impl Arena {
             .map(move |piece| piece..end.min(piece + REGISTERED_PIECE))
     }
 
-    /// Which of the [`pieces`](Self::pieces) holds all of `bytes`, if one does.
-    pub(crate) fn piece_of(&self, bytes: &[u8]) -> Option<u16> {
-        let offset = bytes.as_ptr().addr().checked_sub(self.memory.start().addr().get())?;
-        let last = offset.checked_add(bytes.len())?.checked_sub(1)?;
+    /// Which of the [`pieces`](Self::pieces) holds all of the `length` bytes at `address`, if one
+    /// does.
+    pub(crate) fn piece_of(&self, address: usize, length: usize) -> Option<u16> {
+        let offset = address.checked_sub(self.memory.start().addr().get())?;
+        let last = offset.checked_add(length)?.checked_sub(1)?;
         let piece = offset / REGISTERED_PIECE;
         let inside = last < self.memory.bytes() && piece == last / REGISTERED_PIECE;
         inside.then(|| u16::try_from(piece).ok()).flatten()
@@ -132,7 +133,10 @@ mod tests {
         let arena = Arena::new(4 * BUFFER_ALIGNMENT);
         let lengths: Vec<_> = arena.pieces().map(|piece| piece.len()).collect();
         assert_eq!(lengths, [4 * BUFFER_ALIGNMENT]);
-        assert_eq!(arena.piece_of(&[0; 16]), None);
-        assert_eq!(arena.piece_of(&[]), None);
+        let start = arena.memory().start().addr().get();
+        assert_eq!(arena.piece_of(start, 4 * BUFFER_ALIGNMENT), Some(0));
+        assert_eq!(arena.piece_of(start, 4 * BUFFER_ALIGNMENT + 1), None);
+        assert_eq!(arena.piece_of(start - 1, 2), None);
+        assert_eq!(arena.piece_of(start, 0), None);
     }
 }

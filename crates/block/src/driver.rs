@@ -16,7 +16,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use crate::device::Limits;
-use crate::drivers::OpenError;
+use crate::drivers::{Bell, OpenError};
 use crate::error::Reason;
 use crate::queue::{Completer, RequestList};
 use crate::request::Request;
@@ -82,6 +82,9 @@ pub trait DriverQueue {
     /// Takes requests from the front of `requests`, as many as there is room for, and starts them.
     /// Those that end at once are put in `completions`; what is left in `requests` is offered again
     /// when something was reaped.
+    ///
+    /// What was started may go out with the next [`reap`](Self::reap) only, so that one system
+    /// call does both: the thread calls that next, before it does anything else.
     fn start(&mut self, requests: &mut RequestList, completions: &mut Completions);
 
     /// Puts requests that ended into `completions`, waiting as `wait` says when there is none.
@@ -97,6 +100,19 @@ pub trait DriverQueue {
     /// Ends the waiting of [`reap`](Self::reap), now or, if it does not wait, the next time that it
     /// would. Used from other threads.
     fn waker(&self) -> Waker;
+
+    /// What queues of other threads [`ring`](Self::ring) to end the waiting of
+    /// [`reap`](Self::reap) here, if messages between queues are cheaper than the waker.
+    fn bell(&self) -> Option<Bell> {
+        None
+    }
+
+    /// Sends a message to the queue that `bell` belongs to, no later than the next
+    /// [`reap`](Self::reap) here. The message carries nothing: what it is about is to be put where
+    /// the other thread looks before. A queue that has no way to send it uses the waker.
+    fn ring(&mut self, bell: &Bell) {
+        bell.wake();
+    }
 
     /// Asks for an early end of the request with `tag`, which comes back by
     /// [`reap`](Self::reap) like any other: failed if that helped, else as it ended. A driver that

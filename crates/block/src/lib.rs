@@ -67,7 +67,10 @@ pub use device::{
     Below, BlockDevice, Layer, Limits, Stacked, flush, read_buffer, read_exact_at, write_all_at,
 };
 pub use driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Synchronous, Wait};
-pub use drivers::{FileDevice, FileOptions, MemoryDevice, MemoryDriver, OpenError};
+pub use drivers::{
+    Bell, Engine, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, OpenError,
+    announce_fallback,
+};
 pub use error::{BlockError, Reason};
 pub use plug::{Plug, PlugThreshold};
 pub use pool::BufferPool;

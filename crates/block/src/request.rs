@@ -145,6 +145,14 @@ impl Request {
         })
     }
 
+    /// Takes the memory away from the request and never frees it: for a driver that cannot tell
+    /// whether something still reads or writes it.
+    pub(crate) fn leak_memory(&mut self) {
+        for bio in &mut self.bios {
+            std::mem::forget(std::mem::replace(&mut bio.payload, Payload::Nothing));
+        }
+    }
+
     /// Appends `bio` if it continues this request and the result stays within `limits`; gives it
     /// back if not.
     #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]

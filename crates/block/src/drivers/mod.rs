@@ -3,5 +3,5 @@
 mod file;
 mod memory;
 
-pub use file::{FileDevice, FileOptions, OpenError};
+pub use file::{Bell, Engine, Fallback, FileDevice, FileOptions, OpenError, announce_fallback};
 pub use memory::{MemoryDevice, MemoryDriver};

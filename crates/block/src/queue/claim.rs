@@ -210,6 +210,10 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         let held_up = {
             let mut driving = self.driving.borrow_mut();
             driving.start(requests);
+            if driving.in_flight() > 0 {
+                // Sends what was started on its way.
+                driving.reap(Wait::No);
+            }
             driving.is_held_up()
         };
         self.deliver();

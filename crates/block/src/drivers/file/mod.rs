@@ -1,43 +1,77 @@
-//! A regular file or a block device, through the page cache, on threads.
+//! A regular file or a block device, through the page cache or with direct I/O.
 //!
-//! A few worker threads take requests from a queue bounded in bytes and move them with `preadv`
-//! and `pwritev`. With no worker the submitting thread does the I/O itself and returns when it is
-//! done; with workers it still does so for a request it has nothing else to do than wait for (a
-//! read of metadata), if no other is in its way, which saves two changes of threads. Large requests
-//! make this engine as fast as the kernel copies into its page cache.
+//! Two engines move the bytes, equal in what they do: [`threads`] with blocking system calls, and
+//! [`uring`] with io_uring. A request that its submitter does nothing but wait for (a read of
+//! metadata) is served in the submitting thread by both, which saves two changes of threads.
 
+mod engine;
 mod open;
+mod threads;
 mod transfer;
+mod uring;
 
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use open::{FileOptions, OpenError};
+pub use engine::{Engine, Fallback, announce_fallback};
+pub use open::OpenError;
+pub use uring::Bell;
 
 use crate::device::{BlockDevice, Layer, Limits};
-use crate::driver::{Driver, Failure, QueueContext, Synchronous};
+use crate::pool::BufferPool;
 use crate::queue::{Drive, Leaf, QueueOptions};
-use crate::request::Request;
 use crate::sector::Sector;
-use open::Opened;
+use crate::statistics::Statistics;
+use open::OpenFile;
+use threads::ThreadsDriver;
+use uring::UringDriver;
+
+/// How a [`FileDevice`] works.
+#[derive(Clone)]
+pub struct FileOptions {
+    /// Refuse everything that modifies.
+    pub read_only: bool,
+    /// How bytes are moved.
+    pub engine: Engine,
+    /// Avoid the page cache. Offsets, lengths and memory must be aligned as the limits of the
+    /// device say; buffers are.
+    pub direct: bool,
+    /// Ask the device for completions instead of waiting for interrupts: less latency for more CPU
+    /// time. Only with direct I/O on io_uring, and on disks that have queues for it.
+    pub polled: bool,
+    /// A registrable pool from which the buffers come; rings register its memory.
+    pub pool: Option<BufferPool>,
+    /// Worker threads of the engine that uses threads; 0 = the submitting thread does the I/O and
+    /// returns when it is done.
+    pub threads: usize,
+    /// The queue in front. `drive` counts for io_uring only.
+    pub queue: QueueOptions,
+}
+
+impl Default for FileOptions {
+    /// Through the page cache. Two workers: one copies while another waits for a disk.
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            engine: Engine::Auto,
+            direct: false,
+            polled: false,
+            pool: None,
+            threads: 2,
+            queue: QueueOptions::default(),
+        }
+    }
+}
 
 /// A device stored in a file of the operating system.
 ///
-/// Dropping it answers everything submitted and stops the workers; it does not flush.
+/// Dropping it answers everything submitted and stops its threads; it does not flush.
 pub struct FileDevice {
-    leaf: Leaf<FileDriver>,
-}
-
-/// Moves bytes with blocking system calls in the threads of the queue.
-struct FileDriver {
-    file: File,
-    name: String,
-    read_only: bool,
-    /// In sectors.
-    capacity: AtomicU64,
+    file: Arc<OpenFile>,
+    leaf: Box<dyn BlockDevice>,
+    engine: Engine,
 }
 
 impl FileDevice {
@@ -47,34 +81,66 @@ impl FileDevice {
     /// # Errors
     /// When it cannot be opened, or is neither a regular file nor a block device.
     pub fn open(path: &Path, read_only: bool) -> Result<Self, OpenError> {
-        let opened = Opened::at(path, read_only)?;
-        Self::start(opened, &FileOptions { read_only, ..FileOptions::default() })
+        Self::open_with(path, &FileOptions { read_only, ..FileOptions::default() })
+    }
+
+    /// Opens the file or block device at `path`. Creates nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and when it cannot be used as the options say.
+    pub fn open_with(path: &Path, options: &FileOptions) -> Result<Self, OpenError> {
+        Self::start(OpenFile::at(path, options.read_only, options.direct)?, options)
     }
 
     /// A device on a file that the caller opened (and created, locked or made temporary as it
     /// likes); `name` is what messages call it. The descriptor must allow writing unless the
-    /// options say read-only.
+    /// options say read-only; direct I/O is set for all duplicates of it.
     ///
     /// # Errors
-    /// When it is neither a regular file nor a block device, or its size cannot be read.
+    /// When it is neither a regular file nor a block device, its size cannot be read, or it cannot
+    /// be used as the options say.
     pub fn from_file(file: File, name: &str, options: &FileOptions) -> Result<Self, OpenError> {
-        Self::start(Opened::from_file(file, name)?, options)
+        Self::start(OpenFile::from_file(file, name, options.read_only, options.direct)?, options)
     }
 
-    fn start(opened: Opened, options: &FileOptions) -> Result<Self, OpenError> {
-        let driver = FileDriver {
-            file: opened.file,
-            read_only: options.read_only,
-            capacity: AtomicU64::new(opened.capacity.0),
-            name: opened.name,
-        };
+    fn start(file: OpenFile, options: &FileOptions) -> Result<Self, OpenError> {
+        let file = Arc::new(file);
+        match options.engine {
+            Engine::Threads => Self::on_threads(file, options),
+            Engine::Uring => Self::on_uring(file, options),
+            Engine::Auto if !options.direct => Self::on_threads(file, options),
+            Engine::Auto => {
+                let error = match Self::on_uring(Arc::clone(&file), options) {
+                    Err(OpenError::Ring { name, source }) => Fallback::from_error(source)
+                        .map_err(|source| OpenError::Ring { name, source })?,
+                    opened => return opened,
+                };
+                engine::announce(&error);
+                Self::on_threads(file, options)
+            }
+        }
+    }
+
+    fn on_threads(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
         let drive = match options.threads {
             0 => Drive::Inline,
             threads => Drive::Threads(threads),
         };
-        let queue =
-            QueueOptions { drive, queue_bytes: options.queue_bytes, ..QueueOptions::default() };
-        Ok(Self { leaf: Leaf::start(driver, queue)? })
+        let queue = QueueOptions { drive, ..options.queue.clone() };
+        let leaf = Box::new(Leaf::start(ThreadsDriver { file: Arc::clone(&file) }, queue)?);
+        Ok(Self { file, leaf, engine: Engine::Threads })
+    }
+
+    fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
+        let polled = options.polled && options.direct;
+        if polled && !file.can_be_polled() {
+            return Err(OpenError::NotPolled { name: file.name().to_owned() });
+        }
+        uring::try_out(polled)
+            .map_err(|source| OpenError::Ring { name: file.name().to_owned(), source })?;
+        let driver = UringDriver { file: Arc::clone(&file), polled, pool: options.pool.clone() };
+        let leaf = Box::new(Leaf::start(driver, options.queue.clone())?);
+        Ok(Self { file, leaf, engine: Engine::Uring })
     }
 
     /// Makes a regular file `bytes` bytes long (rounded up to whole sectors): cuts off what is
@@ -83,61 +149,39 @@ impl FileDevice {
     /// # Errors
     /// When the device is read-only or the operating system refuses, as it does for block devices.
     pub fn set_len(&self, bytes: u64) -> Result<(), OpenError> {
-        let capacity = Sector::covering(bytes);
-        let driver = self.leaf.driver();
-        open::set_len(&driver.file, &driver.name, driver.read_only, capacity)?;
-        driver.capacity.store(capacity.0, Ordering::Release);
-        Ok(())
-    }
-}
-
-impl Driver for FileDriver {
-    type Queue = Synchronous<Self>;
-
-    fn name(&self) -> &str {
-        &self.name
+        self.file.set_len(bytes)
     }
 
-    fn capacity(&self) -> Sector {
-        Sector(self.capacity.load(Ordering::Acquire))
-    }
-
-    fn limits(&self) -> Limits {
-        Limits { max_segments: transfer::MAX_SEGMENTS, ..Limits::default() }
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.read_only
-    }
-
-    fn open_queue(self: &Arc<Self>, _context: &QueueContext) -> Result<Self::Queue, OpenError> {
-        Ok(Synchronous::new(self))
-    }
-
-    fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
-        Some(transfer::execute(&self.file, request))
+    /// The engine in use: one of the two, never [`Engine::Auto`].
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.engine
     }
 }
 
 impl BlockDevice for FileDevice {
     fn name(&self) -> &str {
-        self.leaf.name()
+        self.file.name()
     }
 
     fn capacity(&self) -> Sector {
-        self.leaf.capacity()
+        self.file.capacity()
     }
 
     fn limits(&self) -> Limits {
-        self.leaf.limits()
+        self.file.limits()
     }
 
     fn is_read_only(&self) -> bool {
-        self.leaf.is_read_only()
+        self.file.is_read_only()
     }
 
     fn layer(&self) -> Layer<'_> {
         self.leaf.layer()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.leaf.statistics()
     }
 }
 
@@ -147,6 +191,7 @@ impl fmt::Debug for FileDevice {
             .field("name", &self.name())
             .field("capacity", &self.capacity())
             .field("read_only", &self.is_read_only())
+            .field("engine", &self.engine)
             .finish_non_exhaustive()
     }
 }

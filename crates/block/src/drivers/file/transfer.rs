@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
-use rustix::io::{Errno, preadv, pwritev};
+use rustix::io::{Errno, ReadWriteFlags, preadv, pwritev2};
 use smallvec::SmallVec;
 
+use super::open::OpenFile;
 use crate::bio::Operation;
 use crate::driver::Failure;
 use crate::request::Request;
@@ -17,23 +18,26 @@ use crate::segment::Segment;
 pub(super) const MAX_SEGMENTS: usize = 1024;
 
 /// Does what `request` asks, which lies inside the device.
-pub(super) fn execute(file: &File, request: &mut Request) -> Result<(), Failure> {
+pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Failure> {
+    let (file, block) = (device.file(), device.block());
     let offset = request.sector().0 * SECTOR_SIZE;
+    let durable = request.is_force_unit_access();
     match request.operation() {
-        Operation::Read => read(file, offset, request)?,
-        Operation::Write => write(file, offset, request.gather())?,
-        Operation::WriteZeroes => write_zeroes(file, offset, request.length())?,
+        Operation::Read => return read(file, offset, request, block),
+        Operation::Write => return write(file, offset, request.gather(), block, durable),
+        Operation::WriteZeroes => write_zeroes(file, offset, request.length(), block)?,
         Operation::Discard => discard(file, offset, request.length())?,
-        Operation::Flush => fdatasync(file)?,
+        Operation::Flush => return Ok(fdatasync(file)?),
     }
-    if request.is_force_unit_access() && request.operation().modifies() {
+    if durable {
         fdatasync(file)?;
     }
     Ok(())
 }
 
-/// Fills the memory of `request`; beyond the end of the file with zeroes.
-fn read(file: &File, offset: u64, request: &mut Request) -> Result<(), Failure> {
+/// Fills the memory of `request`; beyond the end of the file with zeroes. `block` is the unit of
+/// direct I/O, or 1.
+fn read(file: &File, offset: u64, request: &mut Request, block: u64) -> Result<(), Failure> {
     let mut slices: SmallVec<[IoSliceMut<'_>; 16]> =
         request.scatter().map(IoSliceMut::new).collect();
     let mut rest = &mut slices[..];
@@ -41,13 +45,14 @@ fn read(file: &File, offset: u64, request: &mut Request) -> Result<(), Failure> 
     while !rest.is_empty() {
         let count = rest.len().min(MAX_SEGMENTS);
         match retry(|| preadv(file, &mut rest[..count], offset + done)) {
-            Ok(0) => {
-                rest.iter_mut().for_each(|slice| slice.fill(0));
-                return Ok(());
-            }
             Ok(bytes) => {
                 done += bytes as u64;
                 IoSliceMut::advance_slices(&mut rest, bytes);
+                // Direct I/O goes on only at whole blocks; part of one is all that the file has.
+                if bytes == 0 || !done.is_multiple_of(block) {
+                    rest.iter_mut().for_each(|slice| slice.fill(0));
+                    return Ok(());
+                }
             }
             Err(error) => return Err(Failure { done, reason: error.into() }),
         }
@@ -55,23 +60,31 @@ fn read(file: &File, offset: u64, request: &mut Request) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Writes `pieces` one after the other from `offset` on.
+/// Writes `pieces` one after the other from `offset` on, `durable` or not. `block` is the unit of
+/// direct I/O, or 1.
 fn write<'a>(
     file: &File,
     offset: u64,
     pieces: impl Iterator<Item = &'a [u8]>,
+    block: u64,
+    durable: bool,
 ) -> Result<(), Failure> {
+    let flags = if durable { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
     let mut slices: SmallVec<[IoSlice<'_>; 64]> = pieces.map(IoSlice::new).collect();
     let mut rest = &mut slices[..];
     let mut done = 0;
     while !rest.is_empty() {
         let count = rest.len().min(MAX_SEGMENTS);
-        match retry(|| pwritev(file, &rest[..count], offset + done)) {
+        match retry(|| pwritev2(file, &rest[..count], offset + done, flags)) {
             // No progress and no error: not possible for whole sectors; must not loop for ever.
-            Ok(0) => return Err(Failure { done, reason: Errno::IO.into() }),
+            Ok(bytes) if (bytes as u64) < block => {
+                return Err(Failure { done, reason: Errno::IO.into() });
+            }
             Ok(bytes) => {
-                done += bytes as u64;
-                IoSlice::advance_slices(&mut rest, bytes);
+                // Direct I/O goes on at whole blocks: what it wrote of one is written again.
+                let whole = bytes - bytes % block as usize;
+                done += whole as u64;
+                IoSlice::advance_slices(&mut rest, whole);
             }
             Err(error) => return Err(Failure { done, reason: error.into() }),
         }
@@ -81,18 +94,18 @@ fn write<'a>(
 
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else
 /// zeroes.
-fn write_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
+fn write_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Result<(), Failure> {
     for how in [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE] {
         match retry(|| fallocate(file, how | FallocateFlags::KEEP_SIZE, offset, length)) {
             Err(error) if is_unsupported(error) => {}
             result => return Ok(result?),
         }
     }
-    write_plain_zeroes(file, offset, length)
+    write_plain_zeroes(file, offset, length, block)
 }
 
 /// Writes `length` zero bytes from `offset` on, several pieces of static memory in a call.
-fn write_plain_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
+fn write_plain_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Result<(), Failure> {
     let zeroes = Segment::zeroes();
     let piece = zeroes.len() as u64;
     let mut done = 0;
@@ -100,7 +113,7 @@ fn write_plain_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failu
         let wanted = (length - done).min(piece * 16);
         let pieces = (0..wanted.div_ceil(piece))
             .map(|index| &zeroes[..(wanted - index * piece).min(piece) as usize]);
-        write(file, offset + done, pieces)
+        write(file, offset + done, pieces, block, false)
             .map_err(|failure| Failure { done: done + failure.done, ..failure })?;
         done += wanted;
     }
@@ -117,7 +130,7 @@ fn discard(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
 }
 
 /// What file systems and devices answer that do not have an operation of `fallocate`.
-fn is_unsupported(error: Errno) -> bool {
+pub(super) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL)
 }
 
@@ -144,7 +157,7 @@ mod tests {
     fn more_pieces_than_a_call_takes_are_all_written() {
         let file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..3 * MAX_SEGMENTS).map(|index| index as u8).collect();
-        write(&file, 100, bytes.chunks(1)).unwrap();
+        write(&file, 100, bytes.chunks(1), 1, true).unwrap();
         let mut found = vec![0; bytes.len()];
         file.read_exact_at(&mut found, 100).unwrap();
         assert_eq!(found, bytes);
@@ -158,7 +171,7 @@ mod tests {
         buffer.fill(0xee);
         let (bio, waiter) = Bio::read(Sector(0), buffer).waited();
         let mut request = Request::new(bio);
-        execute(&file, &mut request).unwrap();
+        execute(&OpenFile::from_file(file, "image", true, false).unwrap(), &mut request).unwrap();
         request.complete();
         let found = waiter.wait().into_buffer().unwrap();
         assert_eq!(found[..], [&[7; 700][..], &[0; 324]].concat());
@@ -171,7 +184,7 @@ mod tests {
             let file = tempfile::tempfile().unwrap();
             let before = vec![1; length as usize + 20];
             file.write_all_at(&before, 0).unwrap();
-            zero(&file, 10, length).unwrap();
+            zero(&file, 10, length, 1).unwrap();
             let mut found = vec![2; before.len()];
             file.read_exact_at(&mut found, 0).unwrap();
             let (start, rest) = found.split_at(10);
@@ -189,7 +202,7 @@ mod tests {
         file.set_len(8192).unwrap();
         fcntl_add_seals(&file, SealFlags::GROW).unwrap();
         let page = [1; 4096];
-        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter()).unwrap_err();
+        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter(), 1, false).unwrap_err();
         assert_eq!(failure.done, 4096);
         assert!(matches!(failure.reason, Reason::Io(_)));
         let mut found = [0; 8192];
