@@ -7,7 +7,7 @@
 //!
 //! A bio without a receiver loses its error (debug builds panic then), so every bio that can fail
 //! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),
-//! [`waited`](Bio::waited).
+//! [`waited`](Bio::waited), [`future`](Bio::future), [`in_queue`](Bio::in_queue).
 
 mod intercept;
 mod split;
@@ -19,8 +19,10 @@ use std::sync::Arc;
 use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
 use crate::callback::{self, Due};
+use crate::completion_queue::{self, CompletionQueue, Finished};
 use crate::device::BlockDevice;
 use crate::error::{BlockError, Reason};
+use crate::future::{CompletionFuture, future};
 use crate::sector::{SECTOR_SIZE, Sector};
 use crate::segment::SegmentList;
 use crate::waiter::{Waiter, waiter};
@@ -90,6 +92,11 @@ pub(crate) enum Payload {
 enum Receiver {
     Nobody,
     Batch(Ticket),
+    /// The completion queue with this number.
+    Queue {
+        number: u64,
+        cookie: u64,
+    },
     Callback(Box<dyn FnOnce(Completion) + Send>),
     /// A device that the bio passed.
     Interceptor(Interceptor),
@@ -167,6 +174,18 @@ impl Bio {
     pub fn on_complete(mut self, receiver: impl FnOnce(Completion) + Send + 'static) -> Self {
         self.receiver = Receiver::Callback(Box::new(receiver));
         self
+    }
+
+    /// Delivers the completion to `queue`, under the name `cookie`.
+    pub fn in_queue(mut self, queue: &CompletionQueue, cookie: u64) -> Self {
+        self.receiver = Receiver::Queue { number: queue.number(), cookie };
+        self
+    }
+
+    /// A future of the completion of this bio.
+    pub fn future(self) -> (Self, CompletionFuture) {
+        let (deliver, future) = future();
+        (self.on_complete(deliver), future)
     }
 
     /// Counts this bio in `batch`, which keeps its error. The buffer of a read is dropped.
@@ -288,6 +307,16 @@ impl Bio {
         BlockError { device: device.into(), operation, sector, length, reason }
     }
 
+    /// What a receiver is told; takes the memory.
+    fn completion(&mut self, result: Result<(), BlockError>) -> Completion {
+        let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {
+            Payload::Read(buffer) => Some(buffer),
+            Payload::Write(_) | Payload::Nothing => None,
+        };
+        let Self { operation, origin: sector, .. } = *self;
+        Completion { operation, sector, result, buffer }
+    }
+
     /// Delivers `result` to the receiver; later calls do nothing.
     fn finish(&mut self, result: Result<(), BlockError>) {
         match std::mem::replace(&mut self.receiver, Receiver::Nobody) {
@@ -295,13 +324,12 @@ impl Bio {
                 debug_assert!(result.is_ok(), "an error reached nobody: {result:?}");
             }
             Receiver::Batch(ticket) => ticket.complete(result),
+            Receiver::Queue { number, cookie } => {
+                let completion = self.completion(result);
+                completion_queue::deliver(number, Finished { cookie, completion });
+            }
             Receiver::Callback(receiver) => {
-                let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {
-                    Payload::Read(buffer) => Some(buffer),
-                    Payload::Write(_) | Payload::Nothing => None,
-                };
-                let Self { operation, origin: sector, .. } = *self;
-                let completion = Completion { operation, sector, result, buffer };
+                let completion = self.completion(result);
                 callback::run(Due::Callback(receiver, completion));
             }
             Receiver::Interceptor(interceptor) => {

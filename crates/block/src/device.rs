@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::affinity::Placement;
 use crate::drivers::OpenError;
 use crate::error::BlockError;
 use crate::queue::{Claim, RequestQueue};
@@ -105,6 +106,11 @@ pub trait BlockDevice: Send + Sync {
         let mut sum = QueueLatencies::default();
         visit_leaves(self.layer(), &mut |queue| sum = std::mem::take(&mut sum) + queue.latencies());
         sum
+    }
+
+    /// Says where the leaves at or below this device start and answer requests from now on.
+    fn set_placement(&self, placement: &Placement) {
+        visit_leaves(self.layer(), &mut |queue| queue.set_placement(placement));
     }
 
     /// Gives this thread a hardware queue of its own in every leaf at or below this device, which

@@ -39,10 +39,12 @@ mod bio;
 mod buffer;
 mod callback;
 mod clock;
+mod completion_queue;
 mod device;
 mod driver;
 mod drivers;
 mod error;
+mod future;
 pub mod partition;
 mod plug;
 mod pool;
@@ -60,9 +62,14 @@ mod timer;
 mod waiter;
 mod window;
 
+pub use affinity::{
+    CompletionPlace, CpuSet, ParseCpuSetError, Placement, QueuePlace, Redirect, RqAffinity,
+    Topology,
+};
 pub use batch::Batch;
 pub use bio::{Bio, Completion, Operation};
 pub use buffer::{BUFFER_ALIGNMENT, Buffer};
+pub use completion_queue::{CompletionQueue, Finished};
 pub use device::{
     Below, BlockDevice, Layer, Limits, Stacked, flush, read_buffer, read_exact_at, write_all_at,
 };
@@ -70,8 +77,11 @@ pub use driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Synchr
 pub use drivers::{
     Bell, Engine, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, OpenError,
     announce_fallback,
+    FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice, NullDriver, NullOptions,
+    NullQueue, OpenError,
 };
 pub use error::{BlockError, Reason};
+pub use future::CompletionFuture;
 pub use plug::{Plug, PlugThreshold};
 pub use pool::BufferPool;
 pub use queue::{

@@ -9,9 +9,7 @@ mod imp {
     use std::sync::Arc;
     use std::time::Instant;
 
-    pub(crate) use loom::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, fence,
-    };
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, fence};
 
     /// A lock without poisoning.
     #[derive(Debug, Default)]
@@ -53,9 +51,7 @@ mod imp {
 mod imp {
     use std::time::Instant;
 
-    pub(crate) use std::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, fence,
-    };
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, fence};
 
     pub(crate) use parking_lot::Mutex;
 

@@ -8,7 +8,7 @@ use undercroft_block::testing::conformance::{Step, check, replay};
 use undercroft_block::testing::recorder::Recorder;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{
-    BlockDevice, FileDevice, FileOptions, MemoryDevice, Operation, SECTOR_SIZE, Sector, Window,
+    BlockDevice, FileDevice, FileOptions, MemoryDevice, Operation, QueueOptions, SECTOR_SIZE, Sector, Window,
 };
 
 type Device = Arc<dyn BlockDevice>;
@@ -22,7 +22,10 @@ fn memory(sectors: u64) -> Device {
 
 fn file(sectors: u64) -> Device {
     let file = tempfile::tempfile().expect("a temporary file");
-    let options = FileOptions { queue_bytes: 64 << 10, ..FileOptions::default() };
+    let options = FileOptions {
+        queue: QueueOptions { queue_bytes: 64 << 10, ..QueueOptions::default() },
+        ..FileOptions::default()
+    };
     let device = FileDevice::from_file(file, "scratch", &options).expect("a device");
     device.set_len(sectors * SECTOR_SIZE).expect("room for it");
     Arc::new(device)

@@ -98,7 +98,10 @@ impl Bio {
                 join.outstanding.fetch_add(1, Ordering::Relaxed);
                 return Receiver::Part(Arc::clone(join));
             }
-            Receiver::Batch(_) | Receiver::Callback(_) | Receiver::Interceptor(_) => {}
+            Receiver::Batch(_)
+            | Receiver::Queue { .. }
+            | Receiver::Callback(_)
+            | Receiver::Interceptor(_) => {}
         }
         let receiver = std::mem::replace(&mut self.receiver, Receiver::Nobody);
         let payload = Payload::Nothing;

@@ -207,6 +207,8 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         if !self.shared.prepare(requests, &self.hardware, Writers::One) {
             return;
         }
+        let bios = requests.iter().map(|request| request.bio_count() as u64).sum();
+        self.hardware.counters.queued_local.add(bios, Writers::One);
         let held_up = {
             let mut driving = self.driving.borrow_mut();
             driving.start(requests);

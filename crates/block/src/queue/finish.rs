@@ -1,11 +1,13 @@
 //! The way back: from what a driver has ended to the answers of the bios.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
 use super::Writers;
 use super::hardware::{HardwareQueue, STOPPED};
 use super::leaf::{Shared, Via};
+use crate::affinity::{Placement, current_cpu, redirect};
 use crate::clock;
 use crate::driver::{Completions, Driver, Failure};
 use crate::error::Reason;
@@ -33,6 +35,14 @@ impl<D: Driver> Shared<D> {
         }
         let (counters, latencies, writers) = self.cells(hardware, via);
         count(ended, counters, latencies, writers);
+        if let Some(placement) = self.placement() {
+            let redirected = take_redirected(ended, &placement);
+            drop(placement);
+            for (cpu, ended) in redirected {
+                counters.completed_remote.add(ended.len() as u64, writers);
+                self.redirect(cpu, ended);
+            }
+        }
         let requests = ended.len() as u64;
         counters.completed_local.add(requests, writers);
         let panic = self.answer(ended);
@@ -47,8 +57,23 @@ impl<D: Driver> Shared<D> {
         }
     }
 
+    /// Answers `ended` on another CPU.
+    fn redirect(&self, cpu: u32, mut ended: Vec<Ended>) {
+        // A leaf that is gone leaves nobody who could have handed this in.
+        let Some(leaf) = self.this.upgrade() else { return };
+        let answer = move || {
+            let requests = ended.len() as u64;
+            let panic = leaf.answer(&mut ended);
+            leaf.gate.leave_elsewhere(requests);
+            if let Some(panic) = panic {
+                resume_unwind(panic);
+            }
+        };
+        redirect::send(cpu, Box::new(answer));
+    }
+
     /// Tells every receiver; returns the first panic of one.
-    fn answer(&self, ended: &mut Vec<Ended>) -> Option<Box<dyn std::any::Any + Send>> {
+    fn answer(&self, ended: &mut Vec<Ended>) -> Option<Box<dyn Any + Send>> {
         let mut panic = None;
         for (request, result) in ended.drain(..) {
             let answered = catch_unwind(AssertUnwindSafe(|| match result {
@@ -72,6 +97,23 @@ impl<D: Driver> Shared<D> {
             self.hardware_of(&request).release(request);
         }
     }
+}
+
+/// Takes out what is to be answered on other CPUs.
+fn take_redirected(ended: &mut Vec<Ended>, placement: &Placement) -> Vec<(u32, Vec<Ended>)> {
+    let here = current_cpu();
+    let mut redirected: Vec<(u32, Vec<Ended>)> = Vec::new();
+    for (request, result) in std::mem::take(ended) {
+        let Some(cpu) = placement.completion.target(request.cpu, here) else {
+            ended.push((request, result));
+            continue;
+        };
+        match redirected.iter_mut().find(|(other, _)| *other == cpu) {
+            Some((_, list)) => list.push((request, result)),
+            None => redirected.push((cpu, vec![(request, result)])),
+        }
+    }
+    redirected
 }
 
 /// Gives the error of requests that were stopped because of their time limit its name.

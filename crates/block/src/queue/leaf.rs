@@ -6,17 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use smallvec::SmallVec;
 use undercroft_tags::{ConfigError, TagSet};
 
 use super::claim::{self, Claim, ClaimedQueue};
 use super::drive::Driving;
 use super::gate::{Gate, Shut};
 use super::hardware::HardwareQueue;
+use super::map::QueueMap;
 use super::options::{Drive, OverlapOrder, QueueOptions, Staging};
 use super::order::OverlapTracker;
 use super::staging::{Staged, StagedRequests};
 use super::{RequestList, RequestQueue, Writers, worker};
+use crate::affinity::{CpuSet, Placement, QueuePlace, Topology};
 use crate::device::{BlockDevice, Layer, Limits};
 use crate::driver::{Completions, Driver, QueueContext};
 use crate::drivers::OpenError;
@@ -42,11 +45,15 @@ pub(super) struct Shared<D> {
     pub(super) options: QueueOptions,
     pub(super) gate: Gate,
     pub(super) order: Mutex<OverlapTracker<Request>>,
-    /// For submitters without a claim, by CPU.
+    map: QueueMap,
+    /// For submitters without a claim.
     queues: Vec<Arc<HardwareQueue>>,
     claimed: RwLock<Vec<Arc<HardwareQueue>>>,
     /// Index of the next hardware queue.
     next_index: AtomicUsize,
+    placement: RwLock<Placement>,
+    /// Whether `placement` asks for anything, to be known without its lock.
+    placed: AtomicBool,
     /// The tags of all hardware queues, if they share them.
     shared_tags: Option<TagSet>,
     /// Sums of claims that were given back.
@@ -58,7 +65,7 @@ pub(super) struct Shared<D> {
     parked: Mutex<RequestList>,
     /// Whether requests in flight are to be stopped.
     stopping: AtomicBool,
-    this: Weak<Self>,
+    pub(super) this: Weak<Self>,
 }
 
 #[derive(Default)]
@@ -121,10 +128,13 @@ impl<D: Driver> Leaf<D> {
         let shared = Arc::new_cyclic(|this| Shared {
             driver: Arc::new(driver),
             gate: Gate::default(),
+            map: QueueMap::new(Topology::of_machine(), count),
             order: Mutex::default(),
             queues: (0..count).map(|index| hardware(index, &options, &shared_tags)).collect(),
             claimed: RwLock::default(),
             next_index: AtomicUsize::new(count),
+            placement: RwLock::default(),
+            placed: AtomicBool::new(false),
             shared_tags,
             retired: Mutex::default(),
             elsewhere: Default::default(),
@@ -315,6 +325,11 @@ impl<D: Driver> RequestQueue for Shared<D> {
         }
     }
 
+    fn set_placement(&self, placement: &Placement) {
+        self.placement.write().clone_from(placement);
+        self.placed.store(*placement != Placement::default(), Ordering::Release);
+    }
+
     fn claim(&self) -> Result<Claim, OpenError> {
         let Some(this) = self.this.upgrade() else { return Ok(Claim::new()) };
         if claim::find(self.address()).is_some() {
@@ -368,6 +383,8 @@ impl<D: Driver> Shared<D> {
 
     /// Does what the driver can do in this thread; leaves the rest in the list.
     fn execute(&self, requests: &mut RequestList, hardware: &HardwareQueue) {
+        let bios = requests.iter().map(|request| request.bio_count() as u64).sum();
+        hardware.counters.queued_local.add(bios, Writers::Many);
         let mut completions = Completions::default();
         let mut count = requests.len();
         while count > 0
@@ -519,12 +536,35 @@ impl<D: Driver> Shared<D> {
         answered == entered
     }
 
-    /// The hardware queue of the CPU that this thread runs on.
+    /// The hardware queue for what this thread submits.
     fn hardware_here(&self) -> &Arc<HardwareQueue> {
-        match &self.queues[..] {
-            [only] => only,
-            queues => &queues[crate::affinity::current_cpu() as usize % queues.len()],
+        if let [only] = &self.queues[..] {
+            return only;
         }
+        let cpu = crate::affinity::current_cpu();
+        let placed =
+            self.placement().and_then(|placement| self.placed_queue(&placement.queue, cpu));
+        &self.queues[placed.unwrap_or_else(|| self.map.queue_of(cpu))]
+    }
+
+    /// The hardware queue that `place` asks for.
+    fn placed_queue(&self, place: &QueuePlace, submitter: u32) -> Option<usize> {
+        let runs_in = |cpus: &CpuSet, place: &CpuSet| cpus.iter().all(|cpu| place.contains(cpu));
+        let place = match place {
+            QueuePlace::Anywhere => return None,
+            QueuePlace::Submitter => &CpuSet::only(submitter),
+            QueuePlace::Cpus(cpus) => cpus,
+        };
+        let threads = self.options.thread_cpus.iter().take(self.queues.len());
+        let fitting = threads.enumerate().filter(|(_, cpus)| runs_in(cpus, place));
+        let fitting: SmallVec<[usize; 8]> = fitting.map(|(index, _)| index).collect();
+        let turn = (submitter as usize).checked_rem(fitting.len())?;
+        Some(fitting[turn])
+    }
+
+    /// What is asked for, if it is anything but the default.
+    pub(super) fn placement(&self) -> Option<RwLockReadGuard<'_, Placement>> {
+        self.placed.load(Ordering::Acquire).then(|| self.placement.read())
     }
 
     /// The hardware queue that `request` was submitted to; another one if its claim is gone.

@@ -16,10 +16,11 @@ mod gate;
 mod hardware;
 mod leaf;
 mod list;
+mod map;
 mod options;
 mod order;
 mod staging;
-mod worker;
+pub(crate) mod worker;
 
 pub use claim::Claim;
 pub use leaf::{Completer, Frozen, Leaf};
@@ -27,6 +28,7 @@ pub use list::RequestList;
 pub use options::{Drive, OverlapOrder, QueueOptions, Staging, UnplugMode};
 pub(crate) use order::{Ordered, OverlapTracker};
 
+use crate::affinity::Placement;
 use crate::device::Limits;
 use crate::drivers::OpenError;
 use crate::statistics::{QueueLatencies, Statistics, Writers};
@@ -53,6 +55,9 @@ pub trait RequestQueue: Send + Sync {
 
     /// Sends on what is held back by policy.
     fn unplug(&self);
+
+    /// Says where requests are started and answered from now on.
+    fn set_placement(&self, placement: &Placement);
 
     /// Gives this thread a hardware queue of its own; an empty claim if it has one.
     ///

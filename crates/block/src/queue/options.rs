@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::affinity::CpuSet;
+
 /// How a leaf queues, orders and drives its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueOptions {
@@ -9,6 +11,9 @@ pub struct QueueOptions {
     pub drive: Drive,
     /// Hardware queues for submitters that have not claimed one; CPUs are spread over them.
     pub hardware_queues: usize,
+    /// CPUs that the threads of each hardware queue are bound to; those without an entry run
+    /// anywhere.
+    pub thread_cpus: Vec<CpuSet>,
     /// Requests in flight in one hardware queue, or in all if they share tags.
     pub depth: u32,
     /// The depth that [`Leaf::set_depth`](crate::Leaf::set_depth) may go up to; at least `depth`.
@@ -33,6 +38,7 @@ impl Default for QueueOptions {
         Self {
             drive: Drive::Threads(1),
             hardware_queues: 1,
+            thread_cpus: Vec::new(),
             depth: 256,
             max_depth: 256,
             shared_tags: false,

@@ -75,6 +75,15 @@ impl Running {
 }
 
 impl<T: Ordered> OverlapTracker<T> {
+    /// Gives the request back if it may start now, else keeps it.
+    pub(crate) fn enter(&mut self, mut request: T) -> Option<T> {
+        if self.may_start(&mut request) {
+            return Some(request);
+        }
+        self.hold(request);
+        None
+    }
+
     /// Gives `request` its number and says whether it may start now; if not, it must be given to
     /// [`hold`](Self::hold) before the next one enters.
     pub(crate) fn may_start(&mut self, request: &mut T) -> bool {
@@ -201,15 +210,7 @@ mod tests {
         tracker: &mut OverlapTracker<Request>,
         bios: impl IntoIterator<Item = Bio>,
     ) -> Vec<Request> {
-        let mut started = Vec::new();
-        for mut request in bios.into_iter().map(Request::new) {
-            if tracker.may_start(&mut request) {
-                started.push(request);
-            } else {
-                tracker.hold(request);
-            }
-        }
-        started
+        bios.into_iter().filter_map(|bio| tracker.enter(Request::new(bio))).collect()
     }
 
     /// Finishes `request`; returns those that it held back.

@@ -18,6 +18,11 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Declares that this thread answers bios of others.
+pub(crate) fn mark_current() {
+    IS_WORKER.set(true);
+}
+
 /// Whether this thread drives a queue for others. It never waits for room in one, because it may be
 /// the thread that has to make the room (completion callbacks run in such threads).
 pub(super) fn is_current() -> bool {
@@ -35,7 +40,12 @@ pub(super) fn start<D: Driver>(
     let thread = std::thread::Builder::new()
         .name("block-queue".into())
         .spawn(move || {
-            IS_WORKER.set(true);
+            mark_current();
+            if let Some(cpus) = shared.options.thread_cpus.get(hardware.index) {
+                // Where it runs is a matter of speed; a set that does not exist is no reason to
+                // refuse the device.
+                let _ = cpus.pin_current_thread();
+            }
             match shared.driver.open_queue(&shared.context(&hardware)) {
                 Ok(queue) => {
                     // Nobody waits for the answer if the thread that opens the device is gone.
@@ -82,8 +92,10 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
             driving.reap(Wait::No);
         }
         if driving.completions.is_empty() && mail != Mail::Requests {
-            let busy = driving.is_held_up() || driving.in_flight() > 0;
+            let busy = driving.is_held_up() || driving.in_flight() > 0 || hardware.is_holding();
             if mail == Mail::Closed && !busy {
+                // What ends in threads of the driver has to find the leaf.
+                shared.gate.wait_until(|| (hardware.tags.in_use() == 0).then_some(()));
                 return;
             }
             sleep(hardware, &mut driving, &alarm);
@@ -103,7 +115,7 @@ fn sleep<D: Driver>(hardware: &HardwareQueue, driving: &mut Driving<D>, alarm: &
         if !driving.await_tag(alarm) {
             driving.sleep(alarm, None);
         }
-    } else if hardware.may_sleep(alarm, driving.in_flight() > 0) {
+    } else if hardware.may_sleep(alarm, driving.in_flight() > 0 || hardware.is_holding()) {
         driving.sleep(alarm, None);
         hardware.is_awake(alarm);
     }

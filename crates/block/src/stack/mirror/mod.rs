@@ -200,12 +200,11 @@ impl Stacked for Mirror {
             drop(order);
             return shared.start_fan_out(None, bio, &mut submit);
         }
-        let mut entry = Entry::new(bio);
-        if !order.may_start(&mut entry) {
-            return order.hold(entry);
-        }
+        let entered = order.enter(Entry::new(bio));
         drop(order);
-        shared.start(entry, &mut submit);
+        if let Some(entry) = entered {
+            shared.start(entry, &mut submit);
+        }
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

@@ -107,13 +107,10 @@ impl Shared {
         let operation = bio.operation();
         let mut order = self.order.lock();
         let ticket = Ticket { operation, sectors, number: order.next_number() };
-        let mut entry = Entry { excludes: true, ..Entry::new(bio) };
-        if order.may_start(&mut entry) {
-            drop(order);
+        let entered = order.enter(Entry { excludes: true, ..Entry::new(bio) });
+        drop(order);
+        if let Some(entry) = entered {
             entry.bio.succeed();
-        } else {
-            order.hold(entry);
-            drop(order);
         }
         // Only ever answered by being let in.
         drop(waiter.wait());
