@@ -75,10 +75,8 @@ pub use device::{
 };
 pub use driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Synchronous, Wait};
 pub use drivers::{
-    Bell, Engine, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, OpenError,
-    announce_fallback,
-    FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice, NullDriver, NullOptions,
-    NullQueue, OpenError,
+    Bell, Engine, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
+    NullDriver, NullOptions, NullQueue, OpenError, announce_fallback,
 };
 pub use error::{BlockError, Reason};
 pub use future::CompletionFuture;

@@ -1,12 +1,15 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
+use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
 use anyhow::{Context, Result, anyhow};
 use clap::ValueHint;
+use std::cell::RefCell;
+use std::io::Write;
 use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
-use undercroft_block::stack::{Description, MirrorEvent};
+use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
 use undercroft_block::{BlockDevice, Sector, Window};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
@@ -29,6 +32,13 @@ pub(crate) struct ImageArgs {
     /// The volume is this partition of a disk image (GPT or MBR, numbered as Linux does).
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
+
+    #[command(flatten)]
+    stats: StatsArgs,
+
+    /// What was opened, for the statistics at the end.
+    #[arg(skip)]
+    opened: RefCell<Vec<Arc<dyn BlockDevice>>>,
 }
 
 impl ImageArgs {
@@ -36,6 +46,9 @@ impl ImageArgs {
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| eprintln!("note: {event}");
         let disk = self.image.open(true, Some(Arc::new(note)))?;
+        if self.stats.are_wanted() {
+            self.opened.borrow_mut().push(Arc::clone(&disk));
+        }
         if let Some(number) = self.partition {
             return Ok(Arc::new(open_partition(&disk, number)?));
         }
@@ -51,6 +64,14 @@ impl ImageArgs {
             )
         })?;
         Ok(Arc::new(window))
+    }
+
+    /// Prints what passed through the devices, if wanted.
+    pub(crate) fn print_stats(&self, json: bool, out: &mut dyn Write) -> Result<()> {
+        for device in &*self.opened.borrow() {
+            self.stats.print(&DeviceReport::of_stack(&**device), json, out)?;
+        }
+        Ok(())
     }
 
     /// The volume, with a note when its journal was not replayed.

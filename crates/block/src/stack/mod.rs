@@ -8,6 +8,7 @@ mod description;
 mod legs;
 mod linear;
 mod mirror;
+mod report;
 mod stripe;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub use description::{
 };
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
+pub use report::DeviceReport;
 pub use stripe::Stripe;
 
 /// Why devices cannot be stacked.

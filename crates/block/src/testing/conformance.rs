@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::faulty::mix;
+use super::mix;
 use crate::{
     Batch, Bio, BlockDevice, BlockError, Buffer, Layer, Operation, Plug, Reason, SECTOR_SIZE,
     Sector, Segment, SegmentList, Waiter, flush, read_buffer, read_exact_at, write_all_at,

@@ -2,6 +2,7 @@
 
 use crate::format_options::FormatArgs;
 use crate::report::Outcome;
+use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Context, Result};
 use clap::ValueHint;
@@ -55,6 +56,9 @@ pub(super) struct Args {
     /// Threads that read ahead in a directory.
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    stats: StatsArgs,
 
     #[command(flatten)]
     content: ContentArgs,
@@ -130,6 +134,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     } else {
         print(&summary, seconds, args, out)?;
     }
+    args.stats.print(&summary.devices, args.json, out)?;
     Ok(Outcome::Done)
 }
 
@@ -214,8 +219,8 @@ impl Report {
             image_bytes: summary.image_bytes,
             free_bytes: summary.free_bytes,
             seconds,
-            bios: summary.bios,
-            requests: summary.requests,
+            bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
+            requests: summary.devices.first().map_or(0, |device| device.statistics.requests),
             peak_rss_bytes: peak_rss_bytes(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::format_options::FormatArgs;
 use crate::report::Outcome;
+use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::Result;
 use clap::ValueHint;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::SystemTime;
 use undercroft_block::stack::Description;
-use undercroft_image::pack::{EmptyOptions, make_empty};
+use undercroft_image::pack::{Empty, EmptyOptions, make_empty};
 use undercroft_xfs::format::Timestamp;
 use uuid::Uuid;
 
@@ -56,6 +57,9 @@ pub(super) struct Args {
     uuid: Option<Uuid>,
 
     #[command(flatten)]
+    stats: StatsArgs,
+
+    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -73,7 +77,7 @@ struct Report {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let seconds = args.source_date_epoch.unwrap_or_else(now);
     let uuid = args.uuid.unwrap_or_else(Uuid::new_v4);
-    let superblock = make_empty(&EmptyOptions {
+    let Empty { superblock, devices } = make_empty(&EmptyOptions {
         image: args.image.clone(),
         force: args.force,
         durable: args.sync,
@@ -105,6 +109,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             superblock.uuid,
         )?;
     }
+    args.stats.print(&devices, args.json, out)?;
     Ok(Outcome::Done)
 }
 

@@ -2,7 +2,7 @@
 
 use super::PackError;
 use super::target::Target;
-use undercroft_block::stack::Description;
+use undercroft_block::stack::{Description, DeviceReport};
 use undercroft_xfs::format::{DeviceNumber, FileType, Superblock, Timestamp};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{NewInode, Times};
@@ -26,12 +26,21 @@ pub struct EmptyOptions {
     pub time: Timestamp,
 }
 
-/// Makes an empty volume and returns its superblock.
+/// An empty volume.
+#[derive(Clone, Debug)]
+pub struct Empty {
+    /// Its superblock.
+    pub superblock: Superblock,
+    /// What passed through the devices: the whole one first, then those it is stacked on.
+    pub devices: Vec<DeviceReport>,
+}
+
+/// Makes an empty volume.
 ///
 /// # Errors
 /// Everything that can be wrong with the options and the target, which is then as it was, unless
 /// it is a block device, which holds no file system then.
-pub fn make_empty(options: &EmptyOptions) -> Result<Superblock, PackError> {
+pub fn make_empty(options: &EmptyOptions) -> Result<Empty, PackError> {
     let mut target = Target::open(&options.image, options.force)?;
     let mut volume = options.volume.clone();
     if volume.size == 0 {
@@ -51,7 +60,8 @@ pub fn make_empty(options: &EmptyOptions) -> Result<Superblock, PackError> {
     };
     let made = mkfs::begin(&device, plan, &root).map_err(PackError::volume)?;
     let superblock = mkfs::finish(&made, options.durable).map_err(PackError::volume)?;
+    let devices = DeviceReport::of_stack(&*device);
     drop((made, device));
     target.finish(options.durable)?;
-    Ok(superblock)
+    Ok(Empty { superblock, devices })
 }

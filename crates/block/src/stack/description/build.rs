@@ -24,7 +24,7 @@ impl Description {
     ) -> Result<Arc<dyn BlockDevice>, StackError> {
         let mut seen = Vec::new();
         self.assemble(observer, &mut |file| {
-            let device = FileDevice::open(&file.path, read_only)?;
+            let device = FileDevice::open_with(&file.path, &file.device_options(read_only))?;
             file.check_length(&device)?;
             if let Some(identity) = file.identity() {
                 if seen.contains(&identity) {
@@ -69,7 +69,8 @@ impl FileLeaf {
     /// How a device on this file works.
     #[must_use]
     pub fn device_options(&self, read_only: bool) -> FileOptions {
-        FileOptions { read_only, ..FileOptions::default() }
+        let (direct, engine) = (self.direct, self.engine);
+        FileOptions { read_only, direct, engine, ..FileOptions::default() }
     }
 
     fn check_length(&self, device: &FileDevice) -> Result<(), StackError> {
