@@ -12,12 +12,12 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use undercroft_block::{
-    Batch, Bio, BlockDevice, BufferPool, FileDevice, FileOptions, Limits, Plug, Request, Sector,
-    Segment, SegmentList, Statistics,
+    Batch, Bio, BlockDevice, BufferPool, Drive, Driver, Failure, FileDevice, FileOptions, Leaf,
+    OpenError, Plug, QueueContext, QueueOptions, Request, Sector, Segment, SegmentList, Statistics,
+    Synchronous,
 };
 
 const BLOCK: usize = 4096;
@@ -45,21 +45,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     report(&format!("{target}, {threads} threads"), start.elapsed(), device.statistics());
 
     source.rewind()?;
-    let nothing: Arc<dyn BlockDevice> = Arc::new(Nothing::default());
+    let inline = QueueOptions { drive: Drive::Inline, ..QueueOptions::default() };
+    let nothing: Arc<dyn BlockDevice> = Arc::new(Leaf::start(Nothing, inline)?);
     let submitting = copy(&mut source, &nothing)?;
     report("nothing, time in submit alone", submitting, nothing.statistics());
     Ok(())
 }
 
-/// Completes every request at once and only counts.
-#[derive(Default)]
-struct Nothing {
-    bios: AtomicU64,
-    requests: AtomicU64,
-    bytes: AtomicU64,
-}
+/// Ends every request at once.
+struct Nothing;
 
-impl BlockDevice for Nothing {
+impl Driver for Nothing {
+    type Queue = Synchronous<Self>;
+
     fn name(&self) -> &str {
         "nothing"
     }
@@ -68,32 +66,12 @@ impl BlockDevice for Nothing {
         Sector::MAX
     }
 
-    fn limits(&self) -> Limits {
-        Limits { max_request_bytes: 1 << 20, max_segments: 1024, memory_alignment: 1 }
+    fn open_queue(self: &Arc<Self>, _context: &QueueContext) -> Result<Self::Queue, OpenError> {
+        Ok(Synchronous::new(self))
     }
 
-    fn is_read_only(&self) -> bool {
-        false
-    }
-
-    fn submit(&self, requests: Vec<Request>) {
-        for request in requests {
-            self.bios.fetch_add(request.bio_count() as u64, Ordering::Relaxed);
-            self.requests.fetch_add(1, Ordering::Relaxed);
-            self.bytes.fetch_add(request.length(), Ordering::Relaxed);
-            request.complete();
-        }
-    }
-
-    fn drain(&self) {}
-
-    fn statistics(&self) -> Statistics {
-        Statistics {
-            bios: self.bios.load(Ordering::Relaxed),
-            requests: self.requests.load(Ordering::Relaxed),
-            bytes_written: self.bytes.load(Ordering::Relaxed),
-            ..Statistics::default()
-        }
+    fn execute(&self, _request: &mut Request) -> Option<Result<(), Failure>> {
+        Some(Ok(()))
     }
 }
 

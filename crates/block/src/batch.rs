@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use crate::error::BlockError;
+use crate::sleep::Event;
 use crate::{callback, plug};
 
 /// Counts the outstanding bios of a job and keeps its first error. Clones share the count.
@@ -21,7 +22,7 @@ pub struct Batch {
 struct Shared {
     outstanding: AtomicU64,
     first_error: Mutex<Option<BlockError>>,
-    finished: Condvar,
+    finished: Event,
 }
 
 impl Batch {
@@ -45,12 +46,11 @@ impl Batch {
     pub fn wait(&self) -> Result<(), BlockError> {
         debug_assert!(!callback::is_running(), "a completion callback must not wait");
         plug::flush_thread();
-        let mut first_error = self.shared.first_error.lock();
         // Acquire: what the completing threads did to the bios is visible here.
-        while self.shared.outstanding.load(Ordering::Acquire) > 0 {
-            self.shared.finished.wait(&mut first_error);
-        }
-        first_error.clone().map_or(Ok(()), Err)
+        self.shared
+            .finished
+            .wait_until(|| (self.shared.outstanding.load(Ordering::Acquire) == 0).then_some(()));
+        self.check()
     }
 
     /// The first error so far, without waiting.
@@ -78,10 +78,7 @@ impl Ticket {
             self.shared.first_error.lock().get_or_insert(error);
         }
         if self.shared.outstanding.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // A waiter reads the count under this lock before it sleeps, so taking the lock after
-            // the count reached zero means the waiter has seen it or is asleep and hears this.
-            drop(self.shared.first_error.lock());
-            self.shared.finished.notify_all();
+            self.shared.finished.notify();
         }
     }
 }

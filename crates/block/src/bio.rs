@@ -7,17 +7,27 @@
 //!
 //! A bio without a receiver loses its error (debug builds panic then), so every bio that can fail
 //! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),
-//! [`waited`](Bio::waited).
+//! [`waited`](Bio::waited), [`future`](Bio::future), [`in_queue`](Bio::in_queue).
+
+mod intercept;
+mod split;
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
-use crate::callback;
+use crate::callback::{self, Due};
+use crate::completion_queue::{self, CompletionQueue, Finished};
+use crate::device::BlockDevice;
 use crate::error::{BlockError, Reason};
-use crate::sector::Sector;
+use crate::future::{CompletionFuture, future};
+use crate::sector::{SECTOR_SIZE, Sector};
 use crate::segment::SegmentList;
 use crate::waiter::{Waiter, waiter};
+pub(crate) use intercept::Interceptor;
+use split::Join;
 
 /// What a bio does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +71,10 @@ pub struct Bio {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
+    /// Where the bio goes, in the addresses of the device that it has been handed to.
     sector: Sector,
+    /// Where its submitter sent it, for errors.
+    origin: Sector,
     length: u64,
     pub(crate) payload: Payload,
     receiver: Receiver,
@@ -79,7 +92,16 @@ pub(crate) enum Payload {
 enum Receiver {
     Nobody,
     Batch(Ticket),
+    /// The completion queue with this number.
+    Queue {
+        number: u64,
+        cookie: u64,
+    },
     Callback(Box<dyn FnOnce(Completion) + Send>),
+    /// A device that the bio passed.
+    Interceptor(Interceptor),
+    /// The whole that the bio is a part of.
+    Part(Arc<Join>),
 }
 
 /// How a bio ended.
@@ -87,7 +109,7 @@ enum Receiver {
 pub struct Completion {
     /// What the bio did.
     pub operation: Operation,
-    /// Its first sector.
+    /// Its first sector, as the submitter gave it.
     pub sector: Sector,
     /// Whether it succeeded. After a failed write the sectors hold old, new or mixed contents.
     pub result: Result<(), BlockError>,
@@ -127,7 +149,8 @@ impl Bio {
     fn new(operation: Operation, sector: Sector, length: u64, payload: Payload) -> Self {
         let receiver = Receiver::Nobody;
         let (force_unit_access, immediate) = (false, false);
-        Self { operation, force_unit_access, immediate, sector, length, payload, receiver }
+        let origin = sector;
+        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
     }
 
     /// Forced unit access: this bio completes only when its own sectors are durable.
@@ -151,6 +174,18 @@ impl Bio {
     pub fn on_complete(mut self, receiver: impl FnOnce(Completion) + Send + 'static) -> Self {
         self.receiver = Receiver::Callback(Box::new(receiver));
         self
+    }
+
+    /// Delivers the completion to `queue`, under the name `cookie`.
+    pub fn in_queue(mut self, queue: &CompletionQueue, cookie: u64) -> Self {
+        self.receiver = Receiver::Queue { number: queue.number(), cookie };
+        self
+    }
+
+    /// A future of the completion of this bio.
+    pub fn future(self) -> (Self, CompletionFuture) {
+        let (deliver, future) = future();
+        (self.on_complete(deliver), future)
     }
 
     /// Counts this bio in `batch`, which keeps its error. The buffer of a read is dropped.
@@ -182,10 +217,45 @@ impl Bio {
         self.immediate
     }
 
-    /// The first sector.
+    /// The first sector, in the addresses of the device that was handed the bio last.
     #[must_use]
     pub fn sector(&self) -> Sector {
         self.sector
+    }
+
+    /// The first sector as the submitter gave it; errors and completions carry it.
+    #[must_use]
+    pub fn origin(&self) -> Sector {
+        self.origin
+    }
+
+    /// Moves the bio to `sector`, for a stacked device that hands it to one below.
+    pub fn remap(&mut self, sector: Sector) {
+        self.sector = sector;
+    }
+
+    /// Moves an operation without memory to `sectors`, whole or a part of what it did.
+    pub(crate) fn reshape(&mut self, sectors: Range<Sector>) {
+        debug_assert!(matches!(self.payload, Payload::Nothing), "{self:?} has memory");
+        self.sector = sectors.start;
+        self.length = (sectors.end.0 - sectors.start.0) * SECTOR_SIZE;
+    }
+
+    /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
+    /// cannot serve, because of its range or because it would change a read-only device, and
+    /// returns any other.
+    #[must_use]
+    pub fn admit<D: BlockDevice + ?Sized>(self, device: &D) -> Option<Self> {
+        if self.operation.modifies() && device.is_read_only() {
+            self.fail(device.name(), Reason::ReadOnly);
+            return None;
+        }
+        let capacity = device.capacity();
+        if self.end().is_none_or(|end| end > capacity) {
+            self.fail(device.name(), Reason::OutOfRange { capacity });
+            return None;
+        }
+        Some(self)
     }
 
     /// The length in bytes.
@@ -222,19 +292,29 @@ impl Bio {
     }
 
     /// Ends the bio well.
-    pub(crate) fn succeed(mut self) {
+    pub fn succeed(mut self) {
         self.finish(Ok(()));
     }
 
     /// Ends the bio with an error on `device`.
-    pub(crate) fn fail(mut self, device: &str, reason: Reason) {
+    pub fn fail(mut self, device: &str, reason: Reason) {
         let error = self.error(device, reason);
         self.finish(Err(error));
     }
 
     fn error(&self, device: &str, reason: Reason) -> BlockError {
-        let Self { operation, sector, length, .. } = *self;
+        let Self { operation, origin: sector, length, .. } = *self;
         BlockError { device: device.into(), operation, sector, length, reason }
+    }
+
+    /// What a receiver is told; takes the memory.
+    fn completion(&mut self, result: Result<(), BlockError>) -> Completion {
+        let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {
+            Payload::Read(buffer) => Some(buffer),
+            Payload::Write(_) | Payload::Nothing => None,
+        };
+        let Self { operation, origin: sector, .. } = *self;
+        Completion { operation, sector, result, buffer }
     }
 
     /// Delivers `result` to the receiver; later calls do nothing.
@@ -244,13 +324,19 @@ impl Bio {
                 debug_assert!(result.is_ok(), "an error reached nobody: {result:?}");
             }
             Receiver::Batch(ticket) => ticket.complete(result),
+            Receiver::Queue { number, cookie } => {
+                let completion = self.completion(result);
+                completion_queue::deliver(number, Finished { cookie, completion });
+            }
             Receiver::Callback(receiver) => {
-                let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {
-                    Payload::Read(buffer) => Some(buffer),
-                    Payload::Write(_) | Payload::Nothing => None,
-                };
-                let Self { operation, sector, .. } = *self;
-                callback::run(receiver, Completion { operation, sector, result, buffer });
+                let completion = self.completion(result);
+                callback::run(Due::Callback(receiver, completion));
+            }
+            Receiver::Interceptor(interceptor) => {
+                callback::run(Due::Interceptor(interceptor, self.without_receiver(), result));
+            }
+            Receiver::Part(join) => {
+                join.answered(std::mem::replace(&mut self.payload, Payload::Nothing), result);
             }
         }
     }
@@ -286,7 +372,6 @@ impl Completion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sector::SECTOR_SIZE;
 
     #[test]
     fn a_dropped_bio_reports_that_it_was_abandoned() {

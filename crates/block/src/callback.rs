@@ -9,28 +9,44 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::bio::Completion;
+use crate::bio::{Bio, Completion, Interceptor};
+use crate::error::BlockError;
 
-type Callback = Box<dyn FnOnce(Completion) + Send>;
+/// A callback and what it is called with.
+pub(crate) enum Due {
+    /// The receiver of a bio.
+    Callback(Box<dyn FnOnce(Completion) + Send>, Completion),
+    /// A device that the bio passed.
+    Interceptor(Interceptor, Bio, Result<(), BlockError>),
+}
+
+impl Due {
+    fn call(self) {
+        match self {
+            Self::Callback(callback, completion) => callback(completion),
+            Self::Interceptor(interceptor, bio, result) => interceptor(bio, result),
+        }
+    }
+}
 
 thread_local! {
     static RUNNING: Cell<bool> = const { Cell::new(false) };
-    static DUE: RefCell<VecDeque<(Callback, Completion)>> = const { RefCell::new(VecDeque::new()) };
+    static DUE: RefCell<VecDeque<Due>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Calls `callback` with `completion`: now, or after the callback that this thread is running.
+/// Makes the call that is due: now, or after the callback that this thread is running.
 ///
 /// When callbacks panic, the others still run; then the first panic goes on.
-pub(crate) fn run(callback: Callback, completion: Completion) {
+pub(crate) fn run(due: Due) {
     if RUNNING.get() {
-        DUE.with_borrow_mut(|due| due.push_back((callback, completion)));
+        DUE.with_borrow_mut(|waiting| waiting.push_back(due));
         return;
     }
     RUNNING.set(true);
     let mut panic = None;
-    let mut next = Some((callback, completion));
-    while let Some((callback, completion)) = next {
-        let outcome = catch_unwind(AssertUnwindSafe(|| callback(completion)));
+    let mut next = Some(due);
+    while let Some(due) = next {
+        let outcome = catch_unwind(AssertUnwindSafe(|| due.call()));
         panic = panic.or(outcome.err());
         next = DUE.with_borrow_mut(VecDeque::pop_front);
     }

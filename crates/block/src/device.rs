@@ -1,37 +1,81 @@
-//! The waist of the stack: what every device does, and what it promises.
+//! The waist of the stack: what every device is, and what it promises.
+//!
+//! A device is one of two things. A **leaf** takes requests into a [queue](RequestQueue) over a
+//! driver. A **stacked** device takes bios one at a time and [maps](Stacked::map) them to devices
+//! below, until only bios of leaves remain. Mapping never recurses: the bios of all levels are on
+//! one work list of the submitting thread.
 
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::affinity::Placement;
+use crate::drivers::OpenError;
 use crate::error::BlockError;
-use crate::request::Request;
-use crate::sector::Sector;
-use crate::statistics::Statistics;
+use crate::queue::{Claim, RequestQueue};
+use crate::sector::{SECTOR_SIZE, Sector};
+use crate::statistics::{QueueLatencies, Statistics};
 use crate::{Bio, Buffer};
 
-/// What the requests to a device should look like. The plug merges within these limits.
+/// What the requests to a device must look like. The plug merges within these limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Merging stops at this many bytes. A single larger bio is served all the same.
+    /// First byte and length of every request are multiples of this, in bytes: the logical block
+    /// size of the device, a multiple of [`SECTOR_SIZE`].
+    pub block_bytes: u64,
+    /// Most bytes in a request; zeroes and discards carry none and are not limited.
     pub max_request_bytes: u64,
-    /// Merging stops at this many pieces of memory. A single bio with more is served all the same.
+    /// Most pieces of memory in a request.
     pub max_segments: usize,
     /// Start and length of every piece of memory are multiples of this, in bytes; 1 = any.
     pub memory_alignment: usize,
 }
 
-/// A device of [`SECTOR_SIZE`](crate::SECTOR_SIZE)-byte sectors.
+impl Default for Limits {
+    /// Any whole sectors, any memory; requests of at most 1 MiB in 1,024 pieces (what one system
+    /// call takes).
+    fn default() -> Self {
+        Self {
+            block_bytes: SECTOR_SIZE,
+            max_request_bytes: 1 << 20,
+            max_segments: 1024,
+            memory_alignment: 1,
+        }
+    }
+}
+
+impl Limits {
+    /// What satisfies both: for a device over several others.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        Self {
+            block_bytes: self.block_bytes.max(other.block_bytes),
+            max_request_bytes: self.max_request_bytes.min(other.max_request_bytes),
+            max_segments: self.max_segments.min(other.max_segments),
+            memory_alignment: self.memory_alignment.max(other.memory_alignment),
+        }
+    }
+}
+
+/// A device of [`SECTOR_SIZE`]-byte sectors.
+///
+/// Bios are submitted through a [`Plug`](crate::Plug), or one at a time by the functions of this
+/// module.
 ///
 /// # Contract
-/// - **Answers.** Every request submitted is answered once, by [`Request::complete`] or
-///   [`Request::fail`], possibly in another thread and possibly before `submit` returns.
-/// - **Checks.** The device checks range, alignment and permission, with [`Request::admit`] as
-///   its first step. Callers cannot: the capacity may change between their check and the I/O.
-/// - **Order.** Completions come in any order. Requests that overlap, one of them modifying, take
+/// - **Answers.** Every bio submitted is answered once, possibly in another thread and possibly
+///   before the call that submits it returns.
+/// - **Checks.** Each device checks range and permission of what reaches it; a leaf checks
+///   alignment too. Callers cannot: the capacity may change between their check and the I/O.
+/// - **Order.** Completions come in any order. Bios that overlap, one of them modifying, take
 ///   effect in the order in which they were submitted, if that order is defined (one thread, or
-///   threads that synchronised).
+///   threads that synchronised), unless a leaf was told to leave the order to its users.
 /// - **Durability.** A completed write is visible to every later read, and durable only after a
 ///   flush that was submitted after it, or if it asked for forced unit access. A flush covers all
-///   requests submitted before it, completed or not. After a failed flush nothing is known about
-///   the durability of earlier writes.
-/// - **Blocking.** `submit` may block for room in a queue, never in a completion callback.
+///   bios submitted before it, completed or not. After a failed flush nothing is known about the
+///   durability of earlier writes.
+/// - **Blocking.** Submitting may block for room in a queue, never in a completion callback.
 /// - **Names.** An error carries the name of the device that failed and the addresses of the
 ///   submitter, also through devices stacked on each other.
 pub trait BlockDevice: Send + Sync {
@@ -41,20 +85,161 @@ pub trait BlockDevice: Send + Sync {
     /// Number of sectors.
     fn capacity(&self) -> Sector;
 
-    /// What requests should look like.
+    /// What requests must look like.
     fn limits(&self) -> Limits;
 
     /// Whether operations that modify are refused.
     fn is_read_only(&self) -> bool;
 
-    /// Starts `requests`, in their order as far as it matters (see the contract).
-    fn submit(&self, requests: Vec<Request>);
+    /// What the device does with a bio.
+    fn layer(&self) -> Layer<'_>;
 
-    /// Waits until every request submitted before has been answered. Does not flush caches.
-    fn drain(&self);
+    /// What passed so far through the leaves at or below this device.
+    fn statistics(&self) -> Statistics {
+        let mut sum = Statistics::default();
+        visit_leaves(self.layer(), &mut |queue| sum = sum + queue.statistics());
+        sum
+    }
 
-    /// What passed through this device so far.
-    fn statistics(&self) -> Statistics;
+    /// How long requests took so far in the leaves at or below this device.
+    fn latencies(&self) -> QueueLatencies {
+        let mut sum = QueueLatencies::default();
+        visit_leaves(self.layer(), &mut |queue| sum = std::mem::take(&mut sum) + queue.latencies());
+        sum
+    }
+
+    /// Says where the leaves at or below this device start and answer requests from now on.
+    fn set_placement(&self, placement: &Placement) {
+        visit_leaves(self.layer(), &mut |queue| queue.set_placement(placement));
+    }
+
+    /// Gives this thread a hardware queue of its own in every leaf at or below this device, which
+    /// it drives itself until the claim is dropped ([`Claim`]).
+    ///
+    /// # Errors
+    /// When a driver cannot open one more queue.
+    fn claim(&self) -> Result<Claim, OpenError> {
+        let mut claim = Ok(Claim::new());
+        visit_leaves(self.layer(), &mut |queue| {
+            if let Ok(claims) = &mut claim {
+                match queue.claim() {
+                    Ok(more) => claims.join(more),
+                    Err(error) => claim = Err(error),
+                }
+            }
+        });
+        claim
+    }
+
+    /// Waits until every bio submitted before has been answered. Does not flush caches.
+    ///
+    /// A stacked device that holds bios back itself waits for those too.
+    fn drain(&self) {
+        visit_layers(self.layer(), &mut |layer| match layer {
+            Layer::Leaf(queue) => queue.drain(),
+            Layer::Stacked(stacked) => stacked.settle(),
+        });
+    }
+
+    /// Sends on what leaves hold back by policy, in every leaf at or below this device.
+    fn unplug(&self) {
+        visit_leaves(self.layer(), &mut |queue| queue.unplug());
+    }
+}
+
+/// What a device does with a bio.
+pub enum Layer<'d> {
+    /// It puts it in a request, and that in a queue.
+    Leaf(&'d Arc<dyn RequestQueue>),
+    /// It hands it on.
+    Stacked(&'d dyn Stacked),
+}
+
+/// A device made of other devices.
+pub trait Stacked: Send + Sync {
+    /// Hands `bio` to devices below by [`Below::submit`]: as it is with another address
+    /// ([`Bio::remap`]) where one device serves all of it, else in parts. Checks it first with
+    /// [`Bio::admit`]; answers what it cannot serve.
+    ///
+    /// A flush covers every device below that may hold writes. Must not block.
+    fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>);
+
+    /// The devices below, in a fixed order.
+    fn devices(&self) -> &[Arc<dyn BlockDevice>];
+
+    /// Waits until all bios that were mapped before have been answered, if the device holds some
+    /// back itself.
+    fn settle(&self) {}
+}
+
+/// Where a stacked device puts the bios for the devices below it.
+#[derive(Default)]
+pub struct Below<'d> {
+    /// In the order in which the device mapped them.
+    bios: SmallVec<[(&'d dyn BlockDevice, Bio); 2]>,
+}
+
+impl<'d> Below<'d> {
+    /// Hands `bio`, whose address is one of `device`, to `device`. Bios take effect in the order of
+    /// these calls.
+    pub fn submit(&mut self, device: &'d dyn BlockDevice, bio: Bio) {
+        self.bios.push((device, bio));
+    }
+}
+
+impl fmt::Debug for Below<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bios = self.bios.iter().map(|(device, bio)| (device.name(), bio));
+        f.debug_list().entries(bios).finish()
+    }
+}
+
+/// Maps `bio` down from `device`, level by level, and gives the bios that reach leaves to `stage`.
+///
+/// What one bio becomes goes down to the leaves before the next bio of the level above it, so
+/// order is kept and the list stays as short as one path through the stack.
+pub(crate) fn route<'d>(
+    device: &'d dyn BlockDevice,
+    bio: Bio,
+    mut stage: impl FnMut(&'d Arc<dyn RequestQueue>, Bio),
+) {
+    let stacked = match device.layer() {
+        Layer::Leaf(queue) => return stage(queue, bio),
+        Layer::Stacked(stacked) => stacked,
+    };
+    let mut below = Below::default();
+    let mut work: SmallVec<[(&'d dyn BlockDevice, Bio); 4]> = SmallVec::new();
+    stacked.map(bio, &mut below);
+    work.extend(below.bios.drain(..).rev());
+    while let Some((device, bio)) = work.pop() {
+        match device.layer() {
+            Layer::Leaf(queue) => stage(queue, bio),
+            Layer::Stacked(stacked) => {
+                stacked.map(bio, &mut below);
+                work.extend(below.bios.drain(..).rev());
+            }
+        }
+    }
+}
+
+/// Calls `visit` with the queue of every leaf at or below `layer`.
+pub(crate) fn visit_leaves(layer: Layer<'_>, visit: &mut dyn FnMut(&Arc<dyn RequestQueue>)) {
+    visit_layers(layer, &mut |layer| {
+        if let Layer::Leaf(queue) = layer {
+            visit(queue);
+        }
+    });
+}
+
+/// Calls `visit` with `layer` and all below it, upper ones first, without recursion.
+fn visit_layers(layer: Layer<'_>, visit: &mut dyn FnMut(&Layer<'_>)) {
+    let mut work: SmallVec<[Layer<'_>; 8]> = SmallVec::from_iter([layer]);
+    while let Some(layer) = work.pop() {
+        visit(&layer);
+        if let Layer::Stacked(stacked) = layer {
+            work.extend(stacked.devices().iter().rev().map(|device| device.layer()));
+        }
+    }
 }
 
 /// Submits one bio, past any plug but after what the plugs of this thread hold, and waits.

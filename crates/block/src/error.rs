@@ -49,6 +49,12 @@ pub enum Reason {
     /// The operating system refused it.
     #[error(transparent)]
     Io(#[from] Arc<io::Error>),
+    /// It was not done in the time that the device allows, and was stopped.
+    #[error("it was not done in time and was stopped")]
+    TimedOut,
+    /// The device was closed before it was done.
+    #[error("the device was closed")]
+    Closed,
     /// A bio or request was dropped before anything answered it.
     #[error("it was dropped unanswered, a defect in whoever held it")]
     Abandoned,

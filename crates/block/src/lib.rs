@@ -1,13 +1,14 @@
 //! The block layer of Undercroft: what stands between a file system and a disk, as a library.
 //!
 //! ```text
-//! bio -> plug (sort, merge) -> request -> device (driver, or a view of another device)
-//!  ^                                        |
-//!  +------------- completion ---------------+
+//! bio -> stacked devices (map) -> plug (sort, merge) -> request -> queue -> driver
+//!  ^                                                                          |
+//!  +------------------------------ completion --------------------------------+
 //! ```
 //!
-//! A caller makes [`Bio`]s, each owning its memory, and submits them through a [`Plug`]. The plug
-//! hands merged [`Request`]s to a [`BlockDevice`], which answers every bio once: to a callback, a
+//! A caller makes [`Bio`]s, each owning its memory, and submits them through a [`Plug`] to a
+//! [`BlockDevice`]. A stacked device maps them to those below; at the leaves the plug merges them
+//! into [`Request`]s for the queue of a [`Driver`]. Every bio is answered once: to a callback, a
 //! [`Waiter`] for one bio, or a [`Batch`] for many. Devices know nothing of file systems.
 //!
 //! ```
@@ -30,37 +31,64 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
+mod affinity;
+#[allow(dead_code, reason = "for rings")]
+mod arena;
 mod batch;
 mod bio;
 mod buffer;
 mod callback;
+mod clock;
+mod completion_queue;
 mod device;
+mod driver;
 mod drivers;
 mod error;
+mod future;
 pub mod partition;
 mod plug;
 mod pool;
+mod queue;
+mod region;
 mod request;
 mod sector;
 mod segment;
+mod sleep;
+pub mod stack;
 mod statistics;
+mod sync;
 pub mod testing;
+mod timer;
 mod waiter;
 mod window;
 
+pub use affinity::{
+    CompletionPlace, CpuSet, ParseCpuSetError, Placement, QueuePlace, Redirect, RqAffinity,
+    Topology,
+};
 pub use batch::Batch;
 pub use bio::{Bio, Completion, Operation};
 pub use buffer::{BUFFER_ALIGNMENT, Buffer};
-pub use device::{BlockDevice, Limits, flush, read_buffer, read_exact_at, write_all_at};
-pub use drivers::{FileDevice, FileOptions, MemoryDevice, OpenError};
+pub use completion_queue::{CompletionQueue, Finished};
+pub use device::{
+    Below, BlockDevice, Layer, Limits, Stacked, flush, read_buffer, read_exact_at, write_all_at,
+};
+pub use driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Synchronous, Wait};
+pub use drivers::{
+    Bell, Engine, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
+    NullDriver, NullOptions, NullQueue, OpenError, announce_fallback,
+};
 pub use error::{BlockError, Reason};
+pub use future::CompletionFuture;
 pub use plug::{Plug, PlugThreshold};
 pub use pool::BufferPool;
+pub use queue::{
+    Claim, Completer, Drive, Frozen, Leaf, OverlapOrder, QueueOptions, RequestList, RequestQueue,
+    Staging, UnplugMode,
+};
 pub use request::Request;
 pub use sector::{SECTOR_SIZE, Sector};
 pub use segment::{Segment, SegmentList};
-pub use statistics::Statistics;
+pub use statistics::{Latencies, QueueLatencies, Statistics};
 pub use waiter::Waiter;
 pub use window::Window;

@@ -1,14 +1,15 @@
-//! The plug: a batch of bios in the submitting thread, sorted and merged before the device sees it.
+//! The plug: a batch of bios in the submitting thread, sorted and merged before a device sees it.
 //!
-//! While a plug exists, the bios submitted through it are staged. They leave as requests, in the
-//! order of their sectors and merged with their neighbours, when the plug is flushed: at a
-//! threshold, on [`flush`](Plug::flush), when the plug is dropped, and before its thread sleeps in
-//! this crate (waiting for a completion, a batch or a buffer). So a thread never waits for bios
-//! that it holds back itself.
+//! While a plug exists, the bios submitted through it are mapped down to leaves and staged there.
+//! They leave as requests, in the order of their sectors and merged with their neighbours, when the
+//! plug is flushed: at a threshold, on [`flush`](Plug::flush), when the plug is dropped, and before
+//! its thread sleeps in this crate (waiting for a completion, a batch or a buffer). So a thread
+//! never waits for bios that it holds back itself, and stacked devices need no plug of their own:
+//! what they spread over their legs merges on the legs.
 //!
-//! Order: staged bios do not overlap. A bio that overlaps a staged one flushes the plug first, and
-//! devices keep the order of overlapping requests, so what one thread submits to one device takes
-//! effect as if done in order. A flush bio sends everything staged ahead of it.
+//! Order: staged bios of a leaf do not overlap. A bio that overlaps a staged one flushes the plug
+//! first, and queues keep the order of overlapping requests, so what one thread submits to one
+//! device takes effect as if done in order. A flush bio sends everything staged ahead of it.
 //!
 //! A plug made while the thread has one for the same device joins it: a function may plug for
 //! itself, and its bios still leave with those of its caller.
@@ -21,12 +22,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::bio::{Bio, Operation};
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, Limits, route};
 use crate::error::Reason;
+use crate::queue::{RequestList, RequestQueue};
 use crate::request::Request;
 use crate::sector::{SECTOR_SIZE, Sector};
 
-/// How much a plug stages before it flushes itself.
+/// How much a plug stages, over all leaves, before it flushes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlugThreshold {
     /// Number of bios.
@@ -49,24 +51,31 @@ pub struct Plug {
     staging: Rc<Staging>,
 }
 
-/// The staged bios of one thread for one device.
+/// What one thread staged for one device.
 struct Staging {
     device: Arc<dyn BlockDevice>,
     threshold: PlugThreshold,
     staged: RefCell<Staged>,
 }
 
-/// Bios that do not overlap, and their order by sector.
+/// The staged bios of all leaves that the thread has reached.
 #[derive(Default)]
 struct Staged {
-    /// In order of submission. `None` never outlives [`Staged::into_requests`].
-    bios: Vec<Option<Bio>>,
-    /// Sorted by sector. Kept apart from the bios because inserting moves these small records.
-    order: Vec<Place>,
+    leaves: SmallVec<[LeafStage; 1]>,
+    bios: usize,
     bytes: u64,
 }
 
-/// Where one staged bio lies on the device, and in [`Staged::bios`].
+/// Bios for one leaf that do not overlap, and their order by sector.
+struct LeafStage {
+    queue: Arc<dyn RequestQueue>,
+    /// In order of submission. `None` never outlives [`LeafStage::into_requests`].
+    bios: Vec<Option<Bio>>,
+    /// Sorted by sector. Kept apart from the bios because inserting moves these small records.
+    order: Vec<Place>,
+}
+
+/// Where one staged bio lies on the leaf, and in [`LeafStage::bios`].
 #[derive(Clone, Copy)]
 struct Place {
     start: Sector,
@@ -91,23 +100,22 @@ pub(crate) fn flush_thread() {
 
 /// Submits one bio without staging it.
 pub(crate) fn submit_directly(device: &dyn BlockDevice, bio: Bio) {
-    if let Some((bio, _)) = screen(bio, device) {
-        device.submit(vec![Request::new(bio)]);
+    if let Some(bio) = screen(bio, device) {
+        route(device, bio, |queue, bio| queue.submit(&mut RequestList::of(Request::new(bio))));
     }
 }
 
 /// Answers bios that no device has to see: those not made of whole sectors, and empty ones.
-/// Returns others with the sector after their last.
-fn screen(bio: Bio, device: &dyn BlockDevice) -> Option<(Bio, Sector)> {
-    let Some(end) = bio.end() else {
+fn screen(bio: Bio, device: &dyn BlockDevice) -> Option<Bio> {
+    if bio.end().is_none() {
         bio.fail(device.name(), Reason::Misaligned { unit: SECTOR_SIZE });
         return None;
-    };
+    }
     if bio.length() == 0 && bio.operation() != Operation::Flush {
         bio.succeed();
         return None;
     }
-    Some((bio, end))
+    Some(bio)
 }
 
 impl Plug {
@@ -137,20 +145,8 @@ impl Plug {
     /// Stages `bio`. Whatever becomes of it, its receiver is told.
     pub fn submit(&self, bio: Bio) {
         let staging = &*self.staging;
-        if bio.operation() == Operation::Flush {
-            staging.flush();
-            return staging.device.submit(vec![Request::new(bio)]);
-        }
-        let Some((bio, end)) = screen(bio, &*staging.device) else { return };
-        let place = Place { start: bio.sector(), end, index: 0 };
-        let mut inserted = staging.staged.borrow_mut().insert(place, bio, staging.threshold);
-        // Again after each flush: the flush may have run callbacks that staged bios of their own.
-        while let Err(overlapping) = inserted {
-            staging.flush();
-            inserted = staging.staged.borrow_mut().insert(place, overlapping, staging.threshold);
-        }
-        if inserted.is_ok_and(|full| full) {
-            staging.flush();
+        if let Some(bio) = screen(bio, &*staging.device) {
+            route(&*staging.device, bio, |queue, bio| staging.stage(queue, bio));
         }
     }
 
@@ -176,11 +172,33 @@ impl fmt::Debug for Plug {
 }
 
 impl Staging {
+    /// Stages `bio` for the leaf `queue`.
+    fn stage(&self, queue: &Arc<dyn RequestQueue>, bio: Bio) {
+        if bio.operation() == Operation::Flush {
+            self.flush();
+            return queue.submit(&mut RequestList::of(Request::new(bio)));
+        }
+        let Some(end) = bio.end() else {
+            return bio.fail(queue.name(), Reason::Misaligned { unit: SECTOR_SIZE });
+        };
+        let place = Place { start: bio.sector(), end, index: 0 };
+        let mut inserted = self.staged.borrow_mut().insert(queue, place, bio);
+        // Again after each flush: the flush may have run callbacks that staged bios of their own.
+        while let Err(overlapping) = inserted {
+            self.flush();
+            inserted = self.staged.borrow_mut().insert(queue, place, overlapping);
+        }
+        if self.staged.borrow().reaches(self.threshold) {
+            self.flush();
+        }
+    }
+
     fn flush(&self) {
         // Taken out first: submitting may run callbacks that submit through this plug.
         let staged = self.staged.take();
-        if !staged.bios.is_empty() {
-            self.device.submit(staged.into_requests(&self.device));
+        for leaf in staged.leaves {
+            let queue = Arc::clone(&leaf.queue);
+            queue.submit(&mut leaf.into_requests(&queue.limits()));
         }
     }
 }
@@ -192,6 +210,32 @@ impl Drop for Staging {
 }
 
 impl Staged {
+    fn reaches(&self, threshold: PlugThreshold) -> bool {
+        self.bios >= threshold.bios || self.bytes >= threshold.bytes
+    }
+
+    /// Stages `bio` for the leaf `queue`; gives it back if it overlaps a staged one.
+    #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
+    fn insert(&mut self, queue: &Arc<dyn RequestQueue>, place: Place, bio: Bio) -> Result<(), Bio> {
+        let length = bio.length();
+        self.leaf(queue).insert(place, bio)?;
+        self.bios += 1;
+        self.bytes = self.bytes.saturating_add(length);
+        Ok(())
+    }
+
+    fn leaf(&mut self, queue: &Arc<dyn RequestQueue>) -> &mut LeafStage {
+        let same = |leaf: &LeafStage| Arc::ptr_eq(&leaf.queue, queue);
+        let index = self.leaves.iter().position(same).unwrap_or_else(|| {
+            let (queue, bios, order) = (Arc::clone(queue), Vec::new(), Vec::new());
+            self.leaves.push(LeafStage { queue, bios, order });
+            self.leaves.len() - 1
+        });
+        &mut self.leaves[index]
+    }
+}
+
+impl LeafStage {
     /// Where in `order` a bio at `place` belongs; `None` when it overlaps a staged one.
     fn position(&self, place: Place) -> Option<usize> {
         // Staged bios do not overlap, so only the two neighbours can overlap the new one. Most
@@ -206,25 +250,21 @@ impl Staged {
         free.then_some(position)
     }
 
-    /// Stages `bio` and returns whether the threshold is reached; gives it back if it overlaps a
-    /// staged one.
     #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
-    fn insert(&mut self, place: Place, bio: Bio, threshold: PlugThreshold) -> Result<bool, Bio> {
+    fn insert(&mut self, place: Place, bio: Bio) -> Result<(), Bio> {
         let Some(position) = self.position(place) else { return Err(bio) };
         self.order.insert(position, Place { index: self.bios.len(), ..place });
-        self.bytes = self.bytes.saturating_add(bio.length());
         self.bios.push(Some(bio));
-        Ok(self.bios.len() >= threshold.bios || self.bytes >= threshold.bytes)
+        Ok(())
     }
 
     /// The staged bios by sector, neighbours merged.
-    fn into_requests(mut self, device: &Arc<dyn BlockDevice>) -> Vec<Request> {
-        let limits = device.limits();
-        let mut requests: Vec<Request> = Vec::new();
+    fn into_requests(mut self, limits: &Limits) -> RequestList {
+        let mut requests = RequestList::new();
         for place in &self.order {
             let Some(bio) = self.bios[place.index].take() else { continue };
             let unmerged = match requests.last_mut() {
-                Some(last) => last.merge(bio, &limits).err(),
+                Some(last) => last.merge(bio, limits).err(),
                 None => Some(bio),
             };
             requests.extend(unmerged.map(Request::new));

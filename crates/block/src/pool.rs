@@ -6,17 +6,25 @@
 //! sleeps until buffers come back; before it sleeps, the plugs of its thread are flushed, so that
 //! the bios it waits for are under way. Those who wait are not served in order: whoever finds room
 //! first takes it.
+//!
+//! A registrable pool takes its memory from one arena that a ring can register as a whole, so that
+//! the kernel need not look up and pin the pages of every transfer. When the arena has no block
+//! that is large enough the memory comes from the allocator as usual: the budget alone decides
+//! whether a caller waits.
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
-use crate::buffer::{BUFFER_ALIGNMENT, Buffer, Page, zeroed_pages};
+use crate::arena::{Arena, ORDERS};
+use crate::buffer::{BUFFER_ALIGNMENT, Buffer};
 use crate::plug;
+use crate::region::{Memory, Region};
+use crate::sleep::Event;
 
-/// Classes of 1, 2, 4, ... pages; the largest kept for reuse is 16 MiB. Larger buffers are charged
-/// to the budget too, but go back to the allocator.
-const CLASSES: usize = 13;
+/// Classes of 1, 2, 4, ... pages; the largest kept for reuse is 16 MiB, as is the largest block of
+/// an arena. Larger buffers are charged to the budget too, but go back to the allocator.
+const CLASSES: usize = ORDERS;
 
 /// Hands out [`Buffer`]s; clones share one budget.
 #[derive(Clone)]
@@ -27,13 +35,15 @@ pub struct BufferPool {
 /// What the handles of a pool and its buffers in flight share.
 pub(crate) struct PoolShared {
     state: Mutex<PoolState>,
-    returned: Condvar,
+    returned: Event,
     budget: usize,
+    arena: Option<Arc<Arena>>,
 }
 
 struct PoolState {
-    /// Free buffers by class, most recently used last (its memory is still in the cache).
-    free: [Vec<Box<[Page]>>; CLASSES],
+    /// Free memory by class, most recently used last (it is still in the cache).
+    #[expect(clippy::vec_box, reason = "the box goes on to the buffer, no allocation is needed")]
+    free: [Vec<Box<Region>>; CLASSES],
     /// Bytes in `free`.
     kept: usize,
     /// Bytes handed out.
@@ -44,14 +54,33 @@ impl BufferPool {
     /// A pool that holds at most `budget` bytes, in use and kept for reuse together.
     #[must_use]
     pub fn new(budget: usize) -> Self {
+        Self::with_arena(budget, None)
+    }
+
+    /// A pool of `budget` bytes (rounded up to whole pages) in one allocation, which devices on
+    /// io_uring register when they are opened with it. Registered memory is pinned, and counts
+    /// against the limit on locked memory (`ulimit -l`) of users without privileges; a device
+    /// that may not register it works without.
+    #[must_use]
+    pub fn registrable(budget: usize) -> Self {
+        Self::with_arena(budget, Some(Arena::new(budget)))
+    }
+
+    fn with_arena(budget: usize, arena: Option<Arc<Arena>>) -> Self {
         let state = PoolState { free: Default::default(), kept: 0, in_use: 0 };
         Self {
             shared: Arc::new(PoolShared {
                 state: Mutex::new(state),
-                returned: Condvar::new(),
+                returned: Event::default(),
                 budget,
+                arena,
             }),
         }
+    }
+
+    /// The memory to register with a ring.
+    pub(crate) fn arena(&self) -> Option<&Arc<Arena>> {
+        self.shared.arena.as_ref()
     }
 
     /// A buffer of `length` bytes, as soon as the budget allows it.
@@ -77,9 +106,9 @@ impl BufferPool {
     #[must_use]
     pub fn get_zeroed(&self, length: usize) -> Buffer {
         let grant = self.wait_for(length);
-        let recycled = matches!(grant, Grant::Recycled(_));
+        let used = matches!(grant, Grant::Used(_));
         let mut buffer = self.buffer(grant, length);
-        if recycled {
+        if used {
             buffer.fill(0);
         }
         buffer
@@ -93,7 +122,7 @@ impl BufferPool {
 
     /// Charges a buffer of `length` bytes to the budget, if it allows that now.
     fn try_take(&self, length: usize) -> Option<Grant> {
-        self.shared.state.lock().take(rounded(length), self.shared.budget)
+        self.shared.take(&mut self.shared.state.lock(), rounded(length))
     }
 
     /// Charges a buffer of `length` bytes to the budget, as soon as it allows that.
@@ -102,73 +131,78 @@ impl BufferPool {
             return grant;
         }
         plug::flush_thread();
-        let mut state = self.shared.state.lock();
-        loop {
-            if let Some(grant) = state.take(rounded(length), self.shared.budget) {
-                return grant;
-            }
-            self.shared.returned.wait(&mut state);
-        }
+        self.shared.returned.wait_until(|| self.try_take(length))
     }
 
-    /// Wraps granted memory; memory that is not recycled is allocated here, outside the lock.
+    /// Wraps granted memory; memory of the allocator is taken here, outside the lock.
     fn buffer(&self, grant: Grant, length: usize) -> Buffer {
-        let pages = match grant {
-            Grant::Recycled(pages) => pages,
-            Grant::Allocate(bytes) => zeroed_pages(bytes / BUFFER_ALIGNMENT),
+        let region = match grant {
+            Grant::Used(region) => region,
+            Grant::Allocate(bytes) => Region::new(Memory::zeroed(bytes / BUFFER_ALIGNMENT)),
         };
-        Buffer::pooled(pages, length, Arc::clone(&self.shared))
+        Buffer::front_of(region, length, Some(Arc::clone(&self.shared)))
     }
 }
 
 /// Memory charged to the budget.
 enum Grant {
-    Recycled(Box<[Page]>),
+    /// With unspecified contents.
+    Used(Box<Region>),
+    /// So many bytes are to be had from the allocator.
     Allocate(usize),
 }
 
-impl PoolState {
+impl PoolShared {
     /// Charges `bytes` (a rounded length) if the budget allows it.
-    fn take(&mut self, bytes: usize, budget: usize) -> Option<Grant> {
-        if self.in_use > 0 && self.in_use.saturating_add(bytes) > budget {
+    fn take(&self, state: &mut PoolState, bytes: usize) -> Option<Grant> {
+        if state.in_use > 0 && state.in_use.saturating_add(bytes) > self.budget {
             return None;
         }
-        if let Some(pages) = class(bytes).and_then(|class| self.free[class].pop()) {
-            self.kept -= bytes;
-            self.in_use += bytes;
-            return Some(Grant::Recycled(pages));
+        let class = class(bytes);
+        if let Some(region) = class.and_then(|class| state.free[class].pop()) {
+            state.kept -= bytes;
+            state.in_use += bytes;
+            return Some(Grant::Used(region));
         }
-        self.in_use += bytes;
-        self.release_kept(budget);
-        Some(Grant::Allocate(bytes))
+        state.in_use += bytes;
+        state.release_kept(self.budget);
+        let block = class.zip(self.arena.as_ref()).and_then(|(order, arena)| {
+            arena.take(order).or_else(|| {
+                // Kept blocks of other sizes may join to one of this size.
+                state.release_kept(0);
+                arena.take(order)
+            })
+        });
+        Some(block.map_or(Grant::Allocate(bytes), |memory| Grant::Used(Region::new(memory))))
     }
 
-    /// Gives kept memory back to the allocator, largest first, until the budget holds.
-    fn release_kept(&mut self, budget: usize) {
-        for list in self.free.iter_mut().rev() {
-            while self.in_use.saturating_add(self.kept) > budget {
-                let Some(pages) = list.pop() else { break };
-                self.kept -= pages.len() * BUFFER_ALIGNMENT;
-            }
-        }
-    }
-}
-
-impl PoolShared {
-    /// Takes the memory of a dropped buffer back and wakes who waits for it.
-    pub(crate) fn put(&self, pages: Box<[Page]>) {
-        let bytes = pages.len() * BUFFER_ALIGNMENT;
+    /// Takes the memory of dropped buffers back and wakes who waits for it.
+    pub(crate) fn put(&self, region: Box<Region>) {
+        let bytes = region.bytes();
         let mut state = self.state.lock();
         state.in_use -= bytes;
         if let Some(class) = class(bytes)
             && state.in_use.saturating_add(state.kept).saturating_add(bytes) <= self.budget
         {
             state.kept += bytes;
-            state.free[class].push(pages);
+            state.free[class].push(region);
         }
         drop(state);
         // Waiters ask for different sizes, so each has to look for itself.
-        self.returned.notify_all();
+        self.returned.notify();
+    }
+}
+
+impl PoolState {
+    /// Gives kept memory back, largest first, until `budget` bytes hold what is left of it and
+    /// what is in use.
+    fn release_kept(&mut self, budget: usize) {
+        for list in self.free.iter_mut().rev() {
+            while self.kept > 0 && self.in_use.saturating_add(self.kept) > budget {
+                let Some(region) = list.pop() else { break };
+                self.kept -= region.bytes();
+            }
+        }
     }
 }
 
@@ -228,6 +262,26 @@ mod tests {
         });
         drop(held);
         assert_eq!(waiting.join().unwrap(), 4096);
+    }
+
+    #[test]
+    fn a_registrable_pool_hands_out_its_arena_and_then_other_memory() {
+        let pool = BufferPool::registrable(64 << 10);
+        let arena = pool.arena().unwrap();
+        let piece_of = |buffer: &Buffer| arena.piece_of(buffer.as_ptr().addr(), buffer.len());
+        let small: Vec<_> = (0..12).map(|_| pool.get(4096)).collect();
+        assert!(small.iter().all(|buffer| piece_of(buffer) == Some(0)));
+        let mut whole = pool.get(16 << 10);
+        assert_eq!(piece_of(&whole), Some(0));
+        assert!(pool.try_get(1).is_none(), "the budget is spent");
+        let part = whole.split_off(4096);
+        drop((small, whole));
+        assert_eq!(pool.bytes_in_use(), 16 << 10, "a part keeps all of it");
+        drop(part);
+        // Kept blocks join again; a size the arena never has comes from elsewhere.
+        assert_eq!(piece_of(&pool.get(64 << 10)), Some(0));
+        assert_eq!(piece_of(&pool.get(128 << 10)), None);
+        assert!(pool.get_zeroed(64 << 10).iter().all(|&byte| byte == 0));
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! A request: merged bios on consecutive sectors, as handed to a driver.
 //!
 //! A driver looks at the request, moves the bytes of [`gather`](Request::gather) or
-//! [`scatter`](Request::scatter), and ends it with [`complete`](Request::complete) or
-//! [`fail`](Request::fail), which complete every bio in it once. Dropping a request instead is a
-//! defect: its bios complete with [`Reason::Abandoned`], and debug builds panic.
+//! [`scatter`](Request::scatter), and hands it back in [`Completions`](crate::Completions); the
+//! queue layer then answers every bio in it once. Dropping a request instead is a defect: its bios
+//! complete with [`Reason::Abandoned`], and debug builds panic.
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
+use undercroft_tags::Tag;
 
 use crate::bio::{Bio, Operation, Payload};
-use crate::device::{BlockDevice, Limits};
+use crate::device::Limits;
 use crate::error::Reason;
-use crate::sector::Sector;
+use crate::queue::Ordered;
+use crate::sector::{SECTOR_SIZE, Sector};
 
 /// One operation of a driver: bios of one kind whose sectors follow each other.
 #[must_use = "a request must be submitted, completed or failed"]
@@ -21,12 +23,29 @@ pub struct Request {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
-    /// In the addresses of the device below; bios keep those of their submitter.
     sector: Sector,
     length: u64,
     segments: usize,
+    /// Number of the request among those in flight in its hardware queue.
+    pub(crate) tag: Option<Tag>,
+    /// Its place in the order of overlapping requests; 0 = not in it.
+    pub(crate) ordered: u64,
+    /// Its hardware queue.
+    pub(crate) hardware: u32,
+    /// The CPU that submitted it.
+    pub(crate) cpu: u32,
+    /// When it was submitted, in nanoseconds.
+    pub(crate) submitted: u64,
     /// In the order of their sectors; empty only when the request was answered.
     bios: SmallVec<[Bio; 1]>,
+}
+
+/// What a device can serve, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) limits: Limits,
+    pub(crate) capacity: Sector,
+    pub(crate) read_only: bool,
 }
 
 impl Request {
@@ -40,6 +59,11 @@ impl Request {
             sector: bio.sector(),
             length: bio.length(),
             segments: bio.segment_count(),
+            tag: None,
+            ordered: 0,
+            hardware: 0,
+            cpu: 0,
+            submitted: 0,
             bios: SmallVec::from_iter([bio]),
         }
     }
@@ -75,6 +99,13 @@ impl Request {
         self.length
     }
 
+    /// Number of this request among those in flight in its hardware queue, below the depth given
+    /// to the driver queue: an index for a driver's table, and what it puts in a ring.
+    #[must_use]
+    pub fn tag(&self) -> u32 {
+        self.tag.map_or(0, Tag::number)
+    }
+
     /// Number of bios in the request.
     #[must_use]
     pub fn bio_count(&self) -> usize {
@@ -87,7 +118,7 @@ impl Request {
         self.segments
     }
 
-    /// The sectors covered; for a request past [`admit`](Self::admit), inside the device.
+    /// The sectors covered; for a request handed to a driver, inside the device.
     #[must_use]
     pub fn sectors(&self) -> Range<Sector> {
         let end = Sector(self.sector.0.saturating_add(Sector::covering(self.length).0));
@@ -114,6 +145,14 @@ impl Request {
         })
     }
 
+    /// Takes the memory away from the request and never frees it: for a driver that cannot tell
+    /// whether something still reads or writes it.
+    pub(crate) fn leak_memory(&mut self) {
+        for bio in &mut self.bios {
+            std::mem::forget(std::mem::replace(&mut bio.payload, Payload::Nothing));
+        }
+    }
+
     /// Appends `bio` if it continues this request and the result stays within `limits`; gives it
     /// back if not.
     #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
@@ -134,45 +173,53 @@ impl Request {
         Ok(())
     }
 
-    /// The check every device makes before it acts: fails the bios that the device cannot serve
-    /// and returns the rest, if any. Bios merged with a bad one are not affected by it.
-    pub fn admit(mut self, device: &dyn BlockDevice) -> Option<Self> {
-        if self.operation.modifies() && device.is_read_only() {
-            self.fail(device.name(), 0, &Reason::ReadOnly);
-            return None;
-        }
-        let unit = device.limits().memory_alignment;
-        if unit > 1 && !self.bios.iter().all(|bio| bio.is_memory_aligned(unit)) {
-            self.fail(device.name(), 0, &Reason::Misaligned { unit: unit as u64 });
-            return None;
-        }
-        let capacity = device.capacity();
+    /// Whether a device can serve all bios of the request.
+    pub(crate) fn is_admissible(&self, terms: &Terms) -> bool {
+        let Terms { limits, capacity, read_only } = terms;
+        let in_blocks = |bytes: u64| bytes.is_multiple_of(limits.block_bytes);
+        self.sectors().end <= *capacity
+            && !(*read_only && self.operation.modifies())
+            && (limits.block_bytes == SECTOR_SIZE
+                || (in_blocks(self.sector.0.wrapping_mul(SECTOR_SIZE)) && in_blocks(self.length)))
+            && (limits.memory_alignment <= 1
+                || self.bios.iter().all(|bio| bio.is_memory_aligned(limits.memory_alignment)))
+    }
+
+    /// Fails the bios that `device`, which is as `terms` says, cannot serve, and returns the rest,
+    /// if any. Bios beyond the end do not affect those merged with them.
+    pub(crate) fn admit(mut self, device: &str, terms: &Terms) -> Option<Self> {
+        let capacity = terms.capacity;
         // Sectors ascend through the bios, so those out of range are the last ones.
         while self.sectors().end > capacity {
             let Some(bio) = self.bios.pop() else { break };
             self.length -= bio.length();
             self.segments -= bio.segment_count();
-            bio.fail(device.name(), Reason::OutOfRange { capacity });
+            bio.fail(device, Reason::OutOfRange { capacity });
             if self.bios.is_empty() {
                 return None;
             }
         }
-        Some(self)
-    }
-
-    /// Moves the request to `sector`, for a device that hands it to one below.
-    pub(crate) fn remap(&mut self, sector: Sector) {
-        self.sector = sector;
+        if self.is_admissible(terms) {
+            return Some(self);
+        }
+        let reason = if terms.read_only && self.operation.modifies() {
+            Reason::ReadOnly
+        } else {
+            let Limits { block_bytes, memory_alignment, .. } = terms.limits;
+            Reason::Misaligned { unit: block_bytes.max(memory_alignment as u64) }
+        };
+        self.fail(device, 0, &reason);
+        None
     }
 
     /// Ends the request well.
-    pub fn complete(mut self) {
+    pub(crate) fn complete(mut self) {
         self.bios.drain(..).for_each(Bio::succeed);
     }
 
     /// Ends the request with an error on `device` after the first `done` bytes were transferred:
     /// bios that lie in them succeed, the others fail.
-    pub fn fail(mut self, device: &str, done: u64, reason: &Reason) {
+    pub(crate) fn fail(mut self, device: &str, done: u64, reason: &Reason) {
         let mut end = 0;
         for bio in self.bios.drain(..) {
             end += bio.length();
@@ -183,6 +230,24 @@ impl Request {
                 bio.fail(device, reason.clone());
             }
         }
+    }
+}
+
+impl Ordered for Request {
+    fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    fn sectors(&self) -> Range<Sector> {
+        self.sectors()
+    }
+
+    fn number(&self) -> u64 {
+        self.ordered
+    }
+
+    fn set_number(&mut self, number: u64) {
+        self.ordered = number;
     }
 }
 
@@ -200,10 +265,13 @@ mod tests {
     use super::*;
     use crate::batch::Batch;
     use crate::buffer::Buffer;
-    use crate::sector::SECTOR_SIZE;
 
-    const LIMITS: Limits =
-        Limits { max_request_bytes: 4 * SECTOR_SIZE, max_segments: 3, memory_alignment: 1 };
+    const LIMITS: Limits = Limits {
+        block_bytes: SECTOR_SIZE,
+        max_request_bytes: 4 * SECTOR_SIZE,
+        max_segments: 3,
+        memory_alignment: 1,
+    };
 
     fn write(sector: u64, sectors: usize) -> Bio {
         Bio::write(Sector(sector), Buffer::zeroed(sectors * 512))

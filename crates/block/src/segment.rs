@@ -3,41 +3,56 @@
 //! Many bios may point into one large buffer (a chunk of an archive that holds a hundred small
 //! files) and leave the device as one request without a copy. Zeroes for padding point to static
 //! memory, so they cost neither memory nor a reference count.
+#![allow(unsafe_code, reason = "views of memory that their owner keeps allocated")]
 
 use std::fmt;
 use std::ops::{Deref, Range};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use zerocopy::IntoBytes;
 
-use crate::buffer::{BUFFER_ALIGNMENT, Buffer, Page};
-
-const ZERO_PAGES: usize = 16;
+use crate::buffer::Buffer;
+use crate::region::Share;
 
 /// Source of all padding.
-static ZEROES: [Page; ZERO_PAGES] = [const { Page::ZERO }; ZERO_PAGES];
+static ZEROES: Zeroes = Zeroes([0; Segment::ZEROES_MAX]);
+
+/// Zeroes with the alignment of a buffer.
+#[repr(align(4096))]
+struct Zeroes([u8; Segment::ZEROES_MAX]);
 
 /// A read-only range of bytes of a shared buffer, or of zeroes. Dereferences to `[u8]`.
 #[derive(Clone)]
 pub struct Segment {
-    memory: Memory,
-    offset: usize,
+    /// The bytes `start..start + length` are initialised, allocated as long as `owner` exists, and
+    /// written by nobody until then.
+    start: NonNull<u8>,
     length: usize,
+    owner: Owner,
 }
 
-/// What a segment views.
+// SAFETY: a segment only reads, and its owner may be sent to and used by any thread.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+/// What keeps the bytes of a segment.
 #[derive(Clone)]
-enum Memory {
+enum Owner {
+    /// The zeroes of the program.
     Zeroes,
-    Buffer(Arc<Buffer>),
+    /// A buffer that became segments as a whole.
+    Frozen(Share),
+    /// Other segments may view it too, and its owner may get it back after all of them.
+    Buffer(#[expect(dead_code, reason = "owns")] Arc<Buffer>),
     /// Memory of somebody else's: unaligned, so only for devices that take any alignment.
-    Shared(Arc<Vec<u8>>),
+    Shared(#[expect(dead_code, reason = "owns")] Arc<Vec<u8>>),
 }
 
 impl Segment {
     /// Most bytes in one segment of zeroes; [`SegmentList::push_zeroes`] has no limit.
-    pub const ZEROES_MAX: usize = ZERO_PAGES * BUFFER_ALIGNMENT;
+    pub const ZEROES_MAX: usize = 64 << 10;
 
     /// The bytes `range` of `buffer`.
     ///
@@ -45,8 +60,7 @@ impl Segment {
     /// When the range is not inside the buffer, as indexing a slice does.
     #[must_use]
     pub fn new(buffer: &Arc<Buffer>, range: Range<usize>) -> Self {
-        let length = buffer[range.clone()].len();
-        Self { memory: Memory::Buffer(Arc::clone(buffer)), offset: range.start, length }
+        Self::view(&buffer[range], Owner::Buffer(Arc::clone(buffer)))
     }
 
     /// The bytes `range` of memory that is not a [`Buffer`]: whatever a reader filled, handed on
@@ -56,14 +70,43 @@ impl Segment {
     /// When the range is not inside the memory, as indexing a slice does.
     #[must_use]
     pub fn shared(memory: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
-        let length = memory[range.clone()].len();
-        Self { memory: Memory::Shared(Arc::clone(memory)), offset: range.start, length }
+        Self::view(&memory[range], Owner::Shared(Arc::clone(memory)))
     }
 
     /// [`ZEROES_MAX`](Self::ZEROES_MAX) zero bytes.
     #[must_use]
     pub fn zeroes() -> Self {
-        Self { memory: Memory::Zeroes, offset: 0, length: Self::ZEROES_MAX }
+        Self::view(&ZEROES.0, Owner::Zeroes)
+    }
+
+    /// A segment of `bytes`, which live as long as `owner` and are not written until then: an
+    /// `Arc` gives no exclusive reference to what this one shares.
+    fn view(bytes: &[u8], owner: Owner) -> Self {
+        Self { start: NonNull::from(bytes).cast(), length: bytes.len(), owner }
+    }
+
+    /// Cuts off the bytes from `at` on, without a copy; this segment keeps those before.
+    ///
+    /// # Panics
+    /// When the segment is shorter than `at`, as splitting a slice does.
+    #[must_use = "the bytes cut off are lost to this segment"]
+    pub fn split_off(&mut self, at: usize) -> Self {
+        let rest = Self::view(&self[at..], self.owner.clone());
+        self.length = at;
+        rest
+    }
+
+    /// The buffer this segment was made of, to be filled again; the segment itself if it was made
+    /// of something else, or if there are other segments or parts of that buffer.
+    pub fn try_into_buffer(self) -> Result<Buffer, Self> {
+        match self.owner {
+            Owner::Frozen(share) if share.is_only() => {
+                // SAFETY: the bytes lie in the region of `share`, and without another share
+                // nobody else can use them.
+                Ok(unsafe { Buffer::from_parts(self.start, self.length, share) })
+            }
+            owner => Err(Self { owner, ..self }),
+        }
     }
 }
 
@@ -71,30 +114,25 @@ impl Deref for Segment {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let bytes: &[u8] = match &self.memory {
-            Memory::Buffer(buffer) => buffer,
-            Memory::Shared(memory) => memory,
-            Memory::Zeroes => ZEROES.as_bytes(),
-        };
-        &bytes[self.offset..self.offset + self.length]
+        // SAFETY: the invariant of `start`.
+        unsafe { NonNull::slice_from_raw_parts(self.start, self.length).as_ref() }
     }
 }
 
 impl From<Buffer> for Segment {
-    /// The whole of `buffer`.
+    /// The whole of `buffer`, without an allocation.
     fn from(buffer: Buffer) -> Self {
-        let length = buffer.len();
-        Self { memory: Memory::Buffer(Arc::new(buffer)), offset: 0, length }
+        let (start, length, share) = buffer.into_parts();
+        Self { start, length, owner: Owner::Frozen(share) }
     }
 }
 
 impl fmt::Debug for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Segment")
-            .field("zeroes", &matches!(self.memory, Memory::Zeroes))
-            .field("offset", &self.offset)
+            .field("zeroes", &matches!(self.owner, Owner::Zeroes))
             .field("length", &self.length)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -124,7 +162,7 @@ impl SegmentList {
     pub fn push_zeroes(&mut self, mut length: usize) {
         while length > 0 {
             let piece = length.min(Segment::ZEROES_MAX);
-            self.push(Segment { length: piece, ..Segment::zeroes() });
+            self.push(Segment::view(&ZEROES.0[..piece], Owner::Zeroes));
             length -= piece;
         }
     }
@@ -134,6 +172,34 @@ impl SegmentList {
         let rest = self.bytes.next_multiple_of(unit as u64) - self.bytes;
         // The rest is below `unit`, which is a usize.
         self.push_zeroes(rest as usize);
+    }
+
+    /// Cuts off everything from byte `at` on, without a copy; this list keeps what is before.
+    ///
+    /// # Panics
+    /// When the list has fewer bytes than `at`.
+    #[must_use = "the segments cut off are lost to this list"]
+    pub fn split_off(&mut self, at: u64) -> Self {
+        assert!(at <= self.bytes, "a split at {at} of {} bytes", self.bytes);
+        let mut rest = Self::new();
+        let mut before = 0;
+        let mut kept = 0;
+        for segment in &mut self.segments {
+            let end = before + segment.length as u64;
+            if end <= at {
+                kept += 1;
+            } else if before < at {
+                kept += 1;
+                // Below the length of the segment, which is a usize.
+                rest.push(segment.split_off((at - before) as usize));
+            } else {
+                rest.push(segment.clone());
+            }
+            before = end;
+        }
+        self.segments.truncate(kept);
+        self.bytes = at;
+        rest
     }
 
     /// Total length in bytes.
@@ -204,6 +270,48 @@ mod tests {
     #[should_panic(expected = "out of range")]
     fn a_segment_outside_its_buffer_panics() {
         let _ = Segment::new(&Arc::new(Buffer::zeroed(10)), 5..11);
+    }
+
+    #[test]
+    fn a_buffer_comes_back_from_its_last_segment() {
+        let buffer = Buffer::copy_of(b"again");
+        let address = buffer.as_ptr();
+        let segment = Segment::from(buffer);
+        let copy = segment.clone();
+        let segment = segment.try_into_buffer().unwrap_err();
+        assert_eq!(&copy[..], b"again");
+        drop(copy);
+        let mut buffer = segment.try_into_buffer().unwrap();
+        buffer.fill(1);
+        assert_eq!((buffer.as_ptr(), buffer.len()), (address, 5));
+        assert!(Segment::zeroes().try_into_buffer().is_err());
+    }
+
+    #[test]
+    fn a_part_of_a_buffer_does_not_become_one_while_others_use_the_rest() {
+        let mut front = Buffer::copy_of(b"front and back");
+        let segment = Segment::from(front.split_off(5));
+        let segment = segment.try_into_buffer().unwrap_err();
+        front.fill(b'x');
+        assert_eq!(&segment[..], b" and back");
+        drop(front);
+        assert_eq!(&segment.try_into_buffer().unwrap()[..], b" and back");
+    }
+
+    #[test]
+    fn splitting_a_list_cuts_at_and_inside_segments() {
+        let list =
+            || SegmentList::from_iter([b"one", b"two"].map(|text| Buffer::copy_of(text).into()));
+        for at in 0..=6 {
+            let mut front = list();
+            let back = front.split_off(at);
+            let bytes = |list: &SegmentList| -> Vec<u8> {
+                list.iter().flat_map(|segment| segment.iter().copied()).collect()
+            };
+            assert_eq!((front.bytes(), back.bytes()), (at, 6 - at));
+            assert_eq!([bytes(&front), bytes(&back)].concat(), b"onetwo");
+            assert!(front.iter().chain(&back).all(|segment| !segment.is_empty()));
+        }
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use crate::bio::Completion;
+use crate::sleep::Event;
 use crate::{callback, plug};
 
 /// The receiving end of one completion, from [`Bio::waited`](crate::Bio::waited).
@@ -17,7 +18,7 @@ pub struct Waiter {
 #[derive(Debug, Default)]
 struct Slot {
     completion: Mutex<Option<Completion>>,
-    arrived: Condvar,
+    arrived: Event,
 }
 
 /// A callback that delivers a completion, and the waiter that it is delivered to.
@@ -27,7 +28,7 @@ pub(crate) fn waiter() -> (impl FnOnce(Completion) + Send + 'static, Waiter) {
         let slot = Arc::clone(&slot);
         move |completion| {
             *slot.completion.lock() = Some(completion);
-            slot.arrived.notify_one();
+            slot.arrived.notify();
         }
     };
     (deliver, Waiter { slot })
@@ -41,12 +42,6 @@ impl Waiter {
     pub fn wait(self) -> Completion {
         debug_assert!(!callback::is_running(), "a completion callback must not wait");
         plug::flush_thread();
-        let mut completion = self.slot.completion.lock();
-        loop {
-            if let Some(completion) = completion.take() {
-                return completion;
-            }
-            self.slot.arrived.wait(&mut completion);
-        }
+        self.slot.arrived.wait_until(|| self.slot.completion.lock().take())
     }
 }

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::device::{BlockDevice, Limits};
-use crate::request::Request;
+use crate::bio::{Bio, Operation};
+use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::sector::Sector;
-use crate::statistics::{Counters, Statistics};
 
 /// The sectors `start..start + length` of another device, addressed from 0.
 pub struct Window {
-    below: Arc<dyn BlockDevice>,
+    below: [Arc<dyn BlockDevice>; 1],
     name: String,
     start: Sector,
     length: Sector,
-    counters: Counters,
 }
 
 impl Window {
@@ -25,7 +23,7 @@ impl Window {
             return None;
         }
         let name = format!("{} (sectors {start} to {end})", below.name());
-        Some(Self { below, name, start, length, counters: Counters::default() })
+        Some(Self { below: [below], name, start, length })
     }
 
     /// Everything of `below` from `start` on; `None` if it ends before.
@@ -33,15 +31,6 @@ impl Window {
     pub fn from_sector(below: Arc<dyn BlockDevice>, start: Sector) -> Option<Self> {
         let length = below.capacity().checked_sub(start)?;
         Self::new(below, start, length)
-    }
-
-    /// Moves a request of this device to the one below.
-    fn remap(&self, request: Request) -> Option<Request> {
-        let mut request = request.admit(self)?;
-        // Cannot overflow: the request lies inside the window and the window inside the device.
-        let sector = Sector(self.start.0 + request.sector().0);
-        request.remap(sector);
-        Some(request)
     }
 }
 
@@ -55,25 +44,30 @@ impl BlockDevice for Window {
     }
 
     fn limits(&self) -> Limits {
-        self.below.limits()
+        self.below[0].limits()
     }
 
     fn is_read_only(&self) -> bool {
-        self.below.is_read_only()
+        self.below[0].is_read_only()
     }
 
-    fn submit(&self, requests: Vec<Request>) {
-        self.counters.count(&requests);
-        let requests: Vec<_> = requests.into_iter().filter_map(|one| self.remap(one)).collect();
-        self.below.submit(requests);
+    fn layer(&self) -> Layer<'_> {
+        Layer::Stacked(self)
+    }
+}
+
+impl Stacked for Window {
+    fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
+        let Some(mut bio) = bio.admit(self) else { return };
+        if bio.operation() != Operation::Flush {
+            // Cannot overflow: the bio lies inside the window and the window inside the device.
+            bio.remap(Sector(self.start.0 + bio.sector().0));
+        }
+        below.submit(&*self.below[0], bio);
     }
 
-    fn drain(&self) {
-        self.below.drain();
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.counters.snapshot()
+    fn devices(&self) -> &[Arc<dyn BlockDevice>] {
+        &self.below
     }
 }
 

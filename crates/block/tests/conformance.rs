@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use undercroft_block::testing::FaultyDevice;
 use undercroft_block::testing::conformance::{Step, check, replay};
 use undercroft_block::{
-    BlockDevice, FileDevice, FileOptions, MemoryDevice, SECTOR_SIZE, Sector, Window,
+    BlockDevice, FileDevice, FileOptions, MemoryDevice, QueueOptions, SECTOR_SIZE, Sector, Window,
 };
 
 fn memory(capacity: Sector) -> Arc<dyn BlockDevice> {
@@ -16,7 +16,8 @@ fn memory(capacity: Sector) -> Arc<dyn BlockDevice> {
 fn file(capacity: Sector, threads: usize) -> Arc<dyn BlockDevice> {
     let file = tempfile::tempfile().expect("a temporary file");
     // A queue that is often full, so that waiting for room is exercised.
-    let options = FileOptions { threads, queue_bytes: 64 << 10, ..FileOptions::default() };
+    let queue = QueueOptions { queue_bytes: 64 << 10, ..QueueOptions::default() };
+    let options = FileOptions { threads, queue, ..FileOptions::default() };
     let device = FileDevice::from_file(file, "scratch", &options).expect("a device");
     device.set_len(capacity.0 * SECTOR_SIZE).expect("room for it");
     Arc::new(device)

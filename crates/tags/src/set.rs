@@ -113,6 +113,34 @@ impl TagSet {
         self.put_mask(base, mask);
     }
 
+    /// Gives tags back, with one write and one look for waiters for each run of them that lies in
+    /// one word.
+    ///
+    /// # Wrong use
+    /// As for [`TagSet::put`].
+    pub fn put_all(&self, tags: impl IntoIterator<Item = Tag>) {
+        let bits = self.0.normal.bitmap().layout().bits();
+        let (mut base, mut mask) = (0, 0);
+        for tag in tags {
+            tag.check_set(self.0.id);
+            let Some(bit) = tag.number().checked_sub(self.0.reserved) else {
+                self.put_mask(tag.number(), 1);
+                continue;
+            };
+            // Words have a power of two bits.
+            let (word, inside) = (bit & !(bits - 1), 1 << (bit & (bits - 1)));
+            if word != base && mask != 0 {
+                self.put_mask(self.0.reserved + base, mask);
+                mask = 0;
+            }
+            base = word;
+            mask |= inside;
+        }
+        if mask != 0 {
+            self.put_mask(self.0.reserved + base, mask);
+        }
+    }
+
     /// Puts tags of one word: `first` is the number of the tag of bit zero.
     #[inline]
     fn put_mask(&self, first: u32, mask: u64) {

@@ -3,8 +3,12 @@
 use crate::input::{Change, Patches};
 use crate::sample::Sample;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use undercroft_block::{BlockDevice, Limits, Operation, Reason, Request, Sector, Statistics};
+use undercroft_block::{
+    Drive, Driver, Failure, Leaf, OpenError, Operation, QueueContext, QueueOptions, Reason,
+    Request, Sector, Synchronous,
+};
 
 /// A damaged sample. Reading more than the budget panics: the volume is small, so the reader walks
 /// in circles or believes a number that it should have checked.
@@ -53,30 +57,12 @@ impl PatchedDevice {
         self.read.load(Ordering::Relaxed)
     }
 
-    fn serve(&self, mut request: Request) {
-        if request.operation() != Operation::Read {
-            request.fail(self.name(), 0, &Reason::ReadOnly);
-            return;
-        }
-        let read = self.read.fetch_add(request.length(), Ordering::Relaxed) + request.length();
-        assert!(
-            read <= self.budget.load(Ordering::Relaxed),
-            "runaway reads: {read} bytes of a device of {}",
-            self.sample.bytes
-        );
-        let mut at = request.sector().0 * 512;
-        for piece in request.scatter() {
-            self.sample.read(at, piece);
-            if !self.patched.is_empty() {
-                for (sector, part) in (at / 512..).zip(piece.chunks_exact_mut(512)) {
-                    if let Some(bytes) = self.patched.get(&sector) {
-                        part.copy_from_slice(bytes);
-                    }
-                }
-            }
-            at += piece.len() as u64;
-        }
-        request.complete();
+    /// The sample as a device that serves each request in the thread that submits it.
+    #[must_use]
+    pub fn into_device(self) -> Leaf<Self> {
+        let options = QueueOptions { drive: Drive::Inline, ..QueueOptions::default() };
+        Leaf::start(self, options)
+            .expect("neither a thread nor anything of the operating system is needed")
     }
 }
 
@@ -113,7 +99,9 @@ fn insert(sample: &Sample, patched: &mut HashMap<u64, [u8; 512]>, start: u64, by
     }
 }
 
-impl BlockDevice for PatchedDevice {
+impl Driver for PatchedDevice {
+    type Queue = Synchronous<Self>;
+
     fn name(&self) -> &str {
         "damaged sample"
     }
@@ -122,23 +110,36 @@ impl BlockDevice for PatchedDevice {
         Sector(self.sample.bytes / 512)
     }
 
-    fn limits(&self) -> Limits {
-        Limits { max_request_bytes: 1 << 20, max_segments: 1024, memory_alignment: 1 }
-    }
-
     fn is_read_only(&self) -> bool {
         true
     }
 
-    fn submit(&self, requests: Vec<Request>) {
-        for request in requests.into_iter().filter_map(|request| request.admit(self)) {
-            self.serve(request);
-        }
+    fn open_queue(self: &Arc<Self>, _context: &QueueContext) -> Result<Self::Queue, OpenError> {
+        Ok(Synchronous::new(self))
     }
 
-    fn drain(&self) {}
-
-    fn statistics(&self) -> Statistics {
-        Statistics::default()
+    fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        if request.operation() != Operation::Read {
+            return Some(Err(Reason::ReadOnly.into()));
+        }
+        let read = self.read.fetch_add(request.length(), Ordering::Relaxed) + request.length();
+        assert!(
+            read <= self.budget.load(Ordering::Relaxed),
+            "runaway reads: {read} bytes of a device of {}",
+            self.sample.bytes
+        );
+        let mut at = request.sector().0 * 512;
+        for piece in request.scatter() {
+            self.sample.read(at, piece);
+            if !self.patched.is_empty() {
+                for (sector, part) in (at / 512..).zip(piece.chunks_exact_mut(512)) {
+                    if let Some(bytes) = self.patched.get(&sector) {
+                        part.copy_from_slice(bytes);
+                    }
+                }
+            }
+            at += piece.len() as u64;
+        }
+        Some(Ok(()))
     }
 }

@@ -22,8 +22,8 @@ pub(crate) fn run(input: &[u8]) {
     let mut input = Input(input);
     let sample = input.choose(samples());
     let is_log = |piece: &crate::Piece| piece.content == Content::Log;
-    let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), is_log));
+    let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), is_log).into_device());
     let volume = Volume::open(device.clone()).expect("only the journal was damaged");
-    device.allow(BUDGET);
+    device.driver().allow(BUDGET);
     drop(log::state(&volume).map_err(|error| error.to_string()));
 }

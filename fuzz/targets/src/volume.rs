@@ -32,14 +32,14 @@ pub(crate) fn run(input: &[u8]) {
     let mut input = Input(input);
     let sample = input.choose(samples());
     let intact = input.0.is_empty();
-    let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), |_| true));
-    device.allow(OPEN);
+    let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), |_| true).into_device());
+    device.driver().allow(OPEN);
     match Volume::open(device.clone()) {
         Ok(volume) => {
             drop(log::state(&volume).map_err(|error| error.to_string()));
             // No step reads a block twice for long: what it read is kept.
-            visit::tree(&volume, &device, 2 * sample.bytes);
-            device.allow(2 * sample.bytes + 2 * ARCHIVE);
+            visit::tree(&volume, device.driver(), 2 * sample.bytes);
+            device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);
             let unpacked = to_tar(&volume, &mut Sink(ARCHIVE), &mut |_| ());
             if let Err(error) = unpacked.as_ref() {
                 assert!(!intact, "a sound volume cannot be unpacked: {error}");
@@ -48,7 +48,7 @@ pub(crate) fn run(input: &[u8]) {
         Err(error) => drop(error.to_string()),
     }
     // No block is followed twice as metadata; superblocks, groups and comparisons are read on top.
-    device.allow(4 * sample.bytes);
+    device.driver().allow(4 * sample.bytes);
     let options = CheckOptions { threads: 1, findings_max: 1000 };
     let mut findings = Vec::new();
     let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));

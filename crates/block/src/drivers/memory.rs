@@ -2,52 +2,52 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use parking_lot::RwLock;
 
 use crate::bio::Operation;
-use crate::device::{BlockDevice, Limits};
+use crate::driver::{Driver, Failure, QueueContext, Synchronous};
+use crate::drivers::OpenError;
+use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::request::Request;
 use crate::sector::{SECTOR_SIZE, Sector};
-use crate::statistics::{Counters, Statistics};
 
 /// Bytes that are allocated together, on the first write to one of them.
 const CHUNK: u64 = 64 << 10;
 
 /// A device whose contents live in memory; sectors never written read as zeroes and take none.
-pub struct MemoryDevice {
+pub type MemoryDevice = Leaf<MemoryDriver>;
+
+/// The contents of a [`MemoryDevice`].
+pub struct MemoryDriver {
     capacity: Sector,
     /// Contents by chunk number.
     chunks: RwLock<BTreeMap<u64, Box<[u8]>>>,
-    counters: Counters,
 }
 
-impl MemoryDevice {
-    /// A device of `bytes` bytes, rounded down to whole sectors.
+impl Leaf<MemoryDriver> {
+    /// A device of `bytes` bytes, rounded down to whole sectors, that does each request in the
+    /// thread that submits it.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        Self {
-            capacity: Sector(bytes / SECTOR_SIZE),
-            chunks: RwLock::default(),
-            counters: Counters::default(),
-        }
+        let options = QueueOptions { drive: Drive::Inline, ..QueueOptions::default() };
+        Self::start(MemoryDriver::new(bytes), options)
+            .expect("neither a thread nor anything of the operating system is needed")
     }
 
     /// Memory that holds contents, in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
-        self.chunks.read().len() as u64 * CHUNK
+        self.driver().chunks.read().len() as u64 * CHUNK
     }
+}
 
-    fn execute(&self, mut request: Request) {
-        let start = request.sector().0 * SECTOR_SIZE;
-        match request.operation() {
-            Operation::Read => self.read(start, request.scatter()),
-            Operation::Write => self.write(start, request.gather()),
-            Operation::Discard | Operation::WriteZeroes => self.zero(start, request.length()),
-            Operation::Flush => {}
-        }
-        request.complete();
+impl MemoryDriver {
+    /// Contents of `bytes` bytes, rounded down to whole sectors.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        Self { capacity: Sector(bytes / SECTOR_SIZE), chunks: RwLock::default() }
     }
 
     fn read<'a>(&self, mut offset: u64, pieces: impl Iterator<Item = &'a mut [u8]>) {
@@ -106,7 +106,9 @@ fn split(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> 
     })
 }
 
-impl BlockDevice for MemoryDevice {
+impl Driver for MemoryDriver {
+    type Queue = Synchronous<Self>;
+
     fn name(&self) -> &str {
         "memory"
     }
@@ -115,37 +117,26 @@ impl BlockDevice for MemoryDevice {
         self.capacity
     }
 
-    fn limits(&self) -> Limits {
-        Limits { max_request_bytes: 1 << 20, max_segments: 1024, memory_alignment: 1 }
+    fn open_queue(self: &Arc<Self>, _context: &QueueContext) -> Result<Self::Queue, OpenError> {
+        Ok(Synchronous::new(self))
     }
 
-    fn is_read_only(&self) -> bool {
-        false
-    }
-
-    fn submit(&self, requests: Vec<Request>) {
-        self.counters.count(&requests);
-        for request in requests.into_iter().filter_map(|request| request.admit(self)) {
-            self.execute(request);
+    fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        let start = request.sector().0 * SECTOR_SIZE;
+        match request.operation() {
+            Operation::Read => self.read(start, request.scatter()),
+            Operation::Write => self.write(start, request.gather()),
+            Operation::Discard | Operation::WriteZeroes => self.zero(start, request.length()),
+            Operation::Flush => {}
         }
-    }
-
-    fn drain(&self) {
-        // Requests of this thread were answered in `submit`; those of others hold the lock.
-        drop(self.chunks.write());
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.counters.snapshot()
+        Some(Ok(()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::{Batch, Bio, Plug, write_all_at};
+    use crate::{Batch, Bio, BlockDevice, Plug, write_all_at};
 
     #[test]
     fn memory_is_taken_on_the_first_write_and_given_back_with_whole_chunks() {
@@ -154,7 +145,7 @@ mod tests {
         write_all_at(&memory, Sector(0), &[1; 512]).unwrap();
         write_all_at(&memory, Sector(1 << 30), &[1; 512]).unwrap();
         assert_eq!(memory.allocated_bytes(), 2 * CHUNK);
-        memory.zero(0, CHUNK);
+        memory.driver().zero(0, CHUNK);
         assert_eq!(memory.allocated_bytes(), CHUNK);
 
         let batch = Batch::new();

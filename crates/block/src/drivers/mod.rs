@@ -2,6 +2,8 @@
 
 mod file;
 mod memory;
+mod null;
 
-pub use file::{FileDevice, FileOptions, OpenError};
-pub use memory::MemoryDevice;
+pub use file::{Bell, Engine, Fallback, FileDevice, FileOptions, OpenError, announce_fallback};
+pub use memory::{MemoryDevice, MemoryDriver};
+pub use null::{NullDevice, NullDriver, NullOptions, NullQueue};

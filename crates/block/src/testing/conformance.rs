@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::faulty::mix;
+use super::mix;
 use crate::{
-    Batch, Bio, BlockDevice, BlockError, Buffer, Operation, Plug, Reason, SECTOR_SIZE, Sector,
-    Segment, SegmentList, Waiter, flush, read_buffer, read_exact_at, write_all_at,
+    Batch, Bio, BlockDevice, BlockError, Buffer, Layer, Operation, Plug, Reason, SECTOR_SIZE,
+    Sector, Segment, SegmentList, Waiter, flush, read_buffer, read_exact_at, write_all_at,
 };
 
 /// Makes a device of the given number of sectors that reads as zeroes.
@@ -163,6 +163,10 @@ fn read_fill(device: &dyn BlockDevice, sector: u64, sectors: u64) -> Vec<u8> {
         .collect()
 }
 
+fn is_leaf(device: &dyn BlockDevice) -> bool {
+    matches!(device.layer(), Layer::Leaf(_))
+}
+
 fn a_new_device_reads_as_zeroes(make: MakeDevice<'_>) {
     let device = make(Sector(64));
     assert_eq!(device.capacity(), Sector(64));
@@ -179,9 +183,15 @@ fn neighbours_leave_as_one_request(make: MakeDevice<'_>) {
     }
     batch.wait().expect("writes");
     let passed = device.statistics() - before;
-    assert_eq!((passed.bios, passed.bytes_written), (7, 7 * SECTOR_SIZE));
-    let fits = device.limits().max_segments >= 8 && device.limits().memory_alignment == 1;
-    assert!(!fits || passed.requests == 2, "{} requests for 2 runs", passed.requests);
+    if is_leaf(&*device) {
+        assert_eq!((passed.bios, passed.bytes_written), (7, 7 * SECTOR_SIZE));
+        let fits = device.limits().max_segments >= 8 && device.limits().memory_alignment == 1;
+        assert!(!fits || passed.requests == 2, "{} requests for 2 runs", passed.requests);
+    } else {
+        // Stacked devices may cut bios, and write what they hold more than once.
+        assert!(passed.bios >= 7 && passed.bytes_written >= 7 * SECTOR_SIZE, "{passed:?}");
+        assert!(passed.requests < passed.bios, "nothing was merged: {passed:?}");
+    }
     assert_eq!(read_fill(&*device, 0, 5), [1, 2, 3, 4, 0]);
     assert_eq!(read_fill(&*device, 10, 3), [11, 12, 13]);
 }
@@ -252,7 +262,8 @@ fn flush_and_forced_unit_access_answer(make: MakeDevice<'_>) {
     batch.wait().expect("a write and a flush");
     let before = device.statistics().flushes;
     flush(&*device).expect("a flush");
-    assert_eq!(device.statistics().flushes, before + 1);
+    let flushes = device.statistics().flushes - before;
+    assert!(if is_leaf(&*device) { flushes == 1 } else { flushes >= 1 }, "{flushes} flushes");
     assert_eq!(read_fill(&*device, 5, 1), [9]);
 }
 

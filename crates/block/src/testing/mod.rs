@@ -2,5 +2,8 @@
 
 pub mod conformance;
 mod faulty;
+mod random;
+pub mod recorder;
 
 pub use faulty::{Fault, FaultyDevice};
+pub(crate) use random::{mix, tear};

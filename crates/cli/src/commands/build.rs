@@ -3,13 +3,16 @@
 use crate::format_options::FormatArgs;
 use crate::progress::Progress;
 use crate::report::Outcome;
+use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Context, Result};
+use clap::ValueHint;
 use serde::Serialize;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
+use undercroft_block::stack::Description;
 use undercroft_image::pack::{self, PackOptions, SizeChoice, Summary};
 use undercroft_source::{Exclude, Options, SourceSpec, Timestamp};
 use undercroft_xfs::format;
@@ -28,8 +31,10 @@ pub(super) struct Args {
     /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input.
     source: PathBuf,
 
-    /// The image file to make, or a block device (with --force).
-    image: PathBuf,
+    /// The image file to make, or a block device (with --force); or a device stacked on several,
+    /// such as 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
+    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
+    image: Description,
 
     /// Size of the volume: bytes (suffixes K, M, G, T), auto (the content and a tenth of it free,
     /// at least 16 MiB) or min (as small as the content allows).
@@ -51,6 +56,9 @@ pub(super) struct Args {
     /// Threads that read ahead in a directory.
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    stats: StatsArgs,
 
     #[command(flatten)]
     content: ContentArgs,
@@ -128,6 +136,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     } else {
         print(&summary, seconds, args, out)?;
     }
+    args.stats.print(&summary.devices, args.json, out)?;
     Ok(Outcome::Done)
 }
 
@@ -192,8 +201,8 @@ impl Report {
             free_bytes: summary.free_bytes,
             reserved_bytes: summary.reserved_bytes,
             seconds,
-            bios: summary.bios,
-            requests: summary.requests,
+            bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
+            requests: summary.devices.first().map_or(0, |device| device.statistics.requests),
             peak_rss_bytes: peak_rss_bytes(),
         }
     }
@@ -213,7 +222,7 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
         out,
         "{}: {} with {} free, holding {} files, {} directories, {others} others, {} of data; \
          {seconds:.2} s",
-        args.image.display(),
+        args.image,
         text::bytes(summary.image_bytes),
         text::bytes(summary.free_bytes),
         summary.files,

@@ -18,7 +18,7 @@ use undercroft_image::unpack::{self, Summary, to_directory, to_tar};
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// A directory, empty or yet to be made; or - for a tar stream on standard output.
     destination: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Args {
 
     /// Print the summary as JSON (to standard error when the archive goes to standard output).
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -68,9 +68,16 @@ impl Report {
     }
 }
 
+impl Args {
+    /// Whether standard output gets an archive.
+    pub(super) fn is_archive(&self) -> bool {
+        self.destination.as_os_str() == "-"
+    }
+}
+
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
-    let archive = args.destination.as_os_str() == "-";
+    let archive = args.is_archive();
     let bar = Progress::new();
     let mut show = |progress: &unpack::Progress| bar.show(progress.entries, progress.bytes, None);
     let unpacked = if archive {

@@ -18,7 +18,7 @@ use undercroft_xfs::frag::{self, Bucket, Layout, Selection};
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// Count directories and symbolic links, too, not only regular files.
     #[arg(long)]
@@ -26,7 +26,7 @@ pub(super) struct Args {
 
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 
     /// Write a picture of the volume to this file, as SVG.
     #[arg(long, value_name = "FILE")]

@@ -9,4 +9,5 @@ mod interruption;
 mod rootless;
 mod run;
 mod sources;
+mod stacks;
 mod targets;

@@ -1,8 +1,9 @@
 //! Why an image could not be built.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thiserror::Error;
+use undercroft_block::stack::{Description, NoRoom, StackError};
 use undercroft_block::{BlockError, OpenError};
 use undercroft_source::SourceError;
 use undercroft_xfs::Error as VolumeError;
@@ -52,10 +53,12 @@ pub enum PackError {
     },
 
     /// The file system that holds the image is full.
-    #[error("no space left for the image on the file system of {}; make room there or choose another place", image.display())]
+    #[error(
+        "no space left for the image on the file system of {image}; make room there or choose another place"
+    )]
     HostFull {
         /// The image.
-        image: PathBuf,
+        image: String,
     },
 
     /// Something else went wrong with the volume.
@@ -88,16 +91,30 @@ pub enum PackError {
         what: &'static str,
     },
 
-    /// A block device is smaller than the volume.
-    #[error("{} has {available} bytes, the volume needs {needed}; use a smaller --size or another device", image.display())]
+    /// A block device, or a file whose length is given, is shorter than what it has to hold.
+    #[error(
+        "{image} has {available} bytes, the volume needs {needed}; use a smaller --size or another device"
+    )]
     DeviceTooSmall {
-        /// The device.
-        image: PathBuf,
+        /// The device, or the part of the image.
+        image: String,
         /// Its length.
         available: u64,
-        /// Length of the volume.
+        /// Length that it should have.
         needed: u64,
     },
+
+    /// Nothing says how large the volume is.
+    #[error("{0} has no size yet; give the size of the volume with --size")]
+    SizeNeeded(String),
+
+    /// A leg of a mirror failed, so the image would not be on all legs.
+    #[error("{0}")]
+    LegDropped(String),
+
+    /// The files cannot be stacked.
+    #[error(transparent)]
+    Stack(#[from] StackError),
 
     /// The image cannot be written.
     #[error("cannot {action} {}", image.display())]
@@ -113,6 +130,13 @@ pub enum PackError {
     /// The image cannot be used as a device.
     #[error("cannot use the image as a device")]
     Device(#[from] OpenError),
+}
+
+impl From<NoRoom> for PackError {
+    fn from(error: NoRoom) -> Self {
+        let NoRoom { what: image, available, needed } = error;
+        Self::DeviceTooSmall { image, available, needed }
+    }
 }
 
 /// Whether a failed write found the disk full.
@@ -147,12 +171,12 @@ impl PackError {
     pub(super) fn with_size(
         self,
         size: u64,
-        image: &Path,
+        image: &Description,
         needed: impl FnOnce() -> Option<u64>,
     ) -> Self {
         match self {
             Self::Entry { source, .. } | Self::Volume(source) if is_host_full(&source) => {
-                Self::HostFull { image: image.to_owned() }
+                Self::HostFull { image: image.to_string() }
             }
             Self::Entry { path, source: VolumeError::NoSpace { .. } } => {
                 Self::too_small(size, path, needed())

@@ -16,7 +16,7 @@ mod populate;
 mod survey;
 mod target;
 
-pub use empty::{EmptyOptions, make_empty};
+pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
 pub use options::{PackOptions, SizeChoice};
 pub use populate::Progress;
@@ -27,12 +27,13 @@ use populate::Populator;
 use std::sync::Arc;
 use target::Target;
 use undercroft_block::BlockDevice;
+use undercroft_block::stack::DeviceReport;
 use undercroft_source::{Source, SourceSpec};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 
 /// What was built.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Regular files.
     pub files: u64,
@@ -54,10 +55,8 @@ pub struct Summary {
     pub free_bytes: u64,
     /// Of those, the bytes that only the volume's trees may take, as they grow.
     pub reserved_bytes: u64,
-    /// Writes that the file system asked for.
-    pub bios: u64,
-    /// Writes that the device was asked for, after merging.
-    pub requests: u64,
+    /// What passed through the devices: the whole one first, then those it is stacked on.
+    pub devices: Vec<DeviceReport>,
 }
 
 /// Builds an image. `progress` is called now and then.
@@ -83,13 +82,11 @@ pub fn build(
     let mut volume = volume_options(options, wanted, survey.as_ref())?;
     let mut summary = loop {
         let superblock = mkfs::plan(&volume)?;
-        target.check_room(volume.size)?;
         let device = target.device(volume.size)?;
         let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
         match built {
             Ok(mut summary) => {
-                let statistics = device.statistics();
-                (summary.bios, summary.requests) = (statistics.bios, statistics.requests);
+                summary.devices = DeviceReport::of_stack(&*device);
                 break summary;
             }
             // The size was ours, not the caller's.

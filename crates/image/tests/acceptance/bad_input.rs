@@ -11,7 +11,7 @@ use undercroft_judges::{LoopDevice, kernel};
 
 use crate::archive_writer::ArchiveWriter;
 use crate::child;
-use crate::judged::{build, chain, options};
+use crate::judged::{build, chain, image_of, options};
 
 const OLD: &[u8] = b"an image that was there before";
 
@@ -23,7 +23,7 @@ fn assert_refused(source: &Path, words: &[&str]) {
     let mut options = options(source, &home.path().join("image"));
     for force in [false, true] {
         if force {
-            fs::write(&options.image, OLD).unwrap();
+            fs::write(image_of(&options), OLD).unwrap();
         }
         options.force = force;
         for size in [SizeChoice::Auto, SizeChoice::Exact(64 << 20)] {
@@ -37,7 +37,7 @@ fn assert_refused(source: &Path, words: &[&str]) {
             assert_eq!(left.len(), usize::from(force), "{left:?}");
         }
     }
-    assert_eq!(fs::read(&options.image).unwrap(), OLD);
+    assert_eq!(fs::read(image_of(&options)).unwrap(), OLD);
 }
 
 /// An archive in a directory of its own.
@@ -170,14 +170,14 @@ fn a_full_disk() {
     let mut options = options(tree.path(), &home.path().join("image"));
     for force in [false, true] {
         if force {
-            fs::write(&options.image, OLD).unwrap();
+            fs::write(image_of(&options), OLD).unwrap();
         }
         options.force = force;
         let error = build(&options).unwrap_err();
         assert!(matches!(error, PackError::HostFull { .. }), "{}", chain(&error));
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), usize::from(force));
     }
-    assert_eq!(fs::read(&options.image).unwrap(), OLD);
+    assert_eq!(fs::read(image_of(&options)).unwrap(), OLD);
     drop(disk);
 }
 
@@ -223,9 +223,9 @@ fn targets_that_exist() {
     options.force = true;
     build(&options).unwrap();
     assert_ne!(fs::read(&image).unwrap(), OLD);
-    options.image = home.path().to_owned();
+    options.image = home.path().into();
     assert!(matches!(build(&options).unwrap_err(), PackError::WrongTarget { .. }));
-    options.image = home.path().join("no directory/image");
+    options.image = home.path().join("no directory/image").into();
     assert!(matches!(build(&options).unwrap_err(), PackError::Target { .. }));
 }
 
@@ -237,14 +237,14 @@ fn mounted_targets() {
     let (home, source) = archive(ordinary);
     let mut options = options(&source, &home.path().join("image"));
     build(&options).unwrap();
-    let before = fs::read(&options.image).unwrap();
+    let before = fs::read(image_of(&options)).unwrap();
     options.force = true;
     let place = tempfile::tempdir().unwrap();
-    let image = options.image.display().to_string();
+    let image = image_of(&options).display().to_string();
     let mounted = Mounted::new("xfs", &["-o", "loop,ro,nouuid"], &image, place.path());
-    let device = LoopDevice::attached(&options.image).unwrap().remove(0);
-    for target in [&options.image.clone(), &device] {
-        options.image = target.clone();
+    let device = LoopDevice::attached(image_of(&options)).unwrap().remove(0);
+    for target in [image_of(&options).to_owned(), device] {
+        options.image = target.clone().into();
         let error = build(&options).unwrap_err();
         let PackError::Mounted { mounted_at, .. } = &error else { panic!("{}", chain(&error)) };
         assert_eq!(Path::new(mounted_at), place.path());

@@ -9,7 +9,7 @@ use undercroft_judges::tree::{Difference, Field};
 use undercroft_xfs::mkfs::{self, Feature, MkfsOptions, Preset};
 use uuid::Uuid;
 
-use crate::judged::{build, chain, compare_mounted, options, repair};
+use crate::judged::{build, chain, compare_mounted, image_of, options, repair};
 
 const MIB: u64 = 1 << 20;
 
@@ -110,7 +110,7 @@ impl Combination {
             (built, _) => built,
         };
         let summary = built.map_err(|error| chain(&error))?;
-        self.judge(&tree, &options.image, &summary)?;
+        self.judge(&tree, image_of(&options), &summary)?;
         Ok(enlarged)
     }
 

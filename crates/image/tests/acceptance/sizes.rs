@@ -15,7 +15,7 @@ use undercroft_xfs::Volume;
 use undercroft_xfs::mkfs::{self, Feature, MkfsError, Preset};
 
 use crate::archive_writer::ArchiveWriter;
-use crate::judged::{assert_built, build, options};
+use crate::judged::{assert_built, build, image_of, options};
 
 const MIB: u64 = 1 << 20;
 
@@ -121,10 +121,10 @@ fn a_size_too_small_names_one_that_fits() {
         };
         assert_eq!(size, 20 * MIB);
         assert!(text.contains(&format!("use --size {needed}")), "{text}");
-        assert!(!options.image.exists());
+        assert!(!image_of(&options).exists());
         options.size = SizeChoice::Exact(needed);
         build(&options).unwrap();
-        fs::remove_file(&options.image).unwrap();
+        fs::remove_file(image_of(&options)).unwrap();
     }
 }
 
@@ -158,8 +158,8 @@ fn a_volume_takes_writes_of_a_kernel() {
     let home = tempfile::tempdir().unwrap();
     let options = options(scratch.path(), &home.path().join("image"));
     let summary = assert_built(&options, scratch.path());
-    fill_by_kernel(&options.image);
-    crate::judged::repair(&options.image, summary.image_bytes, &options.volume).unwrap();
+    fill_by_kernel(image_of(&options));
+    crate::judged::repair(image_of(&options), summary.image_bytes, &options.volume).unwrap();
 }
 
 /// Has the kernel write until the volume is full, and remove half of that again.
@@ -202,14 +202,14 @@ fn the_share_of_inodes_follows_the_content_or_is_kept() {
     // 10,000 directories take 5 MB of 32 MiB, and a quarter of 8 MiB would not do.
     options.size = SizeChoice::Exact(32 * MIB);
     build(&options).unwrap();
-    assert_eq!(percent(&options.image), [25, 25]);
+    assert_eq!(percent(image_of(&options)), [25, 25]);
     options.force = true;
     options.volume.inode_size = 2048;
     build(&options).unwrap();
-    let found = percent(&options.image);
+    let found = percent(image_of(&options));
     assert!(found[0] > 60 && found[0] < 70 && found[0] == found[1], "{found:?}");
-    crate::judged::repair(&options.image, 32 * MIB, &options.volume).unwrap();
-    let mount = LoopMount::new(&options.image, Access::ReadWrite, &[]).unwrap();
+    crate::judged::repair(image_of(&options), 32 * MIB, &options.volume).unwrap();
+    let mount = LoopMount::new(image_of(&options), Access::ReadWrite, &[]).unwrap();
     fs::write(mount.join("one more"), "").unwrap();
     mount.unmount().unwrap();
 
@@ -222,7 +222,7 @@ fn the_share_of_inodes_follows_the_content_or_is_kept() {
     build(&options).unwrap();
     options.size = SizeChoice::Minimum;
     assert!(build(&options).unwrap().image_bytes <= needed);
-    assert_eq!(percent(&options.image), [20, 20]);
+    assert_eq!(percent(image_of(&options)), [20, 20]);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn the_property_of_mkfs_is_that_of_the_volume_not_of_the_tree() {
             options.volume.features.push((Feature::Reflink, false));
         }
         let summary = assert_built(&options, source.path());
-        let mount = LoopMount::new(&options.image, Access::ReadOnly, &[]).unwrap();
+        let mount = LoopMount::new(image_of(&options), Access::ReadOnly, &[]).unwrap();
         let value = |name| {
             let mut value = vec![0; 100];
             let len = getxattr(mount.path(), name, &mut value).ok()?;
@@ -272,7 +272,7 @@ fn the_property_of_mkfs_is_that_of_the_volume_not_of_the_tree() {
         assert_eq!(root(&other), usize::from(expected.is_some()));
         let out = home.path().join("extracted");
         let volume =
-            Volume::open(Arc::new(FileDevice::open(&options.image, true).unwrap())).unwrap();
+            Volume::open(Arc::new(FileDevice::open(image_of(&options), true).unwrap())).unwrap();
         unpack::to_directory(&volume, &out, false, &mut |_| {}).unwrap();
         let mut none = [0; 10];
         assert!(getxattr(&out, NAME, &mut none).is_err());

@@ -1,49 +1,77 @@
-//! A regular file or a block device, through the page cache, on threads.
+//! A regular file or a block device, through the page cache or with direct I/O.
 //!
-//! A few worker threads take requests from a queue bounded in bytes and move them with `preadv`
-//! and `pwritev`. With no worker the submitting thread does the I/O itself and returns when it is
-//! done; with workers it still does so for a request it has nothing else to do than wait for (a
-//! read of metadata), if no other is in its way, which saves two changes of threads. Large requests
-//! make this engine as fast as the kernel copies into its page cache.
+//! Two engines move the bytes, equal in what they do: [`threads`] with blocking system calls, and
+//! [`uring`] with io_uring. A request that its submitter does nothing but wait for (a read of
+//! metadata) is served in the submitting thread by both, which saves two changes of threads.
 
+mod engine;
 mod open;
-mod queue;
+mod threads;
 mod transfer;
+mod uring;
 
 use std::fmt;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
-pub use open::{FileOptions, OpenError};
+pub use engine::{Engine, Fallback, announce_fallback};
+pub use open::OpenError;
+pub use uring::Bell;
 
-use crate::device::{BlockDevice, Limits};
-use crate::request::Request;
+use crate::device::{BlockDevice, Layer, Limits};
+use crate::pool::BufferPool;
+use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::sector::Sector;
-use crate::statistics::{Counters, Statistics};
-use open::Opened;
-use queue::{RequestQueue, Task};
+use crate::statistics::Statistics;
+use open::OpenFile;
+use threads::ThreadsDriver;
+use uring::UringDriver;
+
+/// How a [`FileDevice`] works.
+#[derive(Clone)]
+pub struct FileOptions {
+    /// Refuse everything that modifies.
+    pub read_only: bool,
+    /// How bytes are moved.
+    pub engine: Engine,
+    /// Avoid the page cache. Offsets, lengths and memory must be aligned as the limits of the
+    /// device say; buffers are.
+    pub direct: bool,
+    /// Ask the device for completions instead of waiting for interrupts: less latency for more CPU
+    /// time. Only with direct I/O on io_uring, and on disks that have queues for it.
+    pub polled: bool,
+    /// A registrable pool from which the buffers come; rings register its memory.
+    pub pool: Option<BufferPool>,
+    /// Worker threads of the engine that uses threads; 0 = the submitting thread does the I/O and
+    /// returns when it is done.
+    pub threads: usize,
+    /// The queue in front. `drive` counts for io_uring only.
+    pub queue: QueueOptions,
+}
+
+impl Default for FileOptions {
+    /// Through the page cache. Two workers: one copies while another waits for a disk.
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            engine: Engine::Auto,
+            direct: false,
+            polled: false,
+            pool: None,
+            threads: 2,
+            queue: QueueOptions::default(),
+        }
+    }
+}
 
 /// A device stored in a file of the operating system.
 ///
-/// Dropping it answers everything submitted and stops the workers; it does not flush.
+/// Dropping it answers everything submitted and stops its threads; it does not flush.
 pub struct FileDevice {
-    shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
-}
-
-/// What the device and its workers share.
-struct Shared {
-    file: File,
-    name: String,
-    read_only: bool,
-    /// In sectors.
-    capacity: AtomicU64,
-    queue: RequestQueue,
-    counters: Counters,
+    file: Arc<OpenFile>,
+    leaf: Box<dyn BlockDevice>,
+    engine: Engine,
 }
 
 impl FileDevice {
@@ -53,40 +81,66 @@ impl FileDevice {
     /// # Errors
     /// When it cannot be opened, or is neither a regular file nor a block device.
     pub fn open(path: &Path, read_only: bool) -> Result<Self, OpenError> {
-        let opened = Opened::at(path, read_only)?;
-        Self::start(opened, &FileOptions { read_only, ..FileOptions::default() })
+        Self::open_with(path, &FileOptions { read_only, ..FileOptions::default() })
+    }
+
+    /// Opens the file or block device at `path`. Creates nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and when it cannot be used as the options say.
+    pub fn open_with(path: &Path, options: &FileOptions) -> Result<Self, OpenError> {
+        Self::start(OpenFile::at(path, options.read_only, options.direct)?, options)
     }
 
     /// A device on a file that the caller opened (and created, locked or made temporary as it
     /// likes); `name` is what messages call it. The descriptor must allow writing unless the
-    /// options say read-only.
+    /// options say read-only; direct I/O is set for all duplicates of it.
     ///
     /// # Errors
-    /// When it is neither a regular file nor a block device, or its size cannot be read.
+    /// When it is neither a regular file nor a block device, its size cannot be read, or it cannot
+    /// be used as the options say.
     pub fn from_file(file: File, name: &str, options: &FileOptions) -> Result<Self, OpenError> {
-        Self::start(Opened::from_file(file, name)?, options)
+        Self::start(OpenFile::from_file(file, name, options.read_only, options.direct)?, options)
     }
 
-    fn start(opened: Opened, options: &FileOptions) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared {
-            file: opened.file,
-            read_only: options.read_only,
-            capacity: AtomicU64::new(opened.capacity.0),
-            queue: RequestQueue::new(options.queue_bytes),
-            counters: Counters::default(),
-            name: opened.name,
-        });
-        // Made before its workers, so that a worker that cannot start stops the others.
-        let mut device = Self { shared, workers: Vec::with_capacity(options.threads) };
-        for _ in 0..options.threads {
-            let shared = Arc::clone(&device.shared);
-            let worker = std::thread::Builder::new()
-                .name("block-file".into())
-                .spawn(move || shared.work())
-                .map_err(|source| OpenError::Thread { name: device.shared.name.clone(), source })?;
-            device.workers.push(worker);
+    fn start(file: OpenFile, options: &FileOptions) -> Result<Self, OpenError> {
+        let file = Arc::new(file);
+        match options.engine {
+            Engine::Threads => Self::on_threads(file, options),
+            Engine::Uring => Self::on_uring(file, options),
+            Engine::Auto if !options.direct => Self::on_threads(file, options),
+            Engine::Auto => {
+                let error = match Self::on_uring(Arc::clone(&file), options) {
+                    Err(OpenError::Ring { name, source }) => Fallback::from_error(source)
+                        .map_err(|source| OpenError::Ring { name, source })?,
+                    opened => return opened,
+                };
+                engine::announce(&error);
+                Self::on_threads(file, options)
+            }
         }
-        Ok(device)
+    }
+
+    fn on_threads(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
+        let drive = match options.threads {
+            0 => Drive::Inline,
+            threads => Drive::Threads(threads),
+        };
+        let queue = QueueOptions { drive, ..options.queue.clone() };
+        let leaf = Box::new(Leaf::start(ThreadsDriver { file: Arc::clone(&file) }, queue)?);
+        Ok(Self { file, leaf, engine: Engine::Threads })
+    }
+
+    fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
+        let polled = options.polled && options.direct;
+        if polled && !file.can_be_polled() {
+            return Err(OpenError::NotPolled { name: file.name().to_owned() });
+        }
+        uring::try_out(polled)
+            .map_err(|source| OpenError::Ring { name: file.name().to_owned(), source })?;
+        let driver = UringDriver { file: Arc::clone(&file), polled, pool: options.pool.clone() };
+        let leaf = Box::new(Leaf::start(driver, options.queue.clone())?);
+        Ok(Self { file, leaf, engine: Engine::Uring })
     }
 
     /// Makes a regular file `bytes` bytes long (rounded up to whole sectors): cuts off what is
@@ -95,104 +149,49 @@ impl FileDevice {
     /// # Errors
     /// When the device is read-only or the operating system refuses, as it does for block devices.
     pub fn set_len(&self, bytes: u64) -> Result<(), OpenError> {
-        let capacity = Sector::covering(bytes);
-        open::set_len(&self.shared.file, &self.shared.name, self.shared.read_only, capacity)?;
-        self.shared.capacity.store(capacity.0, Ordering::Release);
-        Ok(())
-    }
-}
-
-impl Shared {
-    /// The life of a worker: requests until the queue is closed and empty.
-    fn work(&self) {
-        queue::mark_worker_thread();
-        while let Some(task) = self.queue.pop() {
-            // A panic in a callback of one bio must not take the worker from the others; the panic
-            // hook has reported it, and the bios it left behind were answered on their way out.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.run(task)));
-        }
+        self.file.set_len(bytes)
     }
 
-    /// Executes a task of the queue. It leaves the queue also when a callback panics.
-    fn run(&self, task: Task<'_>) {
-        let Task { request, slot } = task;
-        self.execute(request);
-        drop(slot);
-    }
-
-    fn execute(&self, mut request: Request) {
-        match transfer::execute(&self.file, &mut request) {
-            Ok(()) => request.complete(),
-            Err(failure) => request.fail(&self.name, failure.done, &failure.reason),
-        }
+    /// The engine in use: one of the two, never [`Engine::Auto`].
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.engine
     }
 }
 
 impl BlockDevice for FileDevice {
     fn name(&self) -> &str {
-        &self.shared.name
+        self.file.name()
     }
 
     fn capacity(&self) -> Sector {
-        Sector(self.shared.capacity.load(Ordering::Acquire))
+        self.file.capacity()
     }
 
     fn limits(&self) -> Limits {
-        Limits {
-            max_request_bytes: 1 << 20,
-            max_segments: transfer::MAX_SEGMENTS,
-            memory_alignment: 1,
-        }
+        self.file.limits()
     }
 
     fn is_read_only(&self) -> bool {
-        self.shared.read_only
+        self.file.is_read_only()
     }
 
-    fn submit(&self, requests: Vec<Request>) {
-        self.shared.counters.count(&requests);
-        let queue = &self.shared.queue;
-        for request in requests.into_iter().filter_map(|request| request.admit(self)) {
-            if self.workers.is_empty() {
-                self.shared.execute(request);
-            } else if !request.is_immediate() {
-                queue.push(request);
-            } else if let Some(task) = queue.start_or_push(request) {
-                self.shared.run(task);
-            }
-        }
-    }
-
-    fn drain(&self) {
-        self.shared.queue.drain();
+    fn layer(&self) -> Layer<'_> {
+        self.leaf.layer()
     }
 
     fn statistics(&self) -> Statistics {
-        self.shared.counters.snapshot()
-    }
-}
-
-impl Drop for FileDevice {
-    fn drop(&mut self) {
-        self.shared.queue.close();
-        for worker in self.workers.drain(..) {
-            // The last handle may be dropped by a callback in a worker; it ends by itself.
-            if worker.thread().id() != std::thread::current().id() {
-                // Workers catch the panics of callbacks, so this is only an error of our own.
-                let joined = worker.join();
-                debug_assert!(joined.is_ok(), "a worker of {} panicked", self.shared.name);
-            }
-        }
+        self.leaf.statistics()
     }
 }
 
 impl fmt::Debug for FileDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileDevice")
-            .field("name", &self.shared.name)
+            .field("name", &self.name())
             .field("capacity", &self.capacity())
-            .field("read_only", &self.shared.read_only)
-            .field("threads", &self.workers.len())
+            .field("read_only", &self.is_read_only())
+            .field("engine", &self.engine)
             .finish_non_exhaustive()
     }
 }

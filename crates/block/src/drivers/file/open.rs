@@ -1,33 +1,19 @@
-//! Opening a file as a device: what is accepted, how large it is.
+//! Opening a file as a device: what is accepted, how large it is, what direct I/O asks for.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{
+    AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, major, minor, statx,
+};
 use thiserror::Error;
 
+use super::transfer;
+use crate::device::Limits;
 use crate::sector::{SECTOR_SIZE, Sector};
-
-/// How a [`FileDevice`](super::FileDevice) works.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileOptions {
-    /// Refuse everything that modifies.
-    pub read_only: bool,
-    /// Worker threads; 0 = the submitting thread does the I/O and returns when it is done.
-    pub threads: usize,
-    /// Bytes of requests that may wait for a worker before `submit` blocks. One request waits
-    /// whatever its size.
-    pub queue_bytes: u64,
-}
-
-impl Default for FileOptions {
-    /// Two workers: one copies while another waits for a disk. A queue that keeps them busy while
-    /// the submitter fills its next plug.
-    fn default() -> Self {
-        Self { read_only: false, threads: 2, queue_bytes: 16 << 20 }
-    }
-}
 
 /// Why a file cannot be a device.
 #[derive(Debug, Error)]
@@ -65,6 +51,28 @@ pub enum OpenError {
         /// Answer of the operating system.
         source: io::Error,
     },
+    /// Its file system does not let the page cache be avoided.
+    #[error("{name} does not support direct I/O; open it without")]
+    Direct {
+        /// Path of the file.
+        name: String,
+        /// Answer of the operating system.
+        source: io::Error,
+    },
+    /// Its disk cannot be asked for completions.
+    #[error("the disk of {name} has no queues to poll; open it without polling")]
+    NotPolled {
+        /// Path of the file.
+        name: String,
+    },
+    /// A ring cannot be set up.
+    #[error("cannot set up io_uring for {name}; try the engine that uses threads")]
+    Ring {
+        /// Path of the file.
+        name: String,
+        /// Answer of the operating system.
+        source: io::Error,
+    },
     /// A worker thread cannot be started.
     #[error("cannot start a worker thread for {name}; try fewer threads")]
     Thread {
@@ -75,34 +83,136 @@ pub enum OpenError {
     },
 }
 
-/// A file that can be a device.
-pub(super) struct Opened {
-    pub(super) file: File,
-    pub(super) name: String,
-    pub(super) capacity: Sector,
+/// A file that is a device, as its drivers share it.
+pub(super) struct OpenFile {
+    file: File,
+    name: String,
+    read_only: bool,
+    /// In sectors.
+    capacity: AtomicU64,
+    /// What direct I/O asks for; `None` when transfers go through the page cache.
+    direct: Option<Alignment>,
 }
 
-impl Opened {
+/// What transfers without a page cache between have to be multiples of, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Alignment {
+    /// Addresses of memory.
+    memory: u32,
+    /// Offsets in the file, and lengths.
+    offset: u32,
+}
+
+impl OpenFile {
     /// Opens the existing file at `path`.
-    pub(super) fn at(path: &Path, read_only: bool) -> Result<Self, OpenError> {
+    pub(super) fn at(path: &Path, read_only: bool, direct: bool) -> Result<Self, OpenError> {
         let name = path.display().to_string();
         match OpenOptions::new().read(true).write(!read_only).open(path) {
-            Ok(file) => Self::from_file(file, &name),
+            Ok(file) => Self::from_file(file, &name, read_only, direct),
             Err(source) => Err(OpenError::Open { name, source }),
         }
     }
 
-    /// Looks at kind and size of `file`.
-    pub(super) fn from_file(file: File, name: &str) -> Result<Self, OpenError> {
+    /// Looks at kind and size of `file`, and makes its I/O direct if asked to.
+    pub(super) fn from_file(
+        file: File,
+        name: &str,
+        read_only: bool,
+        direct: bool,
+    ) -> Result<Self, OpenError> {
         let name = name.to_owned();
         let bytes = match size(&file) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Err(OpenError::NotAFile { name }),
             Err(source) => return Err(OpenError::Size { name, source }),
         };
+        let direct = match direct.then(|| make_direct(&file)).transpose() {
+            Ok(direct) => direct,
+            Err(source) => return Err(OpenError::Direct { name, source }),
+        };
         // A partial last sector counts; what it lacks reads as zeroes.
-        Ok(Self { file, name, capacity: Sector::covering(bytes) })
+        let capacity = AtomicU64::new(Sector::covering(bytes).0);
+        Ok(Self { file, name, read_only, capacity, direct })
     }
+
+    /// Makes the file `bytes` bytes long, rounded up to whole sectors.
+    pub(super) fn set_len(&self, bytes: u64) -> Result<(), OpenError> {
+        let capacity = Sector::covering(bytes);
+        let result = match capacity.to_bytes() {
+            _ if self.read_only => Err(io::ErrorKind::PermissionDenied.into()),
+            None => Err(io::ErrorKind::FileTooLarge.into()),
+            Some(bytes) => self.file.set_len(bytes),
+        };
+        let bytes = capacity.0.saturating_mul(SECTOR_SIZE);
+        let name = || self.name.clone();
+        result.map_err(|source| OpenError::Resize { name: name(), bytes, source })?;
+        self.capacity.store(capacity.0, Ordering::Release);
+        Ok(())
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    pub(super) fn capacity(&self) -> Sector {
+        Sector(self.capacity.load(Ordering::Acquire))
+    }
+
+    /// Unit of offsets and lengths in bytes; 1 if any will do.
+    pub(super) fn block(&self) -> u64 {
+        self.direct.map_or(1, |direct| direct.offset.into())
+    }
+
+    /// Whether the disk has queues that a polled ring can use; false too when that is not known.
+    pub(super) fn can_be_polled(&self) -> bool {
+        let Ok(metadata) = self.file.metadata() else { return false };
+        let is_device = metadata.file_type().is_block_device();
+        let number = if is_device { metadata.rdev() } else { metadata.dev() };
+        let disk = format!("/sys/dev/block/{}:{}", major(number), minor(number));
+        // A partition has no queues of its own.
+        ["queue/io_poll", "../queue/io_poll"]
+            .iter()
+            .filter_map(|attribute| std::fs::read_to_string(format!("{disk}/{attribute}")).ok())
+            .any(|value| value.trim() == "1")
+    }
+
+    /// What requests must look like.
+    pub(super) fn limits(&self) -> Limits {
+        let limits = Limits { max_segments: transfer::MAX_SEGMENTS, ..Limits::default() };
+        let Some(direct) = self.direct else { return limits };
+        Limits {
+            block_bytes: SECTOR_SIZE.max(direct.offset.into()),
+            memory_alignment: direct.memory as usize,
+            ..limits
+        }
+    }
+}
+
+/// Makes the I/O of `file` direct; returns what it has to be multiples of.
+fn make_direct(file: &File) -> io::Result<Alignment> {
+    fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT)?;
+    let status = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
+    let (memory, offset) = (status.stx_dio_mem_align, status.stx_dio_offset_align);
+    if StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::DIOALIGN) {
+        // Zeroes say that this file cannot have direct I/O, although the flag could be set.
+        let possible = memory > 0 && offset > 0;
+        return possible
+            .then_some(Alignment { memory, offset })
+            .ok_or_else(|| io::ErrorKind::Unsupported.into());
+    }
+    // Linux before 6.1 does not say. A page is enough for every file system; a block device takes
+    // its own blocks.
+    let is_device = file.metadata()?.file_type().is_block_device();
+    let unit = if is_device { ioctl_blksszget(file)? } else { 4096 };
+    Ok(Alignment { memory: unit, offset: unit })
 }
 
 /// Size in bytes; `None` if `file` is neither a regular file nor a block device.
@@ -116,20 +226,4 @@ fn size(mut file: &File) -> io::Result<Option<u64>> {
     } else {
         Ok(None)
     }
-}
-
-/// Makes `file` `capacity` sectors long.
-pub(super) fn set_len(
-    file: &File,
-    name: &str,
-    read_only: bool,
-    capacity: Sector,
-) -> Result<(), OpenError> {
-    let result = match capacity.to_bytes() {
-        _ if read_only => Err(io::ErrorKind::PermissionDenied.into()),
-        None => Err(io::ErrorKind::FileTooLarge.into()),
-        Some(bytes) => file.set_len(bytes),
-    };
-    let bytes = capacity.0.saturating_mul(SECTOR_SIZE);
-    result.map_err(|source| OpenError::Resize { name: name.to_owned(), bytes, source })
 }

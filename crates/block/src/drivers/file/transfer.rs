@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
-use rustix::io::{Errno, preadv, pwritev};
+use rustix::io::{Errno, ReadWriteFlags, preadv, pwritev2};
 use smallvec::SmallVec;
 
+use super::open::OpenFile;
 use crate::bio::Operation;
-use crate::error::Reason;
+use crate::driver::Failure;
 use crate::request::Request;
 use crate::sector::SECTOR_SIZE;
 use crate::segment::Segment;
@@ -16,7 +17,7 @@ use crate::segment::Segment;
 /// `IOV_MAX` of Linux: most pieces of memory in one call.
 pub(super) const MAX_SEGMENTS: usize = 1024;
 
-/// Bytes at a multiple of which a call of a write ends.
+/// Bytes at a multiple of which a call of a write through the page cache ends.
 ///
 /// The kernel takes memory for its page cache in blocks as large as the call. Large blocks of free
 /// memory are what a virtual machine has given back to its host (free page reporting); touching
@@ -25,38 +26,27 @@ pub(super) const MAX_SEGMENTS: usize = 1024;
 /// more for every 32 KiB is lost among the copies.
 const WRITE_BYTES: usize = 32 << 10;
 
-/// How far a request came, and what stopped it.
-#[derive(Debug)]
-pub(super) struct Failure {
-    /// Bytes transferred before.
-    pub(super) done: u64,
-    pub(super) reason: Reason,
-}
-
-impl From<Errno> for Failure {
-    fn from(error: Errno) -> Self {
-        Self { done: 0, reason: error.into() }
-    }
-}
-
 /// Does what `request` asks, which lies inside the device.
-pub(super) fn execute(file: &File, request: &mut Request) -> Result<(), Failure> {
+pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Failure> {
+    let (file, block) = (device.file(), device.block());
     let offset = request.sector().0 * SECTOR_SIZE;
+    let durable = request.is_force_unit_access();
     match request.operation() {
-        Operation::Read => read(file, offset, request)?,
-        Operation::Write => write(file, offset, request.gather())?,
-        Operation::WriteZeroes => write_zeroes(file, offset, request.length())?,
+        Operation::Read => return read(file, offset, request, block),
+        Operation::Write => return write(file, offset, request.gather(), block, durable),
+        Operation::WriteZeroes => write_zeroes(file, offset, request.length(), block)?,
         Operation::Discard => discard(file, offset, request.length())?,
-        Operation::Flush => fdatasync(file)?,
+        Operation::Flush => return Ok(fdatasync(file)?),
     }
-    if request.is_force_unit_access() && request.operation().modifies() {
+    if durable {
         fdatasync(file)?;
     }
     Ok(())
 }
 
-/// Fills the memory of `request`; beyond the end of the file with zeroes.
-fn read(file: &File, offset: u64, request: &mut Request) -> Result<(), Failure> {
+/// Fills the memory of `request`; beyond the end of the file with zeroes. `block` is the unit of
+/// direct I/O, or 1.
+fn read(file: &File, offset: u64, request: &mut Request, block: u64) -> Result<(), Failure> {
     let mut slices: SmallVec<[IoSliceMut<'_>; 16]> =
         request.scatter().map(IoSliceMut::new).collect();
     let mut rest = &mut slices[..];
@@ -64,13 +54,14 @@ fn read(file: &File, offset: u64, request: &mut Request) -> Result<(), Failure> 
     while !rest.is_empty() {
         let count = rest.len().min(MAX_SEGMENTS);
         match retry(|| preadv(file, &mut rest[..count], offset + done)) {
-            Ok(0) => {
-                rest.iter_mut().for_each(|slice| slice.fill(0));
-                return Ok(());
-            }
             Ok(bytes) => {
                 done += bytes as u64;
                 IoSliceMut::advance_slices(&mut rest, bytes);
+                // Direct I/O goes on only at whole blocks; part of one is all that the file has.
+                if bytes == 0 || !done.is_multiple_of(block) {
+                    rest.iter_mut().for_each(|slice| slice.fill(0));
+                    return Ok(());
+                }
             }
             Err(error) => return Err(Failure { done, reason: error.into() }),
         }
@@ -78,13 +69,16 @@ fn read(file: &File, offset: u64, request: &mut Request) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Writes `pieces` one after the other from `offset` on.
+/// Writes `pieces` one after the other from `offset` on, `durable` or not. `block` is the unit of
+/// direct I/O, or 1.
 fn write<'a>(
     file: &File,
     offset: u64,
     pieces: impl Iterator<Item = &'a [u8]>,
+    block: u64,
+    durable: bool,
 ) -> Result<(), Failure> {
-    let mut call = Call { file, offset, done: 0, slices: SmallVec::new(), bytes: 0 };
+    let mut call = Call::new(file, offset, block, durable);
     for mut piece in pieces {
         while !piece.is_empty() {
             let (front, rest) = piece.split_at(piece.len().min(call.room()));
@@ -104,6 +98,11 @@ struct Call<'a> {
     file: &'a File,
     /// Where the first byte of all goes.
     offset: u64,
+    /// The unit of direct I/O, or 1.
+    block: u64,
+    flags: ReadWriteFlags,
+    /// The call ends at multiples of this in the file.
+    end_unit: usize,
     /// Bytes written by calls before.
     done: u64,
     slices: SmallVec<[IoSlice<'a>; 64]>,
@@ -111,24 +110,36 @@ struct Call<'a> {
     bytes: usize,
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    fn new(file: &'a File, offset: u64, block: u64, durable: bool) -> Self {
+        let flags = if durable { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+        // Neither direct I/O nor a call that waits for the disk gains anything by being short.
+        let end_unit = if block > 1 || durable { isize::MAX as usize } else { WRITE_BYTES };
+        let slices = SmallVec::new();
+        Self { file, offset, block, flags, end_unit, done: 0, slices, bytes: 0 }
+    }
+
     /// Bytes up to the place in the file where the call must end.
     fn room(&self) -> usize {
-        let start = (self.offset + self.done) % WRITE_BYTES as u64;
-        // Both are at most WRITE_BYTES.
-        (WRITE_BYTES - start as usize).saturating_sub(self.bytes)
+        let start = (self.offset + self.done) % self.end_unit as u64;
+        // Both are at most the unit.
+        (self.end_unit - start as usize).saturating_sub(self.bytes)
     }
 
     /// Writes everything collected.
     fn write(&mut self) -> Result<(), Failure> {
         let mut rest = &mut self.slices[..];
         while !rest.is_empty() {
-            match retry(|| pwritev(self.file, rest, self.offset + self.done)) {
+            match retry(|| pwritev2(self.file, rest, self.offset + self.done, self.flags)) {
                 // No progress and no error: not possible for whole sectors; must not loop for ever.
-                Ok(0) => return Err(Failure { done: self.done, reason: Errno::IO.into() }),
+                Ok(bytes) if (bytes as u64) < self.block => {
+                    return Err(Failure { done: self.done, reason: Errno::IO.into() });
+                }
                 Ok(bytes) => {
-                    self.done += bytes as u64;
-                    IoSlice::advance_slices(&mut rest, bytes);
+                    // Direct I/O goes on at whole blocks: what it wrote of one is written again.
+                    let whole = bytes - bytes % self.block as usize;
+                    self.done += whole as u64;
+                    IoSlice::advance_slices(&mut rest, whole);
                 }
                 Err(error) => return Err(Failure { done: self.done, reason: error.into() }),
             }
@@ -141,18 +152,18 @@ impl Call<'_> {
 
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else
 /// zeroes.
-fn write_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
+fn write_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Result<(), Failure> {
     for how in [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE] {
         match retry(|| fallocate(file, how | FallocateFlags::KEEP_SIZE, offset, length)) {
             Err(error) if is_unsupported(error) => {}
             result => return Ok(result?),
         }
     }
-    write_plain_zeroes(file, offset, length)
+    write_plain_zeroes(file, offset, length, block)
 }
 
 /// Writes `length` zero bytes from `offset` on, several pieces of static memory in a call.
-fn write_plain_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
+fn write_plain_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Result<(), Failure> {
     let zeroes = Segment::zeroes();
     let piece = zeroes.len() as u64;
     let mut done = 0;
@@ -160,7 +171,7 @@ fn write_plain_zeroes(file: &File, offset: u64, length: u64) -> Result<(), Failu
         let wanted = (length - done).min(piece * 16);
         let pieces = (0..wanted.div_ceil(piece))
             .map(|index| &zeroes[..(wanted - index * piece).min(piece) as usize]);
-        write(file, offset + done, pieces)
+        write(file, offset + done, pieces, block, false)
             .map_err(|failure| Failure { done: done + failure.done, ..failure })?;
         done += wanted;
     }
@@ -177,7 +188,7 @@ fn discard(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
 }
 
 /// What file systems and devices answer that do not have an operation of `fallocate`.
-fn is_unsupported(error: Errno) -> bool {
+pub(super) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL)
 }
 
@@ -198,13 +209,13 @@ mod tests {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
     use super::*;
-    use crate::{Bio, Buffer, Sector};
+    use crate::{Bio, Buffer, Reason, Sector};
 
     #[test]
     fn more_pieces_than_a_call_takes_are_all_written() {
         let file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..3 * MAX_SEGMENTS).map(|index| index as u8).collect();
-        write(&file, 100, bytes.chunks(1)).unwrap();
+        write(&file, 100, bytes.chunks(1), 1, true).unwrap();
         let mut found = vec![0; bytes.len()];
         file.read_exact_at(&mut found, 100).unwrap();
         assert_eq!(found, bytes);
@@ -216,7 +227,7 @@ mod tests {
         for offset in [0, 512, WRITE_BYTES - 512, WRITE_BYTES, 3 * WRITE_BYTES + 1] {
             for piece in [500, 4096, WRITE_BYTES, 3 * WRITE_BYTES - 1] {
                 let file = tempfile::tempfile().unwrap();
-                write(&file, offset as u64, bytes.chunks(piece)).unwrap();
+                write(&file, offset as u64, bytes.chunks(piece), 1, false).unwrap();
                 let mut found = vec![0; bytes.len()];
                 file.read_exact_at(&mut found, offset as u64).unwrap();
                 assert!(found == bytes, "pieces of {piece} bytes at {offset}");
@@ -233,7 +244,7 @@ mod tests {
         buffer.fill(0xee);
         let (bio, waiter) = Bio::read(Sector(0), buffer).waited();
         let mut request = Request::new(bio);
-        execute(&file, &mut request).unwrap();
+        execute(&OpenFile::from_file(file, "image", true, false).unwrap(), &mut request).unwrap();
         request.complete();
         let found = waiter.wait().into_buffer().unwrap();
         assert_eq!(found[..], [&[7; 700][..], &[0; 324]].concat());
@@ -246,7 +257,7 @@ mod tests {
             let file = tempfile::tempfile().unwrap();
             let before = vec![1; length as usize + 20];
             file.write_all_at(&before, 0).unwrap();
-            zero(&file, 10, length).unwrap();
+            zero(&file, 10, length, 1).unwrap();
             let mut found = vec![2; before.len()];
             file.read_exact_at(&mut found, 0).unwrap();
             let (start, rest) = found.split_at(10);
@@ -264,7 +275,7 @@ mod tests {
         file.set_len(8192).unwrap();
         fcntl_add_seals(&file, SealFlags::GROW).unwrap();
         let page = [1; 4096];
-        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter()).unwrap_err();
+        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter(), 1, false).unwrap_err();
         assert_eq!(failure.done, 4096);
         assert!(matches!(failure.reason, Reason::Io(_)));
         let mut found = [0; 8192];

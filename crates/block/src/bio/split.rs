@@ -1,0 +1,290 @@
+//! Bios in parts: several that together answer the one they were made of.
+//!
+//! A bio that does not fit where it goes is cut into parts, or copied for several devices. Each
+//! part goes its own way. When the last one is answered, the whole bio is: with its addresses as
+//! its submitter gave them, its buffer put together again, and the first error of any part. A part
+//! that is cut again adds to the same whole, so there is one place where parts meet, however many
+//! devices lie on the way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::{Bio, Payload, Receiver};
+use crate::buffer::Buffer;
+use crate::error::BlockError;
+use crate::sector::{SECTOR_SIZE, Sector};
+
+/// Where the parts of one bio meet.
+pub(super) struct Join {
+    /// Parts not yet answered.
+    outstanding: AtomicUsize,
+    gathered: Mutex<Gathered>,
+}
+
+struct Gathered {
+    /// The whole without its memory; taken when it is answered.
+    whole: Option<Bio>,
+    /// Of the parts of a read, in the order in which they came back.
+    buffers: SmallVec<[Buffer; 4]>,
+    first_error: Option<BlockError>,
+}
+
+impl Bio {
+    /// Cuts off the first `bytes` bytes: returns them as a bio, and keeps the rest. The receiver
+    /// hears when both have been answered. Nothing is copied.
+    ///
+    /// # Panics
+    /// When `bytes` is not a whole number of sectors, or does not leave a part on both sides.
+    pub fn split_front(&mut self, bytes: u64) -> Self {
+        assert!(
+            0 < bytes && bytes < self.length && bytes.is_multiple_of(SECTOR_SIZE),
+            "a cut at {bytes} of {self:?}"
+        );
+        let receiver = self.shared_receiver();
+        // The cut is inside memory, if there is any.
+        let at = bytes as usize;
+        let payload = match &mut self.payload {
+            Payload::Nothing => Payload::Nothing,
+            Payload::Write(segments) => {
+                let rest = segments.split_off(bytes);
+                Payload::Write(std::mem::replace(segments, rest))
+            }
+            Payload::Read(buffer) => {
+                let rest = buffer.split_off(at);
+                Payload::Read(std::mem::replace(buffer, rest))
+            }
+        };
+        let Self { operation, force_unit_access, immediate, sector, origin, .. } = *self;
+        let cut = Sector(bytes / SECTOR_SIZE);
+        self.sector = Sector(sector.0 + cut.0);
+        self.origin = Sector(origin.0 + cut.0);
+        self.length -= bytes;
+        let length = bytes;
+        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
+    }
+
+    /// A second bio that does the same, for another device. The receiver hears when both have been
+    /// answered. The memory of a write is shared.
+    ///
+    /// # Panics
+    /// When the bio is a read, whose buffer has one owner.
+    pub fn twin(&mut self) -> Self {
+        let mut twin = self.copy();
+        twin.receiver = self.shared_receiver();
+        twin
+    }
+
+    /// A bio that does the same and has no receiver.
+    pub(crate) fn copy(&self) -> Self {
+        let payload = match &self.payload {
+            Payload::Nothing => Payload::Nothing,
+            Payload::Write(segments) => Payload::Write(segments.clone()),
+            Payload::Read(_) => panic!("a copy of {self:?}, whose buffer has one owner"),
+        };
+        let receiver = Receiver::Nobody;
+        let Self { operation, force_unit_access, immediate, sector, origin, length, .. } = *self;
+        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
+    }
+
+    /// A receiver for one more bio, beside which this one becomes a part.
+    fn shared_receiver(&mut self) -> Receiver {
+        match &self.receiver {
+            Receiver::Nobody => return Receiver::Nobody,
+            Receiver::Part(join) => {
+                // Relaxed: this bio is a part that was not answered, so the count is not zero.
+                join.outstanding.fetch_add(1, Ordering::Relaxed);
+                return Receiver::Part(Arc::clone(join));
+            }
+            Receiver::Batch(_)
+            | Receiver::Queue { .. }
+            | Receiver::Callback(_)
+            | Receiver::Interceptor(_) => {}
+        }
+        let receiver = std::mem::replace(&mut self.receiver, Receiver::Nobody);
+        let payload = Payload::Nothing;
+        let Self { operation, force_unit_access, immediate, sector, origin, length, .. } = *self;
+        let whole = Self {
+            operation,
+            force_unit_access,
+            immediate,
+            sector,
+            origin,
+            length,
+            payload,
+            receiver,
+        };
+        let gathered = Gathered { whole: Some(whole), buffers: SmallVec::new(), first_error: None };
+        let join = Join { outstanding: AtomicUsize::new(2), gathered: Mutex::new(gathered) };
+        let join = Arc::new(join);
+        self.receiver = Receiver::Part(Arc::clone(&join));
+        Receiver::Part(join)
+    }
+}
+
+impl Join {
+    /// Takes the answer of a part; after the last one, answers the whole.
+    pub(super) fn answered(&self, payload: Payload, result: Result<(), BlockError>) {
+        let buffer = match payload {
+            Payload::Read(buffer) => Some(buffer),
+            Payload::Write(_) | Payload::Nothing => None,
+        };
+        if buffer.is_some() || result.is_err() {
+            let mut gathered = self.gathered.lock();
+            gathered.buffers.extend(buffer);
+            if let Err(error) = result {
+                gathered.first_error.get_or_insert(error);
+            }
+        }
+        // Release: what this part did happens before the answer. Acquire: the answer sees it.
+        if self.outstanding.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let mut gathered = self.gathered.lock();
+            let answer = gathered.answer();
+            drop(gathered);
+            if let Some((mut whole, result)) = answer {
+                whole.finish(result);
+            }
+        }
+    }
+}
+
+impl Gathered {
+    /// The whole, and how it ended.
+    fn answer(&mut self) -> Option<(Bio, Result<(), BlockError>)> {
+        let mut whole = self.whole.take()?;
+        if whole.operation == super::Operation::Read {
+            whole.payload = Payload::Read(rejoined(std::mem::take(&mut self.buffers)));
+        }
+        let result = self.first_error.take().map_or(Ok(()), |error| {
+            // Which part failed is a matter of the devices below, not of the submitter.
+            Err(BlockError { sector: whole.origin, length: whole.length, ..error })
+        });
+        Some((whole, result))
+    }
+}
+
+/// The buffer that `parts` were cut out of.
+fn rejoined(mut parts: SmallVec<[Buffer; 4]>) -> Buffer {
+    parts.sort_unstable_by_key(|part| part.as_ptr().addr());
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next().unwrap_or_else(|| Buffer::zeroed(0));
+    for part in parts {
+        let joined = whole.rejoin(part);
+        debug_assert!(joined.is_ok(), "parts of one buffer, none of them missing");
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::{Completion, Operation};
+    use crate::error::Reason;
+    use crate::segment::SegmentList;
+
+    fn completed(bio: Bio) -> (Bio, Arc<Mutex<Vec<Completion>>>) {
+        let completions = Arc::new(Mutex::new(Vec::new()));
+        let receiver = Arc::clone(&completions);
+        (bio.on_complete(move |completion| receiver.lock().push(completion)), completions)
+    }
+
+    #[test]
+    fn the_parts_of_a_read_fill_one_buffer() {
+        let buffer = Buffer::zeroed(16 * 512);
+        let address = buffer.as_ptr();
+        let (mut rest, completions) = completed(Bio::read(Sector(100), buffer));
+        let first = rest.split_front(2 * 512);
+        let mut second = rest.split_front(8 * 512);
+        let half = second.split_front(4 * 512);
+        let mut parts = [rest, first, half, second];
+        let sectors = [(110, 6), (100, 2), (102, 4), (106, 4)];
+        for (part, (sector, length)) in parts.iter_mut().zip(sectors) {
+            assert_eq!((part.sector(), part.length()), (Sector(sector), length * 512));
+            let Payload::Read(buffer) = &mut part.payload else { panic!("a read") };
+            buffer.fill(sector as u8);
+        }
+        for part in parts {
+            assert!(completions.lock().is_empty());
+            part.succeed();
+        }
+        let completion = completions.lock().pop().unwrap();
+        assert_eq!((completion.operation, completion.sector), (Operation::Read, Sector(100)));
+        let buffer = completion.into_buffer().unwrap();
+        assert_eq!((buffer.as_ptr(), buffer.len()), (address, 16 * 512));
+        for (sector, bytes) in (100..).zip(buffer.chunks(512)) {
+            let expected = match sector {
+                100..102 => 100,
+                102..106 => 102,
+                106..110 => 106,
+                _ => 110,
+            };
+            assert!(bytes.iter().all(|byte| *byte == expected));
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_write_share_its_memory() {
+        let bytes: Vec<u8> = (0..4 * 512).map(|index| (index / 512) as u8).collect();
+        let mut segments = SegmentList::from(Buffer::copy_of(&bytes[..700]));
+        segments.push(Buffer::copy_of(&bytes[700..]).into());
+        let (mut rest, completions) = completed(Bio::write(Sector(8), segments));
+        rest = rest.force_unit_access();
+        let front = rest.split_front(512);
+        for (part, expected) in [(&front, &bytes[..512]), (&rest, &bytes[512..])] {
+            let Payload::Write(segments) = &part.payload else { panic!("a write") };
+            let found: Vec<u8> = segments.iter().flat_map(|segment| segment.to_vec()).collect();
+            assert_eq!(found, expected);
+            assert!(part.is_force_unit_access());
+        }
+        assert_eq!((front.sector(), rest.sector()), (Sector(8), Sector(9)));
+        rest.succeed();
+        front.succeed();
+        assert!(completions.lock().pop().unwrap().result.is_ok());
+    }
+
+    #[test]
+    fn the_first_error_of_a_part_is_that_of_the_whole() {
+        let (mut rest, completions) = completed(Bio::write_zeroes(Sector(4), 8 * 512));
+        rest.remap(Sector(1000));
+        let front = rest.split_front(512);
+        let second = rest.split_front(512);
+        rest.fail("leg", Reason::ReadOnly);
+        drop(front);
+        second.succeed();
+        let completions = completions.lock();
+        assert_eq!(completions.len(), 1);
+        let error = completions[0].result.as_ref().unwrap_err();
+        assert_eq!((error.sector, error.length), (Sector(4), 8 * 512));
+        assert_eq!(&*error.device, "leg");
+        assert!(matches!(error.reason, Reason::ReadOnly));
+    }
+
+    #[test]
+    fn a_failed_read_gives_its_buffer_back() {
+        let (mut rest, completions) = completed(Bio::read(Sector(0), Buffer::zeroed(4096)));
+        let front = rest.split_front(512);
+        front.fail("leg", Reason::ReadOnly);
+        rest.succeed();
+        let completion = completions.lock().pop().unwrap();
+        assert_eq!(completion.buffer.map(|buffer| buffer.len()), Some(4096));
+        assert!(completion.result.is_err());
+    }
+
+    #[test]
+    fn twins_are_answered_together() {
+        let (mut flush, completions) = completed(Bio::flush());
+        let twins = [flush.twin(), flush.twin()];
+        flush.succeed();
+        assert!(completions.lock().is_empty());
+        twins.into_iter().for_each(Bio::succeed);
+        assert_eq!(completions.lock().len(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "a cut at 512")]
+    fn a_cut_leaves_a_part_on_both_sides() {
+        let _ = Bio::write_zeroes(Sector(0), 512).split_front(512);
+    }
+}

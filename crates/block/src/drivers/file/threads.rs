@@ -1,0 +1,45 @@
+//! The file driver on threads: blocking system calls in the threads of the queue.
+//!
+//! Works everywhere. With large requests it is as fast as the kernel copies into its page cache.
+
+use std::sync::Arc;
+
+use super::open::{OpenError, OpenFile};
+use super::transfer;
+use crate::device::Limits;
+use crate::driver::{Driver, Failure, QueueContext, Synchronous};
+use crate::request::Request;
+use crate::sector::Sector;
+
+/// Moves bytes with `preadv` and `pwritev`.
+pub(super) struct ThreadsDriver {
+    pub(super) file: Arc<OpenFile>,
+}
+
+impl Driver for ThreadsDriver {
+    type Queue = Synchronous<Self>;
+
+    fn name(&self) -> &str {
+        self.file.name()
+    }
+
+    fn capacity(&self) -> Sector {
+        self.file.capacity()
+    }
+
+    fn limits(&self) -> Limits {
+        self.file.limits()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.file.is_read_only()
+    }
+
+    fn open_queue(self: &Arc<Self>, _context: &QueueContext) -> Result<Self::Queue, OpenError> {
+        Ok(Synchronous::new(self))
+    }
+
+    fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        Some(transfer::execute(&self.file, request))
+    }
+}

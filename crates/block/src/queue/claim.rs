@@ -1,0 +1,275 @@
+//! Run to completion: a submitter that drives a hardware queue of its own.
+//!
+//! A thread that claims a device gets a hardware queue and a driver queue for itself. What it
+//! submits goes to the driver in the same call, and it collects the completions itself: whenever it
+//! sleeps in this crate, and when it polls a [`CompletionQueue`](crate::CompletionQueue). Nothing
+//! is handed to another thread, and no counter or lock is shared with one, unless the options of
+//! the device ask for it (order of overlaps, shared tags, placement).
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::drive::Driving;
+use super::hardware::HardwareQueue;
+use super::leaf::{Shared, Via, may_wait};
+use super::{RequestList, Writers};
+use crate::driver::{Completions, Driver, Wait};
+use crate::sleep::Alarm;
+
+/// A hardware queue that this thread has claimed.
+pub(crate) trait Claimed {
+    /// Which leaf it belongs to.
+    fn leaf(&self) -> usize;
+
+    /// Starts `requests`; waits for tags and room if this thread may.
+    fn submit(&self, requests: &mut RequestList);
+
+    /// Whether something submitted by this thread has not ended.
+    fn is_busy(&self) -> bool;
+
+    /// Collects what has ended and starts what waits; with patience, sleeps until one of them
+    /// happens or `alarm` is rung. May return early for no reason.
+    fn step(&self, alarm: &Arc<Alarm>, patience: Patience);
+
+    /// Answers everything and gives the hardware queue back.
+    fn release(&self);
+}
+
+/// How long a step may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It does not wait.
+    None,
+    /// Until this time.
+    Until(Instant),
+    /// As long as it takes.
+    Unlimited,
+}
+
+/// When a thread waits for several of its queues, how long it sleeps in one of them before it
+/// looks at the others.
+const TURN: Duration = Duration::from_micros(100);
+
+thread_local! {
+    static CLAIMED: RefCell<Vec<Rc<dyn Claimed>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// This thread's queue for a leaf.
+pub(super) fn find(leaf: usize) -> Option<Rc<dyn Claimed>> {
+    let found = CLAIMED.try_with(|claimed| {
+        claimed.borrow().iter().find(|queue| queue.leaf() == leaf).map(Rc::clone)
+    });
+    found.ok().flatten()
+}
+
+/// Does one step of this thread's queues, sleeping at most as long as `alarm` stays silent.
+/// Returns whether there was one to wait for.
+pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
+    let busy: Vec<Rc<dyn Claimed>> = CLAIMED
+        .try_with(|claimed| {
+            claimed.borrow().iter().filter(|queue| queue.is_busy()).map(Rc::clone).collect()
+        })
+        .unwrap_or_default();
+    match &busy[..] {
+        [] => return false,
+        [queue] => queue.step(alarm, patience),
+        several => {
+            for queue in several {
+                queue.step(alarm, Patience::None);
+            }
+            if patience != Patience::None && several.iter().all(|queue| queue.is_busy()) {
+                several[0].step(alarm, Patience::Until(Instant::now() + TURN));
+            }
+        }
+    }
+    true
+}
+
+/// Collects what has ended in this thread's queues.
+pub(crate) fn poll() {
+    let idle = CLAIMED.try_with(|claimed| claimed.borrow().is_empty()).unwrap_or(true);
+    if !idle {
+        step(&Alarm::current(), Patience::None);
+    }
+}
+
+/// Hardware queues that the thread which made this drives itself, until it is dropped. From
+/// [`BlockDevice::claim`](crate::BlockDevice::claim).
+///
+/// Dropping it waits until everything that the thread submitted to them has been answered.
+#[must_use = "dropping a claim gives the hardware queue back"]
+pub struct Claim {
+    queues: Vec<Rc<dyn Claimed>>,
+    /// Belongs to its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Claim {
+    /// A claim of no queue.
+    pub(crate) fn new() -> Self {
+        Self { queues: Vec::new(), _thread: PhantomData }
+    }
+
+    /// Adds the queues of `other`.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        self.queues.append(&mut other.queues);
+    }
+
+    /// Makes `queue` known to this thread.
+    pub(super) fn of(queue: Rc<dyn Claimed>) -> Self {
+        CLAIMED.with_borrow_mut(|claimed| claimed.push(Rc::clone(&queue)));
+        Self { queues: vec![queue], _thread: PhantomData }
+    }
+
+    /// Number of leaves claimed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Whether the device had no leaf to claim, or this thread had claimed them all before.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+}
+
+impl std::fmt::Debug for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claim").field("queues", &self.queues.len()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        crate::plug::flush_thread();
+        for queue in &self.queues {
+            queue.release();
+            let gone = CLAIMED.try_with(|claimed| {
+                claimed.borrow_mut().retain(|other| !Rc::ptr_eq(other, queue));
+            });
+            debug_assert!(gone.is_ok() || std::thread::panicking(), "claims end with their thread");
+        }
+    }
+}
+
+/// A claimed hardware queue of one kind of driver.
+pub(super) struct ClaimedQueue<D: Driver> {
+    shared: Arc<Shared<D>>,
+    hardware: Arc<HardwareQueue>,
+    /// Borrowed only while nothing of a caller runs.
+    driving: RefCell<Driving<D>>,
+    /// An empty list of completions, to use its memory again.
+    spare: RefCell<Completions>,
+    /// Whether what was in flight was stopped because the leaf closes.
+    stopped: RefCell<bool>,
+}
+
+impl<D: Driver> ClaimedQueue<D> {
+    pub(super) fn new(
+        shared: Arc<Shared<D>>,
+        hardware: Arc<HardwareQueue>,
+        queue: D::Queue,
+    ) -> Self {
+        let driving = RefCell::new(Driving::new(&hardware, queue, shared.options.time_limit));
+        Self { shared, hardware, driving, spare: RefCell::default(), stopped: RefCell::default() }
+    }
+
+    /// Answers what has ended. Receivers may submit to this queue.
+    fn deliver(&self) {
+        let mut completions = self.spare.take();
+        std::mem::swap(&mut completions, &mut self.driving.borrow_mut().completions);
+        if !completions.is_empty() {
+            self.shared.finish(&self.hardware, &mut completions, Via::Driver);
+        }
+        self.spare.replace(completions);
+    }
+
+    /// Takes what was held back for others and may start now.
+    fn take_mail(&self, driving: &mut Driving<D>) {
+        if self.hardware.has_mail() {
+            let mut requests = RequestList::new();
+            self.hardware.take(&mut requests, usize::MAX);
+            driving.start(&mut requests);
+        }
+    }
+}
+
+impl<D: Driver> Claimed for ClaimedQueue<D> {
+    fn leaf(&self) -> usize {
+        self.shared.address()
+    }
+
+    fn submit(&self, requests: &mut RequestList) {
+        if !self.shared.prepare(requests, &self.hardware, Writers::One) {
+            return;
+        }
+        let bios = requests.iter().map(|request| request.bio_count() as u64).sum();
+        self.hardware.counters.queued_local.add(bios, Writers::One);
+        let held_up = {
+            let mut driving = self.driving.borrow_mut();
+            driving.start(requests);
+            if driving.in_flight() > 0 {
+                // Sends what was started on its way.
+                driving.reap(Wait::No);
+            }
+            driving.is_held_up()
+        };
+        self.deliver();
+        if held_up && may_wait() {
+            self.hardware.counters.waits.add(1, Writers::One);
+            let alarm = Alarm::current();
+            while self.driving.borrow().is_held_up() {
+                self.step(&alarm, Patience::Unlimited);
+            }
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        let driving = self.driving.borrow();
+        driving.in_flight() > 0
+            || driving.is_held_up()
+            || self.hardware.has_mail()
+            || self.hardware.is_holding()
+    }
+
+    fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
+        {
+            let mut driving = self.driving.borrow_mut();
+            if driving.in_flight() > 0 {
+                driving.reap(Wait::No);
+            }
+            self.take_mail(&mut driving);
+            driving.go_on();
+            if self.shared.is_stopping() {
+                let stopped = &mut *self.stopped.borrow_mut();
+                self.shared.stop(&mut driving, &mut RequestList::new(), stopped);
+            }
+            let sleeps = patience != Patience::None
+                && driving.completions.is_empty()
+                && !driving.await_tag(alarm)
+                && self.hardware.may_sleep(alarm, true);
+            if sleeps {
+                let until = match patience {
+                    Patience::Until(time) => Some(time),
+                    Patience::None | Patience::Unlimited => None,
+                };
+                driving.sleep(alarm, until);
+                self.hardware.is_awake(alarm);
+                driving.go_on();
+            }
+        }
+        self.deliver();
+    }
+
+    fn release(&self) {
+        let alarm = Alarm::current();
+        while self.is_busy() {
+            self.step(&alarm, Patience::Unlimited);
+        }
+        self.shared.retire(&self.hardware);
+    }
+}

@@ -1,0 +1,251 @@
+//! Driving a hardware queue: tags for its requests, its driver queue, its time limits. What the
+//! thread of a queue and a submitter that has claimed one do alike.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use undercroft_tags::{Attempt, CallbackWait, Caller};
+
+use super::RequestList;
+use super::hardware::{HardwareQueue, STOPPED};
+use crate::clock;
+use crate::driver::{Completions, Driver, DriverQueue, Wait};
+use crate::sleep::Alarm;
+
+/// The side of a hardware queue that one thread has to itself.
+pub(super) struct Driving<D: Driver> {
+    pub(super) hardware: Arc<HardwareQueue>,
+    queue: D::Queue,
+    /// Without a tag, oldest first.
+    untagged: RequestList,
+    /// With a tag, but the driver had no room.
+    tagged: RequestList,
+    /// What ended, to be answered by the caller when it has nothing borrowed any more.
+    pub(super) completions: Completions,
+    tags: Caller,
+    /// The place among those who wait for a tag.
+    tag_wait: Option<CallbackWait>,
+    time_limits: Option<TimeLimits>,
+}
+
+/// When the requests in flight must be done.
+struct TimeLimits {
+    limit: Duration,
+    /// By time: the limit is the same for all. With tag and time of the start, by which
+    /// [`HardwareQueue::started`] tells whether the request is the same.
+    due: VecDeque<(u64, u32)>,
+}
+
+impl<D: Driver> Driving<D> {
+    pub(super) fn new(
+        hardware: &Arc<HardwareQueue>,
+        queue: D::Queue,
+        time_limit: Option<Duration>,
+    ) -> Self {
+        Self {
+            hardware: Arc::clone(hardware),
+            queue,
+            untagged: RequestList::new(),
+            tagged: RequestList::new(),
+            completions: Completions::default(),
+            tags: hardware.tags.caller(),
+            tag_wait: None,
+            time_limits: time_limit.map(|limit| TimeLimits { limit, due: VecDeque::new() }),
+        }
+    }
+
+    /// Starts `requests` behind those that wait already, as far as there are tags and room.
+    pub(super) fn start(&mut self, requests: &mut RequestList) {
+        if !(self.untagged.is_empty() && self.tagged.is_empty()) {
+            self.untagged.append(requests);
+            return self.go_on();
+        }
+        // Nothing waits: the list goes to the driver as it is.
+        let tagged = self.tag(requests);
+        if tagged < requests.len() {
+            self.untagged = requests.split_off(tagged);
+        }
+        if tagged > 0 {
+            self.queue.start(requests, &mut self.completions);
+            self.tagged.append(requests);
+        }
+    }
+
+    /// Starts what waits, as far as there are tags and room now.
+    pub(super) fn go_on(&mut self) {
+        if !self.tagged.is_empty() {
+            self.queue.start(&mut self.tagged, &mut self.completions);
+        }
+        if self.tagged.is_empty() && !self.untagged.is_empty() {
+            let mut requests = std::mem::take(&mut self.untagged);
+            let tagged = self.tag(&mut requests);
+            self.untagged = requests.split_off(tagged);
+            if tagged > 0 {
+                self.tagged = requests;
+                self.queue.start(&mut self.tagged, &mut self.completions);
+            }
+        }
+        if self.untagged.is_empty() {
+            self.tag_wait = None;
+        }
+    }
+
+    /// Gives tags to the first requests, one read-modify-write for many; returns to how many.
+    fn tag(&mut self, requests: &mut RequestList) -> usize {
+        let mut count = 0;
+        let wanted = requests.len();
+        while count < wanted {
+            // At most a word's worth at a time, so this cannot be cut off.
+            let mut tags = self.tags.try_get_batch((wanted - count).min(64) as u32);
+            if tags.is_empty() {
+                break;
+            }
+            for request in requests.iter_mut().skip(count) {
+                let Some(tag) = tags.pop() else { break };
+                request.tag = Some(tag);
+                count += 1;
+            }
+        }
+        if let Some(limits) = &mut self.time_limits {
+            let now = clock::nanoseconds();
+            for request in requests.iter().take(count) {
+                self.hardware.started[request.tag() as usize].store(now, Ordering::Relaxed);
+                limits.due.push_back((now, request.tag()));
+            }
+        }
+        count
+    }
+
+    /// Whether requests wait for a tag or for room.
+    pub(super) fn is_held_up(&self) -> bool {
+        !(self.untagged.is_empty() && self.tagged.is_empty())
+    }
+
+    /// Requests in the driver.
+    pub(super) fn in_flight(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    /// Collects completions.
+    pub(super) fn reap(&mut self, wait: Wait) {
+        let wait = match wait {
+            Wait::No => Wait::No,
+            Wait::Forever => self.deadline().map_or(Wait::Forever, Wait::Until),
+            Wait::Until(time) => {
+                earliest(Some(time), self.deadline()).map_or(Wait::Forever, Wait::Until)
+            }
+        };
+        // A queue that has broken has put what it held into the completions, as failed.
+        let _ = self.queue.reap(&mut self.completions, wait);
+        self.stop_late();
+    }
+
+    /// Sleeps until something happens: a completion, a ring of `alarm` (also for a tag that was
+    /// [awaited](Self::await_tag)), the time `until`, or that of a time limit.
+    pub(super) fn sleep(&mut self, alarm: &Alarm, until: Option<Instant>) {
+        if self.in_flight() > 0 {
+            let waker = self.queue.waker();
+            let wait = until.map_or(Wait::Forever, Wait::Until);
+            return alarm.sleep_in(waker, || self.reap(wait));
+        }
+        alarm.park(earliest(until, self.deadline()));
+        self.stop_late();
+    }
+
+    /// When nothing in flight can bring a tag back, asks for a ring of `alarm` when there is one.
+    /// Returns whether there is one now.
+    pub(super) fn await_tag(&mut self, alarm: &Arc<Alarm>) -> bool {
+        if self.untagged.is_empty() || self.in_flight() > 0 {
+            return false;
+        }
+        let attempt = match self.tag_wait.take() {
+            Some(wait) if !wait.is_woken() => {
+                self.tag_wait = Some(wait);
+                return false;
+            }
+            Some(wait) => wait.retry(&mut self.tags),
+            None => {
+                let alarm = Arc::clone(alarm);
+                self.tags.get_or_call(Arc::new(move || alarm.ring()))
+            }
+        };
+        match attempt {
+            Attempt::Tag(tag) => {
+                // The request gets it with the others.
+                self.tags.put(tag);
+                true
+            }
+            Attempt::Waiting(wait) => {
+                self.tag_wait = Some(wait);
+                false
+            }
+        }
+    }
+
+    /// Asks the driver for an early end of everything in flight.
+    pub(super) fn stop_all(&mut self) {
+        let busy: Vec<u32> = self.hardware.tags.iter_busy().map(|tag| tag.number()).collect();
+        busy.into_iter().for_each(|tag| self.queue.cancel(tag));
+    }
+
+    /// The requests that the driver has not seen.
+    pub(super) fn take_waiting(&mut self) -> RequestList {
+        self.tag_wait = None;
+        let mut waiting = std::mem::take(&mut self.tagged);
+        self.hardware.tags.put_all(waiting.iter_mut().filter_map(|request| request.tag.take()));
+        waiting.append(&mut self.untagged);
+        waiting
+    }
+
+    /// When the next request has had its time.
+    fn deadline(&mut self) -> Option<Instant> {
+        let limits = self.time_limits.as_mut()?;
+        limits.forget_done(&self.hardware);
+        let &(started, _) = limits.due.front()?;
+        let left = (started + limits.limit.as_nanos() as u64).saturating_sub(clock::nanoseconds());
+        Some(Instant::now() + Duration::from_nanos(left))
+    }
+
+    /// Stops the requests that have had their time.
+    fn stop_late(&mut self) {
+        let Some(limits) = &mut self.time_limits else { return };
+        limits.forget_done(&self.hardware);
+        if limits.due.is_empty() {
+            return;
+        }
+        let now = clock::nanoseconds();
+        while let Some(&(started, tag)) = limits.due.front()
+            && started + limits.limit.as_nanos() as u64 <= now
+        {
+            limits.due.pop_front();
+            let cell = &self.hardware.started[tag as usize];
+            let stopped = cell.compare_exchange(
+                started,
+                started | STOPPED,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            if stopped.is_ok() {
+                self.queue.cancel(tag);
+            }
+        }
+    }
+}
+
+/// The earlier of two times.
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+impl TimeLimits {
+    /// Drops the oldest entries whose requests are done.
+    fn forget_done(&mut self, hardware: &HardwareQueue) {
+        while let Some(&(started, tag)) = self.due.front()
+            && hardware.started[tag as usize].load(Ordering::Relaxed) != started
+        {
+            self.due.pop_front();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Who is inside: the gate through which requests enter a leaf, and how a thread waits until none
+//! is inside.
+//!
+//! The fast path shares no counter. Each hardware queue counts what entered and what was answered
+//! ([`Activity`]); whoever wants the leaf idle shuts the gate and adds the counts up. Both sides
+//! write, pass a full barrier, and look: either the one who enters sees the gate shut and goes
+//! back, or the other sees that something entered. The models check it.
+
+use super::Writers;
+use crate::sleep::Event;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// What one hardware queue has to do with its leaf being idle. Counts requests.
+#[derive(Debug)]
+pub(super) struct Activity {
+    entered: AtomicU64,
+    answered: AtomicU64,
+}
+
+/// Whether a leaf takes requests.
+#[derive(Debug)]
+pub(super) struct Gate {
+    /// Number of those who froze the leaf, and [`CLOSED`].
+    shut: AtomicU64,
+    /// Requests answered outside the threads that drive the hardware queues.
+    answered_elsewhere: AtomicU64,
+    /// Something was answered, or the gate was opened.
+    changed: Event,
+}
+
+/// Bit of [`Gate::shut`]: for good.
+const CLOSED: u64 = 1 << 63;
+
+/// Why requests cannot enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shut {
+    /// Until it is unfrozen.
+    Frozen,
+    /// For good.
+    Closed,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self { entered: AtomicU64::new(0), answered: AtomicU64::new(0) }
+    }
+}
+
+impl Activity {
+    /// Adds to a count that has one writer, or any number.
+    fn add(count: &AtomicU64, more: u64, writers: Writers) {
+        match writers {
+            Writers::One => {
+                let sum = count.load(Ordering::Relaxed).wrapping_add(more);
+                count.store(sum, Ordering::Release);
+            }
+            Writers::Many => {
+                count.fetch_add(more, Ordering::Release);
+            }
+        }
+    }
+
+    pub(super) fn entered(&self) -> u64 {
+        self.entered.load(Ordering::Acquire)
+    }
+
+    pub(super) fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Acquire)
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            shut: AtomicU64::new(0),
+            answered_elsewhere: AtomicU64::new(0),
+            changed: Event::default(),
+        }
+    }
+}
+
+impl Gate {
+    /// Lets `requests` requests in, counted in `activity`, unless the gate is shut.
+    pub(super) fn enter(
+        &self,
+        activity: &Activity,
+        requests: u64,
+        writers: Writers,
+    ) -> Result<(), Shut> {
+        Activity::add(&activity.entered, requests, writers);
+        // Pairs with the one in `freeze` and `close`.
+        fence(Ordering::SeqCst);
+        let shut = self.shut.load(Ordering::Acquire);
+        if shut == 0 {
+            return Ok(());
+        }
+        Activity::add(&activity.entered, requests.wrapping_neg(), writers);
+        self.changed.notify();
+        Err(if shut & CLOSED != 0 { Shut::Closed } else { Shut::Frozen })
+    }
+
+    /// Counts `requests` requests as answered by the thread that drives their hardware queue.
+    pub(super) fn leave(&self, activity: &Activity, requests: u64, writers: Writers) {
+        Activity::add(&activity.answered, requests, writers);
+        self.changed.notify();
+    }
+
+    /// Counts `requests` requests as answered by another thread.
+    pub(super) fn leave_elsewhere(&self, requests: u64) {
+        self.answered_elsewhere.fetch_add(requests, Ordering::Release);
+        self.changed.notify();
+    }
+
+    pub(super) fn answered_elsewhere(&self) -> u64 {
+        self.answered_elsewhere.load(Ordering::Acquire)
+    }
+
+    /// Shuts the gate until [`unfreeze`](Self::unfreeze); wait for idleness afterwards.
+    pub(super) fn freeze(&self) {
+        self.shut.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Opens the gate, if nobody else has frozen or closed it.
+    pub(super) fn unfreeze(&self) {
+        self.shut.fetch_sub(1, Ordering::SeqCst);
+        self.changed.notify();
+    }
+
+    /// Shuts the gate for good. Returns whether it was not closed before.
+    pub(super) fn close(&self) -> bool {
+        let before = self.shut.fetch_or(CLOSED, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.changed.notify();
+        before & CLOSED == 0
+    }
+
+    pub(super) fn shut(&self) -> Option<Shut> {
+        match self.shut.load(Ordering::Acquire) {
+            0 => None,
+            shut if shut & CLOSED != 0 => Some(Shut::Closed),
+            _ => Some(Shut::Frozen),
+        }
+    }
+
+    /// Sleeps until `ready`, which is asked after each change.
+    pub(super) fn wait_until<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
+        self.changed.wait_until(ready)
+    }
+}

@@ -1,0 +1,111 @@
+//! How the queue of a leaf works: choices of whoever opens the device.
+
+use std::time::Duration;
+
+use crate::affinity::CpuSet;
+
+/// How a leaf queues, orders and drives its requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Who drives the hardware queues.
+    pub drive: Drive,
+    /// Hardware queues for submitters that have not claimed one; CPUs are spread over them.
+    pub hardware_queues: usize,
+    /// CPUs that the threads of each hardware queue are bound to; those without an entry run
+    /// anywhere.
+    pub thread_cpus: Vec<CpuSet>,
+    /// Requests in flight in one hardware queue, or in all if they share tags.
+    pub depth: u32,
+    /// The depth that [`Leaf::set_depth`](crate::Leaf::set_depth) may go up to; at least `depth`.
+    pub max_depth: u32,
+    /// Whether one set of tags serves all hardware queues, each with a fair share.
+    pub shared_tags: bool,
+    /// Bytes of requests that may wait for a thread of the queue before submitting blocks. One
+    /// request waits whatever its size.
+    pub queue_bytes: u64,
+    /// Whether requests that overlap keep their order.
+    pub order: OverlapOrder,
+    /// Whether requests are held back to leave together.
+    pub staging: Staging,
+    /// How long a request may be in the driver. Then the driver is asked to stop it; if it can, the
+    /// request fails with [`Reason::TimedOut`](crate::Reason::TimedOut).
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for QueueOptions {
+    /// One thread, which keeps order; as many requests in flight as a ring or a disk has use for.
+    fn default() -> Self {
+        Self {
+            drive: Drive::Threads(1),
+            hardware_queues: 1,
+            thread_cpus: Vec::new(),
+            depth: 256,
+            max_depth: 256,
+            shared_tags: false,
+            queue_bytes: 16 << 20,
+            order: OverlapOrder::Kept,
+            staging: Staging::None,
+            time_limit: None,
+        }
+    }
+}
+
+/// Who drives a hardware queue, unless a submitter has claimed one for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// Nobody: the driver does each request in the thread that submits it, before submitting
+    /// returns. For drivers that can ([`Driver::execute`](crate::Driver::execute)).
+    Inline,
+    /// So many threads for each hardware queue. One is right for a driver queue that works on many
+    /// requests at a time, several for one that blocks its thread with each.
+    Threads(usize),
+}
+
+/// What becomes of requests that overlap while one of them, which modifies, is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverlapOrder {
+    /// They take effect in the order of their submission; a flush waits for what was submitted
+    /// before it.
+    Kept,
+    /// Submitters see to it that there are none, and that what a flush must cover is complete. No
+    /// state is shared between hardware queues then.
+    LeftToSubmitters,
+}
+
+/// Whether a device holds requests back to let them leave together: the plug of a device, as
+/// block layers had it before plugs were per thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staging {
+    /// Requests leave at once; batches are made by the [`Plug`](crate::Plug) of each thread.
+    None,
+    /// The first request plugs the device. It is unplugged when so many requests wait, when the
+    /// first has waited so long, when somebody does nothing but wait for one, or by
+    /// [`unplug`](crate::BlockDevice::unplug).
+    Plugged {
+        /// Requests that unplug the device.
+        requests: usize,
+        /// Time that unplugs the device.
+        delay: Duration,
+        /// What `unplug` does first.
+        unplug: UnplugMode,
+    },
+}
+
+impl Staging {
+    /// Linux's values of 2008: four requests, three milliseconds.
+    pub const CLASSIC: Self = Self::Plugged {
+        requests: 4,
+        delay: Duration::from_millis(3),
+        unplug: UnplugMode::TestFirst,
+    };
+}
+
+/// How a device that may not be plugged is unplugged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnplugMode {
+    /// Looks under the lock of the staged requests. For comparison.
+    Locked,
+    /// Tests a flag, and takes no lock of a device that is not plugged. A device that is being
+    /// plugged at that moment is left to whoever plugs it, who unplugs it as well.
+    TestFirst,
+}

@@ -1,0 +1,87 @@
+//! Requests that a device holds back to let them leave together: the device-side plug.
+//!
+//! The first request plugs the device; a threshold, a delay or somebody who cannot wait unplugs it.
+//! Unplugging a stacked device asks every leaf below it, most of which are not plugged. So a flag
+//! tells, without the lock, whether there is anything to do. A race is harmless: whoever plugs the
+//! device at that moment sees to it that it is unplugged, at the latest by the delay.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::RequestList;
+use super::options::UnplugMode;
+
+/// The requests that one leaf holds back.
+#[derive(Debug)]
+pub(super) struct StagedRequests {
+    staged: Mutex<RequestList>,
+    /// Whether `staged` holds any; changed under its lock.
+    plugged: AtomicBool,
+    threshold: usize,
+    delay: Duration,
+    mode: UnplugMode,
+    /// Times that the lock was taken; written under it.
+    locks: AtomicU64,
+}
+
+/// What follows from staging requests.
+#[derive(Debug)]
+pub(super) enum Staged {
+    /// They wait with others.
+    Waiting,
+    /// They plugged the device: it has to be unplugged at this time.
+    Plugged(Instant),
+    /// The threshold is reached: all that waited, to be started now.
+    Full(RequestList),
+}
+
+impl StagedRequests {
+    pub(super) fn new(threshold: usize, delay: Duration, mode: UnplugMode) -> Self {
+        Self {
+            staged: Mutex::default(),
+            plugged: AtomicBool::new(false),
+            threshold,
+            delay,
+            mode,
+            locks: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RequestList> {
+        let staged = self.staged.lock();
+        self.locks.store(self.locks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        staged
+    }
+
+    /// Times that the lock was taken so far.
+    pub(super) fn locks(&self) -> u64 {
+        self.locks.load(Ordering::Relaxed)
+    }
+
+    /// Adds `requests`, leaving the list empty. `urgent` ones are not held back, nor is what waits.
+    pub(super) fn add(&self, requests: &mut RequestList, urgent: bool) -> Staged {
+        let mut staged = self.lock();
+        let first = staged.is_empty();
+        staged.append(requests);
+        if urgent || staged.len() >= self.threshold {
+            self.plugged.store(false, Ordering::Relaxed);
+            return Staged::Full(std::mem::take(&mut *staged));
+        }
+        self.plugged.store(true, Ordering::Relaxed);
+        if first { Staged::Plugged(Instant::now() + self.delay) } else { Staged::Waiting }
+    }
+
+    /// Takes out what is held back, if there is anything.
+    pub(super) fn unplug(&self) -> Option<RequestList> {
+        // Relaxed: whoever staged a request of its own sees its own write; for others the order
+        // is not defined.
+        if self.mode == UnplugMode::TestFirst && !self.plugged.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut staged = self.lock();
+        self.plugged.store(false, Ordering::Relaxed);
+        if staged.is_empty() { None } else { Some(std::mem::take(&mut *staged)) }
+    }
+}

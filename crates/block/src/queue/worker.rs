@@ -1,0 +1,122 @@
+//! A thread of a hardware queue: opens a driver queue and keeps it busy.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use super::RequestList;
+use super::drive::Driving;
+use super::hardware::{HardwareQueue, Mail};
+use super::leaf::{Shared, Via};
+use crate::driver::{Completions, Driver, DriverQueue, Wait};
+use crate::drivers::OpenError;
+use crate::sleep::Alarm;
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Declares that this thread answers bios of others.
+pub(crate) fn mark_current() {
+    IS_WORKER.set(true);
+}
+
+/// Whether this thread drives a queue for others. It never waits for room in one, because it may be
+/// the thread that has to make the room (completion callbacks run in such threads).
+pub(super) fn is_current() -> bool {
+    IS_WORKER.get()
+}
+
+/// Starts a thread for `hardware`; returns when its driver queue is open.
+pub(super) fn start<D: Driver>(
+    shared: &Arc<Shared<D>>,
+    hardware: &Arc<HardwareQueue>,
+) -> Result<JoinHandle<()>, OpenError> {
+    let name = shared.driver.name().to_owned();
+    let (shared, hardware) = (Arc::clone(shared), Arc::clone(hardware));
+    let (opened, answer) = mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new()
+        .name("block-queue".into())
+        .spawn(move || {
+            mark_current();
+            if let Some(cpus) = shared.options.thread_cpus.get(hardware.index) {
+                // Where it runs is a matter of speed; a set that does not exist is no reason to
+                // refuse the device.
+                let _ = cpus.pin_current_thread();
+            }
+            match shared.driver.open_queue(&shared.context(&hardware)) {
+                Ok(queue) => {
+                    // Nobody waits for the answer if the thread that opens the device is gone.
+                    let _ = opened.send(Ok(()));
+                    drop(opened);
+                    work(&shared, &hardware, queue);
+                }
+                Err(error) => drop(opened.send(Err(error))),
+            }
+        })
+        .map_err(|source| OpenError::Thread { name: name.clone(), source })?;
+    match answer.recv() {
+        Ok(Ok(())) => Ok(thread),
+        Ok(Err(error)) => Err(error),
+        Err(_) => {
+            let source = std::io::Error::other("the driver panicked when it opened its queue");
+            Err(OpenError::Thread { name, source })
+        }
+    }
+}
+
+/// The life of the thread: requests until the hardware queue is closed and all are answered.
+fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue: D::Queue) {
+    let alarm = Alarm::current();
+    let mut driving: Driving<D> = Driving::new(hardware, queue, shared.options.time_limit);
+    let mut requests = RequestList::new();
+    let mut completions = Completions::default();
+    let mut stopped = false;
+    loop {
+        let mut mail = Mail::Empty;
+        if driving.is_held_up() {
+            driving.go_on();
+        } else {
+            mail = hardware.take(&mut requests, D::Queue::BATCH);
+            shared.count_queued(hardware, &requests);
+            if !shared.is_stopping() {
+                driving.start(&mut requests);
+            }
+        }
+        if shared.is_stopping() {
+            shared.stop(&mut driving, &mut requests, &mut stopped);
+        }
+        if driving.in_flight() > 0 {
+            driving.reap(Wait::No);
+        }
+        if driving.completions.is_empty() && mail != Mail::Requests {
+            let busy = driving.is_held_up() || driving.in_flight() > 0 || hardware.is_holding();
+            if mail == Mail::Closed && !busy {
+                // What ends in threads of the driver has to find the leaf.
+                shared.gate.wait_until(|| (hardware.tags.in_use() == 0).then_some(()));
+                return;
+            }
+            sleep(hardware, &mut driving, &alarm);
+        }
+        std::mem::swap(&mut completions, &mut driving.completions);
+        // A panic in a callback of one bio must not take the thread from the others; the panic hook
+        // has reported it, and all other bios were answered.
+        let finish = || shared.finish(hardware, &mut completions, Via::Driver);
+        let _ = catch_unwind(AssertUnwindSafe(finish));
+    }
+}
+
+/// Sleeps until there is something to do.
+fn sleep<D: Driver>(hardware: &HardwareQueue, driving: &mut Driving<D>, alarm: &Arc<Alarm>) {
+    if driving.is_held_up() {
+        // It takes no further requests before it has started these.
+        if !driving.await_tag(alarm) {
+            driving.sleep(alarm, None);
+        }
+    } else if hardware.may_sleep(alarm, driving.in_flight() > 0 || hardware.is_holding()) {
+        driving.sleep(alarm, None);
+        hardware.is_awake(alarm);
+    }
+}

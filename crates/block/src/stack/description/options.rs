@@ -1,0 +1,113 @@
+//! What a description says of one file, and the values of options.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::Size;
+use crate::drivers::Engine;
+use crate::sector::SECTOR_SIZE;
+
+/// A file or block device at the bottom of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileLeaf {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length in bytes. A file that is made gets it, instead of what it needs for its part of
+    /// the device; one that exists must have it.
+    pub size: Option<u64>,
+    /// Past the page cache.
+    pub direct: bool,
+    /// How bytes are moved.
+    pub engine: Engine,
+}
+
+impl FileLeaf {
+    /// The file at `path`, without options.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), size: None, direct: false, engine: Engine::Auto }
+    }
+
+    /// Sets the option `name`; a flag has no value. The error says what would be right.
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
+        match (name, value) {
+            ("direct", None) => self.direct = true,
+            ("direct", Some(_)) => return Err("direct takes no value".into()),
+            ("size", Some(value)) => self.size = Some(whole_sectors(value)?),
+            ("size", None) => return Err("size needs a value, such as size=1G".into()),
+            ("engine", Some("auto")) => self.engine = Engine::Auto,
+            ("engine", Some("uring")) => self.engine = Engine::Uring,
+            ("engine", Some("threads")) => self.engine = Engine::Threads,
+            ("engine", _) => return Err("write engine=auto, engine=uring or engine=threads".into()),
+            _ => {
+                let remedy = "there are direct, engine and size";
+                return Err(format!("{name:?} is no option of file; {remedy}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// As it stands inside parentheses.
+    pub(super) fn nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.size.map(|size| format!("size={}", Size(size)));
+        let engine = match self.engine {
+            Engine::Auto => None,
+            Engine::Uring => Some("engine=uring".to_owned()),
+            Engine::Threads => Some("engine=threads".to_owned()),
+        };
+        let direct = self.direct.then(|| "direct".to_owned());
+        let options: Vec<String> = [direct, engine, size].into_iter().flatten().collect();
+        let path = self.path.to_string_lossy();
+        let path = if is_bare(&path) { path.into_owned() } else { quoted(&path) };
+        if options.is_empty() {
+            f.write_str(&path)
+        } else {
+            write!(f, "file:{}({path})", options.join(","))
+        }
+    }
+}
+
+/// Whether a path can stand inside parentheses as it is.
+fn is_bare(path: &str) -> bool {
+    !path.is_empty()
+        && !path.contains(['(', ')', ',', '"'])
+        && path.trim_matches(' ') == path
+        && super::text::kind(path.as_bytes()).is_none()
+}
+
+fn quoted(path: &str) -> String {
+    format!("\"{}\"", path.replace('\\', r"\\").replace('"', "\\\""))
+}
+
+/// Bytes: a number with an optional suffix. K, M, G, T with or without "iB" are powers of 1024.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let shift = match suffix.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err(format!("{suffix:?} is no unit; write a number and k, M, G or T")),
+    };
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text:?} is no size; write one such as 64k"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is more than 2^64 bytes"))
+}
+
+fn whole_sectors(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if bytes == 0 || !bytes.is_multiple_of(SECTOR_SIZE) {
+        return Err(format!("a file of {bytes} bytes; its size must be a multiple of 512"));
+    }
+    Ok(bytes)
+}
+
+/// The chunk size of a stripe.
+pub(super) fn chunk(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    crate::stack::Stripe::is_chunk(bytes).then_some(bytes).ok_or_else(|| {
+        format!("a chunk of {bytes} bytes; it must be a power of two from 4k to 1G, such as 64k")
+    })
+}

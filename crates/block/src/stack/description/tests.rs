@@ -1,0 +1,242 @@
+//! Both forms of descriptions, and lengths of files.
+
+use std::os::unix::ffi::OsStrExt;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::drivers::Engine;
+
+fn file(path: &str) -> Description {
+    Description::from(Path::new(path))
+}
+
+fn parse(text: &str) -> Result<Description, String> {
+    text.parse::<Description>().map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_does_not_begin_like_a_device_is_a_path() {
+    for path in ["a.img", "a,b(c).img", "./stripe:64k(a)", "\"a\"", "linear", "stripes(a)", " a "] {
+        assert_eq!(parse(path).unwrap(), file(path), "{path}");
+    }
+    let bytes = OsStr::from_bytes(b"not \xff UTF-8");
+    assert_eq!(Description::from_argument(bytes).unwrap(), Description::from(Path::new(bytes)));
+    let nested = Description::from_argument(OsStr::from_bytes(b"mirror(\xff,\"\xfe\")")).unwrap();
+    let paths: Vec<_> =
+        nested.files().iter().map(|file| file.path.as_os_str().as_bytes()).collect();
+    assert_eq!(paths, [b"\xff", b"\xfe"]);
+}
+
+#[test]
+fn devices_nest() {
+    let mirror = |a, b| Description::Mirror(vec![file(a), file(b)]);
+    let legs = vec![mirror("a", "b"), mirror("c d", "e,(\"\\")];
+    let stripe = Description::Stripe { chunk: 65_536, legs };
+    assert_eq!(parse(r#"stripe:64k(mirror(a,b),mirror(c d,"e,(\"\\"))"#).unwrap(), stripe);
+    let spaced = r#"stripe: 64k ( mirror( a , "b") ,mirror("c d","e,(\"\\" ) )"#;
+    assert_eq!(parse(spaced).unwrap(), stripe);
+    assert_eq!(stripe.to_string(), r#"stripe:64k(mirror(a,b),mirror(c d,"e,(\"\\"))"#);
+    let paths: Vec<_> = stripe.files().iter().map(|file| file.path.to_str().unwrap()).collect();
+    assert_eq!(paths, ["a", "b", "c d", "e,(\"\\"]);
+}
+
+#[test]
+fn files_have_options() {
+    let parsed = parse("linear(file:direct,engine=uring,size=300M(a.img),b.img)").unwrap();
+    let engine = Engine::Uring;
+    let a = FileLeaf { direct: true, engine, size: Some(300 << 20), ..FileLeaf::new("a.img") };
+    assert_eq!(parsed, Description::Linear(vec![Description::File(a), file("b.img")]));
+    assert_eq!(parsed.to_string(), "linear(file:direct,engine=uring,size=300M(a.img),b.img)");
+    assert_eq!(parse("file(a.img)").unwrap(), file("a.img"));
+    assert_eq!(parse("file(\"mirror(a)\")").unwrap(), file("mirror(a)"));
+    assert_eq!(file("mirror(a)").to_string(), "file(\"mirror(a)\")");
+    assert_eq!(file("@a").to_string(), "file(@a)");
+}
+
+#[test]
+fn errors_have_a_place_and_a_remedy() {
+    for (text, character, problem) in [
+        ("", 1, "expected a path or a device"),
+        ("mirror(", 8, "found the end"),
+        ("mirror(a", 9, "expected ')' or ','"),
+        ("mirror(a,,b)", 10, "expected a path or a device such as mirror(a.img,b.img), found ','"),
+        ("mirror(é,b))", 12, "expected the end, found ')'"),
+        ("mirror(a b(c))", 11, "stands in double quotes"),
+        ("mirror(\"a)", 8, "not closed"),
+        ("mirror(\"a\\n\")", 10, "backslash"),
+        ("mirror(\"\")", 8, "empty path"),
+        ("mirror:fast(a)", 8, "\"fast\" is no option of mirror"),
+        ("stripe(a,b)", 7, "needs its chunk size"),
+        ("stripe:64k", 11, "expected '(' as in stripe:64k(a.img)"),
+        ("stripe:65k(a,b)", 8, "a power of two"),
+        ("stripe:64q(a,b)", 8, "\"q\" is no unit"),
+        ("stripe:lots(a,b)", 8, "is no unit"),
+        ("file:a.img", 11, "expected '(' as in file(a.img)"),
+        ("file:fast(a)", 6, "there are direct, engine and size"),
+        ("file:direct,size(a)", 13, "size=1G"),
+        ("file:engine=fast(a)", 6, "engine=uring"),
+        ("file:size=100(a)", 6, "multiple of 512"),
+        ("file(a,b)", 7, "expected ')' or one path, found ','"),
+    ] {
+        let error = parse(text).expect_err(text);
+        let place = format!("{text}: character {character}: ");
+        assert!(error.starts_with(&place), "{error}");
+        assert!(error[place.len()..].contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn nesting_has_an_end() {
+    let nested = |depth| format!("{}a{}", "linear(".repeat(depth), ")".repeat(depth));
+    assert!(parse(&nested(MAX_DEPTH)).is_ok());
+    assert!(parse(&nested(MAX_DEPTH + 1)).unwrap_err().contains("nested more than"));
+    assert!(parse(&nested(100_000)).is_err());
+}
+
+fn parse_toml(text: &str) -> Result<Description, String> {
+    toml::parse(text, Path::new("dir/stack.toml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn toml_says_the_same() {
+    let text = r#"
+        chunk = "64k"
+        stripe = [
+            { mirror = ["a.img", "/b.img"] },
+            { linear = ["c,d.img", { file = "e.img", direct = true, size = "1G" }] },
+            { file = "f.img", direct = false, size = 4096 },
+        ]"#;
+    let expected = "stripe:64k(mirror(dir/a.img,/b.img),\
+                    linear(\"dir/c,d.img\",file:direct,size=1G(dir/e.img)),\
+                    file:size=4k(dir/f.img))";
+    assert_eq!(parse_toml(text).unwrap(), parse(expected).unwrap());
+    assert_eq!(parse_toml("file = \"a\"").unwrap(), file("dir/a"));
+}
+
+#[test]
+fn errors_in_toml_have_line_and_column() {
+    for (text, place, problem) in [
+        ("", "1:1", "one of the keys file, linear, stripe, mirror"),
+        ("mirror = [\n  \"a\",\n  é\n]", "3:3", ""),
+        ("mirror = [\n  \"a\",\n  7]", "3:3", "expected a path or a table, found integer"),
+        ("mirror = []", "1:10", "a list of one or more devices"),
+        ("mirror = \"a\"", "1:10", "a list of one or more devices"),
+        ("mirror = [\"\"]", "1:11", "an empty path"),
+        ("mirror = [\"a\"]\nlinear = [\"b\"]", "1:1", "either linear or mirror"),
+        ("stripe = [\"a\"]", "1:1", "chunk = \"64k\""),
+        ("stripe = [\"a\"]\nchunk = 100", "2:9", "a power of two"),
+        ("stripe = [\"a\"]\nchunk = 1.5", "2:9", "expected a number"),
+        ("mirror = [\"a\"]\nchunk = 4096", "2:1", "\"chunk\" is no option of mirror"),
+        ("file = [\"a\"]", "1:8", "the path of one file"),
+        ("file = \"a\"\nfast = true", "2:1", "there are direct, engine and size"),
+        ("file = \"a\"\nsize = true", "2:1", "size=1G"),
+    ] {
+        let error = parse_toml(text).expect_err(text);
+        let place = format!("dir/stack.toml:{place}: ");
+        assert!(error.starts_with(&place), "{text:?}: {error}");
+        assert!(error[place.len()..].contains(problem), "{text:?}: {error}");
+    }
+    let deep = format!("{}\"a\"{}", "linear = [{".repeat(200), "}]".repeat(200));
+    assert!(parse_toml(&deep).is_err());
+}
+
+#[test]
+fn a_file_of_a_description_is_found_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("stack.toml");
+    std::fs::write(&path, "linear = [\"a\", \"b\"]").unwrap();
+    let argument = format!("@{}", path.display());
+    let parsed = Description::from_argument(argument.as_ref()).unwrap();
+    assert_eq!(parsed.files()[1].path, directory.path().join("b"));
+    let missing = Description::from_argument(OsStr::new("@missing.toml")).unwrap_err();
+    let missing = missing.to_string();
+    assert!(missing.starts_with("cannot read the description missing.toml: No such"), "{missing}");
+}
+
+fn lengths(text: &str, bytes: u64, given: &[(&str, u64)]) -> Result<Vec<u64>, String> {
+    let device = parse(text).unwrap();
+    let given = |file: &FileLeaf| {
+        given.iter().find(|(path, _)| Path::new(path) == file.path).map(|(_, bytes)| *bytes)
+    };
+    Allotment::new(&device, given).lengths(bytes).map_err(|error| error.to_string())
+}
+
+#[test]
+fn files_get_the_length_they_need() {
+    let k = 1024;
+    assert_eq!(lengths("a", 1000 * k, &[]).unwrap(), [1000 * k]);
+    assert_eq!(lengths("mirror(a,b)", 8 * k, &[]).unwrap(), [8 * k; 2]);
+    assert_eq!(lengths("stripe:64k(a,b,c)", 640 * k, &[]).unwrap(), [256 * k; 3]);
+    assert_eq!(lengths("linear(a,b,c)", 30 * k, &[]).unwrap(), [12 * k; 3]);
+    let nested = "stripe:64k(mirror(a,b),linear(c,d))";
+    assert_eq!(lengths(nested, 256 * k, &[]).unwrap(), [128 * k, 128 * k, 64 * k, 64 * k]);
+}
+
+#[test]
+fn given_lengths_stay() {
+    let k = 1024;
+    let text = "linear(a,file:size=8k(b),c)";
+    assert_eq!(lengths(text, 100 * k, &[("a", 60 * k)]).unwrap(), [60 * k, 8 * k, 32 * k]);
+    assert_eq!(lengths(text, 10 * k, &[("a", 60 * k)]).unwrap(), [60 * k, 8 * k, 4 * k]);
+    let short = lengths("stripe:64k(a,b)", 256 * k, &[("b", 100 * k)]).unwrap_err();
+    assert_eq!(short, "b has 102400 bytes, it needs 131072");
+    let short = lengths("linear(a,b)", 256 * k, &[("a", 100 * k), ("b", k)]).unwrap_err();
+    assert_eq!(short, "linear(a,b) has 103424 bytes, it needs 262144");
+}
+
+#[test]
+fn a_device_of_given_files_has_a_capacity() {
+    let capacity = |text, given: fn(&FileLeaf) -> Option<u64>| {
+        Allotment::new(&parse(text).unwrap(), given).capacity()
+    };
+    let given = |file: &FileLeaf| match file.path.to_str() {
+        Some("a") => Some(200 << 10),
+        Some("b") => Some((100 << 10) + 1),
+        _ => None,
+    };
+    assert_eq!(capacity("linear(a,b)", given), Some((300 << 10) + 512));
+    assert_eq!(capacity("mirror(a,b)", given), Some((100 << 10) + 512));
+    assert_eq!(capacity("stripe:64k(a,b)", given), Some(128 << 10));
+    assert_eq!(capacity("stripe:64k(a,b,c)", given), None);
+}
+
+fn descriptions() -> impl Strategy<Value = Description> {
+    let size = proptest::option::of((1..1u64 << 40).prop_map(|sectors| sectors * 512));
+    let engine = prop_oneof![Just(Engine::Auto), Just(Engine::Uring), Just(Engine::Threads)];
+    let leaf = ("[ -~é]{1,12}", size, any::<bool>(), engine);
+    let leaf = leaf.prop_map(|(path, size, direct, engine)| {
+        Description::File(FileLeaf { size, direct, engine, ..FileLeaf::new(path) })
+    });
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let legs = proptest::collection::vec(inner, 1..4);
+        prop_oneof![
+            legs.clone().prop_map(Description::Linear),
+            legs.clone().prop_map(Description::Mirror),
+            (12..30u32, legs)
+                .prop_map(|(shift, legs)| Description::Stripe { chunk: 1 << shift, legs }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_is_parsed_to_the_same(device in descriptions()) {
+        prop_assert_eq!(parse(&device.to_string()).unwrap(), device);
+    }
+
+    #[test]
+    fn any_text_is_parsed_or_refused(text in "(stripe:64k\\()?[a-z(),:\" \\\\@é]{0,20}") {
+        let _ = text.parse::<Description>();
+        let _ = toml::parse(&text, Path::new("a.toml"));
+    }
+
+    #[test]
+    fn allotted_lengths_hold_what_was_asked(device in descriptions(), bytes in 1..1u64 << 44) {
+        if let Ok(lengths) = Allotment::new(&device, |_| None).lengths(bytes) {
+            let mut lengths = lengths.into_iter();
+            let all = Allotment::new(&device, |_| lengths.next());
+            prop_assert!(all.capacity().unwrap() >= bytes);
+        }
+    }
+}
