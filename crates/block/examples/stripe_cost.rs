@@ -61,11 +61,11 @@ fn read(device: &Arc<dyn BlockDevice>, batch: usize) -> Result<Duration, Box<dyn
         }
         plug.flush();
         while buffers.len() < batch {
-            let Some((_, completion)) = queue.wait() else { break };
-            buffers.extend(completion.buffer);
+            buffers.push(queue.wait().completion.into_buffer()?);
         }
     }
     let time = start.elapsed();
+    drop(plug);
     drop(claim);
     Ok(time)
 }

@@ -7,7 +7,7 @@ use crate::sector::Sector;
 use crate::statistics::{QueueLatencies, Statistics};
 
 /// One device of a stack, with what passed through the leaves at or below it so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceReport {
     /// Devices above it.
     pub depth: usize,

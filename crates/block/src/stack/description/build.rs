@@ -11,6 +11,9 @@ use crate::stack::{Linear, Mirror, MirrorEvent, StackError, Stripe};
 /// Who hears of the events of all mirrors in a device.
 pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
 
+/// Makes the device of a file at the bottom.
+pub type OpenLeaf<'o, E> = &'o mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, E>;
+
 impl Description {
     /// Opens the files, which exist, and stacks the devices on them.
     ///
@@ -44,7 +47,7 @@ impl Description {
     pub fn assemble<E: From<StackError>>(
         &self,
         observer: Option<StackObserver>,
-        open: &mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, E>,
+        open: OpenLeaf<'_, E>,
     ) -> Result<Arc<dyn BlockDevice>, E> {
         if let Self::File(file) = self {
             return open(file);

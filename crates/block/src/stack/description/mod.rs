@@ -41,7 +41,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-pub use build::StackObserver;
+pub use build::{OpenLeaf, StackObserver};
 pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
 

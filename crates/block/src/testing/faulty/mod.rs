@@ -143,7 +143,7 @@ impl Stacked for FaultyDevice {
         if let Answer::Error(error) = fault.answer {
             let device: Arc<str> = self.name().into();
             bio.intercept(move |bio, _| {
-                bio.fail(&device, Reason::from(std::io::Error::from(error)))
+                bio.fail(&device, Reason::from(std::io::Error::from(error)));
             });
         }
         match fault.effect {

@@ -44,15 +44,14 @@ pub(super) fn temporary() -> tempfile::Builder<'static, 'static> {
 
 /// Gives all `files` their names. Block devices have theirs.
 pub(super) fn name_all(files: Vec<TargetFile>) -> Result<(), Failed> {
-    let mut files: Vec<_> =
+    let files: Vec<_> =
         files.into_iter().filter(|file| !matches!(file.place, Place::Device { .. })).collect();
-    match (files.pop(), files.is_empty()) {
-        (None, _) => Ok(()),
-        (Some(file), true) => name_one(file),
-        (Some(last), false) => {
-            files.push(last);
-            name_together(files)
-        }
+    if files.is_empty() {
+        return Ok(());
+    }
+    match <[TargetFile; 1]>::try_from(files) {
+        Ok([file]) => name_one(file),
+        Err(files) => name_together(files),
     }
 }
 
