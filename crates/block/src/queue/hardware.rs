@@ -117,6 +117,10 @@ impl HardwareQueue {
         self.push(&mut RequestList::of(request), false);
         // After the push: while it is held, or waits, the queue does not count as idle.
         self.held.fetch_sub(1, Ordering::Release);
+        // A thread that stayed for it may not be the one that took it.
+        if self.inbox.lock().closed {
+            self.wake();
+        }
     }
 
     /// Whether a request waits for others that overlap.
@@ -152,6 +156,8 @@ impl HardwareQueue {
     /// request to take or, for a thread that is not `busy` with others, the end.
     pub(super) fn may_sleep(&self, alarm: &Arc<Alarm>, busy: bool) -> bool {
         let mut inbox = self.inbox.lock();
+        // Looked at under the lock, so that `release` finds the thread asleep or is seen here.
+        let busy = busy || self.is_holding();
         if !inbox.waiting.is_empty() || (inbox.closed && !busy) {
             return false;
         }

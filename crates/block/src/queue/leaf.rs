@@ -164,23 +164,6 @@ impl<D: Driver> Leaf<D> {
         &self.shared.driver
     }
 
-    /// Refuses everything that is submitted from now on, stops what is in flight as far as the
-    /// driver can, and waits until everything has been answered. What had not been started, and
-    /// what comes later, fails with [`Reason::Closed`].
-    ///
-    /// Must not be called in a completion callback.
-    pub fn close(&self) {
-        let shared = &self.shared;
-        shared.gate.close();
-        shared.stopping.store(true, Ordering::SeqCst);
-        shared.refuse(&mut std::mem::take(&mut *shared.parked.lock()));
-        shared.unplug();
-        for hardware in shared.all_queues() {
-            hardware.wake();
-        }
-        self.drain();
-    }
-
     /// Waits until nothing is in flight, and holds submitters back until the guard is dropped.
     ///
     /// Must not be called in a completion callback.
@@ -317,6 +300,17 @@ impl<D: Driver> RequestQueue for Shared<D> {
     fn drain(&self) {
         self.unplug();
         self.wait_idle();
+    }
+
+    fn close(&self) {
+        self.gate.close();
+        self.stopping.store(true, Ordering::SeqCst);
+        self.refuse(&mut std::mem::take(&mut *self.parked.lock()));
+        self.unplug();
+        for hardware in self.all_queues() {
+            hardware.wake();
+        }
+        self.drain();
     }
 
     fn unplug(&self) {

@@ -115,7 +115,7 @@ fn sleep<D: Driver>(hardware: &HardwareQueue, driving: &mut Driving<D>, alarm: &
         if !driving.await_tag(alarm) {
             driving.sleep(alarm, None);
         }
-    } else if hardware.may_sleep(alarm, driving.in_flight() > 0 || hardware.is_holding()) {
+    } else if hardware.may_sleep(alarm, driving.in_flight() > 0) {
         driving.sleep(alarm, None);
         hardware.is_awake(alarm);
     }

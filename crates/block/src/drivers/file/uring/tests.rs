@@ -34,10 +34,10 @@ fn scratch(bytes: u64) -> File {
 
 /// Requests of `bios` with different tags.
 fn requests(bios: impl IntoIterator<Item = Bio>) -> RequestList {
-    let mut tags = TagSet::new(DEPTH).unwrap().caller().try_get_batch(DEPTH);
+    let mut tags = TagSet::new(DEPTH).unwrap().caller();
     let tagged = |bio| {
         let mut request = Request::new(bio);
-        request.tag = tags.pop();
+        request.tag = tags.try_get();
         request
     };
     let mut list = RequestList::default();
