@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::drivers::OpenError;
 
 pub use description::{
-    Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom, StackObserver,
+    Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom, OpenLeaf, StackObserver,
 };
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
