@@ -9,6 +9,7 @@
 mod commands;
 mod format_options;
 mod image;
+mod progress;
 mod report;
 mod stats;
 mod text;

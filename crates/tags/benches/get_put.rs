@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_queue::ArrayQueue;
 use sbitmap::Sbitmap;
-use undercroft_tags::{TagSet, WakePolicy};
+use undercroft_tags::TagSet;
 
 /// A full free list.
 fn free_list(depth: u32) -> ArrayQueue<u32> {
@@ -30,6 +30,14 @@ fn uncontended(criterion: &mut Criterion) {
         let set = TagSet::new(depth).expect("a depth that is not zero");
         group.bench_function("undercroft", |bencher| {
             let mut caller = set.caller();
+            bencher.iter(|| {
+                let tag = caller.try_get().expect("nobody else takes tags");
+                caller.put(black_box(tag));
+            });
+        });
+        let plain = TagSet::builder(depth).pockets(false).build().expect("a sound set");
+        group.bench_function("without_pockets", |bencher| {
+            let mut caller = plain.caller();
             bencher.iter(|| {
                 let tag = caller.try_get().expect("nobody else takes tags");
                 caller.put(black_box(tag));
@@ -115,22 +123,34 @@ fn threads(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("threads");
     group.throughput(Throughput::Elements(1));
     for threads in [2, 8, 32] {
-        for policy in [WakePolicy::Counters] {
-            let set = TagSet::builder(DEPTH).policy(policy).build().expect("a sound set");
-            group.bench_with_input(BenchmarkId::new("undercroft", threads), &threads, |b, &n| {
-                b.iter_custom(|pairs| {
-                    together(
-                        n,
-                        pairs,
-                        || set.caller(),
-                        |caller| {
-                            let tag = caller.get_blocking();
-                            caller.put(black_box(tag));
-                        },
-                    )
-                });
+        let set = TagSet::new(DEPTH).expect("a depth that is not zero");
+        group.bench_with_input(BenchmarkId::new("undercroft", threads), &threads, |b, &n| {
+            b.iter_custom(|pairs| {
+                together(
+                    n,
+                    pairs,
+                    || set.caller(),
+                    |caller| {
+                        let tag = caller.get_blocking();
+                        caller.put(black_box(tag));
+                    },
+                )
             });
-        }
+        });
+        let plain = TagSet::builder(DEPTH).pockets(false).build().expect("a sound set");
+        group.bench_with_input(BenchmarkId::new("without_pockets", threads), &threads, |b, &n| {
+            b.iter_custom(|pairs| {
+                together(
+                    n,
+                    pairs,
+                    || plain.caller(),
+                    |caller| {
+                        let tag = caller.get_blocking();
+                        caller.put(black_box(tag));
+                    },
+                )
+            });
+        });
         let map = Sbitmap::new(DEPTH as usize, None, false);
         group.bench_with_input(BenchmarkId::new("sbitmap", threads), &threads, |b, &n| {
             b.iter_custom(|pairs| {

@@ -2,7 +2,7 @@
 
 use crate::error::ConfigError;
 use crate::policy::WakePolicy;
-use crate::pool::Pool;
+use crate::pool::{Pool, PoolShape};
 use crate::set::TagSet;
 use crate::wake_batch::BatchRule;
 
@@ -30,6 +30,7 @@ pub struct Builder {
     min_shallow_depth: Option<u32>,
     round_robin: bool,
     fair_sharing: bool,
+    pockets: bool,
 }
 
 impl Builder {
@@ -49,6 +50,7 @@ impl Builder {
             min_shallow_depth: None,
             round_robin: false,
             fair_sharing: false,
+            pockets: true,
         }
     }
 
@@ -98,6 +100,16 @@ impl Builder {
         self
     }
 
+    /// Whether a caller keeps the tag it [put](crate::Caller::put) last for its next get, while nobody
+    /// waits; it does by default. That nearly halves the time of a get and a put. Pockets are not used
+    /// in a round-robin set or with fair sharing, nor where the system has no `membarrier` (other than
+    /// Linux, some sandboxes).
+    #[must_use]
+    pub fn pockets(mut self, on: bool) -> Self {
+        self.pockets = on;
+        self
+    }
+
     /// The least limit that [shallow callers](crate::Caller::set_shallow_limit) will have. The wake
     /// batch must be small enough for it, so it is declared beforehand.
     #[must_use]
@@ -134,11 +146,19 @@ impl Builder {
             let most = self.policy.most_batch(rule.usable(depth, 1), self.wait_queues);
             return Err(ConfigError::WakeBatch { batch, most });
         }
-        let normal = Pool::new(max_depth - self.reserved, depth, rule, self.fair_sharing);
+        let shape = PoolShape {
+            capacity: max_depth - self.reserved,
+            depth,
+            shared: self.fair_sharing,
+            pockets: self.pockets && !self.round_robin && !self.fair_sharing,
+        };
+        let normal = Pool::new(&shape, rule);
         let reserved = (self.reserved > 0).then(|| {
             // Limits and shares are matters of ordinary tags.
             let rule = BatchRule { min_shallow: None, ..rule };
-            (self.reserved, Pool::new(self.reserved, self.reserved, rule, false))
+            let (capacity, depth) = (self.reserved, self.reserved);
+            let shape = PoolShape { capacity, depth, shared: false, pockets: false };
+            (self.reserved, Pool::new(&shape, rule))
         });
         Ok(TagSet::from_parts(normal, reserved, max_depth, self.round_robin))
     }

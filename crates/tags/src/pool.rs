@@ -2,6 +2,8 @@
 
 use crate::bitmap::Bitmap;
 use crate::demand::Demand;
+use crate::held::Held;
+use crate::pocket::Gate;
 use crate::policy::{Policy, Wakes};
 use crate::sync::{self, AtomicU32, Mutex, Ordering};
 use crate::users::Users;
@@ -14,6 +16,8 @@ pub(crate) struct Pool {
     bitmap: Bitmap,
     queues: Queues,
     policy: Box<dyn Policy>,
+    gate: Gate,
+    held: Held,
     batch: AtomicU32,
     rule: BatchRule,
     /// Present with fair sharing.
@@ -22,13 +26,29 @@ pub(crate) struct Pool {
     changes: Mutex<()>,
 }
 
+/// What a pool is made of, apart from its waiting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolShape {
+    /// The most tags it will have.
+    pub(crate) capacity: u32,
+    /// Tags at first.
+    pub(crate) depth: u32,
+    /// Whether users have fair shares.
+    pub(crate) shared: bool,
+    /// Whether callers may keep tags in their pockets.
+    pub(crate) pockets: bool,
+}
+
 impl Pool {
-    pub(crate) fn new(capacity: u32, depth: u32, rule: BatchRule, shared: bool) -> Self {
+    pub(crate) fn new(shape: &PoolShape, rule: BatchRule) -> Self {
+        let PoolShape { capacity, depth, shared, pockets } = *shape;
         let batch = rule.batch(depth, 1);
         Self {
             bitmap: Bitmap::new(capacity, depth),
             queues: Queues::new(rule.queues),
             policy: rule.policy.make(rule.queues, batch),
+            gate: Gate::new(pockets),
+            held: Held::new(capacity),
             batch: AtomicU32::new(batch),
             rule,
             users: shared.then(|| Users::new(capacity)),
@@ -44,6 +64,16 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn queues(&self) -> &Queues {
         &self.queues
+    }
+
+    #[inline(always)]
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    #[inline(always)]
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
     }
 
     pub(crate) fn users(&self) -> Option<&Users> {
@@ -94,44 +124,72 @@ impl Pool {
         users.left(user, self.bitmap.depth())
     }
 
-    /// Whether a waiter with this demand would find a tag now. One without limits can always use a
-    /// wake-up: it is given for a tag that was put.
+    /// Whether a waiter with this demand could use a wake-up that is given for a tag just put: its
+    /// share has room, and if it is shallow, the tag is within reach.
     pub(crate) fn could_use(&self, demand: Demand) -> bool {
-        let share = match (&self.users, demand.user) {
-            (Some(users), Some(user)) => users.left(user, self.bitmap.depth()) > 0,
-            _ => true,
-        };
-        share
-            && (demand.shallow.is_none() || self.bitmap.has_free(self.bitmap.reach(demand.shallow)))
+        self.has_share(demand) && (demand.shallow.is_none() || self.has_free(demand))
     }
 
-    /// Puts the tags in `mask` of the word with number `index`; a word that does not exist is ignored.
-    #[inline(always)]
-    pub(crate) fn put(&self, index: usize, mask: u64) {
-        let Some(word) = self.bitmap.words().get(index) else {
-            debug_assert!(false, "tags of word {index} are put to a set that has no such word");
-            return;
-        };
-        debug_assert!(
-            word.busy() & mask == mask,
-            "tags {:#x} of word {index} (tag {} and on) are put but nobody holds them: put twice, \
-             or never got",
-            mask & !word.busy(),
-            index << self.bitmap.layout().shift
-        );
-        if let Some(users) = &self.users {
-            users.puts((index << self.bitmap.layout().shift) as u32, mask);
+    /// Whether a waiter with this demand would find a tag now.
+    pub(crate) fn would_find(&self, demand: Demand) -> bool {
+        self.has_share(demand) && self.has_free(demand)
+    }
+
+    fn has_share(&self, demand: Demand) -> bool {
+        match (&self.users, demand.user) {
+            (Some(users), Some(user)) => users.left(user, self.bitmap.depth()) > 0,
+            _ => true,
         }
-        word.clear(mask);
-        self.look_for_waiters(mask);
+    }
+
+    fn has_free(&self, demand: Demand) -> bool {
+        self.bitmap.has_free(self.bitmap.reach(demand.shallow))
+    }
+
+    /// Puts tags of one word into the bitmap: bit zero of `mask` is bit `first` of the pool. One that
+    /// the pool does not have is ignored.
+    #[inline]
+    pub(crate) fn put(&self, first: u32, mask: u64) {
+        let layout = self.bitmap.layout();
+        let Some(word) = self.bitmap.words().get((first >> layout.shift) as usize) else { return };
+        if let Some(users) = &self.users {
+            users.puts(first, mask);
+        }
+        word.clear(mask << (first & (layout.bits() - 1)));
+        self.look_for_waiters(mask.count_ones());
     }
 
     /// The second half of a put: wakes waiters, if there are any.
     #[inline(always)]
-    pub(crate) fn look_for_waiters(&self, mask: u64) {
+    pub(crate) fn look_for_waiters(&self, freed: u32) {
         sync::barrier_after_clear();
         if self.queues.waiting() != 0 {
-            self.wake(mask.count_ones());
+            self.wake(freed);
+        }
+    }
+
+    /// Puts what is in pockets, because somebody found no tag without it. Returns whether it was worth
+    /// looking again.
+    #[cold]
+    pub(crate) fn close_gate(&self) -> bool {
+        #[cfg(loom)]
+        if sync::sabotage::leaves_out(sync::sabotage::Part::Closing) {
+            return false;
+        }
+        // Each tag counts as a put of its own. The gate's lock is free again: waiters who are woken
+        // may come back here.
+        let Some(emptied) = self.gate.close() else { return false };
+        for bit in emptied {
+            self.put(bit, 1);
+        }
+        true
+    }
+
+    /// Lets callers use their pockets, after a time without waiters.
+    #[cold]
+    pub(crate) fn open_gate(&self) {
+        if !self.gate.open(|| self.queues.waiting() != 0) {
+            self.close_gate();
         }
     }
 

@@ -13,6 +13,7 @@ use crate::pool::Pool;
 use crate::statistics::{Register, Statistics};
 use crate::tag::Tag;
 use crate::user::User;
+use crate::users::Users;
 
 /// Identities of sets, for the checks of debug builds.
 static SETS: AtomicU32 = AtomicU32::new(0);
@@ -89,8 +90,8 @@ impl TagSet {
     /// A tag that nobody holds (put twice, for instance), that is out of range, or that belongs to
     /// another set, panics in debug builds. In release builds:
     ///
-    /// - a tag put twice is free; if it was got again in between, its new holder and the next caller
-    ///   both have it. Waiters may be woken for nothing.
+    /// - a tag put twice is free, and may be handed out to two callers. Waiters may be woken for
+    ///   nothing.
     /// - a tag that the set does not have is ignored.
     /// - a tag of another set counts as the tag of this set with the same number.
     #[inline]
@@ -150,8 +151,12 @@ impl TagSet {
                 None => return,
             },
         };
-        let layout = pool.bitmap().layout();
-        pool.put((bit >> layout.shift) as usize, mask << (bit & (layout.bits() - 1)));
+        for place in 0..64 {
+            if cfg!(debug_assertions) && mask >> place & 1 == 1 {
+                pool.held().take_back(bit + place, first + place);
+            }
+        }
+        pool.put(bit, mask);
     }
 
     /// The tag with this number, for drivers that carry only the number through their hardware.
@@ -208,20 +213,29 @@ impl TagSet {
     /// Number of users that share the set now; zero without fair sharing.
     #[must_use]
     pub fn active_users(&self) -> u32 {
-        self.0.normal.users().map_or(0, |users| users.active())
+        self.0.normal.users().map_or(0, Users::active)
     }
 
     /// Number of tags that somebody holds.
     #[must_use]
     pub fn in_use(&self) -> u32 {
-        self.pools().map(|(_, pool)| pool.bitmap().weight()).sum()
+        self.pools()
+            .map(|(_, pool)| {
+                let kept = pool.gate().kept().len() as u32;
+                pool.bitmap().weight().saturating_sub(kept)
+            })
+            .sum()
     }
 
     /// The tags that somebody holds, in rising order; each word as it was at one moment, the whole as
     /// it was at none.
     pub fn iter_busy(&self) -> impl Iterator<Item = Tag> + '_ {
         self.pools()
-            .flat_map(|(first, pool)| pool.bitmap().busy().map(move |bit| first + bit))
+            .flat_map(|(first, pool)| {
+                let kept = pool.gate().kept();
+                let busy = pool.bitmap().busy().filter(move |bit| !kept.contains(bit));
+                busy.map(move |bit| first + bit)
+            })
             .map(|number| Tag::new(number, self.0.id))
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::caller::Caller;
 use crate::demand::Demand;
 use crate::set::TagSet;
+use crate::users::Users;
 
 /// One of those who share a set, such as one of several queues over one device; clones are the same
 /// user.
@@ -27,7 +28,7 @@ pub(crate) struct Handle {
 
 impl User {
     pub(crate) fn new(set: &TagSet) -> Self {
-        let number = set.normal().users().map(|users| users.enter());
+        let number = set.normal().users().map(Users::enter);
         Self(Arc::new(Handle { set: set.clone(), number }))
     }
 

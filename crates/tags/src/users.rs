@@ -12,7 +12,7 @@ const LEAST_SHARE: u32 = 4;
 /// Users in the first table; each further one is twice as long.
 const FIRST_TABLE: u32 = 8;
 /// Tables, enough for every `u32`.
-const TABLES: usize = 29;
+const TABLES: usize = 30;
 
 /// One user.
 #[derive(Debug)]

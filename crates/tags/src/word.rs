@@ -85,10 +85,9 @@ impl Word {
         }
     }
 
-    /// Frees the bits in `mask`; returns the busy bits as they were. The order is that of the put in
-    /// [`crate::sync`].
+    /// Frees the bits in `mask`. The order is that of the put in [`crate::sync`].
     #[inline(always)]
-    pub(crate) fn clear(&self, mask: u64) -> u64 {
-        self.bits.fetch_and(!mask, Ordering::SeqCst)
+    pub(crate) fn clear(&self, mask: u64) {
+        self.bits.fetch_and(!mask, Ordering::SeqCst);
     }
 }

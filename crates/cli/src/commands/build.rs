@@ -1,19 +1,19 @@
 //! `undercroft build`.
 
 use crate::format_options::FormatArgs;
+use crate::progress::Progress;
 use crate::report::Outcome;
 use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Context, Result};
 use clap::ValueHint;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use undercroft_block::stack::Description;
-use undercroft_image::pack::{self, PackOptions, Progress, SizeChoice, Summary};
+use undercroft_image::pack::{self, PackOptions, SizeChoice, Summary};
 use undercroft_source::{Exclude, Options, SourceSpec, Timestamp};
 use undercroft_xfs::format;
 use uuid::Uuid;
@@ -122,9 +122,11 @@ fn size_choice(text: &str) -> Result<SizeChoice, String> {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let options = options(args)?;
     let start = Instant::now();
-    let bar = progress_bar();
-    let built = pack::build(&options, &mut |progress| show(&bar, progress));
-    bar.finish_and_clear();
+    let bar = Progress::new();
+    let built = pack::build(&options, &mut |progress| {
+        bar.show(progress.entries, progress.bytes, progress.bytes_total);
+    });
+    drop(bar);
     let summary = built?;
     let seconds = start.elapsed().as_secs_f64();
     if args.json {
@@ -165,28 +167,6 @@ fn options(args: &Args) -> Result<PackOptions> {
     })
 }
 
-/// A bar on a terminal, nothing elsewhere.
-fn progress_bar() -> ProgressBar {
-    let bar = ProgressBar::no_length();
-    let style = ProgressStyle::with_template(
-        "{wide_bar} {bytes} of {total_bytes}, {msg} entries, {bytes_per_sec}, {eta} left",
-    );
-    // The template is a constant; without a style the bar still works.
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
-}
-
-fn show(bar: &ProgressBar, progress: &Progress) {
-    if let Some(total) = progress.bytes_total {
-        bar.set_length(total);
-    }
-    bar.set_position(progress.bytes);
-    bar.set_message(progress.entries.to_string());
-}
-
 /// The summary as JSON.
 #[derive(Serialize)]
 struct Report {
@@ -199,6 +179,7 @@ struct Report {
     clamped_times: u64,
     image_bytes: u64,
     free_bytes: u64,
+    reserved_bytes: u64,
     seconds: f64,
     bios: u64,
     requests: u64,
@@ -218,6 +199,7 @@ impl Report {
             clamped_times: summary.clamped_times,
             image_bytes: summary.image_bytes,
             free_bytes: summary.free_bytes,
+            reserved_bytes: summary.reserved_bytes,
             seconds,
             bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
             requests: summary.devices.first().map_or(0, |device| device.statistics.requests),

@@ -1,15 +1,14 @@
 //! `undercroft extract`.
 
 use crate::image::ImageArgs;
+use crate::progress::Progress;
 use crate::report::Outcome;
 use crate::text;
 use anyhow::Result;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
-use undercroft_image::unpack::{Progress, Summary, to_directory, to_tar};
+use undercroft_image::unpack::{self, Summary, to_directory, to_tar};
 
 /// Extract a volume to a directory, or to standard output as a tar stream.
 ///
@@ -79,17 +78,14 @@ impl Args {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
     let archive = args.is_archive();
-    let bar = ProgressBar::new_spinner();
-    bar.enable_steady_tick(Duration::from_millis(200));
-    let mut show = |progress: &Progress| {
-        bar.set_message(format!("{} entries, {}", progress.entries, text::bytes(progress.bytes)));
-    };
+    let bar = Progress::new();
+    let mut show = |progress: &unpack::Progress| bar.show(progress.entries, progress.bytes, None);
     let unpacked = if archive {
         to_tar(&volume, out, &mut show)
     } else {
         to_directory(&volume, &args.destination, args.force, &mut show)
     };
-    bar.finish_and_clear();
+    drop(bar);
     let summary = unpacked?;
     let mut standard_error = std::io::stderr();
     let out = if archive { &mut standard_error } else { out };

@@ -5,6 +5,7 @@ mod cat;
 mod check;
 mod completions;
 mod extract;
+mod frag;
 mod info;
 mod ls;
 mod man;
@@ -46,6 +47,7 @@ enum Command {
     Cat(cat::Args),
     Extract(extract::Args),
     Check(check::Args),
+    Frag(frag::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -61,6 +63,7 @@ impl Command {
             Self::Cat(args) => Some((&args.image, false)),
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
+            Self::Frag(args) => Some((&args.image, args.json)),
             Self::Build(_) | Self::Mkfs(_) | Self::Completions(_) | Self::Man(_) => None,
         }
     }
@@ -79,6 +82,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Cat(args) => cat::run(args, out_ref),
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
+        Command::Frag(args) => frag::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),
         Command::Man(args) => man::run(args, out_ref),
     }?;

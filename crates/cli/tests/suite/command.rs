@@ -55,6 +55,20 @@ fn json_has_what_is_promised() {
 }
 
 #[test]
+fn the_layout_of_a_volume_is_shown_and_drawn() {
+    let sample = sample(&[]);
+    let text = succeeds(["frag", &sample.image]);
+    assert!(text.contains("actual 1, ideal 1, fragmentation factor 0.00%"), "{text}");
+    let map = sample.path("map.svg");
+    let json = succeeds(["frag", "--all", "--json", "--map", &map, &sample.image]);
+    let layout: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&layout["extents"], &layout["extents_ideal"]), (&1.into(), &1.into()));
+    assert_eq!(layout["free_by_block"], layout["free_by_size"]);
+    let svg = fs::read_to_string(map).unwrap();
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
+}
+
+#[test]
 fn the_same_input_gives_the_same_bytes() {
     let options = ["--mtime", "@0", "--owner", "0:0"];
     let (first, second) = (sample(&options), sample(&options));
@@ -166,7 +180,7 @@ fn a_reader_that_goes_away_is_no_error() {
 fn help_completions_and_manual_pages() {
     let help = succeeds(["--help"]);
     assert!(help.contains("Examples:") && help.contains("Exit status:"), "{help}");
-    for command in ["build", "mkfs", "info", "ls", "stat", "cat", "extract", "check"] {
+    for command in ["build", "mkfs", "info", "ls", "stat", "cat", "extract", "check", "frag"] {
         assert!(help.contains(command), "{command}");
         succeeds([command, "--help"]);
     }

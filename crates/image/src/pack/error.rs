@@ -41,6 +41,17 @@ pub enum PackError {
         needed: Option<u64>,
     },
 
+    /// The source has more inodes than the share of the volume that was set for them.
+    #[error("{inodes} inodes take more than {allowed} % of the volume, the limit that was set; {} or raise the limit", size_remedy(*needed))]
+    Inodes {
+        /// The limit in percent.
+        allowed: u8,
+        /// Inodes there would be, whole chunks of them.
+        inodes: u64,
+        /// A length in bytes that is enough, unless the source cannot be read again to find it.
+        needed: Option<u64>,
+    },
+
     /// The file system that holds the image is full.
     #[error(
         "no space left for the image on the file system of {image}; make room there or choose another place"
@@ -152,6 +163,7 @@ impl PackError {
             self,
             Self::Entry { source: VolumeError::NoSpace { .. }, .. }
                 | Self::Volume(VolumeError::NoSpace { .. })
+                | Self::Inodes { .. }
         )
     }
 
@@ -171,6 +183,9 @@ impl PackError {
             }
             Self::Volume(VolumeError::NoSpace { .. }) => {
                 Self::too_small(size, "the root directory".into(), needed())
+            }
+            Self::Inodes { allowed, inodes, .. } => {
+                Self::Inodes { allowed, inodes, needed: needed() }
             }
             other => other,
         }

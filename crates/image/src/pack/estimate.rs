@@ -66,14 +66,37 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: &Spare) -> Result<u64, 
             }
             Err(error) => return Err(error.into()),
         };
+        let inodes = inode_limit_blocks(survey, &geometry, volume);
+        if inodes > geometry.blocks {
+            size = (inodes << geometry.block_log).next_multiple_of(ROUNDING);
+            continue;
+        }
         let needed = content_blocks(survey, &geometry, spare);
         let usable = usable_blocks(&geometry);
         if needed <= usable {
-            return Ok(size);
+            // A last group that would be too short is left out of the volume.
+            let used = geometry.blocks << geometry.block_log;
+            let shorter = mkfs::plan(&MkfsOptions { size: used, ..volume.clone() });
+            let same = shorter.is_ok_and(|superblock| superblock.geometry() == geometry);
+            return Ok(if same { used } else { size });
         }
-        let lacking = (needed - usable) << geometry.block_log;
-        size = (size + lacking).next_multiple_of(ROUNDING);
+        // A last group that is too short adds nothing: the next size has a longer one.
+        let wanted = (geometry.blocks + needed - usable) << geometry.block_log;
+        size = wanted.max(size + 1).next_multiple_of(ROUNDING);
     }
+}
+
+/// Blocks of a volume in which the inodes keep to the share that was set for them.
+fn inode_limit_blocks(survey: &Survey, geometry: &Geometry, volume: &MkfsOptions) -> u64 {
+    let Some(percent) = volume.inode_max_percent.filter(|percent| *percent > 0) else { return 0 };
+    // One more chunk, because the limit is whole chunks.
+    let blocks = (chunks(survey, geometry) + 1) * u64::from(geometry.chunk_blocks());
+    (blocks * 100).div_ceil(percent.into())
+}
+
+/// Inode chunks: the last of every group is partly empty, and the volume has two files of its own.
+fn chunks(survey: &Survey, geometry: &Geometry) -> u64 {
+    (survey.inodes + 2).div_ceil(geometry.chunk_inodes().into()) + u64::from(geometry.ag_count)
 }
 
 /// Blocks that content can take, all reservations honoured.
@@ -114,9 +137,7 @@ fn fixed_blocks(geometry: &Geometry, length: u32) -> u32 {
 fn content_blocks(survey: &Survey, geometry: &Geometry, spare: &Spare) -> u64 {
     let block = geometry.block_size() as u64;
     let per_chunk = u64::from(geometry.chunk_blocks());
-    // The last chunk of every group is partly empty; the volume has two files of its own.
-    let chunks =
-        (survey.inodes + 2).div_ceil(geometry.chunk_inodes().into()) + u64::from(geometry.ag_count);
+    let chunks = chunks(survey, geometry);
     let directories = survey.directories.values();
     let directories: u64 =
         directories.map(|names| names.names.blocks(geometry, survey.room(names))).sum();

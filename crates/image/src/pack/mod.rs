@@ -33,7 +33,7 @@ use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 
 /// What was built.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Regular files.
     pub files: u64,
@@ -53,6 +53,8 @@ pub struct Summary {
     pub image_bytes: u64,
     /// Bytes free in the volume.
     pub free_bytes: u64,
+    /// Of those, the bytes that only the volume's trees may take, as they grow.
+    pub reserved_bytes: u64,
     /// What passed through the devices: the whole one first, then those it is stacked on.
     pub devices: Vec<DeviceReport>,
 }
@@ -151,6 +153,13 @@ fn populate(
     populator.run(source)?;
     let mut summary = populator.finish()?;
     let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
+    if let Some(allowed) = options.volume.inode_max_percent.filter(|allowed| *allowed > 0)
+        && superblock.inode_max_percent != allowed
+    {
+        return Err(PackError::Inodes { allowed, inodes: superblock.inodes, needed: None });
+    }
     summary.free_bytes = superblock.free_blocks << superblock.block_log;
+    let reserved = volume.reserved_blocks().map_err(PackError::volume)?;
+    summary.reserved_bytes = reserved << superblock.block_log;
     Ok(summary)
 }

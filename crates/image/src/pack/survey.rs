@@ -129,9 +129,12 @@ impl Survey {
         let parents = self.geometry.features.parent_pointers();
         let pointer =
             name.filter(|_| parents).map(|name| StoredAttribute::parent_pointer(name.len()));
+        let property = mkfs::default_property(&self.geometry.features).filter(|_| name.is_none());
+        let property = property
+            .map(|(name, value)| StoredAttribute::new(&[b"trusted.", name].concat(), value));
         let others =
             entry.xattrs.iter().map(|xattr| StoredAttribute::new(&xattr.name, &xattr.value));
-        let attributes: Vec<_> = pointer.into_iter().chain(others).collect();
+        let attributes: Vec<_> = pointer.into_iter().chain(property).chain(others).collect();
         let footprint = Footprint::new(&self.geometry, content, &attributes);
         self.blocks += footprint.blocks;
         if content == Content::Directory {

@@ -74,7 +74,10 @@ fn an_unreadable_file() {
     // Root may read everything, so somebody else builds.
     let home = tempfile::tempdir().unwrap();
     let program = home.path().join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // Not by this process: a child that another test starts meanwhile would hold the file open for
+    // writing, and nobody could run it.
+    let own = std::env::current_exe().unwrap();
+    assert!(Command::new("cp").arg(own).arg(&program).status().unwrap().success());
     let (tree, output) = (home.path().join("tree"), home.path().join("output"));
     fs::create_dir(&tree).unwrap();
     fs::create_dir(&output).unwrap();

@@ -58,7 +58,8 @@ pub(crate) fn compare_mounted(
 ) -> Result<Comparison, Error> {
     let holes = Holes::Map { unit: u64::from(block_size.max(4096)) };
     let mount = LoopMount::new(image, Access::ReadOnly, &[])?;
-    let found = compare(source, mount.path(), &Options { holes, ..Options::default() })?;
+    let found =
+        compare(source, mount.path(), &Options { holes, limit: 10_000, ..Options::default() })?;
     mount.unmount()?;
     Ok(found)
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 /// Chunks that are read ahead of the consumer.
-const READ_AHEAD: usize = 16;
+const READ_AHEAD: usize = 4;
 /// Bytes that a scan reads at a time: a header, and with small files a few of the next ones.
 const SCAN_SIZE: usize = 4096;
 

@@ -14,6 +14,7 @@ use crate::batch::TagBatch;
 use crate::bitmap::Words;
 use crate::demand::Demand;
 use crate::error::ConfigError;
+use crate::pocket::{CALM, Pocket};
 use crate::pool::Pool;
 use crate::set::TagSet;
 use crate::statistics::Counts;
@@ -34,8 +35,10 @@ pub struct Caller {
     words: Words,
     pool: Arc<Pool>,
     counts: Counts,
-    /// Bits per word, as a power of two.
+    pocket: Arc<Pocket>,
+    /// Bits per word, as a power of two, and the part of a bit's number that counts within a word.
     shift: u32,
+    within: u32,
     /// Where the next get looks first; a bit of the pool.
     hint: u32,
     /// Number of the tag of the pool's bit zero.
@@ -43,6 +46,8 @@ pub struct Caller {
     /// No limits and nobody to share with: the short way.
     plain: bool,
     round_robin: bool,
+    /// Gets from the bitmap since the last time that there was no tag.
+    calm: u32,
     demand: Demand,
     next_queue: usize,
     user: Option<Arc<Handle>>,
@@ -56,11 +61,14 @@ impl Caller {
         let mut caller = Self {
             words: Arc::clone(pool.bitmap().words()),
             counts,
-            shift: pool.bitmap().layout().shift,
+            pocket: pool.gate().enter(),
+            shift: 0,
+            within: 0,
             hint: 0,
             first: set.reserved(),
             plain: false,
             round_robin: set.is_round_robin(),
+            calm: 0,
             demand,
             next_queue: before as usize % pool.queues().len(),
             user,
@@ -71,9 +79,12 @@ impl Caller {
         caller
     }
 
-    /// Sets the first hint. Callers begin apart from each other: multiples of the golden ratio spread
+    /// Takes over the shape of the pool and sets the first hint. Callers begin apart from each other: multiples of the golden ratio spread
     /// evenly however many there are.
     fn start(&mut self, before: u32) {
+        let layout = self.pool.bitmap().layout();
+        self.shift = layout.shift;
+        self.within = layout.bits() - 1;
         let spread = u64::from(before.wrapping_mul(0x9E37_79B9));
         let word = (spread * self.words.len() as u64) >> 32;
         self.hint = (word as u32) << self.shift;
@@ -82,6 +93,7 @@ impl Caller {
 
     /// The short way is for ordinary tags without limits that nobody else shares.
     fn choose_way(&mut self) {
+        self.empty_pocket();
         self.plain = !self.demand.is_limited()
             && self.pool.users().is_none()
             && Arc::ptr_eq(&self.pool, self.set.normal());
@@ -95,7 +107,6 @@ impl Caller {
         let pool = self.set.reserved_pool().ok_or(ConfigError::NoneReserved)?;
         self.pool = Arc::clone(pool);
         self.words = Arc::clone(self.pool.bitmap().words());
-        self.shift = self.pool.bitmap().layout().shift;
         self.first = 0;
         self.demand = Demand::default();
         self.start(0);
@@ -129,17 +140,48 @@ impl Caller {
         Ok(())
     }
 
+    /// Puts the tag in the pocket, if there is one, into the bitmap.
+    fn empty_pocket(&self) {
+        if let Some(bit) = self.pocket.take() {
+            self.set.normal().put(bit, 1);
+        }
+    }
+
     /// A tag, if there is a free one.
     #[inline]
     pub fn try_get(&mut self) -> Option<Tag> {
+        if let Some(bit) = self.pocket.take() {
+            // The set may have shrunk since.
+            if bit < self.pool.bitmap().depth() {
+                return Some(self.hand_out(bit));
+            }
+            self.pool.put(bit, 1);
+        }
+        self.try_get_from_bitmap()
+    }
+
+    /// A bit of the pool becomes the caller's tag.
+    #[inline(always)]
+    fn hand_out(&self, bit: u32) -> Tag {
+        self.pool.held().hand_out(bit);
+        self.counts.gets.add(1);
+        Tag::new(self.first + bit, self.set.id())
+    }
+
+    #[inline]
+    fn try_get_from_bitmap(&mut self) -> Option<Tag> {
         if self.plain
             && let Some(word) = self.words.get((self.hint >> self.shift) as usize)
-            && word.take(1 << (self.hint & ((1 << self.shift) - 1)))
+            && word.take(1 << (self.hint & self.within))
         {
             let bit = self.hint;
             self.hint = bit + 1;
-            self.counts.gets.add(1);
-            return Some(Tag::new(self.first + bit, self.set.id()));
+            self.calm += 1;
+            if self.calm >= CALM {
+                self.calm = 0;
+                self.pool.open_gate();
+            }
+            return Some(self.hand_out(bit));
         }
         self.search()
     }
@@ -147,11 +189,17 @@ impl Caller {
     /// Looks at every word, beginning with the hint's.
     #[inline(never)]
     fn search(&mut self) -> Option<Tag> {
-        let bit = self.pool.find(self.demand, self.hint, self.round_robin)?;
+        let mut found = self.pool.find(self.demand, self.hint, self.round_robin);
+        if found.is_none() && self.pool.close_gate() {
+            found = self.pool.find(self.demand, self.hint, self.round_robin);
+        }
+        let Some(bit) = found else {
+            self.calm = 0;
+            return None;
+        };
         // The next bit is the likeliest to be free.
         self.hint = bit + 1;
-        self.counts.gets.add(1);
-        Some(Tag::new(self.first + bit, self.set.id()))
+        Some(self.hand_out(bit))
     }
 
     /// Up to `count` tags, at most 64, with one write. All of them are of one word, so there may be
@@ -167,8 +215,16 @@ impl Caller {
     /// # Ok::<(), undercroft_tags::ConfigError>(())
     /// ```
     pub fn try_get_batch(&mut self, count: u32) -> TagBatch {
-        let (base, mask) = self.pool.find_run(self.demand, self.hint, count);
+        let (mut base, mut mask) = self.pool.find_run(self.demand, self.hint, count);
+        if mask == 0 && count != 0 && self.pool.close_gate() {
+            (base, mask) = self.pool.find_run(self.demand, self.hint, count);
+        }
         if mask != 0 {
+            for place in 0..64 {
+                if cfg!(debug_assertions) && mask >> place & 1 == 1 {
+                    self.pool.held().hand_out(base + place);
+                }
+            }
             self.hint = base + (63 - mask.leading_zeros()) + 1;
             self.counts.gets.add(u64::from(mask.count_ones()));
         }
@@ -186,11 +242,17 @@ impl Caller {
         if !self.round_robin {
             self.hint = bit;
         }
-        if !self.plain || tag.number() < self.first {
-            return self.set.put(tag);
+        match self.words.get((bit >> self.shift) as usize) {
+            Some(word) if self.plain => {
+                tag.check_set(self.set.id());
+                self.pool.held().take_back(bit, tag.number());
+                if self.pocket.keep(bit, self.pool.gate()).is_err() {
+                    word.clear(1 << (bit & self.within));
+                    self.pool.look_for_waiters(1);
+                }
+            }
+            _ => self.set.put(tag),
         }
-        tag.check_set(self.set.id());
-        self.pool.put((bit >> self.shift) as usize, 1 << (bit & ((1 << self.shift) - 1)));
     }
 
     /// The set.
@@ -229,6 +291,8 @@ impl Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
+        self.set.normal().gate().leave(&self.pocket);
+        self.empty_pocket();
         self.set.callers().leave(&self.counts);
     }
 }

@@ -49,3 +49,15 @@ impl Wake {
         self.0.notify();
     }
 }
+
+pub(crate) fn light_barrier() {
+    fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+pub(crate) fn heavy_barrier() {
+    fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+pub(crate) fn has_heavy_barrier() -> bool {
+    true
+}

@@ -39,6 +39,7 @@ mod imp;
 pub mod sabotage;
 
 pub(crate) use imp::{AtomicU32, AtomicU64, AtomicUsize, Mutex, Sleeper, Wake};
+use std::sync::atomic::AtomicU64 as Unmodelled;
 pub(crate) use std::sync::atomic::Ordering;
 
 /// Between clearing a bit (`SeqCst`) and the look for waiters (`SeqCst`); see the module's argument
@@ -65,10 +66,32 @@ pub(crate) fn barrier_after_change() {
     imp::fence(Ordering::SeqCst);
 }
 
+/// The put's side of the unequal pair in [`crate::pocket`]. With the heavy barrier on the other side
+/// it is enough to keep the compiler from moving the store below the load. Models have no such pair:
+/// there both sides are full barriers, which is what the pair amounts to.
+#[inline(always)]
+pub(crate) fn light_barrier() {
+    #[cfg(loom)]
+    if sabotage::leaves_out(sabotage::Part::LightBarrier) {
+        return;
+    }
+    imp::light_barrier();
+}
+
+/// Makes every running thread of the process execute a full barrier.
+pub(crate) fn heavy_barrier() {
+    imp::heavy_barrier();
+}
+
+/// Whether there is a [`heavy_barrier`].
+pub(crate) fn has_heavy_barrier() -> bool {
+    imp::has_heavy_barrier()
+}
+
 /// A count for statistics: one writer at a time, any readers. Not part of the protocol, therefore
 /// not modelled.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(std::sync::atomic::AtomicU64);
+pub(crate) struct Tally(Unmodelled);
 
 impl Tally {
     /// Adds to the count. No read-modify-write: there is one writer.

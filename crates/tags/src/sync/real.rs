@@ -1,5 +1,6 @@
 //! The standard library's atomics, parking_lot's lock, and parking of threads.
 
+use std::sync::atomic::{Ordering, compiler_fence};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
@@ -40,3 +41,46 @@ impl Wake {
         self.0.unpark();
     }
 }
+
+#[inline(always)]
+pub(crate) fn light_barrier() {
+    compiler_fence(Ordering::SeqCst);
+}
+
+#[cfg(target_os = "linux")]
+mod heavy {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{Ordering, fence};
+
+    use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
+
+    /// Asks the kernel once per process; a sandbox may forbid the call.
+    pub(crate) fn has_heavy_barrier() -> bool {
+        static REGISTERED: OnceLock<bool> = OnceLock::new();
+        *REGISTERED.get_or_init(|| {
+            membarrier_query().contains_command(MembarrierCommand::PrivateExpedited)
+                && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+        })
+    }
+
+    pub(crate) fn heavy_barrier() {
+        fence(Ordering::SeqCst);
+        membarrier(MembarrierCommand::PrivateExpedited)
+            .expect("the kernel has registered this process for the call");
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod heavy {
+    /// There is none that costs the other side nothing.
+    pub(crate) fn has_heavy_barrier() -> bool {
+        false
+    }
+
+    pub(crate) fn heavy_barrier() {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+pub(crate) use heavy::{has_heavy_barrier, heavy_barrier};

@@ -19,16 +19,15 @@ pub enum Part {
     PassingOn = 8,
     /// The carry of completions below a batch.
     Carry = 16,
+    /// The barrier between filling a pocket and the second look at the gate.
+    LightBarrier = 32,
+    /// Closing the gate before a search fails.
+    Closing = 64,
 }
 
 /// Leaves `part` out from now on.
 pub fn leave_out(part: Part) {
     LEFT_OUT.store(part as u32, Ordering::Relaxed);
-}
-
-/// Restores everything.
-pub fn repair() {
-    LEFT_OUT.store(0, Ordering::Relaxed);
 }
 
 pub(crate) fn leaves_out(part: Part) -> bool {

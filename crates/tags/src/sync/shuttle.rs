@@ -32,6 +32,11 @@ macro_rules! counted {
                 self.0.store(value, order);
             }
 
+            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                counts::write();
+                self.0.swap(value, order)
+            }
+
             pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 counts::write();
                 self.0.fetch_add(value, order)
@@ -111,4 +116,16 @@ impl Wake {
     pub(crate) fn wake(&self) {
         self.0.unpark();
     }
+}
+
+pub(crate) fn light_barrier() {
+    fence(Ordering::SeqCst);
+}
+
+pub(crate) fn heavy_barrier() {
+    fence(Ordering::SeqCst);
+}
+
+pub(crate) fn has_heavy_barrier() -> bool {
+    true
 }

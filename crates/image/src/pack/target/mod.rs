@@ -87,7 +87,12 @@ impl Target {
             let Some((file, length)) = files.next() else { return Err(StackError::NoLegs.into()) };
             let name = file.path.display().to_string();
             let opened = file.sized(length)?;
-            let device = FileDevice::from_file(opened, &name, &leaf.device_options(false))?;
+            let mut options = leaf.device_options(false);
+            if !matches!(file.place, Place::Device { .. }) {
+                // File systems let one writer into a regular file at a time: a second only waits.
+                options.threads = 1;
+            }
+            let device = FileDevice::from_file(opened, &name, &options)?;
             Ok::<Arc<dyn BlockDevice>, PackError>(Arc::new(device))
         })
     }

@@ -1,0 +1,53 @@
+//! Who holds what, checked in debug builds: a set of tags beside the bitmap, since the bit of a tag
+//! in a pocket is busy and nobody holds it. Nothing of it is left in release builds.
+
+#[cfg(debug_assertions)]
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The tags that somebody holds.
+#[derive(Debug)]
+pub(crate) struct Held {
+    #[cfg(debug_assertions)]
+    words: Box<[AtomicU64]>,
+}
+
+#[cfg_attr(
+    not(debug_assertions),
+    allow(unused_variables, clippy::unused_self, reason = "only debug builds check")
+)]
+impl Held {
+    pub(crate) fn new(capacity: u32) -> Self {
+        Self {
+            #[cfg(debug_assertions)]
+            words: (0..capacity.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// A bit is handed out.
+    #[inline(always)]
+    pub(crate) fn hand_out(&self, bit: u32) {
+        #[cfg(debug_assertions)]
+        {
+            let mask = 1 << (bit % 64);
+            let held = self.words[(bit / 64) as usize].fetch_or(mask, Ordering::Relaxed);
+            assert!(held & mask == 0, "bit {bit} is handed out twice; some tag was put twice");
+        }
+    }
+
+    /// A bit comes back, as tag `number`. Panics in debug builds when nobody holds it.
+    #[inline(always)]
+    pub(crate) fn take_back(&self, bit: u32, number: u32) {
+        #[cfg(debug_assertions)]
+        {
+            let Some(word) = self.words.get((bit / 64) as usize) else {
+                panic!("tag {number} is out of range: the set has no such tag");
+            };
+            let mask = 1 << (bit % 64);
+            let held = word.fetch_and(!mask, Ordering::Relaxed);
+            assert!(
+                held & mask != 0,
+                "tag {number} is put but nobody holds it: it was put twice, or never got"
+            );
+        }
+    }
+}
