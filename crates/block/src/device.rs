@@ -141,6 +141,16 @@ pub trait BlockDevice: Send + Sync {
         });
     }
 
+    /// Closes every leaf at or below this device: refuses everything that is submitted from now on,
+    /// stops what is in flight as far as drivers can, and waits until everything has been answered.
+    /// What had not been started, and what comes later, fails with
+    /// [`Reason::Closed`](crate::Reason::Closed).
+    ///
+    /// Must not be called in a completion callback.
+    fn close(&self) {
+        visit_leaves(self.layer(), &mut |queue| queue.close());
+    }
+
     /// Sends on what leaves hold back by policy, in every leaf at or below this device.
     fn unplug(&self) {
         visit_leaves(self.layer(), &mut |queue| queue.unplug());

@@ -6,21 +6,28 @@ use proptest::prelude::*;
 use undercroft_block::testing::FaultyDevice;
 use undercroft_block::testing::conformance::{Step, check, replay};
 use undercroft_block::{
-    BlockDevice, FileDevice, FileOptions, MemoryDevice, QueueOptions, SECTOR_SIZE, Sector, Window,
+    BlockDevice, BufferPool, Drive, Engine, FileDevice, FileOptions, MemoryDevice, QueueOptions,
+    SECTOR_SIZE, Sector, Window,
 };
 
 fn memory(capacity: Sector) -> Arc<dyn BlockDevice> {
     Arc::new(MemoryDevice::new(capacity.0 * SECTOR_SIZE))
 }
 
-fn file(capacity: Sector, threads: usize) -> Arc<dyn BlockDevice> {
-    let file = tempfile::tempfile().expect("a temporary file");
-    // A queue that is often full, so that waiting for room is exercised.
-    let queue = QueueOptions { queue_bytes: 64 << 10, ..QueueOptions::default() };
-    let options = FileOptions { threads, queue, ..FileOptions::default() };
+/// On the disk of the build, since a file system in memory may not have direct I/O.
+fn file_with(capacity: Sector, options: &FileOptions) -> Arc<dyn BlockDevice> {
+    let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary file");
+    // A queue that is often full, so that waiting for tags and room is exercised.
+    let queue = QueueOptions { queue_bytes: 64 << 10, depth: 4, ..options.queue.clone() };
+    let options = FileOptions { queue, ..options.clone() };
     let device = FileDevice::from_file(file, "scratch", &options).expect("a device");
     device.set_len(capacity.0 * SECTOR_SIZE).expect("room for it");
     Arc::new(device)
+}
+
+fn file(capacity: Sector, threads: usize) -> Arc<dyn BlockDevice> {
+    let options = FileOptions { engine: Engine::Threads, threads, ..FileOptions::default() };
+    file_with(capacity, &options)
 }
 
 fn window(below: fn(Sector) -> Arc<dyn BlockDevice>, capacity: Sector) -> Arc<dyn BlockDevice> {
@@ -46,6 +53,38 @@ fn a_file_on_two_threads_conforms() {
 #[test]
 fn a_file_on_many_threads_conforms() {
     check(&|capacity| file(capacity, 7));
+}
+
+#[test]
+fn a_file_on_threads_with_direct_transfers_conforms() {
+    let options = FileOptions { engine: Engine::Threads, direct: true, ..FileOptions::default() };
+    check(&|capacity| file_with(capacity, &options));
+}
+
+#[test]
+fn a_file_on_a_ring_conforms() {
+    let options = FileOptions { engine: Engine::Uring, ..FileOptions::default() };
+    check(&|capacity| file_with(capacity, &options));
+}
+
+#[test]
+fn a_file_on_a_ring_with_direct_transfers_conforms() {
+    let pool = Some(BufferPool::registrable(1 << 20));
+    let options =
+        FileOptions { engine: Engine::Uring, direct: true, pool, ..FileOptions::default() };
+    check(&|capacity| file_with(capacity, &options));
+}
+
+#[test]
+fn a_file_on_several_rings_conforms() {
+    let queue = QueueOptions {
+        drive: Drive::Threads(2),
+        hardware_queues: 2,
+        shared_tags: true,
+        ..QueueOptions::default()
+    };
+    let options = FileOptions { engine: Engine::Uring, queue, ..FileOptions::default() };
+    check(&|capacity| file_with(capacity, &options));
 }
 
 #[test]
@@ -81,5 +120,7 @@ proptest! {
     ) {
         replay(&memory(Sector(128)), &steps);
         replay(&file(Sector(128), threads), &steps);
+        let options = FileOptions { engine: Engine::Uring, ..FileOptions::default() };
+        replay(&file_with(Sector(128), &options), &steps);
     }
 }

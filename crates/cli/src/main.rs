@@ -20,6 +20,7 @@ use commands::Cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));
     match commands::run(&Cli::parse()) {
         Ok(outcome) => outcome.into(),
         Err(error) => report::failure(&error),

@@ -53,6 +53,10 @@ pub trait RequestQueue: Send + Sync {
     /// Waits until every request submitted before has been answered.
     fn drain(&self);
 
+    /// Refuses everything from now on, stops what is in flight as far as the driver can, and waits
+    /// until everything has been answered.
+    fn close(&self);
+
     /// Sends on what is held back by policy.
     fn unplug(&self);
 

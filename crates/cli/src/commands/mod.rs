@@ -7,6 +7,7 @@ mod completions;
 mod extract;
 mod frag;
 mod info;
+mod lab;
 mod ls;
 mod man;
 mod mkfs;
@@ -34,6 +35,7 @@ Examples:
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
+  undercroft lab tags --case depth                     repeat an experiment
 
 Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage.";
 
@@ -48,6 +50,7 @@ enum Command {
     Extract(extract::Args),
     Check(check::Args),
     Frag(frag::Args),
+    Lab(lab::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -83,6 +86,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
         Command::Frag(args) => frag::run(args, out_ref),
+        Command::Lab(args) => lab::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),
         Command::Man(args) => man::run(args, out_ref),
     }?;

@@ -23,7 +23,6 @@ use crate::device::{BlockDevice, Layer, Limits};
 use crate::pool::BufferPool;
 use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::sector::Sector;
-use crate::statistics::Statistics;
 use open::OpenFile;
 use threads::ThreadsDriver;
 use uring::UringDriver;
@@ -178,10 +177,6 @@ impl BlockDevice for FileDevice {
 
     fn layer(&self) -> Layer<'_> {
         self.leaf.layer()
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.leaf.statistics()
     }
 }
 

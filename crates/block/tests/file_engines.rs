@@ -1,0 +1,249 @@
+//! The two engines of the file device do the same, through the page cache and with direct I/O.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use tempfile::TempDir;
+use undercroft_block::{
+    Batch, Bio, BlockDevice, Buffer, BufferPool, Engine, FileDevice, FileOptions, Plug,
+    PlugThreshold, QueueOptions, Reason, Sector, flush, read_buffer, write_all_at,
+};
+
+const BLOCK: usize = 4096;
+
+/// A file on the disk of the build.
+struct Scratch {
+    directory: TempDir,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("image")
+    }
+
+    fn write(&self, contents: &[u8]) -> PathBuf {
+        fs::write(self.path(), contents).unwrap();
+        self.path()
+    }
+}
+
+/// Every way to move bytes.
+fn ways() -> Vec<FileOptions> {
+    let pool = || Some(BufferPool::registrable(1 << 20));
+    let way = |engine, direct, threads| FileOptions {
+        engine,
+        direct,
+        threads,
+        pool: pool(),
+        ..FileOptions::default()
+    };
+    vec![
+        way(Engine::Threads, false, 0),
+        way(Engine::Threads, false, 2),
+        way(Engine::Threads, true, 2),
+        way(Engine::Uring, false, 0),
+        way(Engine::Uring, true, 0),
+    ]
+}
+
+fn open(path: &PathBuf, options: &FileOptions) -> Arc<dyn BlockDevice> {
+    Arc::new(FileDevice::open_with(path, options).unwrap())
+}
+
+fn filled(length: usize, byte: u8) -> Buffer {
+    let mut buffer = Buffer::zeroed(length);
+    buffer.fill(byte);
+    buffer
+}
+
+/// Writes through the queue, not in this thread.
+fn write(device: &Arc<dyn BlockDevice>, sector: u64, buffer: Buffer) {
+    let batch = Batch::new();
+    Plug::new(device).submit(Bio::write(Sector(sector), buffer).in_batch(&batch));
+    batch.wait().unwrap();
+}
+
+/// Reads through the queue, not in this thread.
+fn read(device: &Arc<dyn BlockDevice>, sector: u64, length: usize) -> Buffer {
+    let (bio, waiter) = Bio::read(Sector(sector), filled(length, 0xee)).waited();
+    Plug::new(device).submit(bio);
+    waiter.wait().into_buffer().unwrap()
+}
+
+#[test]
+fn the_engine_asked_for_is_used() {
+    let scratch = Scratch::new();
+    let path = scratch.write(&[0; BLOCK]);
+    for options in ways() {
+        assert_eq!(FileDevice::open_with(&path, &options).unwrap().engine(), options.engine);
+    }
+    let auto = FileOptions { engine: Engine::Auto, ..FileOptions::default() };
+    assert_eq!(FileDevice::open_with(&path, &auto).unwrap().engine(), Engine::Threads);
+    let direct = FileOptions { direct: true, ..auto };
+    assert_eq!(FileDevice::open_with(&path, &direct).unwrap().engine(), Engine::Uring);
+}
+
+#[test]
+fn beyond_the_end_of_the_file_there_are_zeroes() {
+    for options in ways() {
+        let scratch = Scratch::new();
+        let device = open(&scratch.write(&[7; 700]), &options);
+        assert_eq!(device.capacity(), Sector(2));
+        let device = open(&scratch.write(&[7; 3 * BLOCK]), &options);
+        let other = File::options().write(true).open(scratch.path()).unwrap();
+        other.set_len(BLOCK as u64 + 100).unwrap();
+        let found = read(&device, 0, 3 * BLOCK);
+        assert_eq!(found[..], [&[7; BLOCK + 100][..], &[0; 2 * BLOCK - 100]].concat());
+        assert_eq!(read_buffer(&*device, Sector(16), BLOCK).unwrap()[..], [0; BLOCK]);
+        // Writing brings back what was cut off.
+        write(&device, 16, filled(BLOCK, 8));
+        assert_eq!(read(&device, 16, BLOCK)[..], [8; BLOCK]);
+        assert_eq!(fs::metadata(scratch.path()).unwrap().len(), 3 * BLOCK as u64);
+    }
+}
+
+#[test]
+fn a_removed_file_is_still_a_device() {
+    for options in ways() {
+        let scratch = Scratch::new();
+        let device = open(&scratch.write(&[7; 4 * BLOCK]), &options);
+        fs::remove_file(scratch.path()).unwrap();
+        write(&device, 8, filled(BLOCK, 8));
+        flush(&*device).unwrap();
+        let found = read(&device, 0, 4 * BLOCK);
+        for (block, byte) in found.chunks(BLOCK).zip([7, 8, 7, 7]) {
+            assert_eq!(block, [byte; BLOCK]);
+        }
+        assert!(!scratch.path().exists(), "nothing is created");
+    }
+}
+
+#[test]
+fn zeroes_and_discards_give_space_back() {
+    for options in ways() {
+        let scratch = Scratch::new();
+        let device = open(&scratch.write(&[7; 64 * BLOCK]), &options);
+        flush(&*device).unwrap();
+        let before = fs::metadata(scratch.path()).unwrap().blocks();
+        let batch = Batch::new();
+        let plug = Plug::new(&device);
+        let length = 16 * BLOCK as u64;
+        plug.submit(Bio::write_zeroes(Sector(0), length).in_batch(&batch));
+        plug.submit(Bio::discard(Sector(256), length).force_unit_access().in_batch(&batch));
+        batch.wait().unwrap();
+        let after = fs::metadata(scratch.path()).unwrap();
+        assert!(after.blocks() + 256 <= before, "{} of {before} sectors", after.blocks());
+        assert_eq!(after.len(), 64 * BLOCK as u64);
+        assert_eq!(read(&device, 0, 16 * BLOCK)[..], [0; 16 * BLOCK]);
+        assert_eq!(read(&device, 128, BLOCK)[..], [7; BLOCK]);
+    }
+}
+
+#[test]
+fn what_the_system_refuses_fails_with_its_own_address() {
+    for options in ways() {
+        let scratch = Scratch::new();
+        // The descriptor does not allow what the options promise.
+        let file = File::open(scratch.write(&[7; 16 * BLOCK])).unwrap();
+        let device: Arc<dyn BlockDevice> =
+            Arc::new(FileDevice::from_file(file, "disk", &options).unwrap());
+        let plug = Plug::new(&device);
+        let submit = |sector| {
+            let (bio, waiter) = Bio::write(Sector(sector), filled(BLOCK, 1)).waited();
+            plug.submit(bio);
+            (waiter, sector)
+        };
+        let submitted = [submit(0), submit(8), submit(24)];
+        for (waiter, sector) in submitted {
+            let error = waiter.wait().result.unwrap_err();
+            assert_eq!((error.sector, error.length), (Sector(sector), BLOCK as u64));
+            assert_eq!(&*error.device, "disk");
+            assert!(error.io_error().is_some(), "{error:?}");
+        }
+        assert_eq!(read(&device, 0, BLOCK)[..], [7; BLOCK]);
+    }
+}
+
+/// A file that must not grow takes the pages inside it, then refuses: first a short write.
+#[test]
+fn a_short_write_spares_the_bios_that_were_done() {
+    for options in ways().into_iter().filter(|options| !options.direct) {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("image", flags).unwrap());
+        file.set_len(2 * BLOCK as u64).unwrap();
+        let sealed = file.try_clone().unwrap();
+        let device = FileDevice::from_file(sealed, "image", &options).unwrap();
+        // The device believes in more than the file may have.
+        device.set_len(4 * BLOCK as u64).unwrap();
+        file.set_len(2 * BLOCK as u64).unwrap();
+        fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        let device: Arc<dyn BlockDevice> = Arc::new(device);
+        let [inside, outside] = [Batch::new(), Batch::new()];
+        let plug = Plug::new(&device);
+        plug.submit(Bio::write(Sector(8), filled(BLOCK, 1)).in_batch(&inside));
+        plug.submit(Bio::write(Sector(16), filled(BLOCK, 2)).in_batch(&outside));
+        plug.flush();
+        inside.wait().unwrap();
+        let error = outside.wait().unwrap_err();
+        assert_eq!((error.sector, error.length), (Sector(16), BLOCK as u64));
+        assert!(matches!(error.reason, Reason::Io(_)));
+        assert_eq!(device.statistics().requests, 1, "one short write, not two");
+        let mut found = [9; BLOCK];
+        file.read_exact_at(&mut found, BLOCK as u64).unwrap();
+        assert_eq!(found, [1; BLOCK]);
+    }
+}
+
+/// Two tags, and a time limit that nothing reaches: every request waits for a tag of another.
+#[test]
+fn a_full_set_of_tags_is_waited_for() {
+    for options in ways() {
+        let queue = QueueOptions {
+            depth: 2,
+            max_depth: 2,
+            time_limit: Some(Duration::from_secs(600)),
+            ..QueueOptions::default()
+        };
+        let scratch = Scratch::new();
+        let device = open(&scratch.write(&[7; 64 * BLOCK]), &FileOptions { queue, ..options });
+        let waiters: Vec<_> = (0..64)
+            .map(|index| {
+                let plug = Plug::with_threshold(&device, PlugThreshold { bios: 1, bytes: 0 });
+                let (bio, waiter) =
+                    Bio::read(Sector(index * 8 % 512), filled(BLOCK, 0xee)).waited();
+                plug.submit(bio);
+                waiter
+            })
+            .collect();
+        for waiter in waiters {
+            assert_eq!(waiter.wait().into_buffer().unwrap()[..], [7; BLOCK]);
+        }
+    }
+}
+
+#[test]
+fn direct_transfers_refuse_what_is_not_aligned() {
+    for options in ways().into_iter().filter(|options| options.direct) {
+        let scratch = Scratch::new();
+        let device = open(&scratch.write(&[7; 4 * BLOCK]), &options);
+        let limits = device.limits();
+        assert!(limits.memory_alignment > 1, "{limits:?}");
+        let mut buffer = Buffer::zeroed(2 * BLOCK);
+        let part = buffer.split_off(1);
+        let (bio, waiter) = Bio::read(Sector(0), part).waited();
+        Plug::new(&device).submit(bio);
+        let error = waiter.wait().result.unwrap_err();
+        assert!(matches!(error.reason, Reason::Misaligned { .. }), "{error:?}");
+        write_all_at(&*device, Sector(0), &[8; BLOCK]).unwrap();
+        assert_eq!(fs::read(scratch.path()).unwrap()[..BLOCK], [8; BLOCK]);
+    }
+}

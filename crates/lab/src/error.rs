@@ -1,0 +1,102 @@
+//! Why an experiment or a report ended early.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An experiment could not be run, or a record not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A line of a file of records is not a record.
+    #[error("line {line} is not a record of this program: {source}")]
+    NotARecord {
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Records could not be read.
+    #[error("cannot read records: {0}")]
+    Read(#[source] io::Error),
+    /// A record could not be written.
+    #[error("cannot write a record: {0}")]
+    Write(#[source] io::Error),
+    /// A file that the machine describes itself with.
+    #[error("cannot read {}: {source}", path.display())]
+    Machine {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Tags, commands and completions of a run do not add up: a defect of what was measured.
+    #[error(
+        "{ios} I/Os were completed with {gets} gets and {puts} puts of tags; {in_use} tags are still \
+         in use and {waiting} waiters asleep. This is a defect of the tags or of the experiment"
+    )]
+    Sums {
+        /// Tags had.
+        gets: u64,
+        /// Tags given back.
+        puts: u64,
+        /// Commands completed.
+        ios: u64,
+        /// Tags in use at the end.
+        in_use: u32,
+        /// Waiters at the end.
+        waiting: usize,
+    },
+    /// A device could not be opened, or a hardware queue not be claimed.
+    #[error(transparent)]
+    Open(#[from] undercroft_block::OpenError),
+    /// Devices could not be stacked.
+    #[error(transparent)]
+    Stack(#[from] undercroft_block::stack::StackError),
+    /// An I/O of the workload failed.
+    #[error(transparent)]
+    Io(#[from] undercroft_block::BlockError),
+    /// The file that file drivers work on.
+    #[error("cannot prepare {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A device counted other I/Os than were submitted: a defect of the block layer.
+    #[error("{submitted} I/Os were submitted and {counted} reached the devices")]
+    Lost {
+        /// I/Os submitted.
+        submitted: u64,
+        /// I/Os counted by the devices.
+        counted: u64,
+    },
+    /// Where requests were queued and completed does not add up: a defect of the block layer.
+    #[error("{submitted} I/Os were submitted, and the device counted {counted:?}")]
+    Placement {
+        /// I/Os submitted to the device.
+        submitted: u64,
+        /// What the device counted.
+        counted: Box<undercroft_block::Statistics>,
+    },
+    /// fio could not be run.
+    #[error("fio: {0}")]
+    Fio(String),
+    /// A thread could not be bound to a CPU.
+    #[error("cannot run a thread on CPU {cpu} alone: {source}")]
+    Pin {
+        /// The CPU.
+        cpu: u32,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A thread could not be started.
+    #[error("cannot start thread {index} of {count}: {source}; fewer workers need fewer threads")]
+    Thread {
+        /// Which one, from 0.
+        index: usize,
+        /// How many were wanted.
+        count: usize,
+        /// Why not.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,47 @@
+//! The laboratory of Undercroft: classic experiments on storage stacks, repeated in user space.
+//!
+//! ```text
+//! options -> workload x variants -> outcome --+-> records (JSON lines) -> tables, plots
+//!                                   session --+
+//! ```
+//!
+//! An experiment runs one workload on several variants of a mechanism, in turn and in one run, so
+//! that a disturbance of the machine hits all of them. What it finds are [`Outcome`]s. Together
+//! with the [`Session`] (machine, version, seed, command) each becomes a [`Record`], one line of
+//! JSON. Tables and plots are made of records and of nothing else: a table printed after a run and
+//! one made of its file a year later are the same.
+//!
+//! The crate has no mechanism of its own: tags, queues and drivers are those that everybody uses.
+//! What it simulates is what stands below them, a device that takes its time.
+
+#![forbid(unsafe_code)]
+
+pub mod affinity;
+mod crew;
+mod error;
+pub mod iops;
+mod latency;
+mod machine;
+mod options;
+mod outcome;
+mod plot;
+mod rate;
+mod record;
+mod report;
+mod spread;
+pub mod tags;
+mod text_table;
+pub mod unplug;
+mod usage;
+
+pub use error::LabError;
+pub use latency::{Latency, LatencyRecorder};
+pub use machine::Machine;
+pub use options::{RunOptions, Size};
+pub use outcome::Outcome;
+pub use plot::plot;
+pub use rate::Rate;
+pub use record::{Record, Session, read_records, write_record};
+pub use report::write_tables;
+pub use spread::Spread;
+pub use usage::Usage;

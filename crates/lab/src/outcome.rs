@@ -1,0 +1,89 @@
+//! What experiments find, by kind.
+
+use serde::{Deserialize, Serialize};
+
+use crate::affinity::AffinityOutcome;
+use crate::iops::IopsOutcome;
+use crate::tags::TagsOutcome;
+use crate::unplug::UnplugOutcome;
+
+/// The outcome of one variant in one case of an experiment. As JSON the kind is the field
+/// `experiment`, in words joined by hyphens such as `tags-depth`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "experiment", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Tags: one hardware queue of growing depth.
+    TagsDepth(TagsOutcome),
+    /// Tags: twenty hardware queues that share one set.
+    TagsShared(TagsOutcome),
+    /// Tags: a thousand threads want one of few tags.
+    TagsHerd(TagsOutcome),
+    /// Tags: a reader of depth 1 beside one of depth 256.
+    TagsFairness(TagsOutcome),
+    /// Tags: how much one run differs from the next.
+    TagsVariability(TagsOutcome),
+    /// I/Os a second of a driver.
+    Iops(IopsOutcome),
+    /// Unplugging a device of many leaves.
+    Unplug(UnplugOutcome),
+    /// Placement of queueing and completion.
+    Affinity(AffinityOutcome),
+}
+
+impl Outcome {
+    /// What the experiment was, in one line.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let tags = |what: &str, of: &TagsOutcome| format!("tags: {what}; {}", of.crowd());
+        match self {
+            Self::TagsDepth(of) => tags("one hardware queue, depth by depth", of),
+            Self::TagsShared(of) => {
+                tags(&format!("one set shared by {} hardware queues", of.queues), of)
+            }
+            Self::TagsHerd(of) => tags("the herd", of),
+            Self::TagsFairness(of) => format!(
+                "tags: {} tags for a small and a large reader; {} runs of {} s",
+                of.depth, of.rate.repeats, of.rate.seconds
+            ),
+            Self::TagsVariability(of) => tags("variability from run to run", of),
+            Self::Iops(of) => {
+                format!("iops: drivers; {} runs of {} s", of.rate.repeats, of.rate.seconds)
+            }
+            Self::Unplug(of) => format!(
+                "unplug: an OLTP mix on {} leaves; {} threads, {} runs of {} s",
+                of.leaves, of.threads, of.rate.repeats, of.rate.seconds
+            ),
+            Self::Affinity(of) => format!(
+                "affinity: queueing and completion on chosen CPUs; {} runs of {} s",
+                of.rate.repeats, of.rate.seconds
+            ),
+        }
+    }
+
+    /// The outcome of the experiment on I/Os a second.
+    pub(crate) fn iops(&self) -> Option<&IopsOutcome> {
+        if let Self::Iops(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the experiment on unplugging.
+    pub(crate) fn unplug(&self) -> Option<&UnplugOutcome> {
+        if let Self::Unplug(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the experiment on affinity.
+    pub(crate) fn affinity(&self) -> Option<&AffinityOutcome> {
+        if let Self::Affinity(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of an experiment on tags, whichever it is.
+    pub(crate) fn tags(&self) -> Option<&TagsOutcome> {
+        match self {
+            Self::TagsDepth(of)
+            | Self::TagsShared(of)
+            | Self::TagsHerd(of)
+            | Self::TagsFairness(of)
+            | Self::TagsVariability(of) => Some(of),
+            Self::Iops(_) | Self::Unplug(_) | Self::Affinity(_) => None,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Tables of the experiment on I/Os a second.
+
+use std::io::{self, Write};
+
+use super::number::{percent, thousands};
+use crate::iops::IopsOutcome;
+use crate::text_table::TextTable;
+
+/// Writes one row for each driver, number of threads and size of batches. The last column compares
+/// with fio's engine of the same kind, where it ran beside.
+pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Result<()> {
+    let mut table = TextTable::new()
+        .words("driver")
+        .words("access")
+        .numbers("bytes")
+        .words("cache")
+        .numbers("threads")
+        .numbers("batch")
+        .group("IOPS")
+        .numbers("stddev")
+        .numbers("per thread")
+        .group("CPU ns/IO")
+        .numbers("switches/IO")
+        .group("of fio's IOPS")
+        .numbers("of its CPU");
+    let mut last: Option<&IopsOutcome> = None;
+    for one in outcomes {
+        if last.replace(one).is_some_and(|last| last.driver != one.driver) {
+            table.rule('-');
+        }
+        let fio = outcomes.iter().find(|other| one.is_fio_beside(other));
+        let ratio = |value: fn(&IopsOutcome) -> f64| {
+            fio.map_or_else(String::new, |fio| percent(value(one) / value(fio)))
+        };
+        table.row([
+            one.driver.clone(),
+            one.access.to_string(),
+            one.block_bytes.to_string(),
+            (if one.direct { "direct" } else { "buffered" }).to_owned(),
+            one.threads.to_string(),
+            one.batch.to_string(),
+            thousands(one.rate.iops),
+            thousands(one.rate.stddev),
+            thousands(one.rate.iops / one.threads as f64),
+            format!("{:.1}", one.rate.cpu_ns_per_io),
+            format!("{:.4}", one.rate.voluntary_switches_per_io),
+            ratio(|one| one.rate.iops),
+            ratio(|one| one.rate.cpu_ns_per_io),
+        ]);
+    }
+    table.write(out)
+}

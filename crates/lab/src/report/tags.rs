@@ -1,0 +1,105 @@
+//! Tables of the experiments on tags.
+
+use std::io::{self, Write};
+
+use super::number::{percent, thousands, thousands_with_deviation};
+use crate::spread::Spread;
+use crate::tags::{PolicyName, TagsOutcome};
+use crate::text_table::TextTable;
+
+/// I/Os a second with deviations: a row for each policy, a column for each depth.
+pub(super) fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
+    let mut depths: Vec<u32> = outcomes.iter().map(|outcome| outcome.depth).collect();
+    depths.sort_unstable();
+    depths.dedup();
+    let mut table = TextTable::new().words("queue size");
+    for depth in &depths {
+        table = table.numbers(&depth.to_string());
+    }
+    let mut policies = Vec::new();
+    for outcome in outcomes {
+        if !policies.contains(&outcome.policy) {
+            policies.push(outcome.policy);
+        }
+    }
+    for policy in policies {
+        let cells = depths.iter().map(|&depth| {
+            let found = outcomes.iter().find(|one| one.policy == policy && one.depth == depth);
+            found.map_or_else(String::new, |one| {
+                thousands_with_deviation(one.rate.iops, one.rate.stddev)
+            })
+        });
+        table.row([policy.to_string()].into_iter().chain(cells));
+    }
+    table.write(out)
+}
+
+/// Everything that was counted, a row for each outcome.
+pub(super) fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
+    let mut table = TextTable::new()
+        .numbers("depth")
+        .words("policy")
+        .words("shares")
+        .words("reader")
+        .group("IOPS")
+        .numbers("stddev")
+        .numbers("CV")
+        .numbers("of cyclic-8")
+        .group("sleeps/get")
+        .numbers("wakes/put")
+        .numbers("used")
+        .group("switches/IO vol")
+        .numbers("invol")
+        .numbers("CPU ns/IO")
+        .group("lat mean us")
+        .numbers("p50")
+        .numbers("p99")
+        .numbers("max");
+    let mut last_depth = None;
+    for one in outcomes {
+        if last_depth.replace(one.depth).is_some_and(|last| last != one.depth) {
+            table.rule('-');
+        }
+        table.row([
+            one.depth.to_string(),
+            one.policy.to_string(),
+            if one.fair { "fair" } else { "none" }.to_owned(),
+            one.reader.clone(),
+            thousands(one.rate.iops),
+            thousands(one.rate.stddev),
+            percent(one.rate.variation()),
+            baseline(one, outcomes).map_or_else(String::new, |other| ratio(one, other)),
+            format!("{:.3}", one.sleeps_per_get),
+            format!("{:.3}", one.wakes_per_put),
+            format!("{:.3}", one.wakes_used_per_put),
+            format!("{:.3}", one.rate.voluntary_switches_per_io),
+            format!("{:.3}", one.rate.involuntary_switches_per_io),
+            format!("{:.0}", one.rate.cpu_ns_per_io),
+            format!("{:.1}", one.latency.mean),
+            format!("{:.1}", one.latency.p50),
+            format!("{:.1}", one.latency.p99),
+            format!("{:.1}", one.latency.max),
+        ]);
+    }
+    table.write(out)
+}
+
+/// What `one` is compared with: the same case with the eight cyclic queues of 2014.
+fn baseline<'a>(one: &TagsOutcome, outcomes: &[&'a TagsOutcome]) -> Option<&'a TagsOutcome> {
+    let same = |other: &&&TagsOutcome| {
+        other.policy == PolicyName::Cyclic8
+            && (other.depth, other.fair, &other.reader) == (one.depth, one.fair, &one.reader)
+    };
+    outcomes.iter().find(same).copied().filter(|other| other.policy != one.policy)
+}
+
+/// How fast `one` was beside `other`, run by run: the mean of the ratios and its standard error.
+fn ratio(one: &TagsOutcome, other: &TagsOutcome) -> String {
+    let pairs = one.rate.iops_of_runs.iter().zip(&other.rate.iops_of_runs);
+    let ratios: Vec<f64> = pairs.filter(|(_, of)| **of > 0.0).map(|(one, of)| one / of).collect();
+    let spread = Spread::of(&ratios);
+    if spread.count == 0 {
+        return String::new();
+    }
+    format!("{:.2} +-{:.2}", spread.mean, spread.stddev / (spread.count as f64).sqrt())
+}

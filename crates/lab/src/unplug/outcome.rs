@@ -1,0 +1,59 @@
+//! What one way of holding requests back cost.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::latency::Latency;
+use crate::rate::Rate;
+
+/// How requests are held back and sent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// Every leaf holds requests back; unplugging takes the lock of every leaf (before 2008).
+    Locked,
+    /// The same; unplugging first tests whether the leaf is plugged (Patocka's patch).
+    TestFirst,
+    /// The submitting thread holds requests back, for all leaves, without a lock (since 2011).
+    ThreadPlug,
+}
+
+impl Variant {
+    /// Every variant, in the order of their years.
+    pub const ALL: [Self; 3] = [Self::Locked, Self::TestFirst, Self::ThreadPlug];
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Locked => "locked",
+            Self::TestFirst => "test-first",
+            Self::ThreadPlug => "thread-plug",
+        })
+    }
+}
+
+/// What one variant did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnplugOutcome {
+    /// The variant.
+    pub variant: Variant,
+    /// Leaves under the one device.
+    pub leaves: usize,
+    /// Threads of the mix.
+    pub threads: usize,
+    /// Time that a leaf takes for a request, in microseconds.
+    pub service_us: f64,
+    /// I/Os a second and their cost.
+    #[serde(flatten)]
+    pub rate: Rate,
+    /// Calls that unplugged the device, for each I/O.
+    pub unplugs_per_io: f64,
+    /// Times that a lock of a leaf's staging was taken, for each I/O.
+    pub locks_per_io: f64,
+    /// Locks taken when the device was unplugged while no leaf held anything, for each call.
+    pub locks_per_idle_unplug: f64,
+    /// From submission to completion of the I/Os that were waited for, in microseconds.
+    pub latency: Latency,
+}
