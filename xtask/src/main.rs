@@ -65,6 +65,8 @@ enum Soak {
     Tags(tags::TagsArguments),
     /// Larger models of the tag bitmap
     Models(tags::ModelsArguments),
+    /// A driver that fails at random: no bio is lost or answered twice
+    Block(soak::BlockArguments),
 }
 
 fn main() -> ExitCode {
@@ -86,6 +88,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
+        Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

@@ -51,6 +51,11 @@ impl<T> PushList<T> {
         }
     }
 
+    /// Whether there was nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.load(Ordering::Acquire).is_null()
+    }
+
     /// Takes everything out, oldest first.
     pub(crate) fn take_all(&self) -> Vec<T> {
         // Acquire: see what was written before the pushes. There is no other way out of the list,

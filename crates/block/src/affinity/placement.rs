@@ -58,8 +58,9 @@ pub enum Redirect {
     /// A thread of that CPU sleeps until its list is no longer empty.
     #[default]
     Threads,
-    /// A thread of that CPU sleeps in an `io_uring`, which a message of another ring wakes. Where
-    /// rings are forbidden, as [`Threads`](Self::Threads).
+    /// The thread of the hardware queue on that CPU, which sleeps in its ring, gets a message from
+    /// the ring where the request ended, as an interrupt of one CPU for another. Where there is no
+    /// such queue, or its driver has no ring, as [`Threads`](Self::Threads).
     RingMessage,
 }
 

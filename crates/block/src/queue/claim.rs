@@ -16,7 +16,8 @@ use super::drive::Driving;
 use super::hardware::HardwareQueue;
 use super::leaf::{Shared, Via, may_wait};
 use super::{RequestList, Writers};
-use crate::driver::{Completions, Driver, Wait};
+use crate::driver::{Completions, Driver};
+use crate::drivers::Bell;
 use crate::sleep::Alarm;
 
 /// A hardware queue that this thread has claimed.
@@ -174,6 +175,7 @@ impl<D: Driver> ClaimedQueue<D> {
         hardware: Arc<HardwareQueue>,
         queue: D::Queue,
     ) -> Self {
+        hardware.attach(&Alarm::current());
         let driving = RefCell::new(Driving::new(&hardware, queue, shared.options.time_limit));
         Self { shared, hardware, driving, spare: RefCell::default(), stopped: RefCell::default() }
     }
@@ -183,7 +185,8 @@ impl<D: Driver> ClaimedQueue<D> {
         let mut completions = self.spare.take();
         std::mem::swap(&mut completions, &mut self.driving.borrow_mut().completions);
         if !completions.is_empty() {
-            self.shared.finish(&self.hardware, &mut completions, Via::Driver);
+            let ring = |bell: &Bell| self.driving.borrow_mut().ring(bell);
+            self.shared.finish(&self.hardware, &mut completions, Via::Driver, ring);
         }
         self.spare.replace(completions);
     }
@@ -212,10 +215,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         let held_up = {
             let mut driving = self.driving.borrow_mut();
             driving.start(requests);
-            if driving.in_flight() > 0 {
-                // Sends what was started on its way.
-                driving.reap(Wait::No);
-            }
+            driving.poll();
             driving.is_held_up()
         };
         self.deliver();
@@ -229,9 +229,10 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
     }
 
     fn is_busy(&self) -> bool {
-        let driving = self.driving.borrow();
+        let mut driving = self.driving.borrow_mut();
         driving.in_flight() > 0
             || driving.is_held_up()
+            || driving.watches_time()
             || self.hardware.has_mail()
             || self.hardware.is_holding()
     }
@@ -239,9 +240,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
         {
             let mut driving = self.driving.borrow_mut();
-            if driving.in_flight() > 0 {
-                driving.reap(Wait::No);
-            }
+            driving.poll();
             self.take_mail(&mut driving);
             driving.go_on();
             if self.shared.is_stopping() {
@@ -270,6 +269,10 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         while self.is_busy() {
             self.step(&alarm, Patience::Unlimited);
         }
+        // What ends in threads of the driver has to find the tags where it got them.
+        let tags = &self.hardware.tags;
+        let elsewhere = || !self.shared.options.shared_tags && tags.in_use() > 0;
+        self.shared.gate.wait_until(|| (!elsewhere()).then_some(()));
         self.shared.retire(&self.hardware);
     }
 }

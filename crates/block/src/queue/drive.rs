@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use undercroft_tags::{Attempt, CallbackWait, Caller};
+use undercroft_tags::{Attempt, CallbackWait, Caller, Tag};
 
 use super::RequestList;
 use super::hardware::{HardwareQueue, STOPPED};
 use crate::clock;
 use crate::driver::{Completions, Driver, DriverQueue, Wait};
+use crate::drivers::Bell;
 use crate::sleep::Alarm;
 
 /// The side of a hardware queue that one thread has to itself.
@@ -50,7 +51,7 @@ impl<D: Driver> Driving<D> {
             untagged: RequestList::new(),
             tagged: RequestList::new(),
             completions: Completions::default(),
-            tags: hardware.tags.caller(),
+            tags: hardware.tags.user().caller(),
             tag_wait: None,
             time_limits: time_limit.map(|limit| TimeLimits { limit, due: VecDeque::new() }),
         }
@@ -123,6 +124,14 @@ impl<D: Driver> Driving<D> {
         !(self.untagged.is_empty() && self.tagged.is_empty())
     }
 
+    /// Whether a request in flight may have to be stopped.
+    pub(super) fn watches_time(&mut self) -> bool {
+        self.time_limits.as_mut().is_some_and(|limits| {
+            limits.forget_done(&self.hardware);
+            !limits.due.is_empty()
+        })
+    }
+
     /// Requests in the driver.
     pub(super) fn in_flight(&self) -> usize {
         self.queue.in_flight()
@@ -142,10 +151,18 @@ impl<D: Driver> Driving<D> {
         self.stop_late();
     }
 
+    /// Sends what was started on its way, and collects what has ended.
+    pub(super) fn poll(&mut self) {
+        if self.in_flight() > 0 {
+            self.reap(Wait::No);
+        }
+    }
+
     /// Sleeps until something happens: a completion, a ring of `alarm` (also for a tag that was
     /// [awaited](Self::await_tag)), the time `until`, or that of a time limit.
     pub(super) fn sleep(&mut self, alarm: &Alarm, until: Option<Instant>) {
-        if self.in_flight() > 0 {
+        // Messages of other rings arrive in the driver, too.
+        if self.in_flight() > 0 || self.hardware.bell().is_some() {
             let waker = self.queue.waker();
             let wait = until.map_or(Wait::Forever, Wait::Until);
             return alarm.sleep_in(waker, || self.reap(wait));
@@ -184,9 +201,15 @@ impl<D: Driver> Driving<D> {
         }
     }
 
+    /// Sends a message to the queue of `bell`.
+    pub(super) fn ring(&mut self, bell: &Bell) {
+        self.queue.ring(bell);
+        self.reap(Wait::No);
+    }
+
     /// Asks the driver for an early end of everything in flight.
     pub(super) fn stop_all(&mut self) {
-        let busy: Vec<u32> = self.hardware.tags.iter_busy().map(|tag| tag.number()).collect();
+        let busy: Vec<u32> = self.hardware.tags.iter_busy().map(Tag::number).collect();
         busy.into_iter().for_each(|tag| self.queue.cancel(tag));
     }
 

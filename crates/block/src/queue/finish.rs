@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering;
 use super::Writers;
 use super::hardware::{HardwareQueue, STOPPED};
 use super::leaf::{Shared, Via};
-use crate::affinity::{Placement, current_cpu, redirect};
+use crate::affinity::{Placement, Redirect, current_cpu, redirect};
 use crate::clock;
 use crate::driver::{Completions, Driver, Failure};
+use crate::drivers::Bell;
 use crate::error::Reason;
 use crate::request::Request;
 use crate::statistics::{Counters, QueueLatencyCells};
@@ -20,8 +21,16 @@ impl<D: Driver> Shared<D> {
     /// Gives the tags of the requests in `completions` back, starts those that waited for them,
     /// counts them, and answers their bios, here or where their placement says.
     ///
+    /// Where their placement says so, `ring` sends a message to another ring.
+    ///
     /// When a receiver panics, the others still hear; then the first panic goes on.
-    pub(super) fn finish(&self, hardware: &HardwareQueue, completions: &mut Completions, via: Via) {
+    pub(super) fn finish(
+        &self,
+        hardware: &HardwareQueue,
+        completions: &mut Completions,
+        via: Via,
+        mut ring: impl FnMut(&Bell),
+    ) {
         if completions.is_empty() {
             return;
         }
@@ -37,10 +46,11 @@ impl<D: Driver> Shared<D> {
         count(ended, counters, latencies, writers);
         if let Some(placement) = self.placement() {
             let redirected = take_redirected(ended, &placement);
+            let how = placement.redirect;
             drop(placement);
             for (cpu, ended) in redirected {
                 counters.completed_remote.add(ended.len() as u64, writers);
-                self.redirect(cpu, ended);
+                self.redirect(cpu, how, ended, &mut ring);
             }
         }
         let requests = ended.len() as u64;
@@ -58,7 +68,13 @@ impl<D: Driver> Shared<D> {
     }
 
     /// Answers `ended` on another CPU.
-    fn redirect(&self, cpu: u32, mut ended: Vec<Ended>) {
+    fn redirect(
+        &self,
+        cpu: u32,
+        how: Redirect,
+        mut ended: Vec<Ended>,
+        ring: &mut impl FnMut(&Bell),
+    ) {
         // A leaf that is gone leaves nobody who could have handed this in.
         let Some(leaf) = self.this.upgrade() else { return };
         let answer = move || {
@@ -69,7 +85,21 @@ impl<D: Driver> Shared<D> {
                 resume_unwind(panic);
             }
         };
-        redirect::send(cpu, Box::new(answer));
+        let listening = match how {
+            Redirect::Threads => None,
+            Redirect::RingMessage => self.listening_on(cpu),
+        };
+        match listening {
+            Some((hardware, bell)) => {
+                self.rings.store(true, Ordering::Relaxed);
+                if hardware.hand_over(Box::new(answer)) {
+                    ring(bell);
+                    // The thread may be waiting for the end of the leaf.
+                    self.gate.changed();
+                }
+            }
+            None => redirect::send(cpu, Box::new(answer)),
+        }
     }
 
     /// Tells every receiver; returns the first panic of one.

@@ -5,8 +5,8 @@
 //! That it is going to sleep is decided under the lock under which requests arrive, so that none
 //! is missed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -15,6 +15,9 @@ use undercroft_tags::TagSet;
 
 use super::gate::Activity;
 use super::{RequestList, Writers};
+use crate::affinity::list::PushList;
+use crate::affinity::redirect::Answers;
+use crate::drivers::Bell;
 use crate::request::Request;
 use crate::sleep::{Alarm, Event};
 use crate::statistics::{Counters, QueueLatencyCells};
@@ -37,6 +40,10 @@ pub(super) struct HardwareQueue {
     /// There is room again.
     room: Event,
     max_bytes: u64,
+    /// What other threads of the leaf hand to the thread of this queue to be done there.
+    answers: PushList<Answers>,
+    /// Where a message reaches that thread, if it sleeps in a ring.
+    bell: OnceLock<Bell>,
     pub(super) activity: CachePadded<Activity>,
     pub(super) counters: CachePadded<Counters>,
     pub(super) latencies: QueueLatencyCells,
@@ -49,7 +56,9 @@ pub(super) const STOPPED: u64 = 1 << 63;
 struct Inbox {
     waiting: RequestList,
     waiting_bytes: u64,
-    /// Driving threads that sleep, or are about to.
+    /// Driving threads.
+    threads: SmallVec<[Arc<Alarm>; 2]>,
+    /// Those of them that sleep, or are about to, and have nothing to start.
     sleepers: SmallVec<[Arc<Alarm>; 2]>,
     closed: bool,
 }
@@ -77,6 +86,8 @@ impl HardwareQueue {
             held: AtomicUsize::new(0),
             room: Event::default(),
             max_bytes,
+            answers: PushList::new(),
+            bell: OnceLock::new(),
             activity: CachePadded::default(),
             counters: CachePadded::default(),
             latencies: QueueLatencyCells::default(),
@@ -126,6 +137,34 @@ impl HardwareQueue {
     /// Whether a request waits for others that overlap.
     pub(super) fn is_holding(&self) -> bool {
         self.held.load(Ordering::Acquire) > 0
+    }
+
+    /// Says where a message reaches the only thread of this queue.
+    pub(super) fn set_bell(&self, bell: Option<Bell>) {
+        if let Some(bell) = bell {
+            // Set once, when the thread starts.
+            let _ = self.bell.set(bell);
+        }
+    }
+
+    /// Where a message reaches the thread of this queue.
+    pub(super) fn bell(&self) -> Option<&Bell> {
+        self.bell.get()
+    }
+
+    /// Hands `answers` to the thread of this queue; returns whether it has to be told.
+    pub(super) fn hand_over(&self, answers: Answers) -> bool {
+        self.answers.push(answers)
+    }
+
+    /// What was handed to the thread of this queue.
+    pub(super) fn take_answers(&self) -> Vec<Answers> {
+        if self.answers.is_empty() { Vec::new() } else { self.answers.take_all() }
+    }
+
+    /// Whether something was handed to the thread of this queue.
+    pub(super) fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
     }
 
     /// Whether [`take`](Self::take) may find something.
@@ -179,17 +218,22 @@ impl HardwareQueue {
         woken.iter().for_each(|alarm| alarm.ring());
     }
 
-    /// Wakes every sleeping thread, to look around.
+    /// Makes a driving thread known.
+    pub(super) fn attach(&self, alarm: &Arc<Alarm>) {
+        self.inbox.lock().threads.push(Arc::clone(alarm));
+    }
+
+    /// Wakes every driving thread, to look around.
     pub(super) fn wake(&self) {
-        let woken = std::mem::take(&mut self.inbox.lock().sleepers);
-        woken.iter().for_each(|alarm| alarm.ring());
+        let threads = self.inbox.lock().threads.clone();
+        threads.iter().for_each(|alarm| alarm.ring());
     }
 }
 
 impl Inbox {
     /// Whether the first of `requests` fits: one of any size, or many within the bound.
     fn has_room(&self, requests: &RequestList, max_bytes: u64) -> bool {
-        let bytes = requests.first().map_or(0, |request| request.length());
+        let bytes = requests.first().map_or(0, Request::length);
         self.waiting.is_empty()
             || (self.waiting.len() < MAX_WAITING
                 && self.waiting_bytes.saturating_add(bytes) <= max_bytes)

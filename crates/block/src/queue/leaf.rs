@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use smallvec::SmallVec;
 use undercroft_tags::{ConfigError, TagSet};
 
-use super::claim::{self, Claim, ClaimedQueue};
+use super::claim::{self, Claim, ClaimedQueue, Patience};
 use super::drive::Driving;
 use super::gate::{Gate, Shut};
 use super::hardware::HardwareQueue;
@@ -22,10 +22,11 @@ use super::{RequestList, RequestQueue, Writers, worker};
 use crate::affinity::{CpuSet, Placement, QueuePlace, Topology};
 use crate::device::{BlockDevice, Layer, Limits};
 use crate::driver::{Completions, Driver, QueueContext};
-use crate::drivers::OpenError;
+use crate::drivers::{Bell, OpenError};
 use crate::error::Reason;
 use crate::request::{Request, Terms};
 use crate::sector::Sector;
+use crate::sleep::Alarm;
 use crate::statistics::{Counters, QueueLatencies, QueueLatencyCells, Statistics};
 use crate::{callback, clock, timer};
 
@@ -54,6 +55,8 @@ pub(super) struct Shared<D> {
     placement: RwLock<Placement>,
     /// Whether `placement` asks for anything, to be known without its lock.
     placed: AtomicBool,
+    /// Whether answers were handed from ring to ring.
+    pub(super) rings: AtomicBool,
     /// The tags of all hardware queues, if they share them.
     shared_tags: Option<TagSet>,
     /// Sums of claims that were given back.
@@ -91,8 +94,11 @@ pub(super) enum Via {
 /// interrupts, instead of by [`reap`](crate::DriverQueue::reap).
 #[derive(Clone)]
 pub struct Completer {
-    complete: Arc<dyn Fn(usize, &mut Completions) + Send + Sync>,
+    complete: Arc<Complete>,
 }
+
+/// Answers what ended in the hardware queue with this index.
+type Complete = dyn Fn(usize, &mut Completions) + Send + Sync;
 
 impl Completer {
     /// Answers `completions` of the hardware queue with this
@@ -135,6 +141,7 @@ impl<D: Driver> Leaf<D> {
             next_index: AtomicUsize::new(count),
             placement: RwLock::default(),
             placed: AtomicBool::new(false),
+            rings: AtomicBool::new(false),
             shared_tags,
             retired: Mutex::default(),
             elsewhere: Default::default(),
@@ -226,6 +233,12 @@ impl<D: Driver> BlockDevice for Leaf<D> {
 impl<D: Driver> Drop for Leaf<D> {
     fn drop(&mut self) {
         self.shared.unplug();
+        if let Some(claimed) = claim::find(self.shared.address()) {
+            // Nobody but this thread can answer what it has in flight.
+            while claimed.is_busy() {
+                claimed.step(&Alarm::current(), Patience::Unlimited);
+            }
+        }
         for hardware in &self.shared.queues {
             hardware.close();
         }
@@ -390,7 +403,7 @@ impl<D: Driver> Shared<D> {
             }
             count -= 1;
         }
-        self.finish(hardware, &mut completions, Via::Submitter);
+        self.finish(hardware, &mut completions, Via::Submitter, Bell::wake);
     }
 
     /// Lets `requests` in: answers those that the device cannot serve, waits while it is frozen,
@@ -556,6 +569,20 @@ impl<D: Driver> Shared<D> {
         Some(fitting[turn])
     }
 
+    /// A hardware queue whose only thread runs on `cpu` and hears messages of other rings.
+    pub(super) fn listening_on(&self, cpu: u32) -> Option<(&HardwareQueue, &Bell)> {
+        let place = CpuSet::only(cpu);
+        let threads = self.queues.iter().zip(&self.options.thread_cpus);
+        threads.filter(|(_, cpus)| **cpus == place).find_map(|(one, _)| Some((&**one, one.bell()?)))
+    }
+
+    /// Whether the thread of `hardware`, which was closed, has nothing to wait for: what ends in
+    /// threads of the driver has to find the leaf, and what other rings hand over has to be done.
+    pub(super) fn may_end(&self, hardware: &HardwareQueue) -> bool {
+        let idle = || !self.rings.load(Ordering::Relaxed) || self.is_idle();
+        hardware.has_answers() || (hardware.tags.in_use() == 0 && idle())
+    }
+
     /// What is asked for, if it is anything but the default.
     pub(super) fn placement(&self) -> Option<RwLockReadGuard<'_, Placement>> {
         self.placed.load(Ordering::Acquire).then(|| self.placement.read())
@@ -631,7 +658,7 @@ impl<D: Driver> Shared<D> {
         let complete = move |index: usize, completions: &mut Completions| {
             if let Some(leaf) = this.upgrade() {
                 let hardware = leaf.hardware_at(index);
-                leaf.finish(&hardware, completions, Via::Elsewhere);
+                leaf.finish(&hardware, completions, Via::Elsewhere, Bell::wake);
             }
         };
         Completer { complete: Arc::new(complete) }

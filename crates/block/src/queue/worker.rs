@@ -10,8 +10,9 @@ use super::RequestList;
 use super::drive::Driving;
 use super::hardware::{HardwareQueue, Mail};
 use super::leaf::{Shared, Via};
-use crate::driver::{Completions, Driver, DriverQueue, Wait};
-use crate::drivers::OpenError;
+use super::options::Drive;
+use crate::driver::{Completions, Driver, DriverQueue};
+use crate::drivers::{Bell, OpenError};
 use crate::sleep::Alarm;
 
 thread_local! {
@@ -48,6 +49,9 @@ pub(super) fn start<D: Driver>(
             }
             match shared.driver.open_queue(&shared.context(&hardware)) {
                 Ok(queue) => {
+                    if shared.options.drive == Drive::Threads(1) {
+                        hardware.set_bell(queue.bell());
+                    }
                     // Nobody waits for the answer if the thread that opens the device is gone.
                     let _ = opened.send(Ok(()));
                     drop(opened);
@@ -70,6 +74,7 @@ pub(super) fn start<D: Driver>(
 /// The life of the thread: requests until the hardware queue is closed and all are answered.
 fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue: D::Queue) {
     let alarm = Alarm::current();
+    hardware.attach(&alarm);
     let mut driving: Driving<D> = Driving::new(hardware, queue, shared.options.time_limit);
     let mut requests = RequestList::new();
     let mut completions = Completions::default();
@@ -88,35 +93,51 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
         if shared.is_stopping() {
             shared.stop(&mut driving, &mut requests, &mut stopped);
         }
-        if driving.in_flight() > 0 {
-            driving.reap(Wait::No);
-        }
-        if driving.completions.is_empty() && mail != Mail::Requests {
+        if !driving.completions.is_empty() {
+            driving.poll();
+        } else if driving.in_flight() > 0 || mail != Mail::Requests {
             let busy = driving.is_held_up() || driving.in_flight() > 0 || hardware.is_holding();
             if mail == Mail::Closed && !busy {
-                // What ends in threads of the driver has to find the leaf.
-                shared.gate.wait_until(|| (hardware.tags.in_use() == 0).then_some(()));
-                return;
+                shared.gate.wait_until(|| shared.may_end(hardware).then_some(()));
+                if !hardware.has_answers() {
+                    return;
+                }
             }
-            sleep(hardware, &mut driving, &alarm);
+            if hardware.has_answers() || !sleep(hardware, &mut driving, &alarm) {
+                driving.poll();
+            }
         }
         std::mem::swap(&mut completions, &mut driving.completions);
         // A panic in a callback of one bio must not take the thread from the others; the panic hook
         // has reported it, and all other bios were answered.
-        let finish = || shared.finish(hardware, &mut completions, Via::Driver);
+        let ring = |bell: &Bell| driving.ring(bell);
+        let finish = || shared.finish(hardware, &mut completions, Via::Driver, ring);
         let _ = catch_unwind(AssertUnwindSafe(finish));
+        for answers in hardware.take_answers() {
+            let _ = catch_unwind(AssertUnwindSafe(answers));
+        }
     }
 }
 
-/// Sleeps until there is something to do.
-fn sleep<D: Driver>(hardware: &HardwareQueue, driving: &mut Driving<D>, alarm: &Arc<Alarm>) {
+/// Sleeps until there is something to do; returns whether there was nothing. What was started goes
+/// out with the same call of the driver.
+fn sleep<D: Driver>(
+    hardware: &HardwareQueue,
+    driving: &mut Driving<D>,
+    alarm: &Arc<Alarm>,
+) -> bool {
     if driving.is_held_up() {
         // It takes no further requests before it has started these.
-        if !driving.await_tag(alarm) {
+        let sleeps = !driving.await_tag(alarm);
+        if sleeps {
             driving.sleep(alarm, None);
         }
-    } else if hardware.may_sleep(alarm, driving.in_flight() > 0) {
+        return sleeps;
+    }
+    let sleeps = hardware.may_sleep(alarm, driving.in_flight() > 0);
+    if sleeps {
         driving.sleep(alarm, None);
         hardware.is_awake(alarm);
     }
+    sleeps
 }
