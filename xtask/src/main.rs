@@ -7,6 +7,7 @@ mod newest;
 mod shell;
 mod soak;
 mod system;
+mod tags;
 mod test;
 mod workspace;
 
@@ -58,6 +59,12 @@ enum Soak {
     Fuzz(soak::FuzzArguments),
     /// Random trees in random formats, each image judged
     Build(soak::BuildArguments),
+    /// Random allocations and frees with every variant of the allocator, against a model
+    Alloc(soak::AllocArguments),
+    /// Tags for many threads: nobody may be left asleep
+    Tags(tags::TagsArguments),
+    /// Larger models of the tag bitmap
+    Models(tags::ModelsArguments),
     /// A driver that fails at random: no bio is lost or answered twice
     Block(soak::BlockArguments),
 }
@@ -78,6 +85,9 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
+        Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
+        Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
+        Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; many
-//! bios to a driver that fails.
+//! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; long
+//! histories of the allocator; many bios to a driver that fails.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -34,6 +34,30 @@ pub(crate) struct BuildArguments {
     /// Seed of the first; the others follow it
     #[arg(long, default_value_t = 1000)]
     seed: u64,
+}
+
+/// Work the allocator.
+#[derive(Args)]
+pub(crate) struct AllocArguments {
+    /// Allocations and frees for each variant
+    #[arg(long, default_value_t = 1_000_000)]
+    operations: u64,
+    /// Seed of the history
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only this variant: near, near-2018, by-size or indexed
+    #[arg(long)]
+    variant: Option<String>,
+}
+
+/// Runs a long history of allocations and frees with each variant, compares the volume with a
+/// model again and again, and has the judges look at it at the end.
+pub(crate) fn alloc(arguments: &AllocArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_alloc"]);
+    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
+    cargo.args(&arguments.variant);
+    shell::run(&mut cargo)
 }
 
 /// Submit bios to a driver that fails at random.

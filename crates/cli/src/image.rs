@@ -1,12 +1,16 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
+use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
 use anyhow::{Context, Result, anyhow};
-use std::path::PathBuf;
+use clap::ValueHint;
+use std::cell::RefCell;
+use std::io::Write;
 use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
-use undercroft_block::{BlockDevice, FileDevice, Sector, Window};
+use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
+use undercroft_block::{BlockDevice, Sector, Window};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
@@ -16,8 +20,10 @@ use undercroft_xfs::ops;
 /// A volume to read. It is never written to.
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
-    /// Image file or block device.
-    image: PathBuf,
+    /// Image file or block device, or a device stacked on several, such as
+    /// 'stripe:64k(a.img,b.img)' or @stack.toml.
+    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
+    image: Description,
 
     /// The volume starts at this byte of the image (suffixes K, M, G, T).
     #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
@@ -26,12 +32,23 @@ pub(crate) struct ImageArgs {
     /// The volume is this partition of a disk image (GPT or MBR, numbered as Linux does).
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
+
+    #[command(flatten)]
+    stats: StatsArgs,
+
+    /// What was opened, for the statistics at the end.
+    #[arg(skip)]
+    opened: RefCell<Vec<Arc<dyn BlockDevice>>>,
 }
 
 impl ImageArgs {
     /// The device that the volume fills.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
-        let disk: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&self.image, true)?);
+        let note = |event: &MirrorEvent| eprintln!("note: {event}");
+        let disk = self.image.open(true, Some(Arc::new(note)))?;
+        if self.stats.are_wanted() {
+            self.opened.borrow_mut().push(Arc::clone(&disk));
+        }
         if let Some(number) = self.partition {
             return Ok(Arc::new(open_partition(&disk, number)?));
         }
@@ -49,6 +66,14 @@ impl ImageArgs {
         Ok(Arc::new(window))
     }
 
+    /// Prints what passed through the devices, if wanted.
+    pub(crate) fn print_stats(&self, json: bool, out: &mut dyn Write) -> Result<()> {
+        for device in &*self.opened.borrow() {
+            self.stats.print(&DeviceReport::of_stack(&**device), json, out)?;
+        }
+        Ok(())
+    }
+
     /// The volume, with a note when its journal was not replayed.
     pub(crate) fn open(&self) -> Result<Volume> {
         let volume = Volume::open(self.device()?).map_err(|error| self.explain(error.into()))?;
@@ -57,7 +82,7 @@ impl ImageArgs {
             eprintln!(
                 "note: {} was not unmounted cleanly; its journal was not replayed, so the latest \
                  changes may be missing",
-                self.image.display()
+                self.image
             );
         }
         Ok(volume)
@@ -65,7 +90,7 @@ impl ImageArgs {
 
     /// Names the image, and the partitions when it is a disk with some.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
-        let name = self.image.display();
+        let name = &self.image;
         if self.offset.is_none()
             && self.partition.is_none()
             && let Ok(device) = self.device()

@@ -1,6 +1,8 @@
 //! Values of options as people write them.
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use jiff::Timestamp;
+use undercroft_block::stack::Description;
 use undercroft_xfs::format;
 use undercroft_xfs::mkfs::{Feature, Preset};
 
@@ -9,6 +11,11 @@ pub(crate) const PRESETS: [&str; 9] = [
     "default", "lts-4.19", "lts-5.4", "lts-5.10", "lts-5.15", "lts-6.1", "lts-6.6", "lts-6.12",
     "lts-6.18",
 ];
+
+/// An image: a path, or a description of a stacked device.
+pub(crate) fn image() -> impl TypedValueParser<Value = Description> {
+    OsStringValueParser::new().try_map(|text| Description::from_argument(&text))
+}
 
 /// Bytes: a number with an optional suffix. K, M, G, T, P with or without "iB" are powers of 1024.
 pub(crate) fn size(text: &str) -> Result<u64, String> {

@@ -28,7 +28,12 @@ fn main() -> ExitCode {
     let work = || {
         while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count) {
             let combination = Combination::new(first.wrapping_add(seed));
-            match combination.run() {
+            let size = Combination::smallest(combination.seed).surplus();
+            let size = size.and_then(|surplus| match surplus {
+                ..=0 => Ok(()),
+                _ => Err(format!("the smallest volume has {surplus} bytes too many")),
+            });
+            match size.and_then(|()| combination.run()) {
                 Ok(larger) => _ = enlarged.fetch_add(larger.into(), Ordering::Relaxed),
                 Err(error) => {
                     failed.fetch_add(1, Ordering::Relaxed);

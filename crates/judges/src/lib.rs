@@ -3,6 +3,7 @@
 //!
 //! - [`xfsprogs`]: `mkfs.xfs`, `xfs_repair`, `xfs_db`, of the distribution and the newest;
 //! - [`mount`]: the kernel's own XFS through a loop device; [`kernel`]: whether it can be asked;
+//! - [`loop_device`]: a block device over a file; [`first_read`]: a file that changes when it is read;
 //! - [`tree`]: whether two directory trees are the same, field by field;
 //! - [`odd`] and [`random`]: trees to pack; [`populate`]: volumes that a kernel filled and aged;
 //! - [`image`]: copies of images;
@@ -17,8 +18,10 @@ mod error;
 mod sparse;
 
 pub mod damage;
+pub mod first_read;
 pub mod image;
 pub mod kernel;
+pub mod loop_device;
 pub mod matrix;
 pub mod mount;
 pub mod odd;
@@ -30,6 +33,7 @@ pub mod tree;
 pub mod xfsprogs;
 
 pub use error::{Error, Report};
+pub use loop_device::LoopDevice;
 pub use mount::LoopMount;
 pub use scratch::Scratch;
 pub use xfsprogs::Xfsprogs;

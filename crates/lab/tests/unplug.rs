@@ -29,9 +29,11 @@ fn locks_are_those_that_each_variant_takes() {
         match variant {
             Variant::Locked => {
                 assert_eq!(one.locks_per_idle_unplug, 12.0);
-                // Each unplugging takes the lock of every leaf, each I/O that of its own.
-                let expected = 1.0 + 12.0 * one.unplugs_per_io;
-                assert!((one.locks_per_io - expected).abs() < 1e-9, "{one:?}");
+                // Each unplugging takes the lock of every leaf, each I/O that of its own, and so
+                // does the delay of each I/O that plugged its leaf, if the run lasts so long.
+                let least = 1.0 + 12.0 * one.unplugs_per_io;
+                let range = least - 1e-9..=least + 1.0;
+                assert!(range.contains(&one.locks_per_io), "{one:?}");
             }
             Variant::TestFirst => {
                 assert_eq!(one.locks_per_idle_unplug, 0.0);

@@ -34,6 +34,8 @@ pub struct DirectorySource {
     root: PathBuf,
     options: Options,
     pool: Arc<BufferPool>,
+    /// A scan came to its end.
+    scanned: bool,
     state: State,
 }
 
@@ -57,6 +59,7 @@ impl DirectorySource {
             root: root.into(),
             options: options.clone(),
             pool: Arc::default(),
+            scanned: false,
             state: State::Fresh,
         })
     }
@@ -76,6 +79,7 @@ impl Source for DirectorySource {
         while let Some(entry) = pass.next_entry()? {
             visit(&entry);
         }
+        self.scanned = true;
         self.state = State::Scanned;
         Ok(())
     }
@@ -99,5 +103,13 @@ impl Source for DirectorySource {
             self.state = State::Ended;
         }
         Ok(result?)
+    }
+
+    fn restart(&mut self) -> Result<(), SourceError> {
+        if !self.scanned {
+            return Err(SourceError::NotScanned);
+        }
+        self.state = State::Scanned;
+        Ok(())
     }
 }

@@ -40,6 +40,9 @@ pub enum SourceError {
     /// A scan was asked for after entries had been read, or a second time.
     #[error("the source can be scanned once, before its first entry is read")]
     ScanTooLate,
+    /// A restart was asked for without a scan that came to its end.
+    #[error("the source can be read again only after it was scanned")]
+    NotScanned,
     /// A directory tree cannot be read.
     #[error(transparent)]
     Directory(#[from] DirectoryError),

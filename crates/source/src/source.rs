@@ -29,6 +29,12 @@ pub trait Source: Send {
     /// # Errors
     /// Failed and short reads. After an error the source is at its end.
     fn next_data(&mut self) -> Result<Option<Data>, SourceError>;
+
+    /// Goes back to where a scan left the source: before the first entry.
+    ///
+    /// # Errors
+    /// [`SourceError::NotScanned`] without a scan that came to its end.
+    fn restart(&mut self) -> Result<(), SourceError>;
 }
 
 /// Which tree to pack.

@@ -10,6 +10,7 @@ mod compression;
 mod encoding;
 mod error;
 mod extended;
+mod gzip;
 mod header;
 mod input;
 mod path;
@@ -24,7 +25,7 @@ pub use reader::TarReader;
 use crate::pool::BufferPool;
 use crate::{Data, Entry, Options, Source, SourceError};
 use compression::{Compression, MAGIC_LENGTH};
-use input::{Headers, Input, ReadAhead, Stream};
+use input::{FromStart, Headers, Input, ReadAhead, Stream};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
@@ -34,14 +35,16 @@ use std::sync::Arc;
 pub struct TarSource {
     archive: String,
     options: Options,
+    /// The archive, uncompressed, when a scan came to its end.
+    scanned: Option<Arc<File>>,
     state: State,
 }
 
 enum State {
     /// Nothing was read yet.
     Fresh(Origin),
-    /// A scan came to its end; the archive is in this file, uncompressed.
-    Scanned(File),
+    /// A scan came to its end.
+    Scanned(Arc<File>),
     Reading(Box<TarReader>),
     Ended,
 }
@@ -87,7 +90,7 @@ impl TarSource {
         } else {
             Origin::Stream(compression.decode(Cursor::new(magic).chain(file))?)
         };
-        Ok(Self { archive, options: options.clone(), state: State::Fresh(origin) })
+        Ok(Self { archive, options: options.clone(), scanned: None, state: State::Fresh(origin) })
     }
 
     /// Copies a stream into a file that has no name and is gone with its last descriptor.
@@ -116,7 +119,6 @@ impl TarSource {
             file.write_all(&buffer[..count]).map_err(failed)?;
             position += count as u64;
         }
-        file.rewind().map_err(failed)?;
         Ok(file)
     }
 
@@ -148,18 +150,21 @@ impl Source for TarSource {
             Origin::Stream(stream) => self.spool(stream)?,
         };
         let failed = |source| SourceError::Open { path: self.archive.clone().into(), source };
-        let headers = file.try_clone().and_then(Headers::new).map_err(failed)?;
+        let file = Arc::new(file);
+        let headers = Headers::new(Arc::clone(&file)).map_err(failed)?;
         let mut reader = self.reader(Box::new(headers));
         while let Some(entry) = reader.next_entry()? {
             visit(&entry);
         }
+        self.scanned = Some(Arc::clone(&file));
         self.state = State::Scanned(file);
         Ok(())
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         let mut reader = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Fresh(Origin::Plain(file)) | State::Scanned(file) => self.read_ahead(file)?,
+            State::Fresh(Origin::Plain(file)) => self.read_ahead(file)?,
+            State::Scanned(file) => self.read_ahead(FromStart::new(file))?,
             State::Fresh(Origin::Stream(stream)) => self.read_ahead(stream)?,
             State::Reading(reader) => reader,
             State::Ended => return Ok(None),
@@ -176,5 +181,11 @@ impl Source for TarSource {
             State::Reading(reader) => Ok(reader.next_data()?),
             _ => Ok(None),
         }
+    }
+
+    fn restart(&mut self) -> Result<(), SourceError> {
+        let file = self.scanned.as_ref().ok_or(SourceError::NotScanned)?;
+        self.state = State::Scanned(Arc::clone(file));
+        Ok(())
     }
 }

@@ -49,10 +49,12 @@ impl Pocket {
     /// Takes the tag out. Acquire and release as for a bit of the bitmap (invariant I2).
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<u32> {
-        if self.0.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        self.0.swap(0, Ordering::AcqRel).checked_sub(1)
+        let kept = self.0.load(Ordering::Relaxed);
+        // An exchange for zero writes only when it takes a tag, so the plain store of the owner
+        // competes with no other write.
+        let taken = kept != 0
+            && self.0.compare_exchange(kept, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        taken.then(|| kept - 1)
     }
 
     /// Puts a tag in, if the pocket is empty and the gate open. Only the pocket's caller does so. If

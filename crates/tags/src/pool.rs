@@ -124,15 +124,26 @@ impl Pool {
         users.left(user, self.bitmap.depth())
     }
 
-    /// Whether a waiter with this demand would find a tag now. One without limits can always use a
-    /// wake-up: it is given for a tag that was put.
+    /// Whether a waiter with this demand could use a wake-up that is given for a tag just put: its
+    /// share has room, and if it is shallow, the tag is within reach.
     pub(crate) fn could_use(&self, demand: Demand) -> bool {
-        let share = match (&self.users, demand.user) {
+        self.has_share(demand) && (demand.shallow.is_none() || self.has_free(demand))
+    }
+
+    /// Whether a waiter with this demand would find a tag now.
+    pub(crate) fn would_find(&self, demand: Demand) -> bool {
+        self.has_share(demand) && self.has_free(demand)
+    }
+
+    fn has_share(&self, demand: Demand) -> bool {
+        match (&self.users, demand.user) {
             (Some(users), Some(user)) => users.left(user, self.bitmap.depth()) > 0,
             _ => true,
-        };
-        share
-            && (demand.shallow.is_none() || self.bitmap.has_free(self.bitmap.reach(demand.shallow)))
+        }
+    }
+
+    fn has_free(&self, demand: Demand) -> bool {
+        self.bitmap.has_free(self.bitmap.reach(demand.shallow))
     }
 
     /// Puts tags of one word into the bitmap: bit zero of `mask` is bit `first` of the pool. One that

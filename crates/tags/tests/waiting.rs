@@ -403,3 +403,36 @@ fn round_robin_goes_round() {
     let expected: Vec<u32> = (0..25).map(|step| (first + step) % 10).collect();
     assert_eq!(numbers, expected);
 }
+
+/// What may go to another thread.
+#[test]
+fn handles_move_between_threads() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync>() {}
+    send::<Caller>();
+    send::<CallbackWait>();
+    send::<undercroft_tags::GetAsync<'_>>();
+    send::<TagSet>();
+    sync::<TagSet>();
+    send::<undercroft_tags::User>();
+    sync::<undercroft_tags::User>();
+}
+
+/// A tag that a caller keeps for itself is free for everybody else, and survives its caller.
+#[test]
+fn a_kept_tag_is_free() {
+    let set = TagSet::new(1).unwrap();
+    let (mut one, mut other) = (set.caller(), set.caller());
+    let tag = one.try_get().unwrap();
+    one.put(tag);
+    assert_eq!((set.in_use(), set.iter_busy().count()), (0, 0));
+    assert_eq!(other.try_get(), Some(tag));
+    assert_eq!((set.in_use(), one.try_get()), (1, None));
+    other.put(tag);
+    let mut third = set.caller();
+    assert_eq!(third.try_get_batch(1).len(), 1);
+    set.put(tag);
+    one.put(third.try_get().unwrap());
+    drop(one);
+    assert_eq!(other.try_get(), Some(tag));
+}

@@ -177,6 +177,15 @@ impl<'a> EditBytes<'a> {
     }
 }
 
+/// Mixes the bits of a number so that neighbouring ones have nothing in common: the finaliser of
+/// the generator SplitMix64.
+#[must_use]
+pub(crate) const fn mix64(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

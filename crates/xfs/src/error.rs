@@ -107,3 +107,19 @@ pub enum Error {
     #[error("the volume is read-only: {0}")]
     ReadOnly(String),
 }
+
+impl Error {
+    /// Whether metadata on the disk is not what it must be, as opposed to a request that cannot be
+    /// served or a device that failed.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Block { .. }
+                | Self::Group { .. }
+                | Self::Tree(_)
+                | Self::Inode { .. }
+                | Self::Fork { .. }
+        )
+    }
+}

@@ -63,6 +63,7 @@ pub mod da;
 pub mod dir;
 pub mod error;
 pub mod format;
+pub mod frag;
 pub mod geometry;
 pub mod inode;
 pub mod log;

@@ -1,6 +1,7 @@
 //! An open volume: device, sizes, buffers, groups and inodes.
 
-use crate::ag::{GroupGuard, GroupSlot};
+use crate::ag::{Group, GroupGuard, GroupSummary};
+use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool};
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::format::{
@@ -11,8 +12,9 @@ use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber};
 use parking_lot::Mutex;
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
 
 /// Whether a volume may be written.
@@ -32,7 +34,11 @@ pub struct Volume {
     heights: TreeHeights,
     trees: [TreeGeometry; 7],
     cache: Cache,
-    groups: Vec<GroupSlot>,
+    groups: Vec<Group>,
+    free_space: FreeSpace,
+    allocator: Allocator,
+    /// Number of the open checkpoint of the journal, 0 without one.
+    open_checkpoint: AtomicU64,
     inodes: InodeTable,
     access: Access,
     poison: Mutex<Option<&'static str>>,
@@ -61,6 +67,24 @@ impl Volume {
         Ok(Self::new(device, superblock, Access::ReadOnly))
     }
 
+    /// Opens a volume that nobody else uses for changes that skip the journal.
+    ///
+    /// The changes are on the device once [`mkfs::finish`](crate::mkfs::finish) has returned. An
+    /// interruption before leaves a damaged volume: this is for copies, to prepare or to study
+    /// them.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); or the journal is not empty.
+    pub fn open_bulk(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let mut volume = Self::open(device)?;
+        if crate::log::state(&volume)? != crate::log::LogState::Clean {
+            let what = "its journal is not empty; mount and unmount it first";
+            return Err(Error::NotUsable(what.into()));
+        }
+        volume.access = Access::Bulk;
+        Ok(volume)
+    }
+
     /// A volume over a device whose structures are yet to be written.
     pub(crate) fn create(device: Arc<dyn BlockDevice>, superblock: Superblock) -> Self {
         Self::new(device, superblock, Access::Bulk)
@@ -68,7 +92,8 @@ impl Volume {
 
     fn new(device: Arc<dyn BlockDevice>, superblock: Superblock, access: Access) -> Self {
         let geometry = Arc::new(superblock.geometry());
-        let groups = (0..geometry.ag_count).map(|_| Arc::default()).collect();
+        let groups = (0..geometry.ag_count).map(|_| Group::default()).collect();
+        let free_space = FreeSpace::new(geometry.ag_count);
         Self {
             heights: TreeHeights::new(&geometry),
             trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
@@ -76,6 +101,9 @@ impl Volume {
             geometry,
             superblock,
             groups,
+            free_space,
+            allocator: Allocator::default(),
+            open_checkpoint: AtomicU64::new(0),
             inodes: InodeTable::default(),
             access,
             poison: Mutex::new(None),
@@ -108,8 +136,9 @@ impl Volume {
         &self.trees[tree as usize]
     }
 
-    /// Writes all changed metadata to the device and waits for it.
+    /// Writes all changed metadata to the device and waits for it; refused once something failed.
     pub(crate) fn write_back(&self) -> Result<(), Error> {
+        self.check_writable()?;
         self.cache.write_back_all()
     }
 
@@ -118,12 +147,9 @@ impl Volume {
     /// are reproducible.
     pub(crate) fn generation(&self, number: InodeNumber) -> u32 {
         let (high, low) = self.geometry.uuid.as_u64_pair();
-        // The finaliser of SplitMix64.
-        let mut mixed =
+        let mixed =
             (high ^ low.rotate_left(32)).wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed >> 32) as u32
+        (crate::bytes::mix64(mixed) >> 32) as u32
     }
 
     /// Metadata buffers.
@@ -137,13 +163,77 @@ impl Volume {
     /// # Errors
     /// The volume is read-only, or an earlier failure made it so.
     pub fn begin(&self) -> Result<Transaction<'_>, Error> {
+        self.check_writable()?;
+        if !self.free_space.is_complete() {
+            // Reading the headers of a group adds it to the count.
+            for ag in (0..self.geometry.ag_count).map(AgNumber) {
+                self.lock_group(ag, true)?;
+            }
+            self.free_space.set_complete();
+        }
+        Ok(Transaction::new(self))
+    }
+
+    /// Chooses how the allocator works from now on. Nothing of it is stored.
+    pub fn set_allocator(&mut self, options: AllocatorOptions) {
+        self.allocator = Allocator::new(options);
+    }
+
+    pub(crate) fn allocator(&self) -> &Allocator {
+        &self.allocator
+    }
+
+    /// The count of free space.
+    pub(crate) fn free_space(&self) -> &FreeSpace {
+        &self.free_space
+    }
+
+    /// Blocks that a transaction could reserve now. Groups that were not used yet do not count
+    /// before the first transaction.
+    #[must_use]
+    pub fn available_blocks(&self) -> u64 {
+        self.free_space.available()
+    }
+
+    /// What the volume keeps of a group.
+    pub(crate) fn group(&self, ag: AgNumber) -> &Group {
+        &self.groups[ag.0 as usize]
+    }
+
+    /// Figures of a group that can be read without its lock.
+    #[must_use]
+    pub fn group_summary(&self, ag: AgNumber) -> &GroupSummary {
+        &self.group(ag).summary
+    }
+
+    /// The checkpoint of the journal that collects the changes of now; `None` on a volume whose
+    /// changes skip the journal. What it frees stays busy until it is durable.
+    #[must_use]
+    pub fn open_checkpoint(&self) -> Option<u64> {
+        Some(self.open_checkpoint.load(Ordering::Acquire)).filter(|number| *number > 0)
+    }
+
+    /// Opens the next checkpoint.
+    pub fn set_open_checkpoint(&self, number: NonZeroU64) {
+        self.open_checkpoint.store(number.get(), Ordering::Release);
+    }
+
+    /// The checkpoints up to `number` are durable: what they freed can be used by everybody.
+    pub fn settle_checkpoint(&self, number: u64) {
+        for group in &self.groups {
+            group.busy.settle(number, false);
+        }
+    }
+
+    /// Fails if the volume must not be written.
+    fn check_writable(&self) -> Result<(), Error> {
         if self.access == Access::ReadOnly {
             return Err(Error::ReadOnly("it was opened for reading".into()));
         }
-        if let Some(reason) = *self.poison.lock() {
-            return Err(Error::ReadOnly(reason.into()));
+        match *self.poison.lock() {
+            Some(reason) => Err(Error::ReadOnly(reason.into())),
+            None => Ok(()),
         }
-        Ok(Transaction::new(self))
     }
 
     /// Refuses every further change.
@@ -154,7 +244,22 @@ impl Volume {
     /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
     /// caller does not wait.
     pub(crate) fn lock_group(&self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
-        GroupGuard::lock(self, &self.groups[ag.0 as usize], ag, wait)
+        GroupGuard::lock(self, &self.group(ag).slot, ag, wait)
+    }
+
+    /// Free blocks that only the trees of the groups may take, as they grow.
+    ///
+    /// # Errors
+    /// A group's headers are damaged, or the device failed.
+    pub fn reserved_blocks(&self) -> Result<u64, Error> {
+        let mut blocks = 0;
+        for ag in (0..self.geometry().ag_count).map(AgNumber) {
+            // Waits, so there is a guard.
+            let Some(mut guard) = self.lock_group(ag, true)? else { continue };
+            let group = guard.state();
+            blocks += u64::from(group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary));
+        }
+        Ok(blocks)
     }
 
     /// Locks an inode for change.

@@ -15,7 +15,7 @@ use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{DeviceNumber, FileType};
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, NewInode, Times};
+use undercroft_xfs::ops::{self, DataPlacement, NewInode, Times};
 use undercroft_xfs::units::{FileBlock, InodeNumber};
 use undercroft_xfs::{Volume, bmap};
 use uuid::Uuid;
@@ -34,6 +34,7 @@ fn new(kind: FileType) -> NewInode<'static> {
 /// A volume under test and what it should hold.
 struct History {
     volume: Volume,
+    placement: DataPlacement,
     random: Random,
     directories: Vec<InodeNumber>,
     files: Vec<InodeNumber>,
@@ -49,7 +50,8 @@ impl History {
         let volume = mkfs::begin(&device, plan, &new(FileType::Directory)).unwrap();
         let root = volume.geometry().root_inode;
         let random = Random::new(seed);
-        Self { volume, random, directories: vec![root], files: Vec::new(), names: 0 }
+        let placement = DataPlacement::new(volume.geometry());
+        Self { volume, placement, random, directories: vec![root], files: Vec::new(), names: 0 }
     }
 
     fn pick(random: &mut Random, from: &[InodeNumber]) -> InodeNumber {
@@ -72,7 +74,7 @@ impl History {
         }
         if kind == FileType::Regular {
             let size = ranges.last().map_or(0, |range: &Range<u64>| range.end);
-            ops::allocate_file(&mut trans, &mut inode, size, ranges).unwrap();
+            ops::allocate_file(&mut trans, &mut inode, size, ranges, &mut self.placement).unwrap();
         }
         let number = inode.number;
         trans.commit(&mut [&mut parent, &mut inode]).unwrap();
@@ -199,6 +201,7 @@ fn threads_share_a_volume() {
     std::thread::scope(|scope| {
         for home in homes {
             scope.spawn(move || {
+                let mut placement = DataPlacement::new(volume.geometry());
                 for number in 0..1500_u32 {
                     let name = format!("file-{number}");
                     let mut trans = volume.begin().unwrap();
@@ -211,8 +214,8 @@ fn threads_share_a_volume() {
                     )
                     .unwrap();
                     let size = u64::from(number) * 37 % 60_000;
-                    ops::allocate_file(&mut trans, &mut inode, size, std::iter::once(0..size))
-                        .unwrap();
+                    let data = std::iter::once(0..size);
+                    ops::allocate_file(&mut trans, &mut inode, size, data, &mut placement).unwrap();
                     trans.commit(&mut [&mut parent, &mut inode]).unwrap();
                 }
             });

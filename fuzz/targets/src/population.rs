@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use undercroft_xfs::format::{DeviceNumber, FileType};
 use undercroft_xfs::inode::{Inode, InodeGuard, InodeState};
-use undercroft_xfs::ops::{self, NewInode, Times};
+use undercroft_xfs::ops::{self, DataPlacement, NewInode, Times};
 use undercroft_xfs::trans::Transaction;
 use undercroft_xfs::{Error, Volume};
 
@@ -47,7 +47,8 @@ pub(crate) fn fill(volume: &Volume) -> Result<(), Error> {
             let step = 2 * trans.geometry().block_size() as u64;
             let ranges = (0..ranges).map(|index| index * step..index * step + step / 2);
             let size = ranges.clone().next_back().map_or(0, |range| range.end + 100);
-            ops::allocate_file(trans, inode, size, ranges).map(drop)
+            let mut placement = DataPlacement::new(trans.geometry());
+            ops::allocate_file(trans, inode, size, ranges, &mut placement).map(drop)
         })?;
     }
     for (name, len) in LINKS {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use undercroft_judges::kernel;
 
-use crate::{newest, shell, system, workspace};
+use crate::{newest, shell, system, tags, workspace};
 use counts::Counts;
 
 /// One check. The order is that of the run: the quick ones first.
@@ -31,6 +31,8 @@ pub(crate) enum Step {
     Licences,
     /// All tests
     Tests,
+    /// Models of the tag bitmap: every interleaving of small cases, many of larger ones
+    Models,
 }
 
 impl Step {
@@ -60,6 +62,7 @@ impl Step {
             }
             Self::Licences => licences::check(),
             Self::Tests => tests(counts),
+            Self::Models => tags::check_models(&mut |line| counts.line(line)),
         }
     }
 }

@@ -56,7 +56,7 @@ mod tests {
         bio.intercept(|mut bio, result| {
             assert!(result.is_err());
             assert_eq!((bio.sector(), bio.origin()), (Sector(100), Sector(7)));
-            bio.intercept(|bio, result| bio.answer(result));
+            bio.intercept(Bio::answer);
             bio.remap(Sector(200));
             bio.succeed();
         });

@@ -8,6 +8,7 @@ mod description;
 mod legs;
 mod linear;
 mod mirror;
+mod report;
 mod stripe;
 
 use std::path::PathBuf;
@@ -16,9 +17,12 @@ use thiserror::Error;
 
 use crate::drivers::OpenError;
 
-pub use description::{Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom};
+pub use description::{
+    Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom, OpenLeaf, StackObserver,
+};
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
+pub use report::DeviceReport;
 pub use stripe::Stripe;
 
 /// Why devices cannot be stacked.

@@ -1,7 +1,9 @@
 //! Devices and checks for tests: of devices, and of what is built on devices.
 
 pub mod conformance;
-pub(crate) mod faulty;
+mod faulty;
+mod random;
 pub mod recorder;
 
 pub use faulty::{Fault, FaultyDevice};
+pub(crate) use random::{mix, tear};

@@ -1,16 +1,19 @@
 //! `undercroft build`.
 
 use crate::format_options::FormatArgs;
+use crate::progress::Progress;
 use crate::report::Outcome;
+use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
+use clap::ValueHint;
 use serde::Serialize;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use undercroft_image::pack::{self, PackOptions, Progress, SizeChoice, Summary};
+use std::time::Instant;
+use undercroft_block::stack::Description;
+use undercroft_image::pack::{self, PackOptions, SizeChoice, Summary};
 use undercroft_source::{Exclude, Options, SourceSpec, Timestamp};
 use undercroft_xfs::format;
 use uuid::Uuid;
@@ -28,8 +31,10 @@ pub(super) struct Args {
     /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input.
     source: PathBuf,
 
-    /// The image file to make, or a block device (with --force).
-    image: PathBuf,
+    /// The image file to make, or a block device (with --force); or a device stacked on several,
+    /// such as 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
+    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
+    image: Description,
 
     /// Size of the volume: bytes (suffixes K, M, G, T), auto (the content and a tenth of it free,
     /// at least 16 MiB) or min (as small as the content allows).
@@ -51,6 +56,9 @@ pub(super) struct Args {
     /// Threads that read ahead in a directory.
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    stats: StatsArgs,
 
     #[command(flatten)]
     content: ContentArgs,
@@ -114,9 +122,11 @@ fn size_choice(text: &str) -> Result<SizeChoice, String> {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let options = options(args)?;
     let start = Instant::now();
-    let bar = progress_bar();
-    let built = pack::build(&options, &mut |progress| show(&bar, progress));
-    bar.finish_and_clear();
+    let bar = Progress::new();
+    let built = pack::build(&options, &mut |progress| {
+        bar.show(progress.entries, progress.bytes, progress.bytes_total);
+    });
+    drop(bar);
     let summary = built?;
     let seconds = start.elapsed().as_secs_f64();
     if args.json {
@@ -126,6 +136,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     } else {
         print(&summary, seconds, args, out)?;
     }
+    args.stats.print(&summary.devices, args.json, out)?;
     Ok(Outcome::Done)
 }
 
@@ -156,28 +167,6 @@ fn options(args: &Args) -> Result<PackOptions> {
     })
 }
 
-/// A bar on a terminal, nothing elsewhere.
-fn progress_bar() -> ProgressBar {
-    let bar = ProgressBar::no_length();
-    let style = ProgressStyle::with_template(
-        "{wide_bar} {bytes} of {total_bytes}, {msg} entries, {bytes_per_sec}, {eta} left",
-    );
-    // The template is a constant; without a style the bar still works.
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
-}
-
-fn show(bar: &ProgressBar, progress: &Progress) {
-    if let Some(total) = progress.bytes_total {
-        bar.set_length(total);
-    }
-    bar.set_position(progress.bytes);
-    bar.set_message(progress.entries.to_string());
-}
-
 /// The summary as JSON.
 #[derive(Serialize)]
 struct Report {
@@ -190,6 +179,7 @@ struct Report {
     clamped_times: u64,
     image_bytes: u64,
     free_bytes: u64,
+    reserved_bytes: u64,
     seconds: f64,
     bios: u64,
     requests: u64,
@@ -209,9 +199,10 @@ impl Report {
             clamped_times: summary.clamped_times,
             image_bytes: summary.image_bytes,
             free_bytes: summary.free_bytes,
+            reserved_bytes: summary.reserved_bytes,
             seconds,
-            bios: summary.bios,
-            requests: summary.requests,
+            bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
+            requests: summary.devices.first().map_or(0, |device| device.statistics.requests),
             peak_rss_bytes: peak_rss_bytes(),
         }
     }
@@ -231,7 +222,7 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
         out,
         "{}: {} with {} free, holding {} files, {} directories, {others} others, {} of data; \
          {seconds:.2} s",
-        args.image.display(),
+        args.image,
         text::bytes(summary.image_bytes),
         text::bytes(summary.free_bytes),
         summary.files,

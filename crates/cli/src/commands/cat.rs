@@ -14,7 +14,7 @@ use undercroft_xfs::ops::{self, FileReader, Piece};
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// Paths from the root directory of the volume.
     #[arg(required = true)]

@@ -17,7 +17,7 @@ use undercroft_xfs::log::LogState;
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// Threads that read and check.
     #[arg(long, value_name = "COUNT", default_value = "2")]
@@ -29,7 +29,7 @@ pub(super) struct Args {
 
     /// Print one JSON object a line: the findings, then the summary.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// A finding as JSON.

@@ -1,15 +1,14 @@
 //! `undercroft extract`.
 
 use crate::image::ImageArgs;
+use crate::progress::Progress;
 use crate::report::Outcome;
 use crate::text;
 use anyhow::Result;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
-use undercroft_image::unpack::{Progress, Summary, to_directory, to_tar};
+use undercroft_image::unpack::{self, Summary, to_directory, to_tar};
 
 /// Extract a volume to a directory, or to standard output as a tar stream.
 ///
@@ -19,7 +18,7 @@ use undercroft_image::unpack::{Progress, Summary, to_directory, to_tar};
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// A directory, empty or yet to be made; or - for a tar stream on standard output.
     destination: PathBuf,
@@ -30,7 +29,7 @@ pub(super) struct Args {
 
     /// Print the summary as JSON (to standard error when the archive goes to standard output).
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -69,20 +68,24 @@ impl Report {
     }
 }
 
+impl Args {
+    /// Whether standard output gets an archive.
+    pub(super) fn is_archive(&self) -> bool {
+        self.destination.as_os_str() == "-"
+    }
+}
+
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
-    let archive = args.destination.as_os_str() == "-";
-    let bar = ProgressBar::new_spinner();
-    bar.enable_steady_tick(Duration::from_millis(200));
-    let mut show = |progress: &Progress| {
-        bar.set_message(format!("{} entries, {}", progress.entries, text::bytes(progress.bytes)));
-    };
+    let archive = args.is_archive();
+    let bar = Progress::new();
+    let mut show = |progress: &unpack::Progress| bar.show(progress.entries, progress.bytes, None);
     let unpacked = if archive {
         to_tar(&volume, out, &mut show)
     } else {
         to_directory(&volume, &args.destination, args.force, &mut show)
     };
-    bar.finish_and_clear();
+    drop(bar);
     let summary = unpacked?;
     let mut standard_error = std::io::stderr();
     let out = if archive { &mut standard_error } else { out };

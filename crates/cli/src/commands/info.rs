@@ -15,11 +15,11 @@ use uuid::Uuid;
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// What is known without walking the volume.

@@ -22,7 +22,7 @@ use undercroft_xfs::units::InodeNumber;
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// Path from the root directory of the volume.
     #[arg(default_value = "/")]
@@ -38,7 +38,7 @@ pub(super) struct Args {
 
     /// Print one JSON object a line.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// A name in a directory.

@@ -2,13 +2,15 @@
 
 use crate::format_options::FormatArgs;
 use crate::report::Outcome;
+use crate::stats::StatsArgs;
 use crate::{text, value};
-use anyhow::{Result, bail};
+use anyhow::Result;
+use clap::ValueHint;
 use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::SystemTime;
-use undercroft_image::pack::{EmptyOptions, make_empty};
+use undercroft_block::stack::Description;
+use undercroft_image::pack::{Empty, EmptyOptions, make_empty};
 use undercroft_xfs::format::Timestamp;
 use uuid::Uuid;
 
@@ -17,8 +19,10 @@ use uuid::Uuid;
 /// For example: undercroft mkfs --size 1G --label data data.img
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The image file to make, or a block device (with --force).
-    image: PathBuf,
+    /// The image file to make, or a block device (with --force); or a device stacked on several,
+    /// such as 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
+    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
+    image: Description,
 
     /// Size of the volume (suffixes K, M, G, T); a block device is filled without it.
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
@@ -53,6 +57,9 @@ pub(super) struct Args {
     uuid: Option<Uuid>,
 
     #[command(flatten)]
+    stats: StatsArgs,
+
+    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -68,12 +75,9 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    if args.size.is_none() && !args.image.exists() {
-        bail!("{} does not exist; give the size of the image with --size", args.image.display());
-    }
     let seconds = args.source_date_epoch.unwrap_or_else(now);
     let uuid = args.uuid.unwrap_or_else(Uuid::new_v4);
-    let superblock = make_empty(&EmptyOptions {
+    let Empty { superblock, devices } = make_empty(&EmptyOptions {
         image: args.image.clone(),
         force: args.force,
         durable: args.sync,
@@ -98,13 +102,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         writeln!(
             out,
             "{}: {} in {} allocation groups, {} free, UUID {}",
-            args.image.display(),
+            args.image,
             text::bytes(superblock.blocks * block_size),
             superblock.ag_count,
             text::bytes(superblock.free_blocks * block_size),
             superblock.uuid,
         )?;
     }
+    args.stats.print(&devices, args.json, out)?;
     Ok(Outcome::Done)
 }
 

@@ -20,14 +20,14 @@ use undercroft_xfs::ops;
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    image: ImageArgs,
+    pub(super) image: ImageArgs,
 
     /// Path from the root directory of the volume.
     path: OsString,
 
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Everything about an inode.

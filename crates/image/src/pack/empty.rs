@@ -2,7 +2,7 @@
 
 use super::PackError;
 use super::target::Target;
-use std::path::PathBuf;
+use undercroft_block::stack::{Description, DeviceReport};
 use undercroft_xfs::format::{DeviceNumber, FileType, Superblock, Timestamp};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{NewInode, Times};
@@ -10,13 +10,13 @@ use undercroft_xfs::ops::{NewInode, Times};
 /// How to make an empty volume.
 #[derive(Clone, Debug)]
 pub struct EmptyOptions {
-    /// The image: a file to be made, or a block device.
-    pub image: PathBuf,
+    /// The image: files to be made, or block devices.
+    pub image: Description,
     /// Replace a file that exists, or overwrite a block device.
     pub force: bool,
     /// Return only when the image is on stable storage.
     pub durable: bool,
-    /// Size, geometry, features and identity. A size of 0 takes all of a block device.
+    /// Size, geometry, features and identity. A size of 0 takes all of block devices.
     pub volume: MkfsOptions,
     /// Permission bits of the root directory.
     pub root_mode: u16,
@@ -26,19 +26,28 @@ pub struct EmptyOptions {
     pub time: Timestamp,
 }
 
-/// Makes an empty volume and returns its superblock.
+/// An empty volume.
+#[derive(Clone, Debug)]
+pub struct Empty {
+    /// Its superblock.
+    pub superblock: Superblock,
+    /// What passed through the devices: the whole one first, then those it is stacked on.
+    pub devices: Vec<DeviceReport>,
+}
+
+/// Makes an empty volume.
 ///
 /// # Errors
 /// Everything that can be wrong with the options and the target, which is then as it was, unless
 /// it is a block device, which holds no file system then.
-pub fn make_empty(options: &EmptyOptions) -> Result<Superblock, PackError> {
+pub fn make_empty(options: &EmptyOptions) -> Result<Empty, PackError> {
     let mut target = Target::open(&options.image, options.force)?;
     let mut volume = options.volume.clone();
-    if let (0, Some(bytes)) = (volume.size, target.fixed_size()) {
-        volume.size = bytes;
+    if volume.size == 0 {
+        let fixed = target.fixed_size();
+        volume.size = fixed.ok_or_else(|| PackError::SizeNeeded(options.image.to_string()))?;
     }
     let plan = mkfs::plan(&volume)?;
-    target.check_room(volume.size)?;
     let device = target.device(volume.size)?;
     let time = options.time;
     let root = NewInode {
@@ -51,7 +60,8 @@ pub fn make_empty(options: &EmptyOptions) -> Result<Superblock, PackError> {
     };
     let made = mkfs::begin(&device, plan, &root).map_err(PackError::volume)?;
     let superblock = mkfs::finish(&made, options.durable).map_err(PackError::volume)?;
+    let devices = DeviceReport::of_stack(&*device);
     drop((made, device));
     target.finish(options.durable)?;
-    Ok(superblock)
+    Ok(Empty { superblock, devices })
 }

@@ -1,8 +1,9 @@
 //! Why an image could not be built.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thiserror::Error;
+use undercroft_block::stack::{Description, NoRoom, StackError};
 use undercroft_block::{BlockError, OpenError};
 use undercroft_source::SourceError;
 use undercroft_xfs::Error as VolumeError;
@@ -40,11 +41,24 @@ pub enum PackError {
         needed: Option<u64>,
     },
 
+    /// The source has more inodes than the share of the volume that was set for them.
+    #[error("{inodes} inodes take more than {allowed} % of the volume, the limit that was set; {} or raise the limit", size_remedy(*needed))]
+    Inodes {
+        /// The limit in percent.
+        allowed: u8,
+        /// Inodes there would be, whole chunks of them.
+        inodes: u64,
+        /// A length in bytes that is enough, unless the source cannot be read again to find it.
+        needed: Option<u64>,
+    },
+
     /// The file system that holds the image is full.
-    #[error("no space left for the image on the file system of {}; make room there or choose another place", image.display())]
+    #[error(
+        "no space left for the image on the file system of {image}; make room there or choose another place"
+    )]
     HostFull {
         /// The image.
-        image: PathBuf,
+        image: String,
     },
 
     /// Something else went wrong with the volume.
@@ -64,6 +78,10 @@ pub enum PackError {
         mounted_at: String,
     },
 
+    /// The target is a block device that something holds.
+    #[error("{} is in use by the system: one of its partitions is mounted, or it is part of an array or swap; release it first", .0.display())]
+    InUse(PathBuf),
+
     /// The target is neither a file nor a block device.
     #[error("{} is {what}; the image must be a regular file or a block device", image.display())]
     WrongTarget {
@@ -73,16 +91,30 @@ pub enum PackError {
         what: &'static str,
     },
 
-    /// A block device is smaller than the volume.
-    #[error("{} has {available} bytes, the volume needs {needed}; use a smaller --size or another device", image.display())]
+    /// A block device, or a file whose length is given, is shorter than what it has to hold.
+    #[error(
+        "{image} has {available} bytes, the volume needs {needed}; use a smaller --size or another device"
+    )]
     DeviceTooSmall {
-        /// The device.
-        image: PathBuf,
+        /// The device, or the part of the image.
+        image: String,
         /// Its length.
         available: u64,
-        /// Length of the volume.
+        /// Length that it should have.
         needed: u64,
     },
+
+    /// Nothing says how large the volume is.
+    #[error("{0} has no size yet; give the size of the volume with --size")]
+    SizeNeeded(String),
+
+    /// A leg of a mirror failed, so the image would not be on all legs.
+    #[error("{0}")]
+    LegDropped(String),
+
+    /// The files cannot be stacked.
+    #[error(transparent)]
+    Stack(#[from] StackError),
 
     /// The image cannot be written.
     #[error("cannot {action} {}", image.display())]
@@ -98,6 +130,13 @@ pub enum PackError {
     /// The image cannot be used as a device.
     #[error("cannot use the image as a device")]
     Device(#[from] OpenError),
+}
+
+impl From<NoRoom> for PackError {
+    fn from(error: NoRoom) -> Self {
+        let NoRoom { what: image, available, needed } = error;
+        Self::DeviceTooSmall { image, available, needed }
+    }
 }
 
 /// Whether a failed write found the disk full.
@@ -118,22 +157,35 @@ impl PackError {
         Self::Volume(error)
     }
 
+    /// Whether the volume, not the file system that holds it, was full.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(
+            self,
+            Self::Entry { source: VolumeError::NoSpace { .. }, .. }
+                | Self::Volume(VolumeError::NoSpace { .. })
+                | Self::Inodes { .. }
+        )
+    }
+
     /// Completes errors of space in a volume of `size` bytes. `needed` finds a size that is enough.
     pub(super) fn with_size(
         self,
         size: u64,
-        image: &Path,
+        image: &Description,
         needed: impl FnOnce() -> Option<u64>,
     ) -> Self {
         match self {
             Self::Entry { source, .. } | Self::Volume(source) if is_host_full(&source) => {
-                Self::HostFull { image: image.to_owned() }
+                Self::HostFull { image: image.to_string() }
             }
             Self::Entry { path, source: VolumeError::NoSpace { .. } } => {
                 Self::too_small(size, path, needed())
             }
             Self::Volume(VolumeError::NoSpace { .. }) => {
                 Self::too_small(size, "the root directory".into(), needed())
+            }
+            Self::Inodes { allowed, inodes, .. } => {
+                Self::Inodes { allowed, inodes, needed: needed() }
             }
             other => other,
         }

@@ -1,10 +1,10 @@
 //! How large a volume must be for what a survey found.
 //!
-//! Every structure is counted at its worst usual fill (hash blocks after random splits are half
-//! full, tree leaves after inserts in order half), so the content fits for sure; what is counted
-//! too much is a few per cent of the metadata.
+//! Files, attributes and directories are counted by the decisions that the file system will take.
+//! What depends on the order in which they come, above all where inode chunks find aligned room
+//! between data, is estimated: [`expected`] is nearly always enough, and a build that finds it is
+//! not goes on with [`more`]; [`sufficient`] counts the worst.
 
-use super::survey::Names;
 use super::{PackError, Survey};
 use undercroft_xfs::Geometry;
 use undercroft_xfs::ag::Reserved;
@@ -17,17 +17,42 @@ const ROUNDING: u64 = 1 << 20;
 /// Least free space of a comfortable volume.
 const COMFORT: u64 = 16 << 20;
 
-/// The least size that holds the content.
-pub(super) fn minimum(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, 0)
+/// The least size that should hold the content.
+pub(super) fn expected(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
+    fitting(survey, volume, &Spare { bytes: 0, gaps: Gaps::Usual })
+}
+
+/// A size that holds the content whatever the order of its entries.
+pub(super) fn sufficient(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
+    fitting(survey, volume, &Spare { bytes: 0, gaps: Gaps::Worst })
 }
 
 /// The size that holds the content and leaves a tenth of it free, at least 16 MiB.
 pub(super) fn comfortable(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, COMFORT.max(survey.bytes / 10))
+    fitting(survey, volume, &Spare { bytes: COMFORT.max(survey.bytes / 10), gaps: Gaps::Usual })
 }
 
-fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, PackError> {
+/// The size to try after `size` was too small.
+pub(super) fn more(size: u64) -> u64 {
+    (size + size / 32).next_multiple_of(ROUNDING)
+}
+
+/// What is wanted beyond the content.
+struct Spare {
+    bytes: u64,
+    gaps: Gaps,
+}
+
+/// How much of the space that is left between chunks for their alignment stays unused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gaps {
+    /// Little: small files go there.
+    Usual,
+    /// All of it.
+    Worst,
+}
+
+fn fitting(survey: &Survey, volume: &MkfsOptions, spare: &Spare) -> Result<u64, PackError> {
     let least = mkfs::minimum_size(volume)?;
     let mut size = least;
     // Each round adds what the last size lacked; overhead grows far slower than the size.
@@ -41,81 +66,88 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, Pac
             }
             Err(error) => return Err(error.into()),
         };
-        let needed = content_blocks(survey, &geometry) + geometry.blocks_for(spare);
+        let inodes = inode_limit_blocks(survey, &geometry, volume);
+        if inodes > geometry.blocks {
+            size = (inodes << geometry.block_log).next_multiple_of(ROUNDING);
+            continue;
+        }
+        let needed = content_blocks(survey, &geometry, spare);
         let usable = usable_blocks(&geometry);
         if needed <= usable {
-            return Ok(size);
+            // A last group that would be too short is left out of the volume.
+            let used = geometry.blocks << geometry.block_log;
+            let shorter = mkfs::plan(&MkfsOptions { size: used, ..volume.clone() });
+            let same = shorter.is_ok_and(|superblock| superblock.geometry() == geometry);
+            return Ok(if same { used } else { size });
         }
-        let lacking = (needed - usable) << geometry.block_log;
-        size = (size + lacking).next_multiple_of(ROUNDING);
+        // A last group that is too short adds nothing: the next size has a longer one.
+        let wanted = (geometry.blocks + needed - usable) << geometry.block_log;
+        size = wanted.max(size + 1).next_multiple_of(ROUNDING);
     }
+}
+
+/// Blocks of a volume in which the inodes keep to the share that was set for them.
+fn inode_limit_blocks(survey: &Survey, geometry: &Geometry, volume: &MkfsOptions) -> u64 {
+    let Some(percent) = volume.inode_max_percent.filter(|percent| *percent > 0) else { return 0 };
+    // One more chunk, because the limit is whole chunks.
+    let blocks = (chunks(survey, geometry) + 1) * u64::from(geometry.chunk_blocks());
+    (blocks * 100).div_ceil(percent.into())
+}
+
+/// Inode chunks: the last of every group is partly empty, and the volume has two files of its own.
+fn chunks(survey: &Survey, geometry: &Geometry) -> u64 {
+    (survey.inodes + 2).div_ceil(geometry.chunk_inodes().into()) + u64::from(geometry.ag_count)
 }
 
 /// Blocks that content can take, all reservations honoured.
 fn usable_blocks(geometry: &Geometry) -> u64 {
-    // Headers, roots and free list; blocks that requests leave alone; and the space at the ends of
-    // groups that chunks and their alignment leave over.
-    let fixed = 16 + 16 + 8 + 4 * u64::from(geometry.chunk_blocks());
     let groups = (0..geometry.ag_count).map(AgNumber).map(|ag| {
+        let length = geometry.ag_length(ag);
         let reserved = Reserved::new(geometry, ag).total();
-        u64::from(geometry.ag_length(ag)).saturating_sub(fixed + u64::from(reserved))
+        u64::from(length.saturating_sub(reserved).saturating_sub(fixed_blocks(geometry, length)))
     });
     groups.sum::<u64>().saturating_sub(u64::from(geometry.log_blocks))
 }
 
-/// Blocks that the content takes.
-fn content_blocks(survey: &Survey, geometry: &Geometry) -> u64 {
-    let block = geometry.block_size() as u64;
-    // Every range may begin and end inside a block that it does not fill.
-    let data = survey.bytes.div_ceil(block) + survey.ranges;
-    let chunks = survey.inodes.div_ceil(64) + u64::from(geometry.ag_count);
-    let inodes = chunks * u64::from(geometry.chunk_blocks());
-    let directories: u64 =
-        survey.directories.values().map(|names| directory_blocks(*names, geometry)).sum();
-    let attributes = survey.attribute_inodes + 2 * survey.attribute_bytes.div_ceil(block);
-    let values: u64 =
-        survey.long_values.iter().map(|len| u64::from(*len).div_ceil(block - 56) + 1).sum();
-    let links: u64 = survey.links.values().map(|names| link_blocks(*names, geometry)).sum();
-    let maps = 2 * (survey.mapped_ranges * 16).div_ceil(block);
-    let trees = 2 * (chunks * 32).div_ceil(block);
-    // Data that lies between chunks leaves places where no further one fits.
-    let gaps = chunks.min(survey.ranges) * u64::from(geometry.chunk_blocks() - 1);
-    data + inodes
-        + gaps
-        + directories
-        + attributes
-        + values
-        + links
-        + maps
-        + trees
-        + survey.long_symlinks
-}
-
-/// Blocks of one directory.
-fn directory_blocks(names: Names, geometry: &Geometry) -> u64 {
-    let inline = geometry.literal_size() as u64 / 2;
-    if names.bytes + names.count * 8 <= inline {
-        return 0;
-    }
-    let (block, per) = (geometry.dir_block_size() as u64, u64::from(geometry.dir_block_blocks()));
-    // An entry: twelve bytes and the name, rounded up to eight; some space at each block's end.
-    let entries = names.bytes + names.count * 20;
-    let data = (entries * 10).div_ceil((block - 64) * 9);
-    let hashes = if entries + names.count * 8 <= block - 128 {
-        0
-    } else {
-        // Half-full hash blocks, their parents, and the free index.
-        2 * (names.count * 8).div_ceil(block - 64) + 2 + data / 500
+/// Blocks of a group that content never gets: headers, roots, the free list, what requests must
+/// leave for splits, and the end that is too short for a chunk or a directory block.
+fn fixed_blocks(geometry: &Geometry, length: u32) -> u32 {
+    const ROOTS: u32 = 3;
+    const SET_ASIDE: u32 = 8;
+    let block = geometry.block_size() as u32;
+    // Free-space trees have few records in a volume without history; one of reverse mappings has
+    // a record for every few blocks.
+    let height = |records: u32, record: u32, pair: u32| {
+        let (leaf, node) = ((block - 56) / record, (block - 56) / pair);
+        let (mut level, mut height) = (records.div_ceil(leaf), 1);
+        while level > 1 {
+            level = level.div_ceil(node);
+            height += 1;
+        }
+        height
     };
-    (data + hashes) * per
+    let free_space = height(length / 64, 8, 12);
+    let rmap = if geometry.features.rmapbt() { height(length / 4, 24, 44) } else { 0 };
+    let list = 2 * (2 * free_space + rmap);
+    let tail = geometry.chunk_blocks().max(geometry.dir_block_blocks());
+    geometry.ag_header_blocks() + ROOTS + SET_ASIDE + list + 2 * free_space + tail
 }
 
-/// Blocks of the parent pointers of a file with many names.
-fn link_blocks(names: Names, geometry: &Geometry) -> u64 {
-    if !geometry.features.parent_pointers() {
-        return 0;
-    }
-    // Table entry, header, value and rounding; half-full leaves.
-    let bytes = names.bytes + names.count * 28;
-    2 * bytes.div_ceil(geometry.block_size() as u64 - 80) + 2
+/// Blocks that the content takes, with what it is to leave.
+fn content_blocks(survey: &Survey, geometry: &Geometry, spare: &Spare) -> u64 {
+    let block = geometry.block_size() as u64;
+    let per_chunk = u64::from(geometry.chunk_blocks());
+    let chunks = chunks(survey, geometry);
+    let directories = survey.directories.values();
+    let directories: u64 =
+        directories.map(|names| names.names.blocks(geometry, survey.room(names))).sum();
+    let tree = 2 * (chunks * 16).div_ceil(block - 56);
+    let gaps = chunks * (per_chunk - 1);
+    let gaps = if spare.gaps == Gaps::Worst { gaps } else { gaps / 8 };
+    survey.blocks
+        + chunks * per_chunk
+        + directories
+        + tree
+        + gaps
+        + geometry.blocks_for(spare.bytes)
 }

@@ -16,7 +16,7 @@ mod populate;
 mod survey;
 mod target;
 
-pub use empty::{EmptyOptions, make_empty};
+pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
 pub use options::{PackOptions, SizeChoice};
 pub use populate::Progress;
@@ -27,12 +27,13 @@ use populate::Populator;
 use std::sync::Arc;
 use target::Target;
 use undercroft_block::BlockDevice;
+use undercroft_block::stack::DeviceReport;
 use undercroft_source::{Source, SourceSpec};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 
 /// What was built.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Regular files.
     pub files: u64,
@@ -52,10 +53,10 @@ pub struct Summary {
     pub image_bytes: u64,
     /// Bytes free in the volume.
     pub free_bytes: u64,
-    /// Writes that the file system asked for.
-    pub bios: u64,
-    /// Writes that the device was asked for, after merging.
-    pub requests: u64,
+    /// Of those, the bytes that only the volume's trees may take, as they grow.
+    pub reserved_bytes: u64,
+    /// What passed through the devices: the whole one first, then those it is stacked on.
+    pub devices: Vec<DeviceReport>,
 }
 
 /// Builds an image. `progress` is called now and then.
@@ -78,18 +79,28 @@ pub fn build(
         (SizeChoice::Exact(_), Some(_)) => None,
         _ => Some(Survey::of(&mut source, options)?),
     };
-    let volume_options = volume_options(options, wanted, survey.as_ref())?;
-    let superblock = mkfs::plan(&volume_options)?;
-    target.check_room(volume_options.size)?;
-    let device = target.device(volume_options.size)?;
-    let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
-    let mut summary = built.map_err(|error| {
-        error.with_size(volume_options.size, &options.image, || needed_size(options, survey))
-    })?;
-    let statistics = device.statistics();
-    (summary.bios, summary.requests) = (statistics.bios, statistics.requests);
-    summary.image_bytes = volume_options.size;
-    drop(device);
+    let mut volume = volume_options(options, wanted, survey.as_ref())?;
+    let mut summary = loop {
+        let superblock = mkfs::plan(&volume)?;
+        let device = target.device(volume.size)?;
+        let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
+        match built {
+            Ok(mut summary) => {
+                summary.devices = DeviceReport::of_stack(&*device);
+                break summary;
+            }
+            // The size was ours, not the caller's.
+            Err(error) if error.is_full() && !matches!(wanted, SizeChoice::Exact(_)) => {
+                volume.size = estimate::more(volume.size);
+                source.restart()?;
+            }
+            Err(error) => {
+                let needed = || needed_size(options, survey);
+                return Err(error.with_size(volume.size, &options.image, needed));
+            }
+        }
+    };
+    summary.image_bytes = volume.size;
     target.finish(options.durable)?;
     Ok(summary)
 }
@@ -105,7 +116,7 @@ fn needed_size(options: &PackOptions, survey: Option<Survey>) -> Option<u64> {
             .ok()?;
         Survey::of(source.as_mut(), options).ok()
     };
-    estimate::minimum(&survey.or_else(again)?, &options.volume).ok()
+    estimate::sufficient(&survey.or_else(again)?, &options.volume).ok()
 }
 
 /// The options of the volume with what the survey found.
@@ -120,7 +131,7 @@ fn volume_options(
     }
     volume.size = match (wanted, survey) {
         (SizeChoice::Exact(bytes), _) => bytes,
-        (SizeChoice::Minimum, Some(survey)) => estimate::minimum(survey, &volume)?,
+        (SizeChoice::Minimum, Some(survey)) => estimate::expected(survey, &volume)?,
         (SizeChoice::Auto, Some(survey)) => estimate::comfortable(survey, &volume)?,
         // Only an exact size goes without a survey.
         (SizeChoice::Minimum | SizeChoice::Auto, None) => mkfs::minimum_size(&volume)?,
@@ -142,6 +153,13 @@ fn populate(
     populator.run(source)?;
     let mut summary = populator.finish()?;
     let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
+    if let Some(allowed) = options.volume.inode_max_percent.filter(|allowed| *allowed > 0)
+        && superblock.inode_max_percent != allowed
+    {
+        return Err(PackError::Inodes { allowed, inodes: superblock.inodes, needed: None });
+    }
     summary.free_bytes = superblock.free_blocks << superblock.block_log;
+    let reserved = volume.reserved_blocks().map_err(PackError::volume)?;
+    summary.reserved_bytes = reserved << superblock.block_log;
     Ok(summary)
 }

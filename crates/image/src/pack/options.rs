@@ -1,6 +1,6 @@
 //! How to build an image.
 
-use std::path::PathBuf;
+use undercroft_block::stack::Description;
 use undercroft_source::{Metadata, Options as SourceOptions, SourceSpec, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
 use uuid::Uuid;
@@ -23,8 +23,8 @@ pub struct PackOptions {
     pub source: SourceSpec,
     /// How to read it.
     pub source_options: SourceOptions,
-    /// The image: a file to be made, or a block device.
-    pub image: PathBuf,
+    /// The image: files to be made, or block devices. The volume is the same on any of them.
+    pub image: Description,
     /// Replace a file that exists, or overwrite a block device.
     pub force: bool,
     /// Return only when the image is on stable storage.
@@ -50,11 +50,11 @@ pub struct PackOptions {
 impl PackOptions {
     /// Defaults for packing `source` into `image`.
     #[must_use]
-    pub fn new(source: SourceSpec, image: PathBuf) -> Self {
+    pub fn new(source: SourceSpec, image: impl Into<Description>) -> Self {
         Self {
             source,
             source_options: SourceOptions::default(),
-            image,
+            image: image.into(),
             force: false,
             durable: false,
             size: SizeChoice::Auto,

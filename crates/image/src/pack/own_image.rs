@@ -1,10 +1,13 @@
-//! The image is not part of what it holds.
+//! The image is not part of what it holds, nor is what describes the volume that the source is on.
 //!
 //! When the image is written inside the directory that is packed, an older image at its place, and
 //! the new one where it has a name before it is whole, are left out of both passes over the source.
+//! So are the properties of an XFS volume whose root directory is the source: a new volume has its
+//! own.
 
 use std::path::{Path, PathBuf};
 use undercroft_source::{Data, Entry, Source, SourceError, SourceSpec};
+use undercroft_xfs::mkfs::is_property;
 
 /// A source without some paths.
 pub(super) struct WithoutImage {
@@ -33,6 +36,12 @@ impl WithoutImage {
     }
 }
 
+/// The entry of a root directory as it is on any volume.
+fn without_properties(mut root: Entry) -> Entry {
+    root.xattrs.retain(|xattr| !is_property(&xattr.name));
+    root
+}
+
 /// The path of `file` relative to `root`, if it lies inside.
 fn relative(root: &Path, file: &Path) -> Option<Vec<u8>> {
     let file = file.canonicalize().ok()?;
@@ -43,7 +52,9 @@ impl Source for WithoutImage {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
         let Self { source, hidden } = self;
         source.scan(&mut |entry| {
-            if !hidden.iter().any(|path| path == entry.path.as_bytes()) {
+            if entry.path.is_root() {
+                visit(&without_properties(entry.clone()));
+            } else if !hidden.iter().any(|path| path == entry.path.as_bytes()) {
                 visit(entry);
             }
         })
@@ -53,6 +64,7 @@ impl Source for WithoutImage {
         loop {
             match self.source.next_entry()? {
                 Some(entry) if self.hides(&entry) => {}
+                Some(entry) if entry.path.is_root() => return Ok(Some(without_properties(entry))),
                 other => return Ok(other),
             }
         }
@@ -60,6 +72,10 @@ impl Source for WithoutImage {
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
         self.source.next_data()
+    }
+
+    fn restart(&mut self) -> Result<(), SourceError> {
+        self.source.restart()
     }
 }
 

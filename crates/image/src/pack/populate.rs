@@ -9,7 +9,7 @@ use std::sync::Arc;
 use undercroft_source::{Entry, EntryPath, Kind, Metadata, Source, Timestamp as SourceTime};
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp, TimestampEncoding};
 use undercroft_xfs::inode::{Inode, InodeGuard};
-use undercroft_xfs::ops::{self, DataWriter, FileMap, NewInode, Times};
+use undercroft_xfs::ops::{self, DataPlacement, DataWriter, FileMap, NewInode, Times};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, Volume};
 
@@ -68,6 +68,7 @@ pub(super) struct Populator<'a> {
     volume: &'a Volume,
     options: &'a PackOptions,
     writer: DataWriter,
+    placement: DataPlacement,
     /// The directory of the last entry: the next one is most often there too.
     last: (Vec<u8>, Arc<Inode>),
     summary: Summary,
@@ -87,6 +88,7 @@ impl<'a> Populator<'a> {
             volume,
             options,
             writer: DataWriter::new(volume.geometry(), volume.cache().device()),
+            placement: DataPlacement::new(volume.geometry()),
             last: (Vec::new(), root),
             summary: Summary { directories: 1, ..Summary::default() },
             progress: Progress {
@@ -181,7 +183,8 @@ impl<'a> Populator<'a> {
         let mut map = None;
         if let Kind::Regular { size, data } = &entry.kind {
             let ranges = data.iter().map(|range| range.offset..range.end());
-            map = Some(ops::allocate_file(&mut trans, &mut inode, *size, ranges)?);
+            let placement = &mut self.placement;
+            map = Some(ops::allocate_file(&mut trans, &mut inode, *size, ranges, placement)?);
         }
         trans.commit(&mut [&mut parent, &mut inode])?;
         Ok(map.filter(|map| !map.is_empty()))

@@ -1,82 +1,87 @@
 //! The first pass over a source: how much there is, and an identity for the volume.
 //!
-//! Memory grows with directories and hard-linked files, by some 30 bytes each.
+//! Memory grows with directories, hard links, and files with attributes that may have links, by
+//! some 40 bytes each.
 
 use super::{PackError, PackOptions};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use std::hash::Hasher;
-use undercroft_source::{Entry, Kind, Source};
+use undercroft_source::{DataRange, Entry, Kind, Links, Source};
+use undercroft_xfs::Geometry;
+use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::ops::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 use uuid::Uuid;
 
 /// What a source holds, as far as the size of a volume depends on it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Survey {
     /// Inodes of all kinds.
     pub inodes: u64,
     /// Bytes of file data, holes not counted.
     pub bytes: u64,
-    /// Data ranges of regular files; the last block of each is partly empty.
-    pub ranges: u64,
-    /// Files with more data ranges than an inode has room for, and their ranges.
-    pub(super) mapped_ranges: u64,
-    /// Lengths of remote symbolic link targets count as one block each.
-    pub(super) long_symlinks: u64,
-    /// Names and their bytes in each directory, by a hash of its path.
+    /// Blocks of everything but inodes and directories.
+    pub(super) blocks: u64,
+    /// Names in each directory, by a hash of its path.
     pub(super) directories: FxHashMap<u64, Names>,
-    /// Further names of files, by a hash of the path of the first.
-    pub(super) links: FxHashMap<u64, Names>,
-    /// Inodes whose attributes do not fit beside everything else, and the bytes of all their
-    /// attributes.
-    pub(super) attribute_inodes: u64,
-    /// Bytes of attribute names and values of those inodes.
-    pub(super) attribute_bytes: u64,
-    /// Values longer than a quarter of the smallest block, with their bytes.
-    pub(super) long_values: Vec<u32>,
+    /// Files with several names, by a hash of the path of the first.
+    links: FxHashMap<u64, LinkNames>,
+    /// Bytes that the attributes of a file take as a list, for files that may have further names,
+    /// by a hash of the path.
+    labelled: FxHashMap<u64, u16>,
+    /// Block size, inode size and features of the volume. Its number of blocks means nothing.
+    geometry: Geometry,
     identity: [u8; 16],
 }
 
-/// A number of names and the sum of their lengths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The names in one directory.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Names {
-    pub(super) count: u64,
-    pub(super) bytes: u64,
+    pub(super) names: DirectoryFootprint,
+    /// Bytes for names inside the inode, if the directory has an entry of its own.
+    room: Option<u16>,
 }
 
-impl Names {
-    fn add(&mut self, name: &[u8]) {
-        self.count += 1;
-        self.bytes += name.len() as u64;
-    }
+/// The names of one file, by their lengths.
+#[derive(Clone, Debug, Default)]
+struct LinkNames {
+    first: u8,
+    further: Vec<u8>,
 }
 
-/// Attributes that take more than this many bytes do not fit the smallest inode for sure.
-const INLINE_ATTRIBUTES: u64 = 60;
+/// A list of this length fits no inode.
+const NO_LIST: u16 = u16::MAX;
 
-/// Longest target that surely fits an inode with attributes.
-const INLINE_TARGET: usize = 48;
-
-/// Ranges that surely fit the list in an inode.
-const INLINE_RANGES: usize = 3;
-
-/// Values at least this long may be stored in blocks of their own.
-const LONG_VALUE: usize = 256;
+/// A file of so many runs of blocks leaves its attributes all the room that they can have.
+const FEW_RUNS: u64 = 3;
 
 impl Survey {
     /// Reads a source once without its data.
     ///
     /// # Errors
-    /// The source cannot be read.
+    /// The source cannot be read, or the options of the volume do not go together.
     pub fn of(source: &mut dyn Source, options: &PackOptions) -> Result<Self, PackError> {
-        let mut survey = Self::default();
+        let size = mkfs::minimum_size(&options.volume)?;
+        let superblock = mkfs::plan(&MkfsOptions { size, ..options.volume.clone() })?;
+        let mut survey = Self {
+            // The root, which not every archive holds.
+            inodes: 1,
+            bytes: 0,
+            blocks: 0,
+            directories: FxHashMap::default(),
+            links: FxHashMap::default(),
+            labelled: FxHashMap::default(),
+            geometry: superblock.geometry(),
+            identity: [0; 16],
+        };
         let mut digest = Sha256::new();
         digest.update(format!("{:?}", identity_options(options)));
-        // The root, which not every archive holds.
-        survey.inodes = 1;
         source.scan(&mut |entry| {
             survey.add(entry);
             hash_entry(&mut digest, entry, options);
         })?;
+        survey.blocks +=
+            survey.links.iter().map(|(file, names)| survey.link_blocks(*file, names)).sum::<u64>();
         let digest: [u8; 32] = digest.finalize().into();
         survey.identity.copy_from_slice(&digest[..16]);
         Ok(survey)
@@ -89,42 +94,96 @@ impl Survey {
         uuid::Builder::from_custom_bytes(self.identity).into_uuid()
     }
 
-    fn add(&mut self, entry: &Entry) {
-        let path = entry.path.as_bytes();
-        if let Some((parent, name)) = entry.path.split_last() {
-            self.directories.entry(path_hash(parent)).or_default().add(name);
-        }
-        match &entry.kind {
-            Kind::HardLink(first) => {
-                let name = entry.path.split_last().map_or(path, |(_, name)| name);
-                self.links.entry(path_hash(first.as_bytes())).or_default().add(name);
-                return;
-            }
-            Kind::Regular { data, .. } => {
-                self.bytes += data.iter().map(|range| range.length).sum::<u64>();
-                self.ranges += data.len() as u64;
-                if data.len() > INLINE_RANGES {
-                    self.mapped_ranges += data.len() as u64;
-                }
-            }
-            Kind::Symlink(target) if target.len() > INLINE_TARGET => self.long_symlinks += 1,
-            _ => {}
-        }
-        self.inodes += u64::from(!entry.path.is_root());
-        self.add_attributes(entry);
+    /// Bytes for names inside the inode of a directory.
+    pub(super) fn room(&self, names: &Names) -> usize {
+        // A directory without an entry of its own has no attributes.
+        names.room.map_or_else(|| self.geometry.literal_size() / 4, usize::from)
     }
 
-    fn add_attributes(&mut self, entry: &Entry) {
-        let name = entry.path.split_last().map_or(0, |(_, name)| name.len());
-        let sizes = entry.xattrs.iter().map(|xattr| xattr.name.len() + xattr.value.len() + 8);
-        // A parent pointer: the name, twelve bytes of value, and its header.
-        let total = (sizes.sum::<usize>() + name + 24) as u64;
-        if total > INLINE_ATTRIBUTES {
-            self.attribute_inodes += 1;
-            self.attribute_bytes += total;
+    fn add(&mut self, entry: &Entry) {
+        let path = entry.path.as_bytes();
+        let name = entry.path.split_last().map(|(parent, name)| {
+            let names = self.directories.entry(path_hash(parent)).or_default();
+            names.names.add(&self.geometry, name.len());
+            name
+        });
+        let content = match &entry.kind {
+            Kind::HardLink(first) => {
+                let names = self.links.entry(path_hash(first.as_bytes())).or_default();
+                // Names have at most 255 bytes.
+                names.first = first.split_last().map_or(0, |(_, name)| name.len()) as u8;
+                names.further.push(name.map_or(0, <[u8]>::len) as u8);
+                return;
+            }
+            Kind::Directory => Content::Directory,
+            Kind::Regular { data, .. } => {
+                self.bytes += data.iter().map(|range| range.length).sum::<u64>();
+                self.runs(data)
+            }
+            Kind::Symlink(target) => Content::Symlink(target.len()),
+            Kind::CharDevice(_) | Kind::BlockDevice(_) | Kind::Fifo | Kind::Socket => {
+                Content::Special
+            }
+        };
+        self.inodes += u64::from(name.is_some());
+        let parents = self.geometry.features.parent_pointers();
+        let pointer =
+            name.filter(|_| parents).map(|name| StoredAttribute::parent_pointer(name.len()));
+        let property = mkfs::default_property(&self.geometry.features).filter(|_| name.is_none());
+        let property = property
+            .map(|(name, value)| StoredAttribute::new(&[b"trusted.", name].concat(), value));
+        let others =
+            entry.xattrs.iter().map(|xattr| StoredAttribute::new(&xattr.name, &xattr.value));
+        let attributes: Vec<_> = pointer.into_iter().chain(property).chain(others).collect();
+        let footprint = Footprint::new(&self.geometry, content, &attributes);
+        self.blocks += footprint.blocks;
+        if content == Content::Directory {
+            let names = self.directories.entry(path_hash(path)).or_default();
+            names.room = Some(footprint.room as u16);
+        } else if parents && entry.links == Links::Several {
+            self.label(path, content, &attributes[usize::from(pointer.is_some())..]);
         }
-        let long = entry.xattrs.iter().map(|xattr| xattr.value.len());
-        self.long_values.extend(long.filter(|len| *len >= LONG_VALUE).map(|len| len as u32));
+    }
+
+    /// The blocks that the data of a file takes.
+    fn runs(&self, data: &[DataRange]) -> Content {
+        let (mut blocks, mut runs, mut end) = (0, 0, None);
+        for range in data {
+            let first = range.offset >> self.geometry.block_log;
+            let after = self.geometry.blocks_for(range.end());
+            // Ranges that meet in a block share it.
+            let joined = end.is_some_and(|end| first <= end);
+            let from = end.map_or(first, |end: u64| first.max(end));
+            blocks += after.saturating_sub(from);
+            runs += u64::from(!joined);
+            end = Some(after);
+        }
+        Content::File { blocks, runs }
+    }
+
+    /// Remembers what of a file leaves less room for further names.
+    fn label(&mut self, path: &[u8], content: Content, attributes: &[StoredAttribute]) {
+        let many = matches!(content, Content::File { runs, .. } if runs > FEW_RUNS)
+            || matches!(content, Content::Symlink(_));
+        if !many && attributes.is_empty() {
+            return;
+        }
+        let list = attributes.iter().map(StoredAttribute::in_list).sum::<Option<usize>>();
+        let list = list.filter(|_| !many).and_then(|bytes| u16::try_from(bytes).ok());
+        self.labelled.insert(path_hash(path), list.unwrap_or(NO_LIST));
+    }
+
+    /// Blocks that the further names of a file add to its attributes.
+    fn link_blocks(&self, file: u64, names: &LinkNames) -> u64 {
+        if !self.geometry.features.parent_pointers() {
+            return 0;
+        }
+        let lengths = std::iter::once(&names.first).chain(&names.further);
+        let pointers = lengths.map(|len| StoredAttribute::parent_pointer(usize::from(*len)));
+        let own =
+            self.labelled.get(&file).map(|bytes| StoredAttribute::others(usize::from(*bytes)));
+        let attributes: Vec<_> = pointers.chain(own).collect();
+        Footprint::new(&self.geometry, Content::File { blocks: 0, runs: 0 }, &attributes).blocks
     }
 }
 

@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use undercroft_image::pack::{PackError, SizeChoice};
-use undercroft_judges::kernel;
+use undercroft_judges::{LoopDevice, kernel};
 
 use crate::archive_writer::ArchiveWriter;
 use crate::child;
-use crate::judged::{build, chain, options};
+use crate::judged::{build, chain, image_of, options};
 
 const OLD: &[u8] = b"an image that was there before";
 
@@ -23,7 +23,7 @@ fn assert_refused(source: &Path, words: &[&str]) {
     let mut options = options(source, &home.path().join("image"));
     for force in [false, true] {
         if force {
-            fs::write(&options.image, OLD).unwrap();
+            fs::write(image_of(&options), OLD).unwrap();
         }
         options.force = force;
         for size in [SizeChoice::Auto, SizeChoice::Exact(64 << 20)] {
@@ -37,7 +37,7 @@ fn assert_refused(source: &Path, words: &[&str]) {
             assert_eq!(left.len(), usize::from(force), "{left:?}");
         }
     }
-    assert_eq!(fs::read(&options.image).unwrap(), OLD);
+    assert_eq!(fs::read(image_of(&options)).unwrap(), OLD);
 }
 
 /// An archive in a directory of its own.
@@ -74,7 +74,10 @@ fn an_unreadable_file() {
     // Root may read everything, so somebody else builds.
     let home = tempfile::tempdir().unwrap();
     let program = home.path().join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // Not by this process: a child that another test starts meanwhile would hold the file open for
+    // writing, and nobody could run it.
+    let own = std::env::current_exe().unwrap();
+    assert!(Command::new("cp").arg(own).arg(&program).status().unwrap().success());
     let (tree, output) = (home.path().join("tree"), home.path().join("output"));
     fs::create_dir(&tree).unwrap();
     fs::create_dir(&output).unwrap();
@@ -167,14 +170,14 @@ fn a_full_disk() {
     let mut options = options(tree.path(), &home.path().join("image"));
     for force in [false, true] {
         if force {
-            fs::write(&options.image, OLD).unwrap();
+            fs::write(image_of(&options), OLD).unwrap();
         }
         options.force = force;
         let error = build(&options).unwrap_err();
         assert!(matches!(error, PackError::HostFull { .. }), "{}", chain(&error));
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), usize::from(force));
     }
-    assert_eq!(fs::read(&options.image).unwrap(), OLD);
+    assert_eq!(fs::read(image_of(&options)).unwrap(), OLD);
     drop(disk);
 }
 
@@ -220,9 +223,9 @@ fn targets_that_exist() {
     options.force = true;
     build(&options).unwrap();
     assert_ne!(fs::read(&image).unwrap(), OLD);
-    options.image = home.path().to_owned();
+    options.image = home.path().into();
     assert!(matches!(build(&options).unwrap_err(), PackError::WrongTarget { .. }));
-    options.image = home.path().join("no directory/image");
+    options.image = home.path().join("no directory/image").into();
     assert!(matches!(build(&options).unwrap_err(), PackError::Target { .. }));
 }
 
@@ -234,14 +237,14 @@ fn mounted_targets() {
     let (home, source) = archive(ordinary);
     let mut options = options(&source, &home.path().join("image"));
     build(&options).unwrap();
-    let before = fs::read(&options.image).unwrap();
+    let before = fs::read(image_of(&options)).unwrap();
     options.force = true;
     let place = tempfile::tempdir().unwrap();
-    let image = options.image.display().to_string();
+    let image = image_of(&options).display().to_string();
     let mounted = Mounted::new("xfs", &["-o", "loop,ro,nouuid"], &image, place.path());
-    let device = loop_device(&options.image);
-    for target in [&options.image.clone(), &device] {
-        options.image = target.clone();
+    let device = LoopDevice::attached(image_of(&options)).unwrap().remove(0);
+    for target in [image_of(&options).to_owned(), device] {
+        options.image = target.clone().into();
         let error = build(&options).unwrap_err();
         let PackError::Mounted { mounted_at, .. } = &error else { panic!("{}", chain(&error)) };
         assert_eq!(Path::new(mounted_at), place.path());
@@ -258,32 +261,21 @@ fn a_block_device_takes_an_image_with_force_only() {
     let (home, source) = archive(ordinary);
     let backing = home.path().join("backing");
     File::create(&backing).unwrap().set_len(40 << 20).unwrap();
-    let attach = Command::new("losetup").args(["--find", "--show"]).arg(&backing).output().unwrap();
-    assert!(attach.status.success());
-    let device = PathBuf::from(String::from_utf8(attach.stdout).unwrap().trim());
-    let mut options = options(&source, &device);
+    let device = LoopDevice::attach(&backing).unwrap();
+    let mut options = options(&source, device.path());
     let refused = build(&options);
     options.force = true;
     options.size = SizeChoice::Exact(80 << 20);
     let too_large = build(&options);
     options.size = SizeChoice::Auto;
     let built = build(&options);
-    assert!(Command::new("losetup").arg("--detach").arg(&device).status().unwrap().success());
+    drop(device);
     assert!(matches!(refused, Err(PackError::Exists(_))));
     assert!(
         matches!(too_large, Err(PackError::DeviceTooSmall { available, .. }) if available == 40 << 20)
     );
     assert_eq!(built.unwrap().image_bytes, 40 << 20);
     crate::judged::repair(&backing, 40 << 20, &options.volume).unwrap();
-}
-
-/// The loop device over an image.
-fn loop_device(image: &Path) -> PathBuf {
-    let list = Command::new("losetup")
-        .args(["--noheadings", "--output", "NAME", "--associated"])
-        .arg(image)
-        .output();
-    PathBuf::from(String::from_utf8(list.unwrap().stdout).unwrap().trim())
 }
 
 #[test]

@@ -9,7 +9,7 @@ use undercroft_judges::tree::{Difference, Field};
 use undercroft_xfs::mkfs::{self, Feature, MkfsOptions, Preset};
 use uuid::Uuid;
 
-use crate::judged::{build, chain, compare_mounted, options, repair};
+use crate::judged::{build, chain, compare_mounted, image_of, options, repair};
 
 const MIB: u64 = 1 << 20;
 
@@ -47,6 +47,43 @@ impl Combination {
         }
     }
 
+    /// A larger tree in a volume of the same format, as small as it can be.
+    pub(crate) fn smallest(seed: u64) -> Self {
+        let mut random = Random::new(!seed);
+        let tree = Options {
+            entries: 500 + random.below(2000) as usize,
+            size_bits: 8 + random.below(11) as u32,
+            ..Options::default()
+        };
+        Self { tree, size: SizeChoice::Minimum, ..Self::new(seed) }
+    }
+
+    /// Builds the image, and says by how many bytes it has more room left for ordinary content than
+    /// is allowed: 3 %, a mebibyte, and for each group what cannot be used up to the last block.
+    pub(crate) fn surplus(&self) -> Result<i64, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = directory.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        random_tree(&tree, self.seed, &self.tree).map_err(|error| chain(&error))?;
+        let mut options = options(&tree, &directory.path().join("image"));
+        (options.volume, options.size) = (self.volume.clone(), self.size);
+        let summary = build(&options).map_err(|error| chain(&error))?;
+        let size = summary.image_bytes;
+        let share = self.volume.inode_max_percent.is_some_and(|percent| percent > 0);
+        let groups = self.volume.ag_size.is_some();
+        if share || groups || size <= mkfs::minimum_size(&self.volume).unwrap() {
+            // Something else than the content asks for the size.
+            return Ok(0);
+        }
+        let plan = mkfs::plan(&MkfsOptions { size, ..self.volume.clone() }).unwrap();
+        let geometry = plan.geometry();
+        let piece = geometry.chunk_blocks().max(geometry.dir_block_blocks()).max(8);
+        let fixed = (u64::from(plan.ag_count) * u64::from(4 * piece)) << plan.block_log;
+        let available = summary.free_bytes - summary.reserved_bytes;
+        let allowed = size / 100 * 3 + MIB + fixed;
+        Ok(available.cast_signed() - allowed.cast_signed())
+    }
+
     /// Makes the tree, builds the image and asks the judges. Says whether the size that the seed
     /// chose was too small, and the one that the error named was taken.
     pub(crate) fn run(&self) -> Result<bool, String> {
@@ -59,7 +96,13 @@ impl Combination {
         options.size = self.size;
         let mut enlarged = false;
         let built = match (build(&options), self.size) {
-            (Err(PackError::TooSmall { needed: Some(needed), .. }), SizeChoice::Exact(_)) => {
+            (
+                Err(
+                    PackError::TooSmall { needed: Some(needed), .. }
+                    | PackError::Inodes { needed: Some(needed), .. },
+                ),
+                SizeChoice::Exact(_),
+            ) => {
                 enlarged = true;
                 options.size = SizeChoice::Exact(needed);
                 build(&options)
@@ -67,7 +110,7 @@ impl Combination {
             (built, _) => built,
         };
         let summary = built.map_err(|error| chain(&error))?;
-        self.judge(&tree, &options.image, &summary)?;
+        self.judge(&tree, image_of(&options), &summary)?;
         Ok(enlarged)
     }
 

@@ -15,7 +15,7 @@ use undercroft_source::{Exclude, Timestamp};
 use uuid::Uuid;
 
 use crate::child;
-use crate::judged::{build, options};
+use crate::judged::{build, image_of, options};
 
 /// A tree of a few hundred entries of all kinds.
 fn tree(home: &Path) -> PathBuf {
@@ -54,7 +54,7 @@ fn runs_and_threads_do_not_matter() {
         options.force = true;
         change(&mut options);
         build(&options).unwrap();
-        assert_same(&first, &options.image, what);
+        assert_same(&first, image_of(&options), what);
     };
     again("run", &|_| ());
     for threads in 1..=4 {
@@ -103,7 +103,7 @@ fn mounted(change: impl FnOnce(&mut PackOptions)) -> (TempDir, LoopMount) {
     let mut options = options(&tree, &home.path().join("image"));
     change(&mut options);
     build(&options).unwrap();
-    let mount = LoopMount::new(&options.image, Access::ReadOnly, &[]).unwrap();
+    let mount = LoopMount::new(image_of(&options), Access::ReadOnly, &[]).unwrap();
     (home, mount)
 }
 

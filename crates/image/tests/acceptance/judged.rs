@@ -15,6 +15,11 @@ pub(crate) fn options(source: &Path, image: &Path) -> PackOptions {
     PackOptions::new(SourceSpec::Path(source.to_owned()), image.to_owned())
 }
 
+/// The image, a single file.
+pub(crate) fn image_of(options: &PackOptions) -> &Path {
+    options.image.as_path().unwrap()
+}
+
 /// Builds without a progress report.
 pub(crate) fn build(options: &PackOptions) -> Result<Summary, PackError> {
     pack::build(options, &mut |_| ())
@@ -53,7 +58,8 @@ pub(crate) fn compare_mounted(
 ) -> Result<Comparison, Error> {
     let holes = Holes::Map { unit: u64::from(block_size.max(4096)) };
     let mount = LoopMount::new(image, Access::ReadOnly, &[])?;
-    let found = compare(source, mount.path(), &Options { holes, ..Options::default() })?;
+    let found =
+        compare(source, mount.path(), &Options { holes, limit: 10_000, ..Options::default() })?;
     mount.unmount()?;
     Ok(found)
 }
@@ -65,8 +71,8 @@ pub(crate) fn assert_built(options: &PackOptions, tree: &Path) -> Summary {
         Ok(summary) => summary,
         Err(error) => panic!("{}", chain(&error)),
     };
-    repair(&options.image, summary.image_bytes, &options.volume).unwrap();
-    compare_mounted(tree, &options.image, options.volume.block_size).unwrap().assert_same();
+    repair(image_of(options), summary.image_bytes, &options.volume).unwrap();
+    compare_mounted(tree, image_of(options), options.volume.block_size).unwrap().assert_same();
     summary
 }
 

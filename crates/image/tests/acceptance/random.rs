@@ -16,3 +16,17 @@ fn random_trees_in_random_formats() {
         .collect();
     assert!(failed.is_empty(), "{} of 30 failed:\n{}", failed.len(), failed.join("\n\n"));
 }
+
+#[test]
+fn the_smallest_volumes_of_random_trees() {
+    if !kernel::available_or_report("image::random::the_smallest_volumes_of_random_trees") {
+        return;
+    }
+    for seed in 1000..1016 {
+        let combination = Combination::smallest(seed);
+        match combination.surplus() {
+            Ok(surplus) => assert!(surplus <= 0, "{combination}: {surplus} bytes too much"),
+            Err(error) => panic!("{combination}\n{error}"),
+        }
+    }
+}

@@ -12,7 +12,7 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, kernel};
 
 use crate::archive_writer::{ArchiveWriter, Comb};
-use crate::judged::{build, options, repair};
+use crate::judged::{build, image_of, options, repair};
 
 /// Builds an image of an archive and has it judged; the mounted volume goes to `look`.
 fn judge(write: impl FnOnce(&mut ArchiveWriter), look: impl FnOnce(&Summary, &LoopMount)) {
@@ -32,7 +32,7 @@ fn built(write: impl FnOnce(&mut ArchiveWriter)) -> (TempDir, PathBuf, Summary) 
     writer.finish();
     let options = options(&archive, &directory.path().join("image"));
     let summary = build(&options).unwrap();
-    (directory, options.image, summary)
+    (directory, image_of(&options).to_owned(), summary)
 }
 
 #[test]

@@ -15,6 +15,9 @@ const LARGEST: usize = 65536;
 /// what is compared.
 const SECOND_FORMS: [&[u8]; 2] = [b"trusted.SGI_ACL_FILE", b"trusted.SGI_ACL_DEFAULT"];
 
+/// What `mkfs.xfs` says about a whole volume, in its root directory; no part of the tree.
+const PROPERTY: &[u8] = b"trusted.xfs:autofsck";
+
 /// Reads attributes with buffers that are kept from entry to entry.
 pub(super) struct Reader {
     names: Vec<u8>,
@@ -34,7 +37,7 @@ impl Reader {
             other => other?,
         };
         for name in self.names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-            if SECOND_FORMS.contains(&name) {
+            if SECOND_FORMS.contains(&name) || name == PROPERTY {
                 continue;
             }
             let text = CString::new(name).expect("split at each zero byte");

@@ -125,10 +125,14 @@ impl Bench<'_> {
             pinned.map_err(|source| LabError::Pin { cpu, source })?;
         }
         let mut application = Application::new(device, self.load);
-        while !stop.load(Ordering::Relaxed) {
+        // Something is done however short the run, so that counters can be looked at.
+        loop {
             application.fill();
             application.collect()?;
             count.store(application.done, Ordering::Relaxed);
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
         while application.idle.len() < self.load.outstanding {
             application.collect()?;

@@ -6,6 +6,15 @@ use super::number::{percent, thousands};
 use crate::iops::IopsOutcome;
 use crate::text_table::TextTable;
 
+/// How the file is reached, where there is one.
+fn cache(one: &IopsOutcome) -> &'static str {
+    match one.driver.as_str() {
+        "null" | "memory" => "",
+        _ if one.direct => "direct",
+        _ => "buffered",
+    }
+}
+
 /// Writes one row for each driver, number of threads and size of batches. The last column compares
 /// with fio's engine of the same kind, where it ran beside.
 pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Result<()> {
@@ -25,7 +34,10 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
         .numbers("of its CPU");
     let mut last: Option<&IopsOutcome> = None;
     for one in outcomes {
-        if last.replace(one).is_some_and(|last| last.driver != one.driver) {
+        if last
+            .replace(one)
+            .is_some_and(|last| last.driver != one.driver && !last.is_fio_beside(one))
+        {
             table.rule('-');
         }
         let fio = outcomes.iter().find(|other| one.is_fio_beside(other));
@@ -36,7 +48,7 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
             one.driver.clone(),
             one.access.to_string(),
             one.block_bytes.to_string(),
-            (if one.direct { "direct" } else { "buffered" }).to_owned(),
+            cache(one).to_owned(),
             one.threads.to_string(),
             one.batch.to_string(),
             thousands(one.rate.iops),

@@ -130,10 +130,14 @@ impl<'a> Client<'a> {
 
     fn live(mut self, count: &AtomicU64, stop: &AtomicBool) -> Result<Done, LabError> {
         let mut transactions = 0_u64;
-        while !stop.load(Ordering::Relaxed) {
+        // Something is done however short the run, so that locks can be counted.
+        loop {
             self.transaction(transactions.is_multiple_of(DIRTY_EVERY))?;
             transactions += 1;
             count.store(self.done.ios, Ordering::Relaxed);
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
         self.unplug();
         while self.unwaited > 0 {

@@ -1,7 +1,8 @@
 //! One thread's reader: turns the work of a batch into entries and data.
 //!
 //! Small files are read one after the other into a shared buffer, large ones fill buffers of their
-//! own. A file costs open, fstat, flistxattr, read and close.
+//! own. A file costs open, fstat, flistxattr, read and close; without its data, and unless it may
+//! have holes, fstatat and llistxattr.
 
 use super::DirectoryError;
 use super::handle::{self, Handle};
@@ -110,12 +111,12 @@ impl<'a, S: Sink> Reader<'a, S> {
 
     fn read_file(&mut self, directory: &Handle, path: EntryPath, order: u64) -> Result<(), Stop> {
         let name = path.split_last().map_or(&b""[..], |(_, name)| name);
-        let fd = match directory.file(name) {
-            Ok(fd) => fd,
-            Err(Errno::LOOP | Errno::NXIO) => return Err(DirectoryError::Replaced { path }.into()),
-            Err(error) => return Err(DirectoryError::read("open", &path, error).into()),
-        };
-        let stat = fstat(&fd).map_err(DirectoryError::reading("examine", &path))?;
+        let file = if self.with_data { Some(open(directory, name, &path)?) } else { None };
+        let stat = match &file {
+            Some(fd) => fstat(fd),
+            None => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW),
+        }
+        .map_err(DirectoryError::reading("examine", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(DirectoryError::Replaced { path }.into());
         }
@@ -126,9 +127,17 @@ impl<'a, S: Sink> Reader<'a, S> {
             let kind = Kind::Regular { size: 0, data: Vec::new() };
             return self.push_entry(entry(path, kind, &stat, Vec::new()), linked);
         }
+        let by_path;
+        let target = match &file {
+            Some(fd) => Target::File(fd.as_fd()),
+            None => {
+                by_path = path_in(directory, name);
+                Target::Path(&by_path)
+            }
+        };
         let xattrs = self
             .xattrs
-            .read(Target::File(fd.as_fd()))
+            .read(target)
             .map_err(DirectoryError::reading("read the attributes of", &path))?;
         let size = stat.st_size as u64;
         // Attributes and the file's own map may have blocks too, which hide as many of a hole: only
@@ -137,15 +146,28 @@ impl<'a, S: Sink> Reader<'a, S> {
         let full = size.checked_next_multiple_of((stat.st_blksize as u64).max(1));
         let sparse = Some(allocated) != full || !(size == 0 || xattrs.is_empty());
         let data = match (sparse, size) {
-            (true, _) => data_ranges(&fd, size)
-                .map_err(DirectoryError::reading("find the holes of", &path))?
-                .ok_or_else(|| DirectoryError::Fragmented { path: path.clone() })?,
+            (true, _) => {
+                let opened;
+                let fd = match &file {
+                    Some(fd) => fd,
+                    None => {
+                        opened = open(directory, name, &path)?;
+                        &opened
+                    }
+                };
+                data_ranges(fd, size)
+                    .map_err(DirectoryError::reading("find the holes of", &path))?
+                    .ok_or_else(|| DirectoryError::Fragmented { path: path.clone() })?
+            }
             (false, 0) => Vec::new(),
             (false, _) => vec![DataRange { offset: 0, length: size }],
         };
         let kind = Kind::Regular { size, data: data.clone() };
         self.push_entry(entry(path.clone(), kind, &stat, xattrs), linked)?;
-        if self.with_data { self.read_data(&fd, &path, size, &data) } else { Ok(()) }
+        match file {
+            Some(fd) => self.read_data(&fd, &path, size, &data),
+            None => Ok(()),
+        }
     }
 
     fn read_special(
@@ -179,13 +201,9 @@ impl<'a, S: Sink> Reader<'a, S> {
             FileType::Socket => Kind::Socket,
             _ => return Err(DirectoryError::Replaced { path }.into()),
         };
-        // The system has no way to name these by descriptor without opening them; the path through
-        // /proc is as good, whatever the depth of the directory.
-        let mut target = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
-        target.extend_from_slice(name);
         let xattrs = self
             .xattrs
-            .read(Target::Path(&target))
+            .read(Target::Path(&path_in(directory, name)))
             .map_err(DirectoryError::reading("read the attributes of", &path))?;
         let linked = linked_name(&stat, order);
         if let Some(name) = linked {
@@ -284,6 +302,22 @@ impl<'a, S: Sink> Reader<'a, S> {
         });
         if self.sink.accept(items.collect(), weight) { Ok(()) } else { Err(Stop::Abandoned) }
     }
+}
+
+/// Opens a file that is to be regular.
+fn open(directory: &Handle, name: &[u8], path: &EntryPath) -> Result<OwnedFd, DirectoryError> {
+    directory.file(name).map_err(|error| match error {
+        Errno::LOOP | Errno::NXIO => DirectoryError::Replaced { path: path.clone() },
+        error => DirectoryError::read("open", path, error),
+    })
+}
+
+/// A path for calls that have no form with a directory: through /proc, as good whatever the depth of
+/// the directory.
+fn path_in(directory: &Handle, name: &[u8]) -> Vec<u8> {
+    let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
+    path.extend_from_slice(name);
+    path
 }
 
 fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), DirectoryError> {

@@ -3,7 +3,9 @@
 use crate::Xattr;
 use crate::entry::MAX_XATTR_VALUE;
 use rustix::fd::BorrowedFd;
-use rustix::fs::{fgetxattr, flistxattr, lgetxattr, llistxattr};
+use rustix::fs::{
+    fgetxattr, flistxattr, flistxattr_query, lgetxattr, llistxattr, llistxattr_query,
+};
 use rustix::io::{Errno, Result};
 
 /// Linux never lists more bytes of names than this (`XATTR_LIST_MAX`).
@@ -32,16 +34,21 @@ impl XattrReader {
     }
 
     /// All attributes that this process may see, sorted by name. A file system without attributes has
-    /// none. One system call when there are none.
+    /// none. One system call when there are none, without a buffer, which the kernel would have to
+    /// match with one of its own.
     pub(super) fn read(&mut self, target: Target<'_>) -> Result<Vec<Xattr>> {
-        let listed = match target {
-            Target::File(fd) => flistxattr(fd, &mut self.list[..]),
-            Target::Path(path) => llistxattr(path, &mut self.list[..]),
+        let length = match target {
+            Target::File(fd) => flistxattr_query(fd),
+            Target::Path(path) => llistxattr_query(path),
         };
-        let length = match listed {
+        match length {
             Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
             other => other?,
         };
+        let length = match target {
+            Target::File(fd) => flistxattr(fd, &mut self.list[..]),
+            Target::Path(path) => llistxattr(path, &mut self.list[..]),
+        }?;
         let mut xattrs = Vec::new();
         for name in self.list[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
             let read = match target {

@@ -1,6 +1,6 @@
 //! Which compression an archive has, and its decoder.
 
-use flate2::bufread::MultiGzDecoder;
+use super::gzip::GzipReader;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use std::io::{self, BufReader, Read};
@@ -41,7 +41,7 @@ impl Compression {
         let buffered = |reader| BufReader::with_capacity(READ_SIZE, reader);
         Ok(match self {
             Self::None => Box::new(reader),
-            Self::Gzip => Box::new(MultiGzDecoder::new(buffered(reader))),
+            Self::Gzip => Box::new(GzipReader::new(buffered(reader))),
             Self::Zstd => Box::new(zstd::Decoder::with_buffer(buffered(reader))?),
             Self::Xz => {
                 let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED)?;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 /// Chunks that are read ahead of the consumer.
-const READ_AHEAD: usize = 16;
+const READ_AHEAD: usize = 4;
 /// Bytes that a scan reads at a time: a header, and with small files a few of the next ones.
 const SCAN_SIZE: usize = 4096;
 
@@ -103,15 +103,35 @@ impl Input for ReadAhead {
     }
 }
 
+/// A regular file read from its start, whoever else reads it.
+pub(super) struct FromStart {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl FromStart {
+    pub(super) fn new(file: Arc<File>) -> Self {
+        Self { file, position: 0 }
+    }
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.position)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
 /// An uncompressed archive in a file of which little but the headers is read.
 pub(super) struct Headers {
-    file: File,
+    file: Arc<File>,
     position: u64,
     length: u64,
 }
 
 impl Headers {
-    pub(super) fn new(file: File) -> io::Result<Self> {
+    pub(super) fn new(file: Arc<File>) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self { file, position: 0, length })
     }

@@ -4,6 +4,7 @@
 
 mod archive;
 mod collect;
+mod compression;
 mod directory;
 mod faults;
 mod formats;

@@ -51,12 +51,12 @@ pub(crate) struct Wakes<'a> {
 impl Wakes<'_> {
     /// Wakes up to `most` waiters, spread over the queues; returns how many.
     pub(crate) fn anywhere(&self, most: u32) -> u32 {
-        self.queues.wake(self.pool, most)
+        self.queues.wake(most, |demand| self.pool.could_use(demand))
     }
 
     /// Wakes up to `most` waiters of one queue; returns how many.
     pub(crate) fn in_queue(&self, queue: usize, most: u32) -> u32 {
-        self.queues.wake_queue(self.pool, queue, most)
+        self.queues.wake_queue(queue, most, |demand| self.pool.could_use(demand))
     }
 }
 

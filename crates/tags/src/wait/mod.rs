@@ -13,7 +13,7 @@ pub(crate) use signal::{Callback, Signal};
 
 use crossbeam_utils::CachePadded;
 
-use crate::pool::Pool;
+use crate::demand::Demand;
 use crate::statistics::WaitCounts;
 use crate::sync::{AtomicUsize, Ordering};
 use queue::Queue;
@@ -54,18 +54,18 @@ impl Queues {
         self.queues[queue].len() != 0
     }
 
-    /// Wakes up to `most` waiters who can use a tag, from all queues in turn; returns how many.
+    /// Wakes up to `most` waiters for whom `can_use` holds, from all queues in turn; returns how many.
     ///
     /// The turn goes on before a queue is looked at, so a put that comes in between begins with the
     /// next one, and it is stored once, since a store for each queue would be felt.
-    pub(crate) fn wake(&self, pool: &Pool, most: u32) -> u32 {
+    pub(crate) fn wake(&self, most: u32, can_use: impl Fn(Demand) -> bool + Copy) -> u32 {
         let first = self.next.load(Ordering::Relaxed);
         let mut woken = 0;
         let mut next = first;
         for step in 0..self.len() {
             let queue = (first + step) % self.len();
             next = (queue + 1) % self.len();
-            woken += self.wake_queue(pool, queue, most - woken);
+            woken += self.wake_queue(queue, most - woken, can_use);
             if woken == most {
                 break;
             }
@@ -76,12 +76,17 @@ impl Queues {
         woken
     }
 
-    /// Wakes up to `most` waiters of one queue who can use a tag; returns how many.
-    pub(crate) fn wake_queue(&self, pool: &Pool, queue: usize, most: u32) -> u32 {
+    /// Wakes up to `most` waiters of one queue for whom `can_use` holds; returns how many.
+    pub(crate) fn wake_queue(
+        &self,
+        queue: usize,
+        most: u32,
+        can_use: impl Fn(Demand) -> bool,
+    ) -> u32 {
         if !self.has_waiters(queue) {
             return 0;
         }
-        let woken = self.queues[queue].take(most, |demand| pool.could_use(demand), &self.waiting);
+        let woken = self.queues[queue].take(most, can_use, &self.waiting);
         let count = woken.len();
         woken.send();
         count

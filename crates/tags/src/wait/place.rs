@@ -48,10 +48,11 @@ impl Place {
     /// The waiter was woken, found nothing, and is about to sleep again.
     ///
     /// One with limits may have found nothing because of them, while there are free tags: its wake-up
-    /// goes to somebody who can use it. Others saw the set full, so whoever was faster will put.
+    /// goes to somebody who would find one now. Without a free tag nobody is woken, for whoever was
+    /// faster will put; waiters would wake each other without end.
     pub(crate) fn sleep_again(&self) {
         if self.demand.is_limited() {
-            self.pass_on();
+            self.pass_on(|demand| self.pool.would_find(demand));
         }
     }
 
@@ -64,12 +65,12 @@ impl Place {
         &self.pool.queues().queues[self.queue]
     }
 
-    fn pass_on(&self) {
+    fn pass_on(&self, can_use: impl Fn(Demand) -> bool + Copy) {
         #[cfg(loom)]
         if sync::sabotage::leaves_out(sync::sabotage::Part::PassingOn) {
             return;
         }
-        if self.pool.queues().wake(&self.pool, 1) > 0 {
+        if self.pool.queues().wake(1, can_use) > 0 {
             self.queue().count(|counts| counts.passed_on += 1);
         }
     }
@@ -78,7 +79,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.held && !self.queue().leave(self.ticket, &self.pool.queues().waiting) {
-            self.pass_on();
+            self.pass_on(|demand| self.pool.could_use(demand));
         }
     }
 }

@@ -25,7 +25,7 @@ const POLICIES: [WakePolicy; 4] =
     [WakePolicy::Counters, WakePolicy::CyclicBatches, WakePolicy::WakeOne, WakePolicy::WakeAll];
 
 /// More preemptions than any small case has room for: all executions.
-const EVERY: usize = 1000;
+const EVERY: usize = 100;
 
 /// Tries all executions of `case` with at most `preemptions` switches that no thread asked for.
 fn model(preemptions: usize, case: impl Fn() + Sync + Send + 'static) {

@@ -3,12 +3,20 @@
 //! The lock of a group guards everything in it: headers, all AG-rooted trees, the free list
 //! (design, decision 2). It is the guard of [`GroupState`]; a transaction keeps it to its end.
 
+mod busy;
+mod read;
 mod reservation;
 pub mod rmap;
+mod summary;
 mod tree;
 
+pub use busy::BusyExtents;
+pub use read::{free_extents, inode_chunks};
 pub use reservation::Reserved;
+pub use summary::GroupSummary;
 pub use tree::AgTree;
+
+use crate::alloc::{FreeIndex, Pool};
 
 use crate::cache::BufferRef;
 use crate::error::Error;
@@ -23,6 +31,17 @@ use std::sync::Arc;
 
 /// Where a volume keeps the state of a group; empty until it is first locked.
 pub(crate) type GroupSlot = Arc<Mutex<Option<GroupState>>>;
+
+/// What a volume keeps of one group.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// What the lock guards.
+    pub(crate) slot: GroupSlot,
+    /// What can be read without it.
+    pub(crate) summary: Arc<GroupSummary>,
+    /// What has a lock of its own.
+    pub(crate) busy: Arc<BusyExtents>,
+}
 
 /// A locked group.
 pub struct GroupGuard {
@@ -75,6 +94,14 @@ pub struct GroupState {
     pub agi: Agi,
     /// Blocks set aside for the growth of trees.
     pub reserved: Reserved,
+    /// Extents whose freeing is not durable yet.
+    pub busy: Arc<BusyExtents>,
+    /// Index of the free extents, once the indexed variant has used the group. It is absent while
+    /// the trees change, so that an error leaves none behind.
+    pub(crate) index: Option<Box<FreeIndex>>,
+    summary: Arc<GroupSummary>,
+    /// Blocks that the volume's count of free space has of this group.
+    counted: i64,
     buffers: HeaderBuffers,
 }
 
@@ -112,12 +139,39 @@ impl GroupState {
             .map_err(|error| damaged("AGI", 2, error))?;
         agfl::verify(&buffers.agfl.read(), geometry, number)
             .map_err(|error| damaged("AGFL", 3, error))?;
-        let reserved = Reserved::new(geometry, number);
-        Ok(Self { number, agf, agi, reserved, buffers })
+        let mut state = Self {
+            number,
+            agf,
+            agi,
+            reserved: Reserved::new(geometry, number),
+            busy: Arc::clone(&volume.group(number).busy),
+            index: None,
+            summary: Arc::clone(&volume.group(number).summary),
+            counted: 0,
+            buffers,
+        };
+        state.count(volume);
+        state.publish(volume);
+        Ok(state)
+    }
+
+    /// Tells others what the group has.
+    pub(crate) fn publish(&self, volume: &Volume) {
+        self.summary.publish(volume, self);
+    }
+
+    /// Brings the volume's count of free space in line with the group.
+    fn count(&mut self, volume: &Volume) {
+        let outstanding = self.reserved.outstanding(&self.agf, &self.agi, Pool::Ordinary);
+        let free = i64::from(self.agf.free_blocks) + i64::from(self.agf.free_list_count);
+        let now = free - i64::from(outstanding);
+        volume.free_space().add(now - self.counted);
+        self.counted = now;
     }
 
     /// Writes what changed in the headers into their buffers, as part of the transaction.
     pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) {
+        self.count(trans.volume());
         let geometry = trans.geometry();
         if Agf::decode(&self.buffers.agf.read(), geometry) != self.agf {
             self.agf.encode_changes(&mut trans.edit(&self.buffers.agf).edit());
@@ -125,6 +179,16 @@ impl GroupState {
         if Agi::decode(&self.buffers.agi.read(), geometry) != self.agi {
             self.agi.encode_changes(&mut trans.edit(&self.buffers.agi).edit());
         }
+    }
+
+    /// The oldest block of the free list; `None` if the list is empty.
+    ///
+    /// # Errors
+    /// The list names a block that cannot be on it.
+    pub fn peek_at_list(&self, geometry: &Geometry) -> Result<Option<AgBlock>, Error> {
+        let mut agf = self.agf.clone();
+        agfl::take_head(&mut agf, &self.buffers.agfl.read(), geometry)
+            .map_err(|error| self.corrupt("AGFL", AgBlock(0), &error.to_string()))
     }
 
     /// Takes the oldest block off the free list.

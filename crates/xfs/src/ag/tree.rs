@@ -7,7 +7,7 @@ use crate::alloc::{self, Mode, Pool, Request};
 use crate::btree::{BtreeKind, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
-use crate::format::{BufferKind, RmapOwner, TreeGeometry, TreeKind, TreeRoot};
+use crate::format::{AllocRecord, BufferKind, RmapOwner, TreeGeometry, TreeKind, TreeRoot};
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 use std::marker::PhantomData;
@@ -58,7 +58,12 @@ impl<'t, 'v, K: BtreeKind<Pointer = AgBlock>> AgTree<'t, 'v, K> {
 
     fn take_block(&mut self, hint: AgBlock) -> Result<Option<AgBlock>, Error> {
         let Some((owner, pool)) = Self::space_owner() else {
-            return self.group.take_from_list(self.trans.geometry()).map(Some);
+            let block = self.group.take_from_list(self.trans.geometry())?;
+            if self.group.busy.reuse(block, 1) {
+                return Ok(Some(block));
+            }
+            let what = "the free list waits for a discard";
+            return Err(Error::Busy(format!("allocation group {}: {what}", self.group.number)));
         };
         let target = self.trans.geometry().fs_block(self.group.number, hint);
         let request = Request { pool, ..Request::metadata(target, 1, owner) };
@@ -69,7 +74,7 @@ impl<'t, 'v, K: BtreeKind<Pointer = AgBlock>> AgTree<'t, 'v, K> {
 }
 
 /// Root of a tree in the headers of a group.
-fn root_of(group: &GroupState, tree: TreeKind) -> &TreeRoot {
+pub(super) fn root_of(group: &GroupState, tree: TreeKind) -> &TreeRoot {
     match tree {
         TreeKind::Bnobt => &group.agf.bnobt,
         TreeKind::Cntbt => &group.agf.cntbt,
@@ -146,7 +151,14 @@ impl<K: BtreeKind<Pointer = AgBlock>> WriteTree for AgTree<'_, '_, K> {
         self.trans.forget(&buffer);
         self.count(-1);
         match Self::space_owner() {
-            None => self.group.put_on_list(self.trans, pointer),
+            None => {
+                self.group.put_on_list(self.trans, pointer)?;
+                if let Some(checkpoint) = self.trans.volume().open_checkpoint() {
+                    let freed = AllocRecord { start: pointer, len: 1 };
+                    self.group.busy.insert(freed, checkpoint, true);
+                }
+                Ok(())
+            }
             Some((owner, _)) => {
                 alloc::free_in_group(self.trans, self.group, pointer, 1, Some(owner))
             }

@@ -1,9 +1,11 @@
-//! By-size mode: the smallest extent that is long enough, else the longest there is.
+//! By-size mode: the smallest extent that is long enough, else the longest usable one.
 //!
 //! Algorithms reference, section 2.10.
 
 use super::request::Request;
-use super::{Candidate, aligned_part};
+use super::search::{Candidate, Found, Search};
+use super::small::{self, Small};
+use super::trace::AllocationStep;
 use crate::ag::{AgTree, GroupState};
 use crate::btree::{Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
@@ -11,49 +13,77 @@ use crate::format::AllocRecord;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
-/// Extents shorter than wanted that are looked at for the one with the longest usable part.
-const SHORT_LIMIT: usize = 64;
-
-/// Finds an extent by its length; `None` if nothing of the least length is free.
+/// Finds an extent by its length.
 pub(super) fn find(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     request: &Request,
     max_len: u32,
-) -> Result<Option<Candidate>, Error> {
-    let mut tree = AgTree::<Cntbt>::new(trans, group);
+) -> Result<Found, Error> {
+    let mut search = Search::anywhere(trans, group, request, max_len);
     let mut cursor = Cursor::<Cntbt>::new();
-    let key = SizeKey { start: AgBlock(0), len: max_len };
-    let mut found = cursor.find(&mut tree, &key, Lookup::GreaterOrEqual)?;
-    while let Some(record) = found {
-        let candidate = candidate(request, record, max_len);
-        if let Some(candidate) = candidate
-            && candidate.len == max_len
-        {
-            return Ok(Some(candidate));
+    let aligned = max_len.saturating_add(request.alignment - 1);
+    let key = SizeKey { start: AgBlock(0), len: aligned };
+    let mut tree = AgTree::<Cntbt>::new(trans, group);
+    if let Some(first) = cursor.find(&mut tree, &key, Lookup::GreaterOrEqual)? {
+        let mut next = Some(first);
+        while let Some(record) = next {
+            let part = search.usable(group, record);
+            if part.len >= max_len {
+                return Ok(chosen(&search, record, part));
+            }
+            next = cursor.next(&mut AgTree::<Cntbt>::new(trans, group))?;
         }
-        found = cursor.next(&mut tree)?;
+        // All of them are long enough, so it is only that they are busy.
+        search.step(AllocationStep::SizeBusy);
+        return Ok(Found::OnlyBusy);
     }
-    // Nothing gives the full length: from the longest down, the best usable part.
-    let mut best: Option<Candidate> = None;
-    for _ in 0..SHORT_LIMIT {
-        let Some(record) = cursor.previous(&mut tree)? else {
-            break;
-        };
-        if best.is_some_and(|best| record.len <= best.len) {
-            break;
-        }
-        if let Some(candidate) = candidate(request, record, max_len)
-            && best.is_none_or(|best| candidate.len > best.len)
-        {
-            best = Some(candidate);
+    match small::find(trans, group, &mut cursor, &search)? {
+        Small::Record(longest) => best_of_shorter(trans, group, &mut search, &mut cursor, longest),
+        Small::FromList(block) => Ok(Found::FromList(block)),
+        Small::Nothing => {
+            search.step(AllocationStep::SizeNoEntry);
+            Ok(Found::Nothing)
         }
     }
-    Ok(best)
 }
 
-/// The front of the usable part of a free extent, if that is long enough.
-fn candidate(request: &Request, record: AllocRecord, max_len: u32) -> Option<Candidate> {
-    let (start, len) = aligned_part(request, record)?;
-    (len >= request.min_len).then(|| Candidate { record, start, len: len.min(max_len) })
+/// The extent with the longest usable part, from the longest one down.
+fn best_of_shorter(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    search: &mut Search<'_>,
+    cursor: &mut Cursor<Cntbt>,
+    longest: AllocRecord,
+) -> Result<Found, Error> {
+    let (mut best, mut next) = (None::<(AllocRecord, AllocRecord)>, Some(longest));
+    while let Some(record) = next {
+        let best_len = best.map_or(0, |(_, part)| part.len);
+        if record.len <= best_len || best_len >= search.max_len {
+            break;
+        }
+        let part = search.usable(group, record);
+        if part.len > best_len {
+            best = Some((record, part));
+        }
+        next = cursor.previous(&mut AgTree::<Cntbt>::new(trans, group))?;
+    }
+    match best.filter(|(_, part)| part.len >= search.request.min_len) {
+        Some((record, part)) => Ok(chosen(search, record, part)),
+        None if search.saw_busy => {
+            search.step(AllocationStep::SizeBusy);
+            Ok(Found::OnlyBusy)
+        }
+        None => {
+            search.step(AllocationStep::SizeNoMinLeft);
+            Ok(Found::Nothing)
+        }
+    }
+}
+
+/// The front of the usable part.
+fn chosen(search: &Search<'_>, record: AllocRecord, part: AllocRecord) -> Found {
+    let len = search.request.fix_length(part.len.min(search.max_len), search.max_len);
+    search.event(AllocationStep::SizeDone, part.start, len);
+    Found::Extent(Candidate { record, start: part.start, len })
 }

@@ -2,8 +2,9 @@
 //!
 //! Algorithms reference, section 2.6.
 
-use super::Candidate;
 use super::request::Request;
+use super::search::{Candidate, Found, Search};
+use super::trace::AllocationStep;
 use crate::ag::{AgTree, GroupState};
 use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
 use crate::error::Error;
@@ -17,14 +18,20 @@ pub(super) fn find(
     request: &Request,
     target: AgBlock,
     max_len: u32,
-) -> Result<Option<Candidate>, Error> {
+) -> Result<Found, Error> {
+    let mut search = Search::new(trans, group, request, target, max_len);
     let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
-    let key = BlockKey::at(target);
-    let Some(record) = cursor.find(&mut tree, &key, Lookup::LessOrEqual)? else {
-        return Ok(None);
-    };
-    let end = record.start.0 + record.len;
-    let len = end.saturating_sub(target.0).min(max_len);
-    Ok((len >= request.min_len).then_some(Candidate { record, start: target, len }))
+    let found = cursor.find(&mut tree, &BlockKey::at(target), Lookup::LessOrEqual)?;
+    if let Some(record) = found {
+        let part = search.usable(group, record);
+        let room = (part.start.0 + part.len).saturating_sub(target.0);
+        if part.start <= target && room >= request.min_len {
+            let len = request.fix_length(room.min(max_len), max_len);
+            search.event(AllocationStep::ExactDone, target, len);
+            return Ok(Found::Extent(Candidate { record, start: target, len }));
+        }
+    }
+    search.step(AllocationStep::ExactNotFound);
+    Ok(Found::Nothing)
 }

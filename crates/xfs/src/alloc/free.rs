@@ -5,7 +5,7 @@
 use super::freelist;
 use super::take::{insert_size, refresh_longest, remove_size};
 use crate::ag::{AgTree, GroupState};
-use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
+use crate::btree::{BlockKey, Bnobt, Cntbt, Cursor, Lookup};
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
 use crate::trans::Transaction;
@@ -26,11 +26,18 @@ pub fn free_in_group(
     if end.is_none() || start <= trans.geometry().ag_header_last() {
         return Err(group.corrupt("free extent", start, "outside the group"));
     }
-    freelist::fill(trans, group)?;
+    let surplus = freelist::adjust(trans, group)?;
     if let Some(owner) = owner {
         crate::ag::rmap::remove_owner(trans, group, start, len, owner)?;
     }
-    insert(trans, group, AllocRecord { start, len })
+    let freed = AllocRecord { start, len };
+    insert(trans, group, freed)?;
+    if let Some(checkpoint) = trans.volume().open_checkpoint() {
+        group.busy.insert(freed, checkpoint, false);
+    }
+    freelist::release(trans, group, &surplus)?;
+    group.publish(trans.volume());
+    Ok(())
 }
 
 /// Enters a free extent into both trees, merged with its neighbours.
@@ -39,61 +46,67 @@ pub(super) fn insert(
     group: &mut GroupState,
     freed: AllocRecord,
 ) -> Result<(), Error> {
+    let index = group.index.take();
     let block_size = trans.geometry().block_size();
-    let (left, right) = neighbours(trans, group, freed)?;
-    let mut union = freed;
-    for neighbour in [left, right].into_iter().flatten() {
-        remove_size(trans, group, neighbour)?;
-        union.len += neighbour.len;
-        union.start = union.start.min(neighbour.start);
+    let mut cursor = Cursor::<Bnobt>::new();
+    let (left, right) = neighbours(trans, group, &mut cursor, freed)?;
+    let touching = [left, right].into_iter().flatten();
+    let old: smallvec::SmallVec<[AllocRecord; 2]> = touching.collect();
+    let union = AllocRecord {
+        start: left.map_or(freed.start, |left| left.start),
+        len: freed.len + old.iter().map(|record| record.len).sum::<u32>(),
+    };
+    let mut sizes = Cursor::<Cntbt>::new();
+    for record in &old {
+        remove_size(trans, group, &mut sizes, *record)?;
     }
     let mut tree = AgTree::<Bnobt>::new(trans, group);
-    let mut cursor = Cursor::<Bnobt>::new();
     match (left, right) {
-        (Some(left), Some(right)) => {
-            cursor.lookup(&mut tree, &BlockKey::at(right.start), Lookup::Equal)?;
+        (Some(_), Some(_)) => {
             cursor.delete(&mut tree)?;
-            cursor.lookup(&mut tree, &BlockKey::at(left.start), Lookup::Equal)?;
+            cursor.decrement(&mut tree)?;
             cursor.update(&mut tree, &union)?;
         }
-        (Some(only), None) | (None, Some(only)) => {
-            cursor.lookup(&mut tree, &BlockKey::at(only.start), Lookup::Equal)?;
+        (Some(_), None) => {
+            cursor.decrement(&mut tree)?;
             cursor.update(&mut tree, &union)?;
         }
-        (None, None) => {
-            if cursor.lookup(&mut tree, &BlockKey::at(freed.start), Lookup::Equal)? {
-                return Err(group.corrupt("bnobt", freed.start, "the extent is free already"));
-            }
-            cursor.insert(&mut tree, &freed)?.or_no_space(block_size)?;
-        }
+        (None, Some(_)) => cursor.update(&mut tree, &union)?,
+        (None, None) => cursor.insert(&mut tree, &freed)?.or_no_space(block_size)?,
     }
-    insert_size(trans, group, union)?;
+    // The union is longer than what it replaces: without it in the last leaf nothing changed there.
+    if insert_size(trans, group, &mut sizes, union)? {
+        refresh_longest(trans, group, &mut sizes)?;
+    }
     group.agf.free_blocks += freed.len;
-    refresh_longest(trans, group)
+    // An error on the way here leaves the group without an index.
+    group.index = index;
+    if let Some(index) = &mut group.index {
+        index.replace(&old, std::iter::once(union));
+    }
+    Ok(())
 }
 
-/// The free extents that touch `freed` on the left and on the right.
+/// The free extents that touch `freed` on the left and on the right. The cursor is left at the
+/// first extent behind `freed`, or where that would be.
 fn neighbours(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
+    cursor: &mut Cursor<Bnobt>,
     freed: AllocRecord,
 ) -> Result<(Option<AllocRecord>, Option<AllocRecord>), Error> {
     let end = freed.start.0 + freed.len;
     let mut tree = AgTree::<Bnobt>::new(trans, group);
-    let mut cursor = Cursor::<Bnobt>::new();
-    let (mut left, mut right) = (None, None);
-    let mut overlap = false;
-    let key = BlockKey::at(freed.start);
-    if let Some(record) = cursor.find(&mut tree, &key, Lookup::LessOrEqual)? {
-        overlap |= record.start.0 + record.len > freed.start.0;
-        left = (record.start.0 + record.len == freed.start.0).then_some(record);
-    }
-    if let Some(record) = cursor.find(&mut tree, &key, Lookup::GreaterOrEqual)? {
-        overlap |= record.start.0 < end;
-        right = (record.start.0 == end).then_some(record);
-    }
-    if overlap {
+    let before = cursor.find(&mut tree, &BlockKey::at(freed.start), Lookup::LessOrEqual)?;
+    let behind = cursor.next(&mut tree)?;
+    // Of a damaged tree, the end of a record may lie anywhere.
+    let before_end = before.map_or(0, |before| before.start.0.saturating_add(before.len));
+    if before_end > freed.start.0 || behind.is_some_and(|behind| behind.start.0 < end) {
         return Err(group.corrupt("bnobt", freed.start, "a part of the extent is free already"));
     }
+    let left = before.filter(|_| before_end == freed.start.0);
+    let right = behind.filter(|behind| {
+        behind.start.0 == end && behind.end().is_some_and(|end| end.0 <= group.agf.length)
+    });
     Ok((left, right))
 }

@@ -4,86 +4,122 @@
 //! hold enough blocks for the worst case of splits. Algorithms reference, sections 2.3 and 2.4.
 
 use super::request::{Pool, Request};
-use super::{Candidate, by_size, free, take};
+use super::search::{Candidate, Found};
+use super::{by_size, free, take};
 use crate::ag::GroupState;
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
+use crate::geometry::Geometry;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, FsBlock};
+use crate::volume::Volume;
+use smallvec::SmallVec;
 
-/// Blocks per group that no request may take: four to refill the free list, four for a split of a
-/// mapping tree.
-const SET_ASIDE: u32 = 8;
+/// Blocks that left the free list because it was too long; they become free space once the
+/// operation at hand is done.
+pub(super) type Surplus = SmallVec<[AgBlock; 2]>;
+
+/// What a group that accepts a request gives.
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// Longest extent that may be given, at most the request's.
+    pub(super) max_len: u32,
+    pub(super) surplus: Surplus,
+}
 
 /// Blocks that the free list must hold now.
-fn needed(trans: &Transaction<'_>, group: &GroupState) -> u32 {
-    let limits = trans.volume().heights();
+fn needed(volume: &Volume, group: &GroupState) -> u32 {
+    let limits = volume.heights();
+    // Every level splits twice, once for the operation and once to fill the list again; a root
+    // does not grow beyond the limit.
     let tree = |level: u32, limit: u32| 2 * (level + 1).min(limit) - 2;
     let mut need =
         tree(group.agf.bnobt.levels, limits.alloc) + tree(group.agf.cntbt.levels, limits.alloc);
-    if trans.geometry().features.rmapbt() {
+    if volume.geometry().features.rmapbt() {
         need += tree(group.agf.rmapbt.levels, limits.rmap);
     }
     need
 }
 
-/// Whether the group can serve the request; fills the free list and returns the longest extent
-/// that may be given, at most the request's.
-pub(super) fn admit(
-    trans: &mut Transaction<'_>,
-    group: &mut GroupState,
-    request: &Request,
-) -> Result<Option<u32>, Error> {
-    if available(trans, group, request).is_none() {
-        return Ok(None);
+/// Longest extent that any request can get from a group of the volume that is empty.
+pub(crate) fn max_usable(geometry: &Geometry) -> u32 {
+    let features = &geometry.features;
+    let trees = 3 + [features.finobt(), features.rmapbt(), features.reflink()]
+        .into_iter()
+        .map(u32::from)
+        .sum::<u32>();
+    geometry.ag_blocks.saturating_sub(geometry.ag_header_blocks() + 4 + trees)
+}
+
+/// Longest extent that a request with the outstanding reservations `reserved` can get.
+fn longest(volume: &Volume, group: &GroupState, need: u32, reserved: u32) -> u32 {
+    let agf = &group.agf;
+    let elsewhere = agf.free_blocks.saturating_sub(agf.longest);
+    let delta = need.saturating_sub(agf.free_list_count) + reserved.saturating_sub(elsewhere);
+    if agf.longest > delta {
+        (agf.longest - delta).min(max_usable(volume.geometry()))
+    } else {
+        u32::from(agf.free_list_count > 0 || agf.longest > 0)
     }
-    fill(trans, group)?;
-    let Some(available) = available(trans, group, request) else {
-        return Ok(None);
-    };
-    Ok(Some(request.max_len.min(available)))
+}
+
+/// Longest extent that an ordinary request can get from the group now, in blocks.
+pub(crate) fn longest_usable(volume: &Volume, group: &GroupState) -> u32 {
+    let reserved = group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary);
+    longest(volume, group, needed(volume, group), reserved)
 }
 
 /// Blocks that a request may take from the group at most; `None` if it must not take any.
 fn available(trans: &Transaction<'_>, group: &GroupState, request: &Request) -> Option<u32> {
     let agf = &group.agf;
-    let need = needed(trans, group);
-    let mut reserved = group.reserved.outstanding(agf, &group.agi, request.pool);
-    if request.pool == Pool::Ordinary {
-        reserved += SET_ASIDE;
-    }
+    let need = needed(trans.volume(), group);
+    let reserved = group.reserved.outstanding(agf, &group.agi, request.pool);
     let want =
         request.min_len.checked_add(request.alignment - 1)?.checked_add(request.alignment_slop)?;
-    let mut delta = need.saturating_sub(agf.free_list_count);
-    delta += reserved.saturating_sub(agf.free_blocks - agf.longest);
-    if agf.longest.saturating_sub(delta) < want {
+    if longest(trans.volume(), group, need, reserved) < want {
         return None;
     }
+    // A surplus of the free list does not count: it is about to leave it.
     let left = (agf.free_blocks + agf.free_list_count.min(need))
         .checked_sub(reserved)?
         .checked_sub(need)?
         .checked_sub(request.min_left)?;
-    (left >= want).then_some(left)
+    (left >= want.max(request.total)).then_some(left)
 }
 
-/// Brings the free list to the length it must have.
+/// Whether the group can serve the request; if so, its free list has the length it must have.
+pub(super) fn admit(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    request: &Request,
+) -> Result<Option<Admission>, Error> {
+    let Some(available) = available(trans, group, request) else {
+        return Ok(None);
+    };
+    let surplus = adjust(trans, group)?;
+    // A short list and a surplus exclude each other: there is nothing to release.
+    if group.agf.free_list_count < needed(trans.volume(), group) {
+        return Ok(None);
+    }
+    Ok(Some(Admission { max_len: request.max_len.min(available), surplus }))
+}
+
+/// Brings the free list to the length it must have; what was too much is returned and must be
+/// [released](release).
 ///
-/// A surplus goes back to the free space: it exists only because a tree lost a level, and the
-/// list still holds what the needed changes of the trees can take. A group without space keeps a
-/// short list: freeing must always be possible.
-///
-/// # Errors
-/// A tree is damaged.
-pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
-    while group.agf.free_list_count > needed(trans, group) {
-        let block = group.take_from_list(trans.geometry())?;
-        crate::ag::rmap::remove_owner(trans, group, block, 1, RmapOwner::GROUP)?;
-        free::insert(trans, group, AllocRecord { start: block, len: 1 })?;
+/// A group without space keeps a short list: freeing must always be possible.
+pub(super) fn adjust(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+) -> Result<Surplus, Error> {
+    let mut surplus = Surplus::new();
+    while group.agf.free_list_count > needed(trans.volume(), group) {
+        surplus.push(group.take_from_list(trans.geometry())?);
     }
     loop {
-        let need = needed(trans, group);
+        let need = needed(trans.volume(), group);
         if group.agf.free_list_count >= need {
-            return Ok(());
+            return Ok(surplus);
         }
         let request = Request {
             pool: Pool::FreeList,
@@ -91,13 +127,47 @@ pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), E
             ..Request::metadata(FsBlock(0), need - group.agf.free_list_count, RmapOwner::GROUP)
         };
         let found = by_size::find(trans, group, &request, request.max_len)?;
-        let Some(Candidate { start, len, .. }) = found else {
-            return Ok(());
+        let Found::Extent(candidate) = found else {
+            return Ok(surplus);
         };
-        take::take(trans, group, &found.expect("matched above"))?;
+        take::take(trans, group, &candidate)?;
+        let Candidate { start, len, .. } = candidate;
         for block in start.0..start.0 + len {
             group.put_on_list(trans, AgBlock(block))?;
         }
         crate::ag::rmap::add_owner(trans, group, start, len, RmapOwner::GROUP)?;
     }
+}
+
+/// Gives blocks that were too much for the free list back to the free space.
+///
+/// This changes the trees that the list feeds. It still holds what that takes: the surplus was
+/// counted against the trees as they were.
+pub(super) fn release(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    surplus: &[AgBlock],
+) -> Result<(), Error> {
+    for start in surplus {
+        let freed = AllocRecord { start: *start, len: 1 };
+        crate::ag::rmap::remove_owner(trans, group, freed.start, 1, RmapOwner::GROUP)?;
+        free::insert(trans, group, freed)?;
+    }
+    Ok(())
+}
+
+/// Brings the free list of a group to the length it must have before its trees are changed.
+///
+/// # Errors
+/// A tree is damaged.
+pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
+    let surplus = adjust(trans, group)?;
+    if !surplus.is_empty() {
+        release(trans, group, &surplus)?;
+        // What was released may have taken blocks of the list.
+        let left = adjust(trans, group)?;
+        release(trans, group, &left)?;
+    }
+    group.publish(trans.volume());
+    Ok(())
 }

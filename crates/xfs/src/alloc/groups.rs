@@ -2,10 +2,12 @@
 //!
 //! Algorithms reference, section 3.2: near mode in the target's group, by size in the others; a
 //! first pass that passes by groups whose lock another thread holds, then one that waits, but
-//! never for a group below one that the transaction holds already.
+//! never for a group below one that the transaction holds already. The first group that accepts
+//! the request decides: if it has nothing that fits after all, the caller asks for less.
 
+use super::mode::{self, Mode};
 use super::request::{Allocation, Request};
-use super::{Mode, allocate_in_group};
+use super::trace::{AllocationEvent, AllocationStep};
 use crate::error::Error;
 use crate::trans::Transaction;
 use crate::units::AgNumber;
@@ -13,7 +15,8 @@ use crate::units::AgNumber;
 /// Allocates near the request's target, or anywhere; `None` if no group can serve the request.
 ///
 /// # Errors
-/// Damaged trees or headers, or the device failed.
+/// Damaged trees or headers, or the device failed. [`Error::Busy`] if all that would do waits for
+/// the journal.
 pub fn allocate(
     trans: &mut Transaction<'_>,
     request: &Request,
@@ -28,12 +31,44 @@ pub fn allocate(
             let mode =
                 if ag == target_group && target.0 > 0 { Mode::Near(target) } else { Mode::BySize };
             let served = trans.with_group(ag, wait, |trans, group| {
-                allocate_in_group(trans, group, request, mode)
+                mode::admit_and_find(trans, group, request, mode)
             })?;
-            if let Some(Some(allocation)) = served {
-                return Ok(Some(allocation));
+            if let Some(Some(found)) = served {
+                return Ok(found);
             }
         }
     }
+    if let Some(trace) = trans.volume().allocator().trace() {
+        let (step, group, block) = (AllocationStep::AllFailed, target_group, target);
+        let max_len = request.max_len;
+        trace.record(&AllocationEvent { step, group, block, len: 0, max_len, request });
+    }
     Ok(None)
+}
+
+/// Longest extent that an ordinary request can get anywhere, looking from `start` on for the first
+/// group that has `enough` blocks in one piece. Groups that were not read yet and are locked by
+/// another thread are passed by.
+///
+/// # Errors
+/// The headers of a group are damaged, or the device failed.
+pub(super) fn longest_anywhere(
+    trans: &Transaction<'_>,
+    start: AgNumber,
+    enough: u32,
+) -> Result<u32, Error> {
+    let (volume, count) = (trans.volume(), trans.geometry().ag_count);
+    let mut longest = 0;
+    for step in 0..count {
+        let ag = AgNumber((start.0 + step) % count);
+        if volume.group_summary(ag).longest().is_none() {
+            // Reading the headers publishes the summary.
+            volume.lock_group(ag, false)?;
+        }
+        longest = longest.max(volume.group_summary(ag).longest().unwrap_or(0));
+        if longest >= enough {
+            break;
+        }
+    }
+    Ok(longest)
 }

@@ -1,107 +1,307 @@
-//! Near mode: a long enough extent close to the target, by a bounded walk.
+//! Near mode: a long enough extent close to the target.
 //!
-//! Two cursors walk the by-block tree away from the target, one each way, and stop at the first
-//! extent of the full length on their side, or at the end of their budget. The nearer of the two
-//! wins. When neither finds one, the by-size tree decides: the smallest extent that is long
-//! enough, else the longest there is. The rule for the place inside an extent is that of the
-//! algorithms reference, section 2.5.
+//! As Linux does it since 5.5 (algorithms reference, section 2.8): first the extents in the last
+//! leaf of the by-size tree, which on a young group are all; then three cursors at once. Two walk
+//! the by-block tree away from the target, the third probes the by-size tree with a growing key, one
+//! size a round, until two of them have nothing more to offer or one of the walks arrives. A shorter
+//! extent never displaces a longer one, and a farther one never a nearer one.
+//!
+//! The variant of 2018 is the same without the third cursor: the walks then visit every extent up
+//! to the first that will do.
 
 use super::request::Request;
-use super::{Candidate, aligned_part};
+use super::search::{Found, Search};
+use super::small::{self, Small};
+use super::trace::AllocationStep;
 use crate::ag::{AgTree, GroupState};
-use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
+use crate::btree::{BlockKey, Bnobt, BtreeKind, Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
+use crate::format::AllocRecord;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
-/// Free extents looked at on each side of the target before the by-size tree is asked.
-const WALK_LIMIT: usize = 64;
+/// Which of the two algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// With the search by size beside the walks.
+    Combined,
+    /// The walks alone.
+    Crawl,
+}
 
-/// Finds an extent near `hint`; `None` if nothing of the least length is free.
+/// Finds an extent near `hint`.
 pub(super) fn find(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     request: &Request,
     hint: AgBlock,
     max_len: u32,
-) -> Result<Option<Candidate>, Error> {
-    let hint = match request.range {
-        Some((low, high)) => hint.clamp(low, high),
-        None => hint,
+    walk: Walk,
+) -> Result<Found, Error> {
+    let mut near = Near {
+        search: Search::new(trans, group, request, hint, max_len),
+        size: Cursor::new(),
+        left: Cursor::new(),
+        right: Cursor::new(),
+        key: max_len,
+        rest: None,
     };
-    let before = walk(trans, group, request, hint, max_len, Side::Before)?;
-    let after = walk(trans, group, request, hint, max_len, Side::After)?;
-    let nearest = match (before, after) {
-        (Some(before), Some(after)) => {
-            Some(if before.distance(hint) <= after.distance(hint) { before } else { after })
-        }
-        (before, after) => before.or(after),
-    };
-    match nearest {
-        Some(candidate) => Ok(Some(candidate)),
-        None => super::by_size::find(trans, group, request, max_len),
+    if let Some(found) = near.longest_first(trans, group)? {
+        return Ok(found);
     }
+    match walk {
+        Walk::Combined => near.combined(trans, group)?,
+        Walk::Crawl => near.crawl(trans, group)?,
+    }
+    near.finish(trans, group)?;
+    Ok(near.search.outcome())
 }
 
+/// The walk that is left to do once a walk arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// To the left through the by-block tree.
+    Left,
+    /// To the right through the by-block tree.
+    Right,
+    /// Down through the by-size tree.
+    Smaller,
+}
+
+/// The state of a near search.
+struct Near<'r> {
+    search: Search<'r>,
+    size: Cursor<Cntbt>,
+    left: Cursor<Bnobt>,
+    right: Cursor<Bnobt>,
+    /// The length that the next probe of the by-size tree asks for.
+    key: u32,
+    rest: Option<Rest>,
+}
+
+/// Which way a walk goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Before,
-    After,
+enum Way {
+    Up,
+    Down,
 }
 
-/// The first extent on one side of the hint that gives the full length.
-fn walk(
+/// Steps a walk on; off the tree it ends.
+fn step<K: BtreeKind<Pointer = AgBlock>>(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
-    request: &Request,
-    hint: AgBlock,
-    max_len: u32,
-    side: Side,
-) -> Result<Option<Candidate>, Error> {
-    let mut tree = AgTree::<Bnobt>::new(trans, group);
-    let mut cursor = Cursor::<Bnobt>::new();
-    // An extent that starts at or before the hint, the one around it included, is on the left.
-    let mut found = match side {
-        Side::Before => cursor.find(&mut tree, &BlockKey::at(hint), Lookup::LessOrEqual)?,
-        Side::After => {
-            let next = BlockKey::at(AgBlock(hint.0.saturating_add(1)));
-            cursor.find(&mut tree, &next, Lookup::GreaterOrEqual)?
-        }
+    cursor: &mut Cursor<K>,
+    way: Way,
+) -> Result<(), Error> {
+    let mut tree = AgTree::<K>::new(trans, group);
+    let more = match way {
+        Way::Up => cursor.increment(&mut tree)?,
+        Way::Down => cursor.decrement(&mut tree)?,
     };
-    for _ in 0..WALK_LIMIT {
-        let Some(record) = found else {
-            break;
-        };
-        if let Some((start, len)) = aligned_part(request, record)
-            && len >= max_len
-            && let Some(place) = place(request, hint, max_len, start, len)
-        {
-            return Ok(Some(Candidate { record, start: place, len: max_len }));
-        }
-        found = match side {
-            Side::Before => cursor.previous(&mut tree)?,
-            Side::After => cursor.next(&mut tree)?,
-        };
+    if !more {
+        cursor.set_active(false);
     }
-    Ok(None)
+    Ok(())
 }
 
-/// Where inside the usable part `[start, start + len)` an extent of `want` blocks goes.
-fn place(request: &Request, hint: AgBlock, want: u32, start: AgBlock, len: u32) -> Option<AgBlock> {
-    let align = request.alignment;
-    let (end, wanted_end) = (start.0 + len, u64::from(hint.0) + u64::from(want));
-    let fits =
-        |place: u32| place >= start.0 && u64::from(place) + u64::from(want) <= u64::from(end);
-    let behind = start >= hint || (request.user_data && u64::from(end) < wanted_end);
-    let place = if behind {
-        start.0.checked_next_multiple_of(align)?
-    } else if u64::from(end) >= wanted_end {
-        // The hint lies inside: at it, or at the aligned block next to it.
-        let up = hint.0.checked_next_multiple_of(align)?;
-        if fits(up) { up } else { up.checked_sub(align)? }
-    } else {
-        (end - want) / align * align
-    };
-    let in_range = request.range.is_none_or(|(low, high)| place >= low.0 && place <= high.0);
-    (fits(place) && in_range).then_some(AgBlock(place))
+/// The record under a cursor.
+fn record<K: BtreeKind<Pointer = AgBlock, Record = AllocRecord>>(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    cursor: &Cursor<K>,
+) -> Result<Option<AllocRecord>, Error> {
+    cursor.record(&AgTree::<K>::new(trans, group))
+}
+
+impl Near<'_> {
+    /// Looks at the extents of full length if they are in the last leaf of the by-size tree.
+    fn longest_first(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        group: &mut GroupState,
+    ) -> Result<Option<Found>, Error> {
+        let key = SizeKey { start: AgBlock(0), len: self.search.max_len };
+        let mut tree = AgTree::<Cntbt>::new(trans, group);
+        let found = self.size.lookup(&mut tree, &key, Lookup::GreaterOrEqual)?;
+        if !found {
+            match small::find(trans, group, &mut self.size, &self.search)? {
+                Small::Record(_) => {}
+                Small::FromList(block) => return Ok(Some(Found::FromList(block))),
+                Small::Nothing => return Ok(Some(Found::Nothing)),
+            }
+        }
+        let tree = AgTree::<Cntbt>::new(trans, group);
+        if !self.size.is_rightmost_leaf(&tree) || trans.volume().allocator().skips_last_leaf() {
+            return Ok(None);
+        }
+        if !found || self.search.request.alignment > 1 {
+            self.first_long_enough(trans, group)?;
+        }
+        while self.size.is_active() {
+            let Some(record) = record(trans, group, &self.size)? else { break };
+            self.search.check(group, &mut self.size, record);
+            let mut tree = AgTree::<Cntbt>::new(trans, group);
+            if !self.size.increment(&mut tree)? {
+                break;
+            }
+        }
+        let Some(best) = self.search.best else { return Ok(None) };
+        self.search.event(AllocationStep::NearFirst, self.search.hint, best.len);
+        Ok(Some(self.search.outcome()))
+    }
+
+    /// Moves the by-size cursor to the first extent of its leaf that is long enough at all.
+    fn first_long_enough(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        group: &mut GroupState,
+    ) -> Result<(), Error> {
+        let tree = AgTree::<Cntbt>::new(trans, group);
+        for index in 1..=self.size.leaf_len(&tree) {
+            self.size.set_index(&tree, index);
+            let record = self.size.record(&tree)?;
+            if record.is_some_and(|record| record.len >= self.search.request.min_len) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the walks off from the hint.
+    fn start_walks(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        group: &mut GroupState,
+    ) -> Result<(), Error> {
+        let mut tree = AgTree::<Bnobt>::new(trans, group);
+        let key = BlockKey::at(self.search.hint);
+        self.left.lookup(&mut tree, &key, Lookup::LessOrEqual)?;
+        self.right.lookup(&mut tree, &key, Lookup::GreaterOrEqual)?;
+        Ok(())
+    }
+
+    /// One look of each walk; `true` if one of them arrived.
+    fn walk(&mut self, trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<bool, Error> {
+        if self.left.is_active()
+            && let Some(record) = record(trans, group, &self.left)?
+        {
+            if self.search.check(group, &mut self.left, record) {
+                self.search.step(AllocationStep::Left);
+                self.rest = Some(Rest::Right);
+                return Ok(true);
+            }
+            step(trans, group, &mut self.left, Way::Down)?;
+        }
+        if self.right.is_active()
+            && let Some(record) = record(trans, group, &self.right)?
+        {
+            if self.search.check(group, &mut self.right, record) {
+                self.search.step(AllocationStep::Right);
+                self.rest = Some(Rest::Left);
+                return Ok(true);
+            }
+            step(trans, group, &mut self.right, Way::Up)?;
+        }
+        Ok(false)
+    }
+
+    /// Walks and probes in turn.
+    fn combined(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        group: &mut GroupState,
+    ) -> Result<(), Error> {
+        self.start_walks(trans, group)?;
+        let mut tree = AgTree::<Cntbt>::new(trans, group);
+        let key = SizeKey { start: self.search.hint, len: self.key };
+        self.size.lookup(&mut tree, &key, Lookup::GreaterOrEqual)?;
+        while self.left.is_active() || self.right.is_active() || self.size.is_active() {
+            self.search.step(AllocationStep::Lookup);
+            if self.walk(trans, group)? {
+                return Ok(());
+            }
+            self.probe(trans, group)?;
+            if !self.size.is_active() {
+                self.search.step(AllocationStep::LookupDone);
+                break;
+            }
+        }
+        let nothing = self.search.best.is_none() && !self.search.saw_busy;
+        if !self.size.is_active() && nothing {
+            // No extent of full length: the longest that is acceptable.
+            let mut tree = AgTree::<Cntbt>::new(trans, group);
+            let found = self.size.seek_last(&mut tree)?;
+            self.size.set_active(found);
+            self.rest = Some(Rest::Smaller);
+        }
+        Ok(())
+    }
+
+    /// Probes the by-size tree for the length of this round, nearest to the hint.
+    fn probe(&mut self, trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
+        if !self.size.is_active() {
+            return Ok(());
+        }
+        let mut tree = AgTree::<Cntbt>::new(trans, group);
+        let key = SizeKey { start: self.search.hint, len: self.key };
+        let Some(found) = self.size.find(&mut tree, &key, Lookup::GreaterOrEqual)? else {
+            return Ok(());
+        };
+        self.search.check(group, &mut self.size, found);
+        if found.start > self.search.hint {
+            // The extent of the same length in front of the hint may be nearer.
+            let mut tree = AgTree::<Cntbt>::new(trans, group);
+            let before = self.size.previous(&mut tree)?;
+            if let Some(before) = before.filter(|before| before.len == found.len) {
+                self.search.check(group, &mut self.size, before);
+            }
+        }
+        let doubled = self.key.saturating_mul(2);
+        // Every length until there is a candidate, then ever fewer.
+        self.key = if self.search.best.is_none() || found.len >= doubled {
+            found.len.saturating_add(1)
+        } else {
+            doubled
+        };
+        Ok(())
+    }
+
+    /// Walks alone.
+    fn crawl(&mut self, trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
+        self.start_walks(trans, group)?;
+        while self.left.is_active() || self.right.is_active() {
+            if self.walk(trans, group)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the walk that is left until it finds something or leaves the useful range.
+    fn finish(&mut self, trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
+        let search = &mut self.search;
+        match self.rest {
+            Some(Rest::Left) => follow(trans, group, search, &mut self.left, Way::Down),
+            Some(Rest::Right) => follow(trans, group, search, &mut self.right, Way::Up),
+            Some(Rest::Smaller) => follow(trans, group, search, &mut self.size, Way::Down),
+            None => Ok(()),
+        }
+    }
+}
+
+fn follow<K: BtreeKind<Pointer = AgBlock, Record = AllocRecord>>(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    search: &mut Search<'_>,
+    cursor: &mut Cursor<K>,
+    way: Way,
+) -> Result<(), Error> {
+    while cursor.is_active() {
+        let Some(record) = record(trans, group, cursor)? else { break };
+        if search.check(group, cursor, record) {
+            break;
+        }
+        step(trans, group, cursor, way)?;
+    }
+    Ok(())
 }

@@ -1,10 +1,10 @@
 //! New space for a fork: where it goes, and in how many pieces.
 //!
-//! Choice of the target: algorithms reference, section 5.3; of the length: section 3.3, in the
-//! simple form of asking for all of it, then for ever smaller pieces.
+//! The target is chosen beside the file's other extents, the length by what the groups have.
 
-use super::{MAX_EXTENT_LEN, add, extents};
-use crate::alloc::{self, Request};
+use super::target::{Target, target};
+use super::{MAX_EXTENT_LEN, add};
+use crate::alloc::{self, EndOfFile, Request};
 use crate::error::Error;
 use crate::format::{Extent, FileType, RmapOwner};
 use crate::inode::{ForkContent, ForkKind, InodeState};
@@ -13,6 +13,7 @@ use crate::units::{FileBlock, FsBlock};
 use smallvec::SmallVec;
 
 /// Maps `len` unmapped file blocks from `offset` to newly allocated ones; returns the extents.
+/// `first` is where the first extent of a fork should be, if not near the inode.
 ///
 /// # Errors
 /// Not enough space, a damaged tree, or the device failed.
@@ -22,15 +23,20 @@ pub fn allocate(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
+    let worst = len + u64::from(trans.volume().heights().bmap_data);
+    trans.reserve(worst)?;
+    let blocks_before = inode.core.nblocks;
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
-        let piece = allocate_piece(trans, inode, kind, offset, left)?;
+        let piece = allocate_piece(trans, inode, kind, offset, left, first)?;
         mapped.push(piece);
         offset = piece.end();
         left -= u64::from(piece.len);
     }
+    trans.release(worst.saturating_sub(inode.core.nblocks - blocks_before));
     Ok(mapped)
 }
 
@@ -41,35 +47,28 @@ fn allocate_piece(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
     let geometry = trans.geometry();
-    // Half a group is always worth asking for; a whole one never is, its headers are in the way.
-    let most = u64::from(MAX_EXTENT_LEN.min(geometry.ag_blocks - geometry.ag_blocks / 16));
-    let max_len = len.min(most) as u32;
-    let mut request = Request {
-        user_data: kind == ForkKind::Data && inode.file_type() == FileType::Regular,
+    let max_len = len.min(u64::from(MAX_EXTENT_LEN)) as u32;
+    let user_data = kind == ForkKind::Data && inode.file_type() == FileType::Regular;
+    let Target { block, at_end, continues } = target(trans, inode, kind, (offset, len), first)?;
+    let request = Request {
+        user_data,
         min_left: min_left(inode, kind),
+        min_len: 1,
         owner: None,
-        ..Request::metadata(target(trans, inode, kind, offset)?, max_len, RmapOwner(0))
+        ..Request::metadata(block, max_len, RmapOwner(0))
     };
-    if request.user_data && geometry.stripe_unit > 0 && max_len >= geometry.stripe_unit {
-        request.alignment = geometry.stripe_unit;
-    }
-    loop {
-        if let Some(found) = alloc::allocate(trans, &request)? {
-            let start = geometry.fs_block(found.ag, found.start);
-            let extent = Extent { offset, start, len: found.len, unwritten: false };
-            add(trans, inode, kind, extent)?;
-            return Ok(extent);
-        }
-        if request.alignment > 1 {
-            request.alignment = 1;
-        } else if request.min_len > 1 {
-            request.min_len = (request.min_len / 4).max(1);
-        } else {
-            return Err(Error::NoSpace { needed: len, block_size: geometry.block_size() });
-        }
-    }
+    let end_of_file = (user_data && at_end && geometry.stripe_unit > 0)
+        .then_some(EndOfFile { stripe_unit: geometry.stripe_unit, continues });
+    let Some(found) = alloc::allocate_best(trans, &request, end_of_file)? else {
+        return Err(Error::NoSpace { needed: len, block_size: geometry.block_size() });
+    };
+    let start = geometry.fs_block(found.ag, found.start);
+    let extent = Extent { offset, start, len: found.len, unwritten: false };
+    add(trans, inode, kind, extent)?;
+    Ok(extent)
 }
 
 /// Blocks that the mapping itself may need in the same group afterwards.
@@ -78,33 +77,4 @@ fn min_left(inode: &InodeState, kind: ForkKind) -> u32 {
         Some(ForkContent::Btree(root, _)) => u32::from(root.level()) + 1,
         _ => 1,
     }
-}
-
-/// The block a new extent at `offset` should be at: behind the extent before it, else in front of
-/// the one after it, else near the inode.
-fn target(
-    trans: &Transaction<'_>,
-    inode: &InodeState,
-    kind: ForkKind,
-    offset: FileBlock,
-) -> Result<FsBlock, Error> {
-    let geometry = trans.geometry();
-    let extents = extents(trans.volume(), inode, kind)?;
-    // Shifted by the logical gap when that stays in the group, as if the hole were filled later.
-    let shifted = |block: FsBlock, by: Option<u64>| {
-        by.map(FsBlock).filter(|shifted| {
-            geometry.split_block(*shifted).0 == geometry.split_block(block).0
-                && geometry.valid_extent(*shifted, 1)
-        })
-    };
-    if let Some(before) = extents.before(offset) {
-        let behind = FsBlock(before.start.0 + u64::from(before.len));
-        let gap = offset.0 - before.end().0;
-        return Ok(shifted(before.start, behind.0.checked_add(gap)).unwrap_or(before.start));
-    }
-    if let Some(after) = extents.at_or_after(offset) {
-        let gap = after.offset.0 - offset.0;
-        return Ok(shifted(after.start, after.start.0.checked_sub(gap)).unwrap_or(after.start));
-    }
-    Ok(geometry.inode_fs_block(inode.number))
 }

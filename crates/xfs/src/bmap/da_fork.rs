@@ -229,7 +229,7 @@ impl DaForkMut for ForkWriter<'_, '_> {
         let step = u64::from(self.block_blocks());
         let extents = extents(self.trans.volume(), self.inode, self.kind)?;
         let block = extents.gap(from, len.into(), step);
-        allocate(self.trans, self.inode, self.kind, block, len.into())?;
+        allocate(self.trans, self.inode, self.kind, block, len.into(), None)?;
         Ok(block)
     }
 

@@ -10,6 +10,7 @@ mod convert;
 mod da_fork;
 mod extents;
 mod load;
+mod target;
 mod tree;
 
 pub use allocate::allocate;

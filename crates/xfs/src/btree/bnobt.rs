@@ -51,6 +51,8 @@ impl BtreeKind for Bnobt {
     const RECORD_LEN: usize = AllocRecord::LEN;
     const KEY_LEN: usize = AllocRecord::LEN;
     const OVERLAPPING: bool = false;
+    /// A split takes a block of the free list: as often as with a kernel, the list is the same.
+    const SHIFTS_ONE: bool = true;
     type Record = AllocRecord;
     type Key = BlockKey;
     type Pointer = AgBlock;

@@ -22,6 +22,9 @@ impl BtreeKind for Cntbt {
     const RECORD_LEN: usize = AllocRecord::LEN;
     const KEY_LEN: usize = AllocRecord::LEN;
     const OVERLAPPING: bool = false;
+    /// Near mode looks through the last leaf by size: with the same leaves as a kernel it makes the
+    /// same choices.
+    const SHIFTS_ONE: bool = true;
     type Record = AllocRecord;
     type Key = SizeKey;
     type Pointer = AgBlock;

@@ -129,6 +129,20 @@ impl<K: BtreeKind> Cursor<K> {
         Ok(Some(record))
     }
 
+    /// The records before and behind the one at the cursor, as far as the leaf has them.
+    #[must_use]
+    pub fn beside<S: ReadTree<Kind = K>>(
+        &self,
+        store: &S,
+    ) -> (Option<K::Record>, Option<K::Record>) {
+        if self.levels.is_empty() {
+            return (None, None);
+        }
+        let (node, index) = (self.node(store, 0), self.levels[0].index);
+        let at = |index: usize| (1..=node.count()).contains(&index).then(|| node.record(index));
+        (at(index.wrapping_sub(1)), at(index + 1))
+    }
+
     /// The block of the path at `level`, for reading.
     #[inline]
     pub(super) fn node<'a, S>(&'a self, store: &'a S, level: usize) -> Node<'a, K>

@@ -97,7 +97,7 @@ impl<K: BtreeKind> Cursor<K> {
             Room::PushDown => self.push_down(store, blocks).map(|()| None)?,
             Room::Shift(sibling) => {
                 let count = self.count(store, level);
-                let half = (count - sibling.count).div_ceil(2);
+                let half = if K::SHIFTS_ONE { 1 } else { (count - sibling.count).div_ceil(2) };
                 // The slot of the new entry stays in the block.
                 let width = match sibling.side {
                     Side::Right => half.min(count - slot),

@@ -77,6 +77,9 @@ pub trait BtreeKind: Sized + 'static {
     const KEY_LEN: usize;
     /// Records may overlap: nodes keep a low and a high key per child.
     const OVERLAPPING: bool;
+    /// A full block gives way to an insertion by one entry, not by half of the room that its sibling
+    /// has. Only for trees whose searches depend on which records share a leaf.
+    const SHIFTS_ONE: bool = false;
 
     /// Record of a leaf.
     type Record: Copy + fmt::Debug;

@@ -2,7 +2,8 @@
 //!
 //! A full block that gives way to an insertion hands over half of what its sibling has room for,
 //! not one entry as the reference does: inserts in ascending order would otherwise move an entry,
-//! and its keys up the tree, every time.
+//! and its keys up the tree, every time. Trees whose searches depend on the leaves keep to the
+//! reference ([`BtreeKind::SHIFTS_ONE`]).
 
 use super::cursor::{Cursor, edit_block};
 use super::kind::{BlockPointer, BtreeKind};

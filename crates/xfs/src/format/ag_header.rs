@@ -110,17 +110,24 @@ pub(super) fn check_uuid(
     if found == expected { Ok(()) } else { Err(HeaderError::Uuid { found, expected }) }
 }
 
-/// Magic, version, group number and length: the first sixteen bytes of AGF and AGI.
+/// Magic, version, group number and length, the first sixteen bytes of AGF and AGI, and where v5
+/// headers have the volume's identifier.
 pub(super) fn check_identity(
     bytes: &[u8],
-    magic: u32,
+    (magic, uuid): (u32, usize),
     geometry: &Geometry,
     ag: AgNumber,
 ) -> Result<(), HeaderError> {
     check_value("magicnum", be32(bytes, 0), magic)?;
     check_value("versionnum", be32(bytes, 4), 1_u32)?;
     check_value("seqno", be32(bytes, 8), ag.0)?;
-    check_value("length", be32(bytes, 12), geometry.ag_length(ag))
+    check_value("length", be32(bytes, 12), geometry.ag_length(ag))?;
+    if geometry.features.crc { check_uuid(bytes, uuid, geometry) } else { Ok(()) }
+}
+
+/// Root and height of a tree as two fields say.
+pub(super) fn tree_root(bytes: &[u8], block: usize, levels: usize) -> TreeRoot {
+    TreeRoot { block: AgBlock(be32(bytes, block)), levels: be32(bytes, levels) }
 }
 
 /// A tree that must exist: root inside the group, height possible.

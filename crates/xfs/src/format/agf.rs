@@ -4,13 +4,13 @@
 //! [`Agf::decode`] takes verified bytes. Checksum and LSN are stamped by whoever writes the buffer.
 
 use super::ag_header::{
-    HeaderError, TreeRoot, check_identity, check_range, check_root, check_uuid, store_changes,
+    HeaderError, TreeRoot, check_identity, check_range, check_root, store_changes, tree_root,
 };
 use super::agfl;
 use super::tree_height::TreeHeights;
 use crate::bytes::{Changes, EditBytes, be32, put_be32};
 use crate::geometry::Geometry;
-use crate::units::{AgBlock, AgNumber};
+use crate::units::AgNumber;
 
 const MAGIC: u32 = u32::from_be_bytes(*b"XAGF");
 const UUID_OFFSET: usize = 64;
@@ -55,10 +55,7 @@ impl Agf {
     ///
     /// The first field that breaks a rule.
     pub fn verify(bytes: &[u8], geometry: &Geometry, ag: AgNumber) -> Result<(), HeaderError> {
-        check_identity(bytes, MAGIC, geometry, ag)?;
-        if geometry.features.crc {
-            check_uuid(bytes, UUID_OFFSET, geometry)?;
-        }
+        check_identity(bytes, (MAGIC, UUID_OFFSET), geometry, ag)?;
         let agf = Self::decode(bytes, geometry);
         let heights = TreeHeights::new(geometry);
         check_root(("bno_root", "bno_level"), agf.bnobt, heights.alloc, geometry, ag)?;
@@ -84,10 +81,7 @@ impl Agf {
     /// Reads verified bytes.
     #[must_use]
     pub fn decode(bytes: &[u8], geometry: &Geometry) -> Self {
-        let root = |block: usize, levels: usize| TreeRoot {
-            block: AgBlock(be32(bytes, block)),
-            levels: be32(bytes, levels),
-        };
+        let root = |block, levels| tree_root(bytes, block, levels);
         let (rmap, reflink) = (geometry.features.rmapbt(), geometry.features.reflink());
         Self {
             ag: AgNumber(be32(bytes, 8)),

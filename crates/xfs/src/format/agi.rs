@@ -4,12 +4,12 @@
 //! [`Agi::decode`] takes verified bytes. Checksum and LSN are stamped by whoever writes the buffer.
 
 use super::ag_header::{
-    HeaderError, TreeRoot, check_identity, check_range, check_root, check_uuid, store_changes,
+    HeaderError, TreeRoot, check_identity, check_range, check_root, store_changes, tree_root,
 };
 use super::tree_height::TreeHeights;
 use crate::bytes::{Changes, EditBytes, be32, put_be32};
 use crate::geometry::Geometry;
-use crate::units::{AgBlock, AgInode, AgNumber};
+use crate::units::{AgInode, AgNumber};
 
 /// Offset of the checksum on v5 volumes.
 pub const CRC_OFFSET: usize = 312;
@@ -52,10 +52,7 @@ impl Agi {
     ///
     /// The first field that breaks a rule.
     pub fn verify(bytes: &[u8], geometry: &Geometry, ag: AgNumber) -> Result<(), HeaderError> {
-        check_identity(bytes, MAGIC, geometry, ag)?;
-        if geometry.features.crc {
-            check_uuid(bytes, UUID_OFFSET, geometry)?;
-        }
+        check_identity(bytes, (MAGIC, UUID_OFFSET), geometry, ag)?;
         let agi = Self::decode(bytes, geometry);
         let heights = TreeHeights::new(geometry);
         check_root(("root", "level"), agi.inobt, heights.inode, geometry, ag)?;
@@ -87,10 +84,7 @@ impl Agi {
     /// Reads verified bytes.
     #[must_use]
     pub fn decode(bytes: &[u8], geometry: &Geometry) -> Self {
-        let root = |block: usize, levels: usize| TreeRoot {
-            block: AgBlock(be32(bytes, block)),
-            levels: be32(bytes, levels),
-        };
+        let root = |block, levels| tree_root(bytes, block, levels);
         let (finobt, counted) = (geometry.features.finobt(), geometry.features.inobtcnt());
         Self {
             ag: AgNumber(be32(bytes, 8)),

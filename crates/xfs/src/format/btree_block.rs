@@ -5,7 +5,7 @@
 //! header a leaf holds records back to back; a node holds an array of keys sized for the maximum
 //! and then an array of pointers (format reference, sections 4.1, 4.2 and 4.6).
 
-use super::TreeKind;
+use super::{HeaderFields, TreeKind};
 use crate::bytes::{EditBytes, be16, be32, be64};
 use std::fmt;
 use thiserror::Error;
@@ -72,21 +72,6 @@ pub struct HeaderLayout {
     pub crc: bool,
     /// 64-bit sibling pointers.
     pub long: bool,
-}
-
-/// Offsets of the self-describing fields of a v5 header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeaderStamps {
-    /// be64: own address in units of 512 bytes.
-    pub blkno: usize,
-    /// be64: log sequence number of the last change.
-    pub lsn: usize,
-    /// 16 bytes: volume identifier of metadata.
-    pub uuid: usize,
-    /// Allocation group (be32, short header) or inode (be64, long header).
-    pub owner: usize,
-    /// le32: checksum.
-    pub crc: usize,
 }
 
 /// What the header of a new block says.
@@ -166,13 +151,11 @@ impl HeaderLayout {
 
     /// Where the self-describing fields are; `None` on v4 volumes, which have none.
     #[must_use]
-    pub const fn stamps(self) -> Option<HeaderStamps> {
+    pub const fn stamps(self) -> Option<HeaderFields> {
         match (self.crc, self.long) {
             (false, _) => None,
-            (true, false) => {
-                Some(HeaderStamps { blkno: 16, lsn: 24, uuid: 32, owner: 48, crc: 52 })
-            }
-            (true, true) => Some(HeaderStamps { blkno: 24, lsn: 32, uuid: 40, owner: 56, crc: 64 }),
+            (true, false) => Some(HeaderFields::SHORT_TREE),
+            (true, true) => Some(HeaderFields::LONG_TREE),
         }
     }
 

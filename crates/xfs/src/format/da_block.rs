@@ -4,7 +4,7 @@
 //! structures behind shorter headers; [`DaLayout`] knows the difference. Accessors index
 //! directly and expect a block that [`verify_node`] accepted.
 
-use super::BufferKind;
+use super::{BufferKind, HeaderFields};
 use crate::bytes::{EditBytes, array, be16, be32};
 use crate::geometry::Geometry;
 use crate::units::{FileBlock, InodeNumber};
@@ -17,41 +17,19 @@ pub const MAX_NODE_LEVEL: u16 = 5;
 /// Size of a (hash, address) pair in nodes and directory leaves.
 pub const PAIR_SIZE: usize = 8;
 
-/// Offsets of the self-describing fields in a v5 block, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeaderFields {
-    /// CRC32C, little-endian.
-    pub crc: usize,
-    /// Own disk address, be64.
-    pub blkno: usize,
-    /// Sequence number of the last logged change, be64.
-    pub lsn: usize,
-    /// Metadata identifier of the volume, 16 bytes.
-    pub uuid: usize,
-    /// Owning inode, be64.
-    pub owner: usize,
-}
-
-impl HeaderFields {
-    /// Size of the header that data, block-form and free-index blocks of v5 share.
-    pub const SPACE_SIZE: usize = 48;
-}
-
 /// Where a v5 block of a directory or attribute tree keeps its self-describing fields; `None` for
 /// any other kind.
 #[must_use]
 pub const fn header_fields(kind: BufferKind) -> Option<HeaderFields> {
     match kind {
         BufferKind::DirBlock | BufferKind::DirData | BufferKind::DirFree => {
-            Some(HeaderFields { crc: 4, blkno: 8, lsn: 16, uuid: 24, owner: 40 })
+            Some(HeaderFields::SPACE)
         }
         BufferKind::DirLeaf1
         | BufferKind::DirLeafN
         | BufferKind::DaNode
         | BufferKind::AttrLeaf
-        | BufferKind::DaAny => {
-            Some(HeaderFields { crc: 12, blkno: 16, lsn: 24, uuid: 32, owner: 48 })
-        }
+        | BufferKind::DaAny => Some(HeaderFields::HASH),
         _ => None,
     }
 }

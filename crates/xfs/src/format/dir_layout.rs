@@ -1,6 +1,7 @@
 //! Sizes that depend on the version and features of a volume, for all directory structures.
 
-use super::da_block::{DaLayout, HeaderFields};
+use super::HeaderFields;
+use super::da_block::DaLayout;
 use super::name_hash::{entry_hash, names_equal};
 use crate::geometry::Geometry;
 use crate::units::FileBlock;

@@ -10,6 +10,36 @@ use crate::units::Lsn;
 use undercroft_block::Sector;
 use uuid::Uuid;
 
+/// Offsets of the self-describing fields in a v5 block, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderFields {
+    /// le32: CRC32C.
+    pub crc: usize,
+    /// be64: own address in units of 512 bytes.
+    pub blkno: usize,
+    /// be64: log sequence number of the last change.
+    pub lsn: usize,
+    /// 16 bytes: metadata identifier of the volume.
+    pub uuid: usize,
+    /// Owner: a group (be32) in the trees of a group, an inode (be64) elsewhere.
+    pub owner: usize,
+}
+
+impl HeaderFields {
+    /// Blocks of the trees of a group.
+    pub const SHORT_TREE: Self = Self { crc: 52, blkno: 16, lsn: 24, uuid: 32, owner: 48 };
+    /// Blocks of mapping trees.
+    pub const LONG_TREE: Self = Self { crc: 64, blkno: 24, lsn: 32, uuid: 40, owner: 56 };
+    /// Data, block-form and free-index blocks of directories.
+    pub const SPACE: Self = Self { crc: 4, blkno: 8, lsn: 16, uuid: 24, owner: 40 };
+    /// Size of the header of those blocks.
+    pub const SPACE_SIZE: usize = 48;
+    /// Blocks of hash trees.
+    pub const HASH: Self = Self { crc: 12, blkno: 16, lsn: 24, uuid: 32, owner: 48 };
+    /// Blocks of attribute values and of link targets.
+    pub const REMOTE: Self = Self { crc: 12, blkno: 40, lsn: 48, uuid: 16, owner: 32 };
+}
+
 /// An owner field: its offset and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
@@ -18,7 +48,7 @@ enum Owner {
     Wide(usize),
 }
 
-/// Offsets of the self-describing fields of one kind of v5 block.
+/// How a kind of v5 block describes itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     magic: Magic,
@@ -41,58 +71,42 @@ enum Magic {
     Da(&'static [u16]),
 }
 
-const fn short(tree: TreeKind) -> Header {
+/// A block that an inode owns, and says where it lives.
+const fn owned(magic: Magic, at: HeaderFields) -> Header {
     Header {
-        magic: Magic::Wide(tree.magic_v5()),
-        crc: 52,
-        lsn: 24,
-        uuid: 32,
-        blkno: Some(16),
-        owner: Owner::Narrow(48),
+        magic,
+        crc: at.crc,
+        lsn: at.lsn,
+        uuid: at.uuid,
+        blkno: Some(at.blkno),
+        owner: Owner::Wide(at.owner),
         per_block: false,
         unlogged: false,
     }
+}
+
+const fn short(tree: TreeKind) -> Header {
+    let at = HeaderFields::SHORT_TREE;
+    Header { owner: Owner::Narrow(at.owner), ..owned(Magic::Wide(tree.magic_v5()), at) }
 }
 
 const fn long(tree: TreeKind) -> Header {
-    Header {
-        magic: Magic::Wide(tree.magic_v5()),
-        crc: 64,
-        lsn: 32,
-        uuid: 40,
-        blkno: Some(24),
-        owner: Owner::Wide(56),
-        per_block: false,
-        unlogged: false,
-    }
+    owned(Magic::Wide(tree.magic_v5()), HeaderFields::LONG_TREE)
 }
 
 const fn directory(magic: u32) -> Header {
-    Header {
-        magic: Magic::Wide(magic),
-        crc: 4,
-        lsn: 16,
-        uuid: 24,
-        blkno: Some(8),
-        owner: Owner::Wide(40),
-        per_block: false,
-        unlogged: false,
-    }
+    owned(Magic::Wide(magic), HeaderFields::SPACE)
 }
 
 const fn da(magics: &'static [u16]) -> Header {
-    Header {
-        magic: Magic::Da(magics),
-        crc: 12,
-        lsn: 24,
-        uuid: 32,
-        blkno: Some(16),
-        owner: Owner::Wide(48),
-        per_block: false,
-        unlogged: false,
-    }
+    owned(Magic::Da(magics), HeaderFields::HASH)
 }
 
+const fn remote(magic: u32) -> Header {
+    owned(Magic::Wide(magic), HeaderFields::REMOTE)
+}
+
+/// A header of a group, whose address is fixed.
 const fn group(magic: u32, crc: usize, lsn: usize, uuid: usize, owner: usize) -> Header {
     Header {
         magic: Magic::Wide(magic),
@@ -136,26 +150,10 @@ impl Header {
             BufferKind::DaNode => da(&[0x3ebe]),
             BufferKind::AttrLeaf => da(&[0x3bee]),
             BufferKind::DaAny => da(&[0x3ebe, 0x3df1, 0x3dff, 0x3bee]),
-            BufferKind::AttrRemote => Self {
-                magic: Magic::Wide(0x5841_524d),
-                crc: 12,
-                lsn: 48,
-                uuid: 16,
-                blkno: Some(40),
-                owner: Owner::Wide(32),
-                per_block: true,
-                unlogged: true,
-            },
-            BufferKind::Symlink => Self {
-                magic: Magic::Wide(0x5853_4c4d),
-                crc: 12,
-                lsn: 48,
-                uuid: 16,
-                blkno: Some(40),
-                owner: Owner::Wide(32),
-                per_block: false,
-                unlogged: false,
-            },
+            BufferKind::AttrRemote => {
+                Self { per_block: true, unlogged: true, ..remote(0x5841_524d) }
+            }
+            BufferKind::Symlink => remote(0x5853_4c4d),
         })
     }
 

@@ -60,7 +60,7 @@ pub use content::verify_content_of;
 pub use entry_type::EntryType;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
-pub use header::Header;
+pub use header::{Header, HeaderFields};
 pub use inode_core::{
     ForkFormat, INODE_CRC_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED, inode_crc_matches,
     stamp_inode_crc,
@@ -90,8 +90,8 @@ pub use alloc_record::AllocRecord;
 pub use bmap_record::Extent;
 pub use bmap_root::BmapRoot;
 pub use btree_block::{
-    FieldDefect, HeaderLayout, HeaderStamps, HeightLimit, MAX_TREE_HEIGHT, NewHeader, Rule,
-    TreeGeometry, block_capacity,
+    FieldDefect, HeaderLayout, HeightLimit, MAX_TREE_HEIGHT, NewHeader, Rule, TreeGeometry,
+    block_capacity,
 };
 pub use inode_record::InodeChunkRecord;
 pub use refcount_record::{RefcountDomain, RefcountKey, RefcountRecord};

@@ -2,7 +2,8 @@
 //! reference, sections 7.5 and 8): which bytes of the whole they hold, and the self-describing
 //! fields.
 
-use super::da_block::{BlockIdentity, HeaderFields};
+use super::HeaderFields;
+use super::da_block::BlockIdentity;
 use crate::bytes::{EditBytes, be32};
 use crate::units::Lsn;
 
@@ -11,8 +12,7 @@ pub(super) const REMOTE_HEADER_SIZE: usize = 56;
 
 /// Where the self-describing fields are. The log sequence number of an attribute value is all
 /// ones, always; a symbolic link carries a real one.
-pub(super) const REMOTE_HEADER_FIELDS: HeaderFields =
-    HeaderFields { crc: 12, blkno: 40, lsn: 48, uuid: 16, owner: 32 };
+pub(super) const REMOTE_HEADER_FIELDS: HeaderFields = HeaderFields::REMOTE;
 
 const OFFSET: usize = 4;
 const BYTES: usize = 8;

@@ -17,7 +17,9 @@ use crate::units::{AgBlock, AgInode};
 /// Damaged trees, or the device failed.
 pub fn allocate_chunk(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<bool, Error> {
     let blocks = trans.geometry().chunk_blocks();
-    if let Some(extent) = full_chunk(trans, group, blocks)? {
+    if reserve(trans, blocks)
+        && let Some(extent) = full_chunk(trans, group, blocks)?
+    {
         add_records(trans, group, &extent, None)?;
         return Ok(true);
     }
@@ -28,6 +30,12 @@ pub fn allocate_chunk(trans: &mut Transaction<'_>, group: &mut GroupState) -> Re
         }
         None => Ok(false),
     }
+}
+
+/// Whether the volume has `blocks` blocks for inodes left, and what entering them may take.
+fn reserve(trans: &mut Transaction<'_>, blocks: u32) -> bool {
+    let splits = 2 * trans.volume().heights().inode;
+    trans.reserve(u64::from(blocks) + u64::from(splits)).is_ok()
 }
 
 /// A whole chunk: the first of all where the root directory must be; others right behind the newest
@@ -80,7 +88,8 @@ fn sparse_piece(
 ) -> Result<Option<(Allocation, AgBlock)>, Error> {
     let geometry = trans.geometry();
     let piece = geometry.sparse_alignment;
-    if !geometry.features.sparse_inodes() || piece == 0 || piece >= blocks {
+    let sparse = geometry.features.sparse_inodes() && piece > 0 && piece < blocks;
+    if !sparse || !reserve(trans, piece) {
         return Ok(None);
     }
     let align = geometry.inode_alignment;

@@ -5,10 +5,14 @@
 //! no file system, so a volume that was not finished cannot be taken for one that was.
 
 use super::ag_static;
+use super::property::default_property;
 use crate::alloc;
+use crate::attr::{self, Attribute, SetMode};
+use crate::bmap::ForkWriter;
 use crate::cache::BufferAddress;
 use crate::error::Error;
-use crate::format::{BufferKind, Superblock, log_record};
+use crate::format::{BufferKind, Namespace, Superblock, log_record};
+use crate::inode::ForkKind;
 use crate::ops::{NewInode, create_reserved, create_root};
 use crate::units::{AgNumber, InodeNumber};
 use crate::volume::Volume;
@@ -30,8 +34,11 @@ pub fn begin(
 ) -> Result<Volume, Error> {
     let volume = Volume::create(Arc::clone(device), superblock);
     wipe(&volume)?;
-    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
+    let groups = (0..volume.geometry().ag_count).map(AgNumber);
+    for ag in groups.clone() {
         write_static(&volume, ag);
+    }
+    for ag in groups {
         let mut trans = volume.begin()?;
         trans.with_group(ag, true, alloc::fill_free_list)?;
         trans.commit(&mut [])?;
@@ -88,6 +95,11 @@ fn write_first_inodes(volume: &Volume, root: &NewInode<'_>) -> Result<(), Error>
         let what = format!("the root directory should be inode {expected}");
         return Err(Error::Inode { inode: directory.number, what });
     }
+    if let Some((name, value)) = default_property(&volume.geometry().features) {
+        let attribute = Attribute { namespace: Namespace::Trusted, name, value };
+        let mut fork = ForkWriter::new(&mut trans, &mut directory, ForkKind::Attr);
+        attr::set(&mut fork, &attribute, SetMode::Create)?;
+    }
     let mut bitmap = create_reserved(&mut trans, root, true)?;
     let mut summary = create_reserved(&mut trans, root, false)?;
     trans.commit(&mut [&mut directory, &mut bitmap, &mut summary])
@@ -102,6 +114,9 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
     let superblock = final_superblock(volume)?;
     volume.write_back()?;
     let device = volume.cache().device().as_ref();
+    if superblock.inode_max_percent != volume.superblock().inode_max_percent {
+        write_copies(volume, &superblock)?;
+    }
     if durable {
         flush(device)?;
     }
@@ -132,8 +147,45 @@ fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
             + u64::from(group.agf.free_list_count)
             + u64::from(group.agf.tree_blocks);
     }
+    superblock.inode_max_percent = share_of_inodes(&superblock);
     let root = superblock.root_inode.0;
     superblock.rt_bitmap_inode = InodeNumber(root + 1);
     superblock.rt_summary_inode = InodeNumber(root + 2);
     Ok(superblock)
+}
+
+/// The share of the space that inodes may take, in percent: as planned, or the least that holds
+/// those there are, 0 (all of it) if rounding leaves none.
+///
+/// A kernel makes no inode above the limit, and `mkfs.xfs -p` gives up there. A new volume that
+/// holds small files mostly is as right as any other, so its limit follows the content.
+fn share_of_inodes(superblock: &Superblock) -> u8 {
+    let planned = superblock.inode_max_percent;
+    if planned == 0 {
+        return 0;
+    }
+    let geometry = superblock.geometry();
+    let chunk = u64::from(geometry.chunk_blocks());
+    // As kernels compute it: whole chunks (algorithms reference, section 4.1).
+    let limit = |percent: u8| {
+        let blocks = u128::from(superblock.blocks) * u128::from(percent) / 100;
+        (blocks as u64 / chunk * chunk) << geometry.inodes_per_block_log()
+    };
+    (planned..=100).find(|percent| limit(*percent) >= superblock.inodes).unwrap_or(0)
+}
+
+/// Writes the superblocks of all groups but the first.
+fn write_copies(volume: &Volume, superblock: &Superblock) -> Result<(), Error> {
+    let planned = Superblock {
+        inode_max_percent: superblock.inode_max_percent,
+        ..volume.superblock().clone()
+    };
+    for ag in (1..volume.geometry().ag_count).map(AgNumber) {
+        let blocks = ag_static(&planned, ag).into_iter();
+        for mut copy in blocks.filter(|block| block.kind == BufferKind::Superblock) {
+            crate::cache::stamp(copy.kind, &mut copy.bytes, volume.geometry());
+            write_all_at(volume.cache().device().as_ref(), copy.sector, &copy.bytes)?;
+        }
+    }
+    Ok(())
 }

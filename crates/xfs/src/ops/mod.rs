@@ -5,7 +5,9 @@
 
 mod create;
 mod directory;
+mod footprint;
 mod path;
+mod placement;
 mod read;
 mod write;
 mod xattr;
@@ -13,7 +15,9 @@ mod xattr;
 pub use create::{NewInode, Times, create, link, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
+pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use path::{path_text, resolve};
+pub use placement::DataPlacement;
 pub use read::{FileReader, Piece, data_ranges, read_link};
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
 pub use xattr::{NamedValue, attributes, set_attributes};

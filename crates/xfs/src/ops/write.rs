@@ -4,6 +4,7 @@
 //! would; then the bytes go to the device as they come, in the memory they came in. Blocks are
 //! written whole: what a block holds besides data is zeros.
 
+use super::DataPlacement;
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{Extent, FileType};
@@ -27,7 +28,7 @@ const MAX_FILE_SIZE: u64 = i64::MAX as u64;
 pub type FileMap = SmallVec<[Extent; 1]>;
 
 /// Gives an empty regular file its size and the space for its data; what is not in `data` (byte
-/// ranges, ascending, disjoint) is a hole.
+/// ranges, ascending, disjoint) is a hole. `placement` says where data goes and follows it.
 ///
 /// # Errors
 /// The size is beyond the format; no space; a damaged structure; the device failed.
@@ -36,6 +37,7 @@ pub fn allocate_file(
     inode: &mut InodeState,
     size: u64,
     data: impl IntoIterator<Item = Range<u64>>,
+    placement: &mut DataPlacement,
 ) -> Result<FileMap, Error> {
     if inode.file_type() != FileType::Regular || !inode.data.is_empty() {
         let path = format!("inode {}", inode.number);
@@ -54,10 +56,10 @@ pub fn allocate_file(
             run.end = run.end.max(blocks.end);
             continue;
         }
-        map_run(trans, inode, &run, &mut map)?;
+        map_run(trans, inode, &run, &mut map, placement)?;
         run = blocks;
     }
-    map_run(trans, inode, &run, &mut map)?;
+    map_run(trans, inode, &run, &mut map, placement)?;
     inode.core.size = size;
     inode.touch();
     Ok(map)
@@ -68,12 +70,16 @@ fn map_run(
     inode: &mut InodeState,
     run: &Range<u64>,
     map: &mut FileMap,
+    placement: &mut DataPlacement,
 ) -> Result<(), Error> {
     if run.is_empty() {
         return Ok(());
     }
     let (start, len) = (FileBlock(run.start), run.end - run.start);
-    map.extend(bmap::allocate(trans, inode, ForkKind::Data, start, len)?);
+    let first = placement.target(trans.geometry(), inode.number);
+    let extents = bmap::allocate(trans, inode, ForkKind::Data, start, len, Some(first))?;
+    extents.iter().for_each(|extent| placement.placed(trans.geometry(), extent));
+    map.extend(extents);
     Ok(())
 }
 

@@ -27,11 +27,52 @@ pub struct Transaction<'v> {
     groups: SmallVec<[(AgNumber, Option<GroupGuard>); 2]>,
     /// Something was changed: dropping the transaction now poisons the volume.
     changed: bool,
+    /// Blocks taken out of the volume's count of free space, for what is to come.
+    reserved: u64,
+    /// Space is so low that extents are taken as they come (algorithms reference, section 3.4).
+    low_on_space: bool,
 }
 
 impl<'v> Transaction<'v> {
     pub(crate) fn new(volume: &'v Volume) -> Self {
-        Self { volume, joined: volume.take_joined_list(), groups: SmallVec::new(), changed: false }
+        Self {
+            volume,
+            joined: volume.take_joined_list(),
+            groups: SmallVec::new(),
+            changed: false,
+            reserved: 0,
+            low_on_space: false,
+        }
+    }
+
+    /// Makes sure that `blocks` further blocks are free, before anything is changed. What is not
+    /// used is given back at the end of the transaction.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] if there are not as many. The transaction can go on.
+    pub fn reserve(&mut self, blocks: u64) -> Result<(), Error> {
+        if !self.volume.free_space().reserve(blocks) {
+            let block_size = self.geometry().block_size();
+            return Err(Error::NoSpace { needed: blocks, block_size });
+        }
+        self.reserved += blocks;
+        Ok(())
+    }
+
+    /// Gives back a part of what was reserved: the operation it was for needed less.
+    pub fn release(&mut self, blocks: u64) {
+        let blocks = blocks.min(self.reserved);
+        self.reserved -= blocks;
+        self.volume.free_space().add(i64::try_from(blocks).unwrap_or(i64::MAX));
+    }
+
+    /// Whether an allocation of this transaction had to take whatever there was.
+    pub(crate) fn is_low_on_space(&self) -> bool {
+        self.low_on_space
+    }
+
+    pub(crate) fn set_low_on_space(&mut self) {
+        self.low_on_space = true;
     }
 
     /// The volume.
@@ -101,7 +142,8 @@ impl<'v> Transaction<'v> {
     /// `None` is returned when another thread holds it. So is with `wait` false.
     ///
     /// # Errors
-    /// The headers of the group are damaged, or `work` failed.
+    /// The headers of the group are damaged, or `work` failed. Damage makes the volume read-only:
+    /// what else is wrong in the group is unknown.
     pub fn with_group<T>(
         &mut self,
         ag: AgNumber,
@@ -122,6 +164,9 @@ impl<'v> Transaction<'v> {
         let mut guard = self.groups[slot].1.take().expect("a group is not entered twice at a time");
         let result = work(self, guard.state());
         self.groups[slot].1 = Some(guard);
+        if result.as_ref().is_err_and(Error::is_damage) {
+            self.volume.poison("damage was found in an allocation group; run `undercroft check`");
+        }
         result.map(Some)
     }
 
@@ -149,6 +194,8 @@ impl<'v> Transaction<'v> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
+        // Behind a commit the groups have told what was really used.
+        self.volume.free_space().add(i64::try_from(self.reserved).unwrap_or(i64::MAX));
         if self.changed {
             self.volume.poison("a transaction failed after it had changed metadata");
         }

@@ -1,32 +1,41 @@
 //! From a description to a device.
 
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::Arc;
-
-use rustix::fs::{CWD, AtFlags, statat};
 
 use super::{Description, FileLeaf};
 use crate::device::BlockDevice;
-use crate::drivers::FileDevice;
-use crate::stack::{Linear, Mirror, StackError, Stripe};
+use crate::drivers::{FileDevice, FileOptions};
+use crate::stack::{Linear, Mirror, MirrorEvent, StackError, Stripe};
+
+/// Who hears of the events of all mirrors in a device.
+pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
+
+/// Makes the device of a file at the bottom.
+pub type OpenLeaf<'o, E> = &'o mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, E>;
 
 impl Description {
     /// Opens the files, which exist, and stacks the devices on them.
     ///
     /// # Errors
     /// A file cannot be opened, has not the length that the description says, or is there twice;
-    /// or the files are too short for the device.
-    pub fn open(&self, read_only: bool) -> Result<Arc<dyn BlockDevice>, StackError> {
+    /// or the files do not make a device.
+    pub fn open(
+        &self,
+        read_only: bool,
+        observer: Option<StackObserver>,
+    ) -> Result<Arc<dyn BlockDevice>, StackError> {
         let mut seen = Vec::new();
-        self.assemble(&mut |file| {
-            let device = FileDevice::open_with(&file.path, &file.file_options(read_only))?;
-            if let Ok(identity) = identity(file) {
+        self.assemble(observer, &mut |file| {
+            let device = FileDevice::open_with(&file.path, &file.device_options(read_only))?;
+            file.check_length(&device)?;
+            if let Some(identity) = file.identity() {
                 if seen.contains(&identity) {
                     return Err(StackError::Twice { path: file.path.clone() });
                 }
                 seen.push(identity);
             }
-            Ok(Arc::new(device))
+            Ok(Arc::new(device) as Arc<dyn BlockDevice>)
         })
     }
 
@@ -37,17 +46,53 @@ impl Description {
     /// Those of `open`, and devices that cannot be stacked.
     pub fn assemble<E: From<StackError>>(
         &self,
-        open: &mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, E>,
+        observer: Option<StackObserver>,
+        open: OpenLeaf<'_, E>,
     ) -> Result<Arc<dyn BlockDevice>, E> {
         if let Self::File(file) = self {
             return open(file);
         }
-        let legs: Vec<_> =
-            self.legs().iter().map(|leg| leg.assemble(open)).collect::<Result<_, E>>()?;
+        let legs = self.legs().iter().map(|leg| leg.assemble(observer.clone(), open));
+        let legs = legs.collect::<Result<Vec<_>, E>>()?;
         Ok(match self {
             Self::Stripe { chunk, .. } => Arc::new(Stripe::new(*chunk, legs)?),
-            Self::Mirror(_) => Arc::new(Mirror::new(legs)?),
+            Self::Mirror(_) => {
+                let mirror = Mirror::new(legs)?;
+                if let Some(observer) = observer {
+                    mirror.observe(move |event| observer(event));
+                }
+                Arc::new(mirror)
+            }
             Self::Linear(_) | Self::File(_) => Arc::new(Linear::new(legs)?),
         })
+    }
+}
+
+impl FileLeaf {
+    /// How a device on this file works.
+    #[must_use]
+    pub fn device_options(&self, read_only: bool) -> FileOptions {
+        let (direct, engine) = (self.direct, self.engine);
+        FileOptions { read_only, direct, engine, ..FileOptions::default() }
+    }
+
+    fn check_length(&self, device: &FileDevice) -> Result<(), StackError> {
+        let found = device.capacity().to_bytes().unwrap_or(u64::MAX);
+        match self.size {
+            Some(expected) if expected != found => {
+                Err(StackError::Length { path: self.path.clone(), found, expected })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What tells the file from others, whatever its path is.
+    fn identity(&self) -> Option<(bool, u64, u64)> {
+        let metadata = self.path.metadata().ok()?;
+        if metadata.file_type().is_block_device() {
+            Some((true, metadata.rdev(), 0))
+        } else {
+            Some((false, metadata.dev(), metadata.ino()))
+        }
     }
 }

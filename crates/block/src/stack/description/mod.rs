@@ -27,7 +27,7 @@
 //!
 //! Relative paths in it start at the directory of the TOML file.
 
-//mod build;
+mod build;
 mod options;
 mod size;
 mod text;
@@ -41,7 +41,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-//pub use build::StackError;
+pub use build::{OpenLeaf, StackObserver};
 pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
 
@@ -93,7 +93,7 @@ pub enum DescriptionError {
         problem: String,
     },
     /// The TOML file cannot be read.
-    #[error("cannot read the description {}", path.display())]
+    #[error("cannot read the description {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,

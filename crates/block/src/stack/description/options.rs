@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::Size;
+use crate::drivers::Engine;
 use crate::sector::SECTOR_SIZE;
 
 /// A file or block device at the bottom of a description.
@@ -16,13 +17,15 @@ pub struct FileLeaf {
     pub size: Option<u64>,
     /// Past the page cache.
     pub direct: bool,
+    /// How bytes are moved.
+    pub engine: Engine,
 }
 
 impl FileLeaf {
     /// The file at `path`, without options.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), size: None, direct: false }
+        Self { path: path.into(), size: None, direct: false, engine: Engine::Auto }
     }
 
     /// Sets the option `name`; a flag has no value. The error says what would be right.
@@ -32,7 +35,14 @@ impl FileLeaf {
             ("direct", Some(_)) => return Err("direct takes no value".into()),
             ("size", Some(value)) => self.size = Some(whole_sectors(value)?),
             ("size", None) => return Err("size needs a value, such as size=1G".into()),
-            _ => return Err(format!("{name:?} is no option of file; there are direct and size")),
+            ("engine", Some("auto")) => self.engine = Engine::Auto,
+            ("engine", Some("uring")) => self.engine = Engine::Uring,
+            ("engine", Some("threads")) => self.engine = Engine::Threads,
+            ("engine", _) => return Err("write engine=auto, engine=uring or engine=threads".into()),
+            _ => {
+                let remedy = "there are direct, engine and size";
+                return Err(format!("{name:?} is no option of file; {remedy}"));
+            }
         }
         Ok(())
     }
@@ -40,8 +50,13 @@ impl FileLeaf {
     /// As it stands inside parentheses.
     pub(super) fn nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.size.map(|size| format!("size={}", Size(size)));
-        let options: Vec<String> =
-            self.direct.then(|| "direct".to_owned()).into_iter().chain(size).collect();
+        let engine = match self.engine {
+            Engine::Auto => None,
+            Engine::Uring => Some("engine=uring".to_owned()),
+            Engine::Threads => Some("engine=threads".to_owned()),
+        };
+        let direct = self.direct.then(|| "direct".to_owned());
+        let options: Vec<String> = [direct, engine, size].into_iter().flatten().collect();
         let path = self.path.to_string_lossy();
         let path = if is_bare(&path) { path.into_owned() } else { quoted(&path) };
         if options.is_empty() {

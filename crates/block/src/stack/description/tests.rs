@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use proptest::prelude::*;
 
 use super::*;
+use crate::drivers::Engine;
 
 fn file(path: &str) -> Description {
     Description::from(Path::new(path))
@@ -42,10 +43,11 @@ fn devices_nest() {
 
 #[test]
 fn files_have_options() {
-    let parsed = parse("linear(file:direct,size=300M(a.img),b.img)").unwrap();
-    let a = FileLeaf { direct: true, size: Some(300 << 20), ..FileLeaf::new("a.img") };
+    let parsed = parse("linear(file:direct,engine=uring,size=300M(a.img),b.img)").unwrap();
+    let engine = Engine::Uring;
+    let a = FileLeaf { direct: true, engine, size: Some(300 << 20), ..FileLeaf::new("a.img") };
     assert_eq!(parsed, Description::Linear(vec![Description::File(a), file("b.img")]));
-    assert_eq!(parsed.to_string(), "linear(file:direct,size=300M(a.img),b.img)");
+    assert_eq!(parsed.to_string(), "linear(file:direct,engine=uring,size=300M(a.img),b.img)");
     assert_eq!(parse("file(a.img)").unwrap(), file("a.img"));
     assert_eq!(parse("file(\"mirror(a)\")").unwrap(), file("mirror(a)"));
     assert_eq!(file("mirror(a)").to_string(), "file(\"mirror(a)\")");
@@ -71,8 +73,9 @@ fn errors_have_a_place_and_a_remedy() {
         ("stripe:64q(a,b)", 8, "\"q\" is no unit"),
         ("stripe:lots(a,b)", 8, "is no unit"),
         ("file:a.img", 11, "expected '(' as in file(a.img)"),
-        ("file:fast(a)", 6, "there are direct and size"),
+        ("file:fast(a)", 6, "there are direct, engine and size"),
         ("file:direct,size(a)", 13, "size=1G"),
+        ("file:engine=fast(a)", 6, "engine=uring"),
         ("file:size=100(a)", 6, "multiple of 512"),
         ("file(a,b)", 7, "expected ')' or one path, found ','"),
     ] {
@@ -126,7 +129,7 @@ fn errors_in_toml_have_line_and_column() {
         ("stripe = [\"a\"]\nchunk = 1.5", "2:9", "expected a number"),
         ("mirror = [\"a\"]\nchunk = 4096", "2:1", "\"chunk\" is no option of mirror"),
         ("file = [\"a\"]", "1:8", "the path of one file"),
-        ("file = \"a\"\nfast = true", "2:1", "there are direct and size"),
+        ("file = \"a\"\nfast = true", "2:1", "there are direct, engine and size"),
         ("file = \"a\"\nsize = true", "2:1", "size=1G"),
     ] {
         let error = parse_toml(text).expect_err(text);
@@ -147,7 +150,8 @@ fn a_file_of_a_description_is_found_beside_it() {
     let parsed = Description::from_argument(argument.as_ref()).unwrap();
     assert_eq!(parsed.files()[1].path, directory.path().join("b"));
     let missing = Description::from_argument(OsStr::new("@missing.toml")).unwrap_err();
-    assert_eq!(missing.to_string(), "cannot read the description missing.toml");
+    let missing = missing.to_string();
+    assert!(missing.starts_with("cannot read the description missing.toml: No such"), "{missing}");
 }
 
 fn lengths(text: &str, bytes: u64, given: &[(&str, u64)]) -> Result<Vec<u64>, String> {
@@ -199,8 +203,10 @@ fn a_device_of_given_files_has_a_capacity() {
 
 fn descriptions() -> impl Strategy<Value = Description> {
     let size = proptest::option::of((1..1u64 << 40).prop_map(|sectors| sectors * 512));
-    let leaf = ("[ -~é]{1,12}", size, any::<bool>()).prop_map(|(path, size, direct)| {
-        Description::File(FileLeaf { size, direct, ..FileLeaf::new(path) })
+    let engine = prop_oneof![Just(Engine::Auto), Just(Engine::Uring), Just(Engine::Threads)];
+    let leaf = ("[ -~é]{1,12}", size, any::<bool>(), engine);
+    let leaf = leaf.prop_map(|(path, size, direct, engine)| {
+        Description::File(FileLeaf { size, direct, engine, ..FileLeaf::new(path) })
     });
     leaf.prop_recursive(4, 24, 4, |inner| {
         let legs = proptest::collection::vec(inner, 1..4);

@@ -213,7 +213,7 @@ fn writes_go_on_while_a_leg_is_filled() {
                 let plug = Plug::new(device);
                 let batch = Batch::new();
                 for round in 0.. {
-                    let random = crate::testing::faulty::mix(writer << 32 | round);
+                    let random = crate::testing::mix(writer << 32 | round);
                     let sector = Sector(random % (SECTORS - 8));
                     let bytes = Buffer::copy_of(&[(random >> 20) as u8; 4096]);
                     plug.submit(Bio::write(sector, bytes).in_batch(&batch));

@@ -7,7 +7,7 @@ use super::contents::Contents;
 use super::recording::{Change, Event};
 use crate::bio::Operation;
 use crate::sector::{SECTOR_SIZE, Sector, overlap};
-use crate::testing::faulty::mix;
+use crate::testing::{mix, tear};
 
 /// What a crash does to writes that no flush made durable. Zeroes and discards count as writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl DiskState {
                 Unflushed::Dropped => {}
                 Unflushed::Kept => volatile.apply(&mut contents, [sectors]),
                 Unflushed::Torn { seed } => {
-                    volatile.apply(&mut contents, torn(&sectors, mix(seed ^ mix(*number))));
+                    volatile.apply(&mut contents, tear(&sectors, mix(seed ^ mix(*number))));
                 }
             }
         }
@@ -140,27 +140,6 @@ impl Volatile {
         }
     }
 }
-
-/// The sectors that are left of `sectors`, the whole of a change, as `random` decides.
-fn torn(sectors: &Range<Sector>, random: u64) -> Vec<Range<Sector>> {
-    let (start, count) = (sectors.start.0, sectors.end.0 - sectors.start.0);
-    let part = |from: u64, to: u64| Sector(start + from)..Sector(start + to.min(count));
-    match random % 4 {
-        0 => Vec::new(),
-        1 => vec![sectors.clone()],
-        2 => vec![part(0, (random >> 2) % count.max(1))],
-        _ => {
-            // A discard may be as large as the disk.
-            let unit = count.div_ceil(MAX_PIECES).max(1);
-            let kept = |piece: &u64| mix(random ^ piece) & 1 == 0;
-            let pieces = (0..count.div_ceil(unit)).filter(kept);
-            pieces.map(|piece| part(piece * unit, (piece + 1) * unit)).collect()
-        }
-    }
-}
-
-/// Pieces that a change is torn into at most; those of up to this many sectors are torn by sectors.
-const MAX_PIECES: u64 = 1 << 16;
 
 impl Change {
     /// Brings `sectors`, some of its own, into effect.

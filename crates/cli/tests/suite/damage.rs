@@ -1,12 +1,13 @@
 //! Every reading command on volumes that are damaged or dirty: an answer or an error, never a panic.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use undercroft_judges::damage::{CORPUS, volume};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
+
+use crate::run::program;
 
 /// All ways to read, as arguments after the name of the image.
 const READERS: [(&str, &[&str]); 6] = [
@@ -20,13 +21,8 @@ const READERS: [(&str, &[&str]); 6] = [
 
 /// Runs a reader; returns what is wrong with how it ended.
 fn fault(command: &str, image: &Path, args: &[&str]) -> Option<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_undercroft"))
-        .arg(command)
-        .arg(image)
-        .args(args)
-        .stdout(Stdio::null())
-        .output()
-        .unwrap();
+    let output =
+        program().arg(command).arg(image).args(args).stdout(Stdio::null()).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
     let orderly = match output.status.code() {
         Some(0) => true,
@@ -77,10 +73,7 @@ fn reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note() {
     mount.unmount().unwrap();
 
     let before = fs::read(&dirty).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_undercroft"))
-        .args(["info", &dirty.display().to_string()])
-        .output()
-        .unwrap();
+    let output = program().args(["info", &dirty.display().to_string()]).output().unwrap();
     assert!(output.status.success());
     let (text, note) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -91,9 +84,6 @@ fn reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note() {
     }
     assert!(before == fs::read(&dirty).unwrap());
     // The same volume after it was unmounted.
-    let output = Command::new(env!("CARGO_BIN_EXE_undercroft"))
-        .args(["cat", &mounted.display().to_string(), "early"])
-        .output()
-        .unwrap();
+    let output = program().args(["cat", &mounted.display().to_string(), "early"]).output().unwrap();
     assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"early"[..], &b""[..]));
 }

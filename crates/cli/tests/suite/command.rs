@@ -1,61 +1,12 @@
 //! The command as people run it: exit statuses, output, messages.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use undercroft_judges::Xfsprogs;
 
-fn undercroft<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_undercroft"));
-    command.args(args).env_remove("SOURCE_DATE_EPOCH").stdin(Stdio::null());
-    command.output().unwrap()
-}
-
-/// Runs a command that must succeed; returns its output.
-#[track_caller]
-fn succeeds<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> String {
-    let output = undercroft(args);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Runs a command that must fail with `status`; returns its message.
-#[track_caller]
-fn fails<S: AsRef<std::ffi::OsStr>>(status: i32, args: impl IntoIterator<Item = S>) -> String {
-    let output = undercroft(args);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(status), "{message}");
-    message
-}
-
-struct Sample {
-    directory: tempfile::TempDir,
-    image: String,
-}
-
-impl Sample {
-    fn path(&self, name: &str) -> String {
-        self.directory.path().join(name).display().to_string()
-    }
-}
-
-/// A small tree, built.
-fn sample(options: &[&str]) -> Sample {
-    let directory = tempfile::tempdir().unwrap();
-    let tree = directory.path().join("tree");
-    fs::create_dir_all(tree.join("etc/deep")).unwrap();
-    fs::write(tree.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
-    fs::write(tree.join("etc/deep/odd\nname"), "").unwrap();
-    std::os::unix::fs::symlink("hosts", tree.join("etc/link")).unwrap();
-    let image = directory.path().join("image").display().to_string();
-    let tree = tree.display().to_string();
-    let fixed = ["build", &tree, &image];
-    succeeds(fixed.iter().chain(options));
-    Sample { directory, image }
-}
+use crate::run::{fails, program, sample, succeeds};
 
 #[test]
 fn a_built_volume_reads_back() {
@@ -101,6 +52,20 @@ fn json_has_what_is_promised() {
     let check = succeeds(["check", "--json", &sample.image]);
     let check: Value = serde_json::from_str(check.lines().last().unwrap()).unwrap();
     assert_eq!(check["clean"], true);
+}
+
+#[test]
+fn the_layout_of_a_volume_is_shown_and_drawn() {
+    let sample = sample(&[]);
+    let text = succeeds(["frag", &sample.image]);
+    assert!(text.contains("actual 1, ideal 1, fragmentation factor 0.00%"), "{text}");
+    let map = sample.path("map.svg");
+    let json = succeeds(["frag", "--all", "--json", "--map", &map, &sample.image]);
+    let layout: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&layout["extents"], &layout["extents_ideal"]), (&1.into(), &1.into()));
+    assert_eq!(layout["free_by_block"], layout["free_by_size"]);
+    let svg = fs::read_to_string(map).unwrap();
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
 }
 
 #[test]
@@ -183,17 +148,11 @@ fn volumes_in_partitions_are_found() {
 #[test]
 fn a_stream_goes_out_and_in_again() {
     let sample = sample(&[]);
-    let mut out = Command::new(env!("CARGO_BIN_EXE_undercroft"))
-        .args(["extract", &sample.image, "-"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut out =
+        program().args(["extract", &sample.image, "-"]).stdout(Stdio::piped()).spawn().unwrap();
     let copy = sample.path("copy");
-    let back = Command::new(env!("CARGO_BIN_EXE_undercroft"))
-        .args(["build", "-", &copy])
-        .stdin(out.stdout.take().unwrap())
-        .output()
-        .unwrap();
+    let back =
+        program().args(["build", "-", &copy]).stdin(out.stdout.take().unwrap()).output().unwrap();
     assert!(out.wait().unwrap().success() && back.status.success());
     assert_eq!(succeeds(["ls", "-lR", &copy]), succeeds(["ls", "-lR", &sample.image]));
     assert_eq!(succeeds(["cat", &copy, "etc/hosts"]).len(), 20);
@@ -208,12 +167,8 @@ fn a_reader_that_goes_away_is_no_error() {
     let image = directory.path().join("image").display().to_string();
     succeeds(["build", &tree.display().to_string(), &image]);
     for args in [["cat", &image, "large"], ["extract", &image, "-"]] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_undercroft"))
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            program().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success());
@@ -225,7 +180,7 @@ fn a_reader_that_goes_away_is_no_error() {
 fn help_completions_and_manual_pages() {
     let help = succeeds(["--help"]);
     assert!(help.contains("Examples:") && help.contains("Exit status:"), "{help}");
-    for command in ["build", "mkfs", "info", "ls", "stat", "cat", "extract", "check"] {
+    for command in ["build", "mkfs", "info", "ls", "stat", "cat", "extract", "check", "frag"] {
         assert!(help.contains(command), "{command}");
         succeeds([command, "--help"]);
     }

@@ -1,0 +1,205 @@
+//! Stacked devices pass the checks that every device passes, whatever their legs are and do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use undercroft_block::stack::{Linear, Mirror, Stripe};
+use undercroft_block::testing::conformance::{Step, check, replay};
+use undercroft_block::testing::recorder::Recorder;
+use undercroft_block::testing::{Fault, FaultyDevice};
+use undercroft_block::{
+    Batch, Bio, BlockDevice, Buffer, FileDevice, FileOptions, Leaf, MemoryDevice, MemoryDriver,
+    Operation, Plug, QueueOptions, SECTOR_SIZE, Sector, Staging, UnplugMode, Window,
+};
+
+type Device = Arc<dyn BlockDevice>;
+
+/// Makes a leg of so many sectors.
+type Make = fn(u64) -> Device;
+
+fn memory(sectors: u64) -> Device {
+    Arc::new(MemoryDevice::new(sectors * SECTOR_SIZE))
+}
+
+fn file(sectors: u64) -> Device {
+    let file = tempfile::tempfile().expect("a temporary file");
+    let options = FileOptions {
+        queue: QueueOptions { queue_bytes: 64 << 10, ..QueueOptions::default() },
+        ..FileOptions::default()
+    };
+    let device = FileDevice::from_file(file, "scratch", &options).expect("a device");
+    device.set_len(sectors * SECTOR_SIZE).expect("room for it");
+    Arc::new(device)
+}
+
+/// A leg on which one in four reads fails.
+fn unreadable(sectors: u64) -> Device {
+    let faults = [Fault::new().on(Operation::Read).random(sectors, 4)];
+    Arc::new(FaultyDevice::new(memory(sectors), faults))
+}
+
+/// A leg that fails everything after the first hundred bios.
+fn dying(sectors: u64) -> Device {
+    Arc::new(FaultyDevice::new(file(sectors), [Fault::new().from_nth(100)]))
+}
+
+fn linear(leg: Make, sectors: u64) -> Device {
+    let first = sectors / 3;
+    let legs = vec![leg(first), leg(1), leg(0), leg(sectors - first - 1)];
+    Arc::new(Linear::new(legs).expect("legs"))
+}
+
+fn stripe(legs: u64, leg: Make, sectors: u64) -> Device {
+    // The checks ask for whole rows of two and four legs with chunks of eight sectors.
+    let legs = (0..legs).map(|number| leg(sectors / legs + number)).collect();
+    Arc::new(Stripe::new(4096, legs).expect("legs"))
+}
+
+fn mirror(legs: &[Make], sectors: u64) -> Device {
+    let legs = legs.iter().map(|leg| leg(sectors)).collect();
+    Arc::new(Mirror::new(legs).expect("legs"))
+}
+
+fn mirrors_of_memory(sectors: u64) -> Device {
+    mirror(&[memory, memory], sectors)
+}
+
+fn stripe_of_files(sectors: u64) -> Device {
+    // Legs of a linear device have any length.
+    match sectors % 16 {
+        0 => stripe(2, file, sectors),
+        _ => file(sectors),
+    }
+}
+
+#[test]
+fn linear_devices_conform() {
+    check(&|capacity| linear(memory, capacity.0));
+    check(&|capacity| linear(file, capacity.0));
+}
+
+#[test]
+fn stripes_conform() {
+    check(&|capacity| stripe(2, memory, capacity.0));
+    check(&|capacity| stripe(4, memory, capacity.0));
+    check(&|capacity| stripe(2, file, capacity.0));
+}
+
+#[test]
+fn mirrors_conform() {
+    check(&|capacity| mirror(&[memory], capacity.0));
+    check(&|capacity| mirror(&[memory, memory], capacity.0));
+    check(&|capacity| mirror(&[file, file, memory], capacity.0));
+}
+
+#[test]
+fn mirrors_with_a_failing_leg_conform() {
+    check(&|capacity| mirror(&[unreadable, memory], capacity.0));
+    check(&|capacity| mirror(&[unreadable, file], capacity.0));
+    check(&|capacity| mirror(&[file, dying], capacity.0));
+    check(&|capacity| mirror(&[dying, file, unreadable], capacity.0));
+}
+
+#[test]
+fn stacks_of_stacks_conform() {
+    check(&|capacity| stripe(2, mirrors_of_memory, capacity.0));
+    check(&|capacity| mirror(&[stripe_of_files, memory], capacity.0));
+    check(&|capacity| linear(stripe_of_files, capacity.0));
+    check(&|capacity| {
+        let below = stripe(4, |sectors| linear(memory, sectors), capacity.0 + 32);
+        Arc::new(Window::new(below, Sector(13), capacity).expect("a range inside"))
+    });
+}
+
+#[test]
+fn a_recorder_conforms() {
+    check(&|capacity| Arc::new(Recorder::new(memory(capacity.0))));
+    check(&|capacity| Arc::new(Recorder::new(stripe(2, file, capacity.0))));
+}
+
+#[test]
+fn depth_has_no_end() {
+    let mut device = memory(64);
+    for depth in 0..3000 {
+        device = match depth % 3 {
+            0 => Arc::new(Window::new(Arc::clone(&device), Sector(0), Sector(64)).expect("all")),
+            1 => Arc::new(Linear::new(vec![device]).expect("a leg")),
+            _ => Arc::new(Mirror::new(vec![device]).expect("a leg")),
+        };
+    }
+    let steps = [
+        Step::Write { sector: 3, sectors: 4, byte: 7 },
+        Step::Flush,
+        Step::Read { sector: 0, sectors: 64 },
+    ];
+    replay(&device, &steps);
+    device.drain();
+    device.unplug();
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = || (0..120_u64, 1..40_u64);
+    prop_oneof![
+        4 => (place(), any::<u8>())
+            .prop_map(|((sector, sectors), byte)| Step::Write { sector, sectors, byte }),
+        2 => place().prop_map(|(sector, sectors)| Step::Read { sector, sectors }),
+        1 => place().prop_map(|(sector, sectors)| Step::WriteZeroes { sector, sectors }),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Unplug),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_history_reads_back(steps in prop::collection::vec(step(), 0..60)) {
+        replay(&stripe(2, mirrors_of_memory, 128), &steps);
+        replay(&stripe(4, file, 128), &steps);
+        replay(&linear(file, 128), &steps);
+        replay(&mirror(&[unreadable, file], 128), &steps);
+        replay(&mirror(&[stripe_of_files, dying], 128), &steps);
+    }
+}
+
+/// A leaf that holds requests back until it is unplugged.
+fn plugged(threshold: usize) -> Device {
+    let staging = Staging::Plugged {
+        requests: threshold,
+        delay: Duration::from_secs(3600),
+        unplug: UnplugMode::TestFirst,
+    };
+    let options = QueueOptions { staging, ..QueueOptions::default() };
+    let driver = MemoryDriver::new(1 << 20);
+    Arc::new(Leaf::start(driver, options).expect("a leaf"))
+}
+
+#[test]
+fn unplugging_a_stack_reaches_every_plugged_leaf_and_locks_no_other() {
+    let legs: Vec<Device> = (0..8).map(|_| plugged(1000)).collect();
+    let below: Device = Arc::new(Stripe::new(4096, legs[..4].to_vec()).expect("legs"));
+    let beside: Device = Arc::new(Linear::new(legs[4..].to_vec()).expect("legs"));
+    // Neither device above the leaves is plugged itself.
+    let stack: Device = Arc::new(Linear::new(vec![below, beside]).expect("legs"));
+    let batch = Batch::new();
+    let plug = Plug::new(&stack);
+    // The chunks of the second and fourth leg of the stripe.
+    for chunk in [1, 3] {
+        plug.submit(Bio::write(Sector(chunk * 8), Buffer::zeroed(512)).in_batch(&batch));
+    }
+    plug.flush();
+    let locks = || legs.iter().map(|leg| leg.statistics().staging_locks).collect::<Vec<_>>();
+    let before = locks();
+    assert_eq!(batch.outstanding(), 2, "held back by the leaves");
+    stack.unplug();
+    batch.wait().expect("writes");
+    let taken: Vec<u64> = locks().iter().zip(&before).map(|(now, then)| now - then).collect();
+    for (leg, locks) in taken.into_iter().enumerate() {
+        let was_plugged = leg == 1 || leg == 3;
+        assert_eq!(locks > 0, was_plugged, "{locks} locks of leg {leg}");
+    }
+    let before = locks();
+    stack.unplug();
+    assert_eq!(locks(), before, "nothing is plugged any more");
+}

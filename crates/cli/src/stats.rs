@@ -1,0 +1,176 @@
+//! `--stats`: what passed through the devices of a command.
+
+use crate::text;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::time::Duration;
+use undercroft_block::stack::DeviceReport;
+use undercroft_block::{Latencies, QueueLatencies};
+
+/// The option.
+#[derive(clap::Args)]
+pub(crate) struct StatsArgs {
+    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies.
+    /// As a table on standard error; with --json as one more line of JSON.
+    #[arg(long)]
+    stats: bool,
+}
+
+impl StatsArgs {
+    /// Whether statistics are wanted.
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.stats
+    }
+
+    /// Prints `devices`, if wanted.
+    pub(crate) fn print(
+        &self,
+        devices: &[DeviceReport],
+        json: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        match (self.stats, json) {
+            (false, _) => Ok(()),
+            (true, true) => {
+                let statistics = devices.iter().map(Device::new).collect();
+                serde_json::to_writer(&mut *out, &Line { statistics })?;
+                writeln!(out)
+            }
+            (true, false) => table(devices, &mut io::stderr().lock()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'r> {
+    statistics: Vec<Device<'r>>,
+}
+
+/// A device as JSON. Of a stacked one, the sums over the leaves below it.
+#[derive(Serialize)]
+struct Device<'r> {
+    device: &'r str,
+    depth: usize,
+    leaf: bool,
+    bios: u64,
+    requests: u64,
+    merges: u64,
+    mean_request_bytes: u64,
+    bytes_read: u64,
+    bytes_written: u64,
+    flushes: u64,
+    errors: u64,
+    waits: u64,
+    latency: Latency,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    read: Option<Percentiles>,
+    write: Option<Percentiles>,
+    other: Option<Percentiles>,
+}
+
+/// In nanoseconds.
+#[derive(Serialize)]
+struct Percentiles {
+    count: u64,
+    mean: u128,
+    p50: u128,
+    p99: u128,
+    p999: u128,
+    max: u128,
+}
+
+impl<'r> Device<'r> {
+    fn new(report: &'r DeviceReport) -> Self {
+        let statistics = &report.statistics;
+        let QueueLatencies { read, write, other } = &report.latencies;
+        Self {
+            device: &report.name,
+            depth: report.depth,
+            leaf: report.is_leaf,
+            bios: statistics.bios,
+            requests: statistics.requests,
+            merges: statistics.merges(),
+            mean_request_bytes: statistics.mean_request_bytes(),
+            bytes_read: statistics.bytes_read,
+            bytes_written: statistics.bytes_written,
+            flushes: statistics.flushes,
+            errors: statistics.errors,
+            waits: statistics.waits,
+            latency: Latency {
+                read: Percentiles::of(read),
+                write: Percentiles::of(write),
+                other: Percentiles::of(other),
+            },
+        }
+    }
+}
+
+impl Percentiles {
+    fn of(latencies: &Latencies) -> Option<Self> {
+        let quantile = |share| latencies.quantile(share).as_nanos();
+        (latencies.count() > 0).then(|| Self {
+            count: latencies.count(),
+            mean: latencies.mean().as_nanos(),
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: quantile(1.0),
+        })
+    }
+}
+
+fn table(devices: &[DeviceReport], out: &mut dyn Write) -> io::Result<()> {
+    let name = |report: &DeviceReport| format!("{:1$}{2}", "", 2 * report.depth, report.name);
+    let width = devices.iter().map(|report| name(report).chars().count()).max().unwrap_or(0);
+    let width = width.max("device".len());
+    writeln!(
+        out,
+        "{:width$} {:>9} {:>9} {:>10} {:>10} {:>10} {:>7} {:>6} {:>6}",
+        "device", "bios", "requests", "mean size", "read", "written", "flushes", "waits", "errors"
+    )?;
+    for report in devices {
+        let statistics = &report.statistics;
+        writeln!(
+            out,
+            "{:width$} {:>9} {:>9} {:>10} {:>10} {:>10} {:>7} {:>6} {:>6}",
+            name(report),
+            statistics.bios,
+            statistics.requests,
+            text::bytes(statistics.mean_request_bytes()),
+            text::bytes(statistics.bytes_read),
+            text::bytes(statistics.bytes_written),
+            statistics.flushes,
+            statistics.waits,
+            statistics.errors,
+        )?;
+    }
+    writeln!(
+        out,
+        "{:width$} {:>9} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}",
+        "latency", "", "count", "mean", "p50", "p99", "p99.9", "max"
+    )?;
+    for report in devices {
+        let QueueLatencies { read, write, other } = &report.latencies;
+        for (kind, latencies) in [("read", read), ("write", write), ("other", other)] {
+            if latencies.count() > 0 {
+                let time = |time: Duration| format!("{time:.1?}");
+                let quantile = |share| time(latencies.quantile(share));
+                writeln!(
+                    out,
+                    "{:width$} {kind:>9} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}",
+                    name(report),
+                    latencies.count(),
+                    time(latencies.mean()),
+                    quantile(0.5),
+                    quantile(0.99),
+                    quantile(0.999),
+                    quantile(1.0),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! The command as people run it.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod command;
+mod damage;
+mod foreign;
+mod interruption;
+mod rootless;
+mod run;
+mod sources;
+mod stacks;
+mod targets;

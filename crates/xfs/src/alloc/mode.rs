@@ -1,0 +1,123 @@
+//! One group: admission, search, and the change of the trees.
+//!
+//! Order of work: algorithms reference, section 2.2.
+
+use super::near::Walk;
+use super::request::{Allocation, Request};
+use super::search::{Found, Search};
+use super::trace::AllocationStep;
+use super::variant::Variant;
+use super::{by_size, exact, freelist, indexed, near, take};
+use crate::ag::GroupState;
+use crate::error::Error;
+use crate::trans::Transaction;
+use crate::units::AgBlock;
+
+/// How to look for an extent inside one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// At this block or not at all; without alignment.
+    Exact(AgBlock),
+    /// As close to this block as possible, with the [variant](Variant) of the volume.
+    Near(AgBlock),
+    /// Wherever it fits best.
+    BySize,
+}
+
+/// Allocates inside a group whose lock is held; `None` if the group cannot serve the request.
+///
+/// # Errors
+/// Damaged trees, or the device failed. [`Error::Busy`] if all that would do was freed by
+/// checkpoints that are not durable yet: the journal must be forced.
+pub fn allocate_in_group(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    request: &Request,
+    mode: Mode,
+) -> Result<Option<Allocation>, Error> {
+    Ok(admit_and_find(trans, group, request, mode)?.flatten())
+}
+
+/// Allocates inside a group: the outer `None` if it does not accept the request, the inner one if
+/// it has nothing that fits.
+pub(super) fn admit_and_find(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    request: &Request,
+    mode: Mode,
+) -> Result<Option<Option<Allocation>>, Error> {
+    begin_event(trans, group, request, mode);
+    let Some(admission) = freelist::admit(trans, group, request)? else {
+        let hint = AgBlock(0);
+        Search::new(trans, group, request, hint, request.max_len).step(AllocationStep::Refused);
+        return Ok(None);
+    };
+    let found = search(trans, group, request, mode, admission.max_len)?;
+    let allocation = apply(trans, group, request, found)?;
+    freelist::release(trans, group, &admission.surplus)?;
+    group.publish(trans.volume());
+    if found == Found::OnlyBusy {
+        let what = "the free space that would do waits for the journal";
+        return Err(Error::Busy(format!("allocation group {}: {what}", group.number)));
+    }
+    Ok(Some(allocation))
+}
+
+fn begin_event(trans: &Transaction<'_>, group: &GroupState, request: &Request, mode: Mode) {
+    let (step, at) = match mode {
+        Mode::Exact(target) => (AllocationStep::Exact, target),
+        Mode::Near(hint) => (AllocationStep::Near, hint),
+        Mode::BySize => (AllocationStep::BySize, AgBlock(0)),
+    };
+    Search::new(trans, group, request, at, request.max_len).event(step, at, 0);
+}
+
+fn search(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    request: &Request,
+    mode: Mode,
+    max_len: u32,
+) -> Result<Found, Error> {
+    let hint = match mode {
+        Mode::Exact(target) => return exact::find(trans, group, request, target, max_len),
+        Mode::BySize => return by_size::find(trans, group, request, max_len),
+        Mode::Near(hint) => hint,
+    };
+    match trans.volume().allocator().variant() {
+        Variant::Near => near::find(trans, group, request, hint, max_len, Walk::Combined),
+        Variant::Near2018 => near::find(trans, group, request, hint, max_len, Walk::Crawl),
+        Variant::Indexed => indexed::find(trans, group, request, hint, max_len),
+        // The by-size search knows no limits of place.
+        Variant::BySize if request.range.is_some() => {
+            near::find(trans, group, request, hint, max_len, Walk::Combined)
+        }
+        Variant::BySize => by_size::find(trans, group, request, max_len),
+    }
+}
+
+/// Takes what was found out of the free space and records its owner.
+fn apply(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    request: &Request,
+    found: Found,
+) -> Result<Option<Allocation>, Error> {
+    let (start, len) = match found {
+        Found::Extent(candidate) => {
+            take::take(trans, group, &candidate)?;
+            (candidate.start, candidate.len)
+        }
+        Found::FromList(block) => (block, 1),
+        Found::Nothing | Found::OnlyBusy => return Ok(None),
+    };
+    if let Some(owner) = request.owner {
+        crate::ag::rmap::add_owner(trans, group, start, len, owner)?;
+    }
+    Search::new(trans, group, request, start, request.max_len).event(
+        AllocationStep::Finish,
+        start,
+        len,
+    );
+    Ok(Some(Allocation { ag: group.number, start, len }))
+}

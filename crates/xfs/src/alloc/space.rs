@@ -1,0 +1,77 @@
+//! Free space of the whole volume, as far as anybody may use it.
+//!
+//! The groups' free blocks and free lists, without what is reserved in them (algorithms reference,
+//! sections 3.6 and 3.7). A transaction reserves from it before it changes anything, so that it
+//! does not run out of space half-way.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+/// Blocks per group that nobody may reserve: four to fill the free list again, four for a split of
+/// a mapping tree.
+const SET_ASIDE: i64 = 8;
+
+/// The counter. Groups add what they have when they are first read, and what changed when a
+/// transaction commits.
+#[derive(Debug)]
+pub(crate) struct FreeSpace {
+    blocks: AtomicI64,
+    /// All groups have been added.
+    complete: AtomicBool,
+    set_aside: i64,
+}
+
+impl FreeSpace {
+    pub(crate) fn new(groups: u32) -> Self {
+        Self {
+            blocks: AtomicI64::new(0),
+            complete: AtomicBool::new(false),
+            set_aside: SET_ASIDE * i64::from(groups),
+        }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_complete(&self) {
+        self.complete.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn add(&self, delta: i64) {
+        self.blocks.fetch_add(delta, Ordering::AcqRel);
+    }
+
+    /// Blocks that can still be reserved.
+    pub(crate) fn available(&self) -> u64 {
+        let blocks = self.blocks.load(Ordering::Acquire) - self.set_aside;
+        u64::try_from(blocks).unwrap_or(0)
+    }
+
+    /// Takes `blocks` out of the counter; `false` if there are not as many.
+    #[must_use]
+    pub(crate) fn reserve(&self, blocks: u64) -> bool {
+        let Ok(wanted) = i64::try_from(blocks) else { return false };
+        let take = |now: i64| (now - self.set_aside >= wanted).then(|| now - wanted);
+        self.blocks.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_blocks_of_each_group_are_nobodys() {
+        let space = FreeSpace::new(2);
+        assert!(!space.reserve(1));
+        space.add(10);
+        space.add(16);
+        assert_eq!(space.available(), 10);
+        assert!(!space.reserve(11));
+        assert!(space.reserve(10));
+        assert!(!space.reserve(1));
+        space.add(1);
+        assert!(space.reserve(1));
+        assert!(!space.reserve(u64::MAX));
+    }
+}

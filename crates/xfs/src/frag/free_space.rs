@@ -1,0 +1,44 @@
+//! Free extents by length, from both trees.
+
+use super::histogram::Histogram;
+use crate::ag;
+use crate::btree::{Bnobt, Cntbt};
+use crate::error::Error;
+use crate::format::AllocRecord;
+use crate::units::AgNumber;
+use crate::volume::Volume;
+
+/// Free extents of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreeSpace {
+    /// By length, as the by-block trees have them.
+    pub by_block: Histogram,
+    /// By length, as the by-size trees have them. The same, unless the volume is damaged.
+    pub by_size: Histogram,
+    /// Length of the longest one in blocks.
+    pub longest: u32,
+}
+
+impl FreeSpace {
+    /// Adds the extents of a group; `visit` sees those of the by-block tree.
+    pub(super) fn add(
+        &mut self,
+        volume: &Volume,
+        ag: AgNumber,
+        mut visit: impl FnMut(AllocRecord),
+    ) -> Result<(), Error> {
+        ag::free_extents::<Bnobt>(volume, ag, |extent| {
+            self.by_block.add(extent.len.into());
+            self.longest = self.longest.max(extent.len);
+            visit(extent);
+        })?;
+        ag::free_extents::<Cntbt>(volume, ag, |extent| self.by_size.add(extent.len.into()))
+    }
+
+    /// Mean length of a free extent.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.by_block.count();
+        (count > 0).then(|| self.by_block.sum() as f64 / count as f64)
+    }
+}

@@ -1,0 +1,176 @@
+//! How a volume's space is laid out: extents of files, their distance from where they should be,
+//! free space by length, and a picture of it all.
+//!
+//! Definitions: algorithms reference, sections 8.1 and 8.3. Only the final mappings are looked at,
+//! so any volume will do, whoever wrote it; one whose journal is not empty is seen as the last
+//! write-back left it.
+
+mod free_space;
+mod histogram;
+mod locality;
+mod picture;
+
+pub use free_space::FreeSpace;
+pub use histogram::{Bucket, Histogram};
+pub use locality::Locality;
+pub use picture::{Cell, Picture};
+
+use crate::error::Error;
+use crate::format::{Extent, FileType, InodeChunkRecord, InodeFlags};
+use crate::inode::{ForkKind, InodeState};
+use crate::units::{AgInode, AgNumber, InodeNumber};
+use crate::volume::Volume;
+use crate::{ag, bmap};
+
+/// Whose mappings are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// Data of regular files.
+    #[default]
+    Files,
+    /// Data of regular files, directories and symbolic links.
+    Everything,
+}
+
+impl Selection {
+    fn contains(self, kind: FileType) -> bool {
+        match self {
+            Self::Files => kind == FileType::Regular,
+            Self::Everything => {
+                matches!(kind, FileType::Regular | FileType::Directory | FileType::Symlink)
+            }
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Inodes selected.
+    pub inodes: u64,
+    /// Those of them with extents.
+    pub mapped_inodes: u64,
+    /// Extents, those merged that continue each other in file and volume.
+    pub actual: u64,
+    /// Extents as they are stored.
+    pub stored: u64,
+    /// Runs of the files without a gap: the least number of extents possible.
+    pub ideal: u64,
+    /// Inodes by their number of extents, those without any left out.
+    pub extents_per_inode: Histogram,
+    /// Distances of extents from their hints.
+    pub locality: Locality,
+    /// Free space.
+    pub free: FreeSpace,
+    /// Used and free space by place.
+    pub picture: Picture,
+}
+
+impl Layout {
+    /// Extents that could be saved, as a part of all, in per cent.
+    #[must_use]
+    pub fn factor(&self) -> f64 {
+        let saved = self.actual.saturating_sub(self.ideal);
+        if self.actual == 0 { 0.0 } else { saved as f64 * 100.0 / self.actual as f64 }
+    }
+}
+
+/// Measures a volume.
+///
+/// # Errors
+/// A structure is damaged, or the device failed.
+pub fn measure(volume: &Volume, selection: Selection) -> Result<Layout, Error> {
+    let mut layout = Layout {
+        inodes: 0,
+        mapped_inodes: 0,
+        actual: 0,
+        stored: 0,
+        ideal: 0,
+        extents_per_inode: Histogram::default(),
+        locality: Locality::new(volume.geometry()),
+        free: FreeSpace::default(),
+        picture: Picture::new(volume.geometry()),
+    };
+    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
+        let Layout { free, picture, .. } = &mut layout;
+        free.add(volume, ag, |extent| picture.add(ag, extent, Cell::Free))?;
+        let mut chunks = Vec::new();
+        ag::inode_chunks(volume, ag, |chunk| chunks.push(chunk))?;
+        for number in chunks.iter().flat_map(|chunk| inodes_of(volume, ag, chunk)) {
+            let inode = volume.inode(number)?;
+            layout.add(volume, &inode.read(), selection)?;
+        }
+    }
+    Ok(layout)
+}
+
+/// The inodes of a chunk that are in use.
+fn inodes_of<'a>(
+    volume: &'a Volume,
+    ag: AgNumber,
+    chunk: &InodeChunkRecord,
+) -> impl Iterator<Item = InodeNumber> + use<'a> {
+    let (start, used) = (chunk.start, !chunk.free);
+    (0..u32::from(InodeChunkRecord::INODES))
+        .filter(move |index| used >> index & 1 == 1)
+        .map(move |index| volume.geometry().inode_number(ag, AgInode(start.0 + index)))
+}
+
+impl Layout {
+    fn add(
+        &mut self,
+        volume: &Volume,
+        inode: &InodeState,
+        selection: Selection,
+    ) -> Result<(), Error> {
+        let kind = inode.file_type();
+        // Blocks of the realtime section are numbered on their own.
+        if inode.core.flags.contains(InodeFlags::REALTIME) || !selection.contains(kind) {
+            return Ok(());
+        }
+        let geometry = volume.geometry();
+        let extents = bmap::extents(volume, inode, ForkKind::Data)?.as_slice();
+        let home = geometry.inode_fs_block(inode.number);
+        let far = geometry.ag_blocks / 100;
+        self.inodes += 1;
+        self.stored += extents.len() as u64;
+        let (mut before, mut count) = (None, 0);
+        for extent in merged(extents, |left, right| {
+            geometry.split_block(left.start).0 == geometry.split_block(right.start).0
+        }) {
+            let distance = self.locality.add(geometry, home, before, extent);
+            if kind == FileType::Regular {
+                let cell = if distance > far { Cell::FarData } else { Cell::Data };
+                self.picture.add_extent(geometry, extent, cell);
+            }
+            let continues = before.is_some_and(|before: Extent| before.end() == extent.offset);
+            self.ideal += u64::from(!continues);
+            count += 1;
+            before = Some(extent);
+        }
+        self.actual += count;
+        if count > 0 {
+            self.mapped_inodes += 1;
+            self.extents_per_inode.add(count);
+        }
+        Ok(())
+    }
+}
+
+/// Joins extents that continue each other in the file and on the volume, whatever their state.
+fn merged(extents: &[Extent], same_group: impl Fn(&Extent, &Extent) -> bool) -> Vec<Extent> {
+    let mut merged: Vec<Extent> = Vec::with_capacity(extents.len());
+    for extent in extents {
+        if let Some(last) = merged.last_mut()
+            && last.end() == extent.offset
+            && last.start.0 + u64::from(last.len) == extent.start.0
+            && same_group(last, extent)
+            && let Some(len) = last.len.checked_add(extent.len)
+        {
+            last.len = len;
+        } else {
+            merged.push(*extent);
+        }
+    }
+    merged
+}

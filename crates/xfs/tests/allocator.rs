@@ -1,0 +1,88 @@
+//! The allocator against a simple model, with every variant, judged by our own check and by
+//! `xfs_repair -n`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "allocator/history.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod history;
+#[path = "allocator/judged.rs"]
+mod judged;
+
+use history::History;
+use undercroft_xfs::alloc::{AllocatorOptions, Variant};
+use undercroft_xfs::mkfs::MkfsOptions;
+use uuid::Uuid;
+
+fn options(size: u64) -> MkfsOptions {
+    MkfsOptions { ag_count: Some(4), ..MkfsOptions::new(size, Uuid::from_u128(0xa110c)) }
+}
+
+fn with(variant: Variant) -> AllocatorOptions {
+    AllocatorOptions { variant, ..AllocatorOptions::default() }
+}
+
+/// A history with this variant, and the judges' word on what it leaves.
+fn run(variant: Variant, seed: u64, options: &MkfsOptions, operations: u64) {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("allocator.img");
+    let mut history = History::start(&image, options, with(variant), seed);
+    history.wander(operations, 4);
+    assert!(history.refused > operations / 1000, "the volume was never full");
+    history.finish();
+    judged::sound(&image, &format!("{variant}, seed {seed}"));
+}
+
+#[test]
+fn near_keeps_its_books() {
+    run(Variant::Near, 1, &options(1 << 30), 40_000);
+}
+
+#[test]
+fn near_2018_keeps_its_books() {
+    run(Variant::Near2018, 2, &options(1 << 30), 40_000);
+}
+
+#[test]
+fn by_size_keeps_its_books() {
+    run(Variant::BySize, 3, &options(1 << 30), 40_000);
+}
+
+#[test]
+fn indexed_keeps_its_books() {
+    run(Variant::Indexed, 4, &options(1 << 30), 40_000);
+}
+
+/// Both halves of near mode get work when one of them is left out at random.
+#[test]
+fn near_at_random_keeps_its_books() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("random.img");
+    let allocator = AllocatorOptions { random_near: Some(7), ..AllocatorOptions::default() };
+    let mut history = History::start(&image, &options(1 << 30), allocator, 5);
+    history.wander(40_000, 4);
+    history.finish();
+    judged::sound(&image, "random near");
+}
+
+/// Space ends when it is gone, not before; and all of it can be used again.
+#[test]
+fn a_full_volume_is_full_and_an_emptied_one_empty() {
+    for variant in Variant::ALL {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("full.img");
+        let mut history = History::start(&image, &options(512 << 20), with(variant), 6);
+        history.wander(3000, 1);
+        history.take_all();
+        let most = history.held_blocks();
+        history.compare();
+        history.free_all();
+        history.compare();
+        history.take_all();
+        // Trees of another height can hold a few blocks more or less.
+        assert!(history.held_blocks().abs_diff(most) <= 64, "{variant}: {most}");
+        history.compare();
+        history.free_all();
+        history.finish();
+        judged::sound(&image, &format!("{variant}, emptied"));
+    }
+}
