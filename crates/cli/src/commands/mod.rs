@@ -67,7 +67,9 @@ impl Command {
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
-            Self::Build(_) | Self::Mkfs(_) | Self::Completions(_) | Self::Man(_) => None,
+            Self::Build(_) | Self::Mkfs(_) | Self::Lab(_) | Self::Completions(_) | Self::Man(_) => {
+                None
+            }
         }
     }
 }
