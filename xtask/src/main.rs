@@ -58,6 +58,8 @@ enum Soak {
     Fuzz(soak::FuzzArguments),
     /// Random trees in random formats, each image judged
     Build(soak::BuildArguments),
+    /// A driver that fails at random: no bio is lost or answered twice
+    Block(soak::BlockArguments),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +78,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
+        Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images.
+//! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; many
+//! bios to a driver that fails.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -33,6 +34,25 @@ pub(crate) struct BuildArguments {
     /// Seed of the first; the others follow it
     #[arg(long, default_value_t = 1000)]
     seed: u64,
+}
+
+/// Submit bios to a driver that fails at random.
+#[derive(Args)]
+pub(crate) struct BlockArguments {
+    /// Number of bios
+    #[arg(long, default_value_t = 10_000_000)]
+    operations: u64,
+    /// Seed of what goes wrong
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Submits bios in every way there is and checks that each is answered once.
+pub(crate) fn block(arguments: &BlockArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-block", "--example", "soak_block"]);
+    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
+    shell::run(&mut cargo)
 }
 
 /// Builds random trees in random formats and has the judges look at each image; needs root.

@@ -20,7 +20,7 @@ use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
 use crate::callback::{self, Due};
 use crate::completion_queue::{self, CompletionQueue, Finished};
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, Limits};
 use crate::error::{BlockError, Reason};
 use crate::future::{CompletionFuture, future};
 use crate::sector::{SECTOR_SIZE, Sector};
@@ -279,6 +279,30 @@ impl Bio {
         }
     }
 
+    /// How many bytes from the front on fit in one request within `limits`; `None` if all do, or
+    /// if not even one block would. Always whole blocks.
+    pub(crate) fn fitting_bytes(&self, limits: &Limits) -> Option<u64> {
+        let too_long = match &self.payload {
+            Payload::Nothing => return None,
+            Payload::Read(_) => self.length > limits.max_request_bytes,
+            Payload::Write(segments) => {
+                self.length > limits.max_request_bytes || segments.count() > limits.max_segments
+            }
+        };
+        if !too_long {
+            return None;
+        }
+        let mut bytes = self.length.min(limits.max_request_bytes);
+        if let Payload::Write(segments) = &self.payload
+            && segments.count() > limits.max_segments
+        {
+            let first = segments.iter().take(limits.max_segments);
+            bytes = bytes.min(first.map(|segment| segment.len() as u64).sum());
+        }
+        let bytes = bytes / limits.block_bytes * limits.block_bytes;
+        (bytes > 0 && bytes < self.length).then_some(bytes)
+    }
+
     /// Whether every piece of memory starts and ends at a multiple of `unit` bytes.
     pub(crate) fn is_memory_aligned(&self, unit: usize) -> bool {
         let aligned = |bytes: &[u8]| {
@@ -318,7 +342,7 @@ impl Bio {
     }
 
     /// Delivers `result` to the receiver; later calls do nothing.
-    fn finish(&mut self, result: Result<(), BlockError>) {
+    pub(crate) fn finish(&mut self, result: Result<(), BlockError>) {
         match std::mem::replace(&mut self.receiver, Receiver::Nobody) {
             Receiver::Nobody => {
                 debug_assert!(result.is_ok(), "an error reached nobody: {result:?}");

@@ -103,6 +103,18 @@ impl CompletionQueue {
         })
     }
 
+    /// Moves every completion that has arrived to the end of `finished`, as [`poll`](Self::poll)
+    /// would give them one by one; returns how many.
+    pub fn poll_all(&self, finished: &mut VecDeque<Finished>) -> usize {
+        let before = finished.len();
+        if self.local.borrow().is_empty() && !self.remote.any.load(Ordering::Acquire) {
+            claim::poll();
+        }
+        finished.extend(self.take_remote());
+        finished.append(&mut self.local.borrow_mut());
+        finished.len() - before
+    }
+
     /// Sleeps until a completion has arrived; flushes the plugs of this thread first. A bio must be
     /// on its way, or it sleeps for ever. Must not be called in a completion callback.
     #[must_use]
@@ -117,11 +129,20 @@ impl CompletionQueue {
         if first.is_some() || !self.remote.any.load(Ordering::Acquire) {
             return first;
         }
+        let mut arrived = self.take_remote();
+        let first = arrived.pop_front();
+        self.local.borrow_mut().append(&mut arrived);
+        first
+    }
+
+    /// What arrived in other threads.
+    fn take_remote(&self) -> VecDeque<Finished> {
+        if !self.remote.any.load(Ordering::Acquire) {
+            return VecDeque::new();
+        }
         let mut arrived = self.remote.arrived.lock();
         self.remote.any.store(false, Ordering::Relaxed);
-        let mut local = self.local.borrow_mut();
-        local.append(&mut arrived);
-        local.pop_front()
+        std::mem::take(&mut *arrived)
     }
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::bio::{Bio, Operation};
-use crate::device::{BlockDevice, Limits, route};
+use crate::device::{BlockDevice, Layer, Limits, route};
 use crate::error::Reason;
 use crate::queue::{RequestList, RequestQueue};
 use crate::request::Request;
@@ -69,10 +69,13 @@ struct Staged {
 /// Bios for one leaf that do not overlap, and their order by sector.
 struct LeafStage {
     queue: Arc<dyn RequestQueue>,
-    /// In order of submission. `None` never outlives [`LeafStage::into_requests`].
+    limits: Limits,
+    /// In order of submission. `None` never outlives [`LeafStage::move_to_requests`].
     bios: Vec<Option<Bio>>,
     /// Sorted by sector. Kept apart from the bios because inserting moves these small records.
     order: Vec<Place>,
+    /// Empty but during a flush; kept for its memory.
+    requests: RequestList,
 }
 
 /// Where one staged bio lies on the leaf, and in [`LeafStage::bios`].
@@ -101,21 +104,43 @@ pub(crate) fn flush_thread() {
 /// Submits one bio without staging it.
 pub(crate) fn submit_directly(device: &dyn BlockDevice, bio: Bio) {
     if let Some(bio) = screen(bio, device) {
-        route(device, bio, |queue, bio| queue.submit(&mut RequestList::of(Request::new(bio))));
+        route(device, bio, |queue, bio| {
+            for_each_fitting(bio, &queue.limits(), |bio| {
+                queue.submit(&mut RequestList::of(Request::new(bio)));
+            });
+        });
     }
 }
 
 /// Answers bios that no device has to see: those not made of whole sectors, and empty ones.
+#[inline]
 fn screen(bio: Bio, device: &dyn BlockDevice) -> Option<Bio> {
+    if is_regular(&bio) { Some(bio) } else { answer_irregular(bio, device) }
+}
+
+/// Whether a bio is made of whole sectors, and of some unless it is a flush.
+#[inline]
+fn is_regular(bio: &Bio) -> bool {
+    bio.end().is_some() && (bio.length() > 0 || bio.operation() == Operation::Flush)
+}
+
+#[cold]
+fn answer_irregular(bio: Bio, device: &dyn BlockDevice) -> Option<Bio> {
     if bio.end().is_none() {
         bio.fail(device.name(), Reason::Misaligned { unit: SECTOR_SIZE });
-        return None;
-    }
-    if bio.length() == 0 && bio.operation() != Operation::Flush {
+    } else {
         bio.succeed();
-        return None;
     }
-    Some(bio)
+    None
+}
+
+/// Hands `bio` to `stage`, in parts if it is larger than a request may be.
+#[inline]
+fn for_each_fitting(mut bio: Bio, limits: &Limits, mut stage: impl FnMut(Bio)) {
+    while let Some(bytes) = bio.fitting_bytes(limits) {
+        stage(bio.split_front(bytes));
+    }
+    stage(bio);
 }
 
 impl Plug {
@@ -145,8 +170,15 @@ impl Plug {
     /// Stages `bio`. Whatever becomes of it, its receiver is told.
     pub fn submit(&self, bio: Bio) {
         let staging = &*self.staging;
-        if let Some(bio) = screen(bio, &*staging.device) {
-            route(&*staging.device, bio, |queue, bio| staging.stage(queue, bio));
+        if !is_regular(&bio) {
+            answer_irregular(bio, &*staging.device);
+            return;
+        }
+        match staging.device.layer() {
+            Layer::Leaf(queue) => staging.stage(queue, bio),
+            Layer::Stacked(_) => {
+                route(&*staging.device, bio, |queue, bio| staging.stage(queue, bio));
+            }
         }
     }
 
@@ -173,32 +205,60 @@ impl fmt::Debug for Plug {
 
 impl Staging {
     /// Stages `bio` for the leaf `queue`.
+    #[inline]
     fn stage(&self, queue: &Arc<dyn RequestQueue>, bio: Bio) {
         if bio.operation() == Operation::Flush {
             self.flush();
             return queue.submit(&mut RequestList::of(Request::new(bio)));
         }
+        let limits = self.staged.borrow_mut().leaf(queue).limits;
+        if bio.fitting_bytes(&limits).is_some() {
+            return for_each_fitting(bio, &limits, |part| self.stage_fitting(queue, part));
+        }
+        self.stage_fitting(queue, bio);
+    }
+
+    /// Stages `bio`, which a request can hold.
+    #[inline]
+    fn stage_fitting(&self, queue: &Arc<dyn RequestQueue>, bio: Bio) {
         let Some(end) = bio.end() else {
             return bio.fail(queue.name(), Reason::Misaligned { unit: SECTOR_SIZE });
         };
         let place = Place { start: bio.sector(), end, index: 0 };
-        let mut inserted = self.staged.borrow_mut().insert(queue, place, bio);
-        // Again after each flush: the flush may have run callbacks that staged bios of their own.
-        while let Err(overlapping) = inserted {
-            self.flush();
-            inserted = self.staged.borrow_mut().insert(queue, place, overlapping);
-        }
-        if self.staged.borrow().reaches(self.threshold) {
+        loop {
+            let mut staged = self.staged.borrow_mut();
+            let leaf = staged.leaf(queue);
+            if let Some(position) = leaf.position(place) {
+                let length = bio.length();
+                leaf.insert(position, place, bio);
+                staged.bios += 1;
+                staged.bytes = staged.bytes.saturating_add(length);
+                if !staged.reaches(self.threshold) {
+                    return;
+                }
+                drop(staged);
+                return self.flush();
+            }
+            drop(staged);
+            // It overlaps a staged one. Again after each flush: the flush may have run callbacks
+            // that staged bios of their own.
             self.flush();
         }
     }
 
     fn flush(&self) {
         // Taken out first: submitting may run callbacks that submit through this plug.
-        let staged = self.staged.take();
-        for leaf in staged.leaves {
-            let queue = Arc::clone(&leaf.queue);
-            queue.submit(&mut leaf.into_requests(&queue.limits()));
+        let mut staged = self.staged.take();
+        for leaf in &mut staged.leaves {
+            leaf.move_to_requests();
+            if !leaf.requests.is_empty() {
+                leaf.queue.submit(&mut leaf.requests);
+            }
+        }
+        // The memory is used again, if nothing was staged meanwhile.
+        let mut now = self.staged.borrow_mut();
+        if now.leaves.is_empty() {
+            now.leaves = staged.leaves;
         }
     }
 }
@@ -214,21 +274,10 @@ impl Staged {
         self.bios >= threshold.bios || self.bytes >= threshold.bytes
     }
 
-    /// Stages `bio` for the leaf `queue`; gives it back if it overlaps a staged one.
-    #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
-    fn insert(&mut self, queue: &Arc<dyn RequestQueue>, place: Place, bio: Bio) -> Result<(), Bio> {
-        let length = bio.length();
-        self.leaf(queue).insert(place, bio)?;
-        self.bios += 1;
-        self.bytes = self.bytes.saturating_add(length);
-        Ok(())
-    }
-
     fn leaf(&mut self, queue: &Arc<dyn RequestQueue>) -> &mut LeafStage {
         let same = |leaf: &LeafStage| Arc::ptr_eq(&leaf.queue, queue);
         let index = self.leaves.iter().position(same).unwrap_or_else(|| {
-            let (queue, bios, order) = (Arc::clone(queue), Vec::new(), Vec::new());
-            self.leaves.push(LeafStage { queue, bios, order });
+            self.leaves.push(LeafStage::new(queue));
             self.leaves.len() - 1
         });
         &mut self.leaves[index]
@@ -236,6 +285,16 @@ impl Staged {
 }
 
 impl LeafStage {
+    fn new(queue: &Arc<dyn RequestQueue>) -> Self {
+        Self {
+            queue: Arc::clone(queue),
+            limits: queue.limits(),
+            bios: Vec::new(),
+            order: Vec::new(),
+            requests: RequestList::new(),
+        }
+    }
+
     /// Where in `order` a bio at `place` belongs; `None` when it overlaps a staged one.
     fn position(&self, place: Place) -> Option<usize> {
         // Staged bios do not overlap, so only the two neighbours can overlap the new one. Most
@@ -250,25 +309,21 @@ impl LeafStage {
         free.then_some(position)
     }
 
-    #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
-    fn insert(&mut self, place: Place, bio: Bio) -> Result<(), Bio> {
-        let Some(position) = self.position(place) else { return Err(bio) };
+    fn insert(&mut self, position: usize, place: Place, bio: Bio) {
         self.order.insert(position, Place { index: self.bios.len(), ..place });
         self.bios.push(Some(bio));
-        Ok(())
     }
 
-    /// The staged bios by sector, neighbours merged.
-    fn into_requests(mut self, limits: &Limits) -> RequestList {
-        let mut requests = RequestList::new();
+    /// Makes requests of the staged bios, by sector, neighbours merged.
+    fn move_to_requests(&mut self) {
         for place in &self.order {
             let Some(bio) = self.bios[place.index].take() else { continue };
-            let unmerged = match requests.last_mut() {
-                Some(last) => last.merge(bio, limits).err(),
-                None => Some(bio),
-            };
-            requests.extend(unmerged.map(Request::new));
+            match self.requests.last_mut() {
+                Some(last) if last.accepts(&bio, &self.limits) => last.merge(bio),
+                _ => self.requests.push(Request::new(bio)),
+            }
         }
-        requests
+        self.order.clear();
+        self.bios.clear();
     }
 }

@@ -5,9 +5,9 @@
 //! queue layer then answers every bio in it once. Dropping a request instead is a defect: its bios
 //! complete with [`Reason::Abandoned`], and debug builds panic.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
-use smallvec::SmallVec;
 use undercroft_tags::Tag;
 
 use crate::bio::{Bio, Operation, Payload};
@@ -36,8 +36,9 @@ pub struct Request {
     pub(crate) cpu: u32,
     /// When it was submitted, in nanoseconds.
     pub(crate) submitted: u64,
-    /// In the order of their sectors; empty only when the request was answered.
-    bios: SmallVec<[Bio; 1]>,
+    /// In the order of their sectors; empty only when the request was answered. On the heap, so
+    /// that requests are cheap to move; the memory is used again by later requests.
+    bios: Vec<Bio>,
 }
 
 /// What a device can serve, at one moment.
@@ -64,7 +65,11 @@ impl Request {
             hardware: 0,
             cpu: 0,
             submitted: 0,
-            bios: SmallVec::from_iter([bio]),
+            bios: {
+                let mut bios = spare_list();
+                bios.push(bio);
+                bios
+            },
         }
     }
 
@@ -153,24 +158,23 @@ impl Request {
         }
     }
 
-    /// Appends `bio` if it continues this request and the result stays within `limits`; gives it
-    /// back if not.
-    #[expect(clippy::result_large_err, reason = "a refused bio goes back to be used otherwise")]
-    pub(crate) fn merge(&mut self, bio: Bio, limits: &Limits) -> Result<(), Bio> {
+    /// Whether `bio` continues this request, and the result stays within `limits`.
+    pub(crate) fn accepts(&self, bio: &Bio, limits: &Limits) -> bool {
         let length = self.length.saturating_add(bio.length());
         let segments = self.segments + bio.segment_count();
-        let fits = bio.operation() == self.operation
+        bio.sector() == self.sectors().end
+            && bio.operation() == self.operation
             && bio.is_force_unit_access() == self.force_unit_access
-            && bio.sector() == self.sectors().end
             && (segments == 0 || length <= limits.max_request_bytes)
-            && segments <= limits.max_segments;
-        if !fits {
-            return Err(bio);
-        }
-        self.length = length;
-        self.segments = segments;
+            && segments <= limits.max_segments
+    }
+
+    /// Appends `bio`, which this request [accepts](Self::accepts).
+    pub(crate) fn merge(&mut self, bio: Bio) {
+        self.length += bio.length();
+        self.segments += bio.segment_count();
+        self.immediate |= bio.is_immediate();
         self.bios.push(bio);
-        Ok(())
     }
 
     /// Whether a device can serve all bios of the request.
@@ -214,7 +218,11 @@ impl Request {
 
     /// Ends the request well.
     pub(crate) fn complete(mut self) {
-        self.bios.drain(..).for_each(Bio::succeed);
+        for bio in &mut self.bios {
+            bio.finish(Ok(()));
+        }
+        self.bios.clear();
+        keep_list(std::mem::take(&mut self.bios));
     }
 
     /// Ends the request with an error on `device` after the first `done` bytes were transferred:
@@ -251,6 +259,36 @@ impl Ordered for Request {
     }
 }
 
+thread_local! {
+    /// Empty lists of bios with memory, from requests answered in this thread.
+    static SPARE_LISTS: RefCell<Vec<Vec<Bio>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Most lists kept by a thread, and most bios that one of them has memory for: a request of many
+/// bios gives its memory back.
+const SPARE_LISTS_MAX: usize = 256;
+const SPARE_LIST_BIOS: usize = 8;
+
+/// An empty list, with memory for a bio if this thread has kept some.
+fn spare_list() -> Vec<Bio> {
+    let spare = SPARE_LISTS.try_with(|lists| lists.borrow_mut().pop());
+    spare.ok().flatten().unwrap_or_default()
+}
+
+/// Keeps the memory of an empty list.
+fn keep_list(list: Vec<Bio>) {
+    if list.capacity() > SPARE_LIST_BIOS {
+        return;
+    }
+    // A thread that is ending keeps nothing.
+    let _ = SPARE_LISTS.try_with(|lists| {
+        let mut lists = lists.borrow_mut();
+        if lists.len() < SPARE_LISTS_MAX {
+            lists.push(list);
+        }
+    });
+}
+
 impl Drop for Request {
     fn drop(&mut self) {
         debug_assert!(
@@ -280,14 +318,17 @@ mod tests {
     #[test]
     fn merging_stops_at_gaps_kinds_and_limits() {
         let mut request = Request::new(write(10, 1));
-        assert!(request.merge(write(12, 1), &LIMITS).is_err(), "a gap");
-        assert!(request.merge(write(11, 1).force_unit_access(), &LIMITS).is_err(), "a flag");
+        assert!(!request.accepts(&write(12, 1), &LIMITS), "a gap");
+        assert!(!request.accepts(&write(11, 1).force_unit_access(), &LIMITS), "a flag");
         let read = Bio::read(Sector(11), Buffer::zeroed(512));
-        assert!(request.merge(read, &LIMITS).is_err(), "another operation");
-        assert!(request.merge(write(11, 4), &LIMITS).is_err(), "too many bytes");
-        assert!(request.merge(write(11, 1), &LIMITS).is_ok());
-        assert!(request.merge(write(12, 1), &LIMITS).is_ok());
-        assert!(request.merge(write(13, 1), &LIMITS).is_err(), "too many segments");
+        assert!(!request.accepts(&read, &LIMITS), "another operation");
+        assert!(!request.accepts(&write(11, 4), &LIMITS), "too many bytes");
+        for sector in [11, 12] {
+            let next = write(sector, 1);
+            assert!(request.accepts(&next, &LIMITS));
+            request.merge(next);
+        }
+        assert!(!request.accepts(&write(13, 1), &LIMITS), "too many segments");
         assert_eq!((request.bio_count(), request.length()), (3, 3 * SECTOR_SIZE));
         request.complete();
     }
@@ -296,7 +337,8 @@ mod tests {
     fn zeroes_carry_no_memory_and_merge_without_end() {
         let mut request = Request::new(Bio::write_zeroes(Sector(0), 1 << 30));
         let more = Bio::write_zeroes(Sector((1 << 30) / SECTOR_SIZE), 1 << 30);
-        assert!(request.merge(more, &LIMITS).is_ok());
+        assert!(request.accepts(&more, &LIMITS));
+        request.merge(more);
         request.complete();
     }
 
@@ -305,7 +347,7 @@ mod tests {
         let batches = [Batch::new(), Batch::new(), Batch::new()];
         let mut request = Request::new(write(0, 1).in_batch(&batches[0]));
         for (batch, sector) in batches[1..].iter().zip(1..) {
-            assert!(request.merge(write(sector, 1).in_batch(batch), &LIMITS).is_ok());
+            request.merge(write(sector, 1).in_batch(batch));
         }
         request.fail("disk", SECTOR_SIZE + 100, &Reason::ReadOnly);
         assert!(batches[0].wait().is_ok());

@@ -10,6 +10,7 @@
 //! requests in flight: it sleeps in the driver, so that its own completions arrive, and an
 //! [`Alarm`] reaches it there as well.
 
+#[cfg(not(loom))]
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::Waker;
@@ -33,6 +34,7 @@ impl Alarm {
     }
 
     /// The alarm of this thread.
+    #[cfg(not(loom))]
     pub(crate) fn current() -> Arc<Self> {
         thread_local! {
             static ALARM: RefCell<Option<Arc<Alarm>>> = const { RefCell::new(None) };
@@ -42,6 +44,12 @@ impl Alarm {
         });
         // A thread that is ending has no alarm of its own any more; a fresh one serves as well.
         known.unwrap_or_else(|_| Arc::new(Self::new()))
+    }
+
+    /// A fresh one: the threads of a model are one for the operating system.
+    #[cfg(loom)]
+    pub(crate) fn current() -> Arc<Self> {
+        Arc::new(Self::new())
     }
 
     /// Wakes the thread, or makes its next sleep return at once.
@@ -120,15 +128,13 @@ impl Event {
 
     /// Sleeps until `ready` returns something, which it is asked at first and after each
     /// notification.
-    pub(crate) fn wait_until<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
-        self.wait_with(&Alarm::current(), ready)
+    pub(crate) fn wait_until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
+        ready().unwrap_or_else(|| self.sleep_until(&Alarm::current(), ready))
     }
 
-    fn wait_with<T>(&self, alarm: &Arc<Alarm>, mut ready: impl FnMut() -> Option<T>) -> T {
+    #[cold]
+    fn sleep_until<T>(&self, alarm: &Arc<Alarm>, mut ready: impl FnMut() -> Option<T>) -> T {
         loop {
-            if let Some(value) = ready() {
-                return value;
-            }
             self.enlist(alarm);
             fence(Ordering::SeqCst);
             if let Some(value) = ready() {
@@ -137,6 +143,9 @@ impl Event {
             }
             alarm.sleep();
             self.delist(alarm);
+            if let Some(value) = ready() {
+                return value;
+            }
         }
     }
 
@@ -179,5 +188,84 @@ mod tests {
         });
         assert_eq!(turn.into_inner(), 3 * ROUNDS);
         assert!(event.enlisted.lock().is_empty());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use std::task::Wake;
+
+    use loom::sync::Notify;
+    use loom::thread;
+
+    use super::*;
+
+    /// Something becomes true once; a thread waits for it.
+    fn becomes_true(event: &Arc<Event>) -> (Arc<AtomicBool>, thread::JoinHandle<()>) {
+        let truth = Arc::new(AtomicBool::new(false));
+        let maker = {
+            let (event, truth) = (Arc::clone(event), Arc::clone(&truth));
+            thread::spawn(move || {
+                truth.store(true, Ordering::Relaxed);
+                event.notify();
+            })
+        };
+        (truth, maker)
+    }
+
+    #[test]
+    fn a_waiter_does_not_sleep_through_what_it_waits_for() {
+        loom::model(|| {
+            let event = Arc::new(Event::default());
+            let (truth, maker) = becomes_true(&event);
+            event.wait_until(|| truth.load(Ordering::Relaxed).then_some(()));
+            maker.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn every_waiter_of_an_event_is_woken() {
+        loom::model(|| {
+            let event = Arc::new(Event::default());
+            let (truth, maker) = becomes_true(&event);
+            let other = {
+                let (event, truth) = (Arc::clone(&event), Arc::clone(&truth));
+                thread::spawn(move || {
+                    event.wait_until(|| truth.load(Ordering::Relaxed).then_some(()));
+                })
+            };
+            event.wait_until(|| truth.load(Ordering::Relaxed).then_some(()));
+            maker.join().unwrap();
+            other.join().unwrap();
+        });
+    }
+
+    struct FakeDriver(Notify);
+
+    impl Wake for FakeDriver {
+        fn wake(self: Arc<Self>) {
+            self.0.notify();
+        }
+    }
+
+    #[test]
+    fn a_ring_reaches_a_thread_that_sleeps_in_its_driver() {
+        loom::model(|| {
+            let alarm = Arc::new(Alarm::new());
+            let truth = Arc::new(AtomicBool::new(false));
+            let ringer = {
+                let (alarm, truth) = (Arc::clone(&alarm), Arc::clone(&truth));
+                thread::spawn(move || {
+                    truth.store(true, Ordering::Relaxed);
+                    alarm.ring();
+                })
+            };
+            let driver = Arc::new(FakeDriver(Notify::new()));
+            while !truth.load(Ordering::Relaxed) {
+                let waker = Waker::from(Arc::clone(&driver));
+                alarm.sleep_in(waker, || driver.0.wait());
+            }
+            ringer.join().unwrap();
+        });
     }
 }

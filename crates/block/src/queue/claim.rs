@@ -229,9 +229,10 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
     }
 
     fn is_busy(&self) -> bool {
-        let driving = self.driving.borrow();
+        let mut driving = self.driving.borrow_mut();
         driving.in_flight() > 0
             || driving.is_held_up()
+            || driving.watches_time()
             || self.hardware.has_mail()
             || self.hardware.is_holding()
     }
@@ -270,6 +271,10 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         while self.is_busy() {
             self.step(&alarm, Patience::Unlimited);
         }
+        // What ends in threads of the driver has to find the tags where it got them.
+        let tags = &self.hardware.tags;
+        let elsewhere = || !self.shared.options.shared_tags && tags.in_use() > 0;
+        self.shared.gate.wait_until(|| (!elsewhere()).then_some(()));
         self.shared.retire(&self.hardware);
     }
 }

@@ -123,6 +123,14 @@ impl<D: Driver> Driving<D> {
         !(self.untagged.is_empty() && self.tagged.is_empty())
     }
 
+    /// Whether a request in flight may have to be stopped.
+    pub(super) fn watches_time(&mut self) -> bool {
+        self.time_limits.as_mut().is_some_and(|limits| {
+            limits.forget_done(&self.hardware);
+            !limits.due.is_empty()
+        })
+    }
+
     /// Requests in the driver.
     pub(super) fn in_flight(&self) -> usize {
         self.queue.in_flight()

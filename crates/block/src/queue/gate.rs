@@ -148,3 +148,76 @@ impl Gate {
         self.changed.wait_until(ready)
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use std::sync::Arc;
+
+    use loom::sync::atomic::AtomicUsize;
+    use loom::thread;
+
+    use super::*;
+
+    fn is_idle(gate: &Gate, activity: &Activity) -> bool {
+        let answered = gate.answered_elsewhere() + activity.answered();
+        answered == activity.entered()
+    }
+
+    #[test]
+    fn nothing_is_inside_a_frozen_gate() {
+        loom::model(|| {
+            let state = Arc::new((Gate::default(), Activity::default(), AtomicUsize::new(0)));
+            let submitter = {
+                let state = Arc::clone(&state);
+                thread::spawn(move || {
+                    let (gate, activity, inside) = &*state;
+                    if gate.enter(activity, 1, Writers::One).is_ok() {
+                        inside.store(1, Ordering::Relaxed);
+                        inside.store(0, Ordering::Relaxed);
+                        gate.leave(activity, 1, Writers::One);
+                    }
+                })
+            };
+            let (gate, activity, inside) = &*state;
+            gate.freeze();
+            gate.wait_until(|| is_idle(gate, activity).then_some(()));
+            assert_eq!(inside.load(Ordering::Relaxed), 0);
+            gate.unfreeze();
+            submitter.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_submitter_does_not_sleep_through_the_end_of_a_freeze() {
+        loom::model(|| {
+            let state = Arc::new((Gate::default(), Activity::default()));
+            state.0.freeze();
+            let other = {
+                let state = Arc::clone(&state);
+                thread::spawn(move || state.0.unfreeze())
+            };
+            let (gate, activity) = &*state;
+            while gate.enter(activity, 1, Writers::One).is_err() {
+                gate.wait_until(|| gate.shut().is_none().then_some(()));
+            }
+            gate.leave(activity, 1, Writers::One);
+            other.join().unwrap();
+            assert!(is_idle(gate, activity));
+        });
+    }
+
+    #[test]
+    fn an_answer_from_elsewhere_ends_the_wait_for_idleness() {
+        loom::model(|| {
+            let state = Arc::new((Gate::default(), Activity::default()));
+            state.0.enter(&state.1, 1, Writers::One).unwrap();
+            let other = {
+                let state = Arc::clone(&state);
+                thread::spawn(move || state.0.leave_elsewhere(1))
+            };
+            let (gate, activity) = &*state;
+            gate.wait_until(|| is_idle(gate, activity).then_some(()));
+            other.join().unwrap();
+        });
+    }
+}

@@ -5,13 +5,12 @@
 //! tells, without the lock, whether there is anything to do. A race is harmless: whoever plugs the
 //! device at that moment sees to it that it is unplugged, at the latest by the delay.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ops::DerefMut;
 use std::time::{Duration, Instant};
-
-use parking_lot::{Mutex, MutexGuard};
 
 use super::RequestList;
 use super::options::UnplugMode;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
 /// The requests that one leaf holds back.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(super) enum Staged {
 impl StagedRequests {
     pub(super) fn new(threshold: usize, delay: Duration, mode: UnplugMode) -> Self {
         Self {
-            staged: Mutex::default(),
+            staged: Mutex::new(RequestList::new()),
             plugged: AtomicBool::new(false),
             threshold,
             delay,
@@ -49,7 +48,7 @@ impl StagedRequests {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, RequestList> {
+    fn lock(&self) -> impl DerefMut<Target = RequestList> {
         let staged = self.staged.lock();
         self.locks.store(self.locks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         staged
@@ -83,5 +82,39 @@ impl StagedRequests {
         let mut staged = self.lock();
         self.plugged.store(false, Ordering::Relaxed);
         if staged.is_empty() { None } else { Some(std::mem::take(&mut *staged)) }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::*;
+    use crate::{Bio, Request};
+
+    /// Ends what was staged; returns how many requests it was.
+    fn end(requests: Option<RequestList>) -> usize {
+        requests.into_iter().flatten().map(Request::complete).count()
+    }
+
+    #[test]
+    fn whoever_plugs_unplugs_and_each_request_leaves_once() {
+        loom::model(|| {
+            let area = Arc::new(StagedRequests::new(4, Duration::ZERO, UnplugMode::TestFirst));
+            let other = {
+                let area = Arc::clone(&area);
+                thread::spawn(move || {
+                    // Somebody else's unplug, which may come at any time.
+                    end(area.unplug())
+                })
+            };
+            let mut requests = RequestList::of(Request::new(Bio::flush()));
+            assert!(matches!(area.add(&mut requests, false), Staged::Plugged(_)));
+            let own = end(area.unplug());
+            assert_eq!(own + other.join().unwrap(), 1);
+            assert!(area.unplug().is_none());
+        });
     }
 }

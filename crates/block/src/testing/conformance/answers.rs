@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Suite, Unit};
-use crate::testing::faulty::mix;
+use crate::testing::mix;
 use crate::{
     Batch, Bio, BlockDevice, BlockError, Buffer, Operation, Plug, PlugThreshold, Reason, Sector,
     read_exact_at, write_all_at,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Unit;
-use crate::testing::faulty::mix;
+use crate::testing::mix;
 use crate::{Batch, Bio, BlockDevice, Buffer, Plug, Sector, Waiter, read_buffer};
 
 /// One step of a random history, for [`replay`]. Places and lengths are
