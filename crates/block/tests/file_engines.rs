@@ -55,7 +55,7 @@ fn ways() -> Vec<FileOptions> {
     ]
 }
 
-fn open(path: &PathBuf, options: &FileOptions) -> Arc<dyn BlockDevice> {
+fn open(path: &Path, options: &FileOptions) -> Arc<dyn BlockDevice> {
     Arc::new(FileDevice::open_with(path, options).unwrap())
 }
 
