@@ -87,11 +87,12 @@ impl Round {
     /// Runs all workers; the set, should one be stuck.
     fn run(&self, seed: u64) -> Result<u64, String> {
         thread::scope(|scope| {
+            // All are made before the first runs: it may resize the set below a shallow limit.
             let workers: Vec<_> = (0..WORKERS)
-                .map(|worker| {
-                    scope.spawn(move || Worker::new(self, worker, seed ^ worker as u64).work())
-                })
+                .map(|worker| Worker::new(self, worker, seed ^ worker as u64))
                 .collect();
+            let workers: Vec<_> =
+                workers.into_iter().map(|worker| scope.spawn(move || worker.work())).collect();
             let (mut last, mut since) = (0, Instant::now());
             while workers.iter().any(|worker| !worker.is_finished()) {
                 thread::sleep(Duration::from_millis(20));
