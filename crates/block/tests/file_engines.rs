@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn ways() -> Vec<FileOptions> {
     ]
 }
 
-fn open(path: &PathBuf, options: &FileOptions) -> Arc<dyn BlockDevice> {
+fn open(path: &Path, options: &FileOptions) -> Arc<dyn BlockDevice> {
     Arc::new(FileDevice::open_with(path, options).unwrap())
 }
 
