@@ -136,10 +136,11 @@ impl fmt::Debug for Segment {
     }
 }
 
-/// The segments of one write, in order; two fit without an allocation (contents and padding).
+/// The segments of one write, in order. One fits without an allocation; more would make every bio
+/// larger than what is copied without a call.
 #[derive(Clone, Debug, Default)]
 pub struct SegmentList {
-    segments: SmallVec<[Segment; 2]>,
+    segments: SmallVec<[Segment; 1]>,
     bytes: u64,
 }
 
