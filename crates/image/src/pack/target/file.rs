@@ -99,9 +99,13 @@ impl TargetFile {
             |action| move |source| PackError::Target { action, image: self.path.clone(), source };
         let file = file.map_err(failed("open"))?;
         if grow {
-            file.set_len(0)
-                .and_then(|()| file.set_len(bytes))
-                .map_err(failed("set the length of"))?;
+            // Only what an earlier attempt left is cut off: ext4 writes out a file that was cut to
+            // nothing when it is closed, and the command would wait for all of that.
+            let emptied = file.metadata().and_then(|metadata| match metadata.len() {
+                0 => Ok(()),
+                _ => file.set_len(0),
+            });
+            emptied.and_then(|()| file.set_len(bytes)).map_err(failed("set the length of"))?;
         }
         Ok(file)
     }
