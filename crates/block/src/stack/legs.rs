@@ -8,6 +8,16 @@ use crate::sector::{SECTOR_SIZE, Sector};
 
 use super::StackError;
 
+/// Where a sector of a stacked device lies.
+pub(super) struct Place {
+    /// Number of the leg.
+    pub(super) leg: usize,
+    /// Sector of the leg.
+    pub(super) sector: Sector,
+    /// Sectors that follow each other on the leg from there on, as they do on the device; not 0.
+    pub(super) left: u64,
+}
+
 /// The devices under a stacked one, at least one, and what follows from all of them.
 pub(super) struct Legs {
     devices: Box<[Arc<dyn BlockDevice>]>,
@@ -59,5 +69,26 @@ impl Legs {
             below.submit(&**device, flush.twin());
         }
         below.submit(&**last, flush);
+    }
+
+    /// Hands `bio` to the legs that hold it, cut wherever the place of its front ends.
+    pub(super) fn spread<'d>(
+        &'d self,
+        mut bio: Bio,
+        below: &mut Below<'d>,
+        place: impl Fn(Sector) -> Place,
+    ) {
+        loop {
+            let Place { leg, sector, left } = place(bio.sector());
+            let device = &*self.devices[leg];
+            let here = left * SECTOR_SIZE;
+            if bio.length() <= here {
+                bio.remap(sector);
+                return below.submit(device, bio);
+            }
+            let mut front = bio.split_front(here);
+            front.remap(sector);
+            below.submit(device, front);
+        }
     }
 }

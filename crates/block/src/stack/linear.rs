@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::StackError;
-use super::legs::Legs;
+use super::legs::{Legs, Place};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::sector::Sector;
 
 /// The legs, of any sizes, as one device: first all of the first, then all of the second, ...
 ///
@@ -35,11 +35,13 @@ impl Linear {
         Ok(Self { legs, name, bounds: bounds.into() })
     }
 
-    /// The leg that holds `sector`, which lies inside the device.
-    fn leg_of(&self, sector: Sector) -> usize {
+    /// Where `sector` lies, which is inside the device.
+    fn place(&self, sector: Sector) -> Place {
         // The first bound is zero, so there is one before the first that is larger. Legs without
         // sectors start where the next one does and are passed over.
-        self.bounds.partition_point(|bound| *bound <= sector) - 1
+        let leg = self.bounds.partition_point(|bound| *bound <= sector) - 1;
+        let (start, end) = (self.bounds[leg], self.bounds[leg + 1]);
+        Place { leg, sector: Sector(sector.0 - start.0), left: end.0 - sector.0 }
     }
 }
 
@@ -67,25 +69,11 @@ impl BlockDevice for Linear {
 
 impl Stacked for Linear {
     fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
-        let Some(mut bio) = bio.admit(self) else { return };
+        let Some(bio) = bio.admit(self) else { return };
         if bio.operation() == Operation::Flush {
             return self.legs.flush(bio, below);
         }
-        let mut leg = self.leg_of(bio.sector());
-        loop {
-            let (start, end) = (self.bounds[leg], self.bounds[leg + 1]);
-            let here = (end.0 - bio.sector().0) * SECTOR_SIZE;
-            let sector = Sector(bio.sector().0 - start.0);
-            let device = &*self.legs.devices()[leg];
-            if bio.length() <= here {
-                bio.remap(sector);
-                return below.submit(device, bio);
-            }
-            let mut front = bio.split_front(here);
-            front.remap(sector);
-            below.submit(device, front);
-            leg = self.leg_of(bio.sector());
-        }
+        self.legs.spread(bio, below, |sector| self.place(sector));
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::StackError;
 use super::description::Size;
-use super::legs::Legs;
+use super::legs::{Legs, Place};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::sector::{SECTOR_SIZE, Sector};
@@ -104,9 +104,12 @@ impl Layout {
         sector & ((1 << self.chunk_shift) - 1)
     }
 
-    /// Sectors from `sector` to the end of its chunk.
-    fn left(&self, sector: u64) -> u64 {
-        (1 << self.chunk_shift) - self.inside(sector)
+    /// Where `sector` lies, and what is left of its chunk.
+    #[inline]
+    fn place(&self, sector: Sector) -> Place {
+        let (leg, at) = self.locate(sector.0);
+        let left = (1 << self.chunk_shift) - self.inside(sector.0);
+        Place { leg: leg as usize, sector: Sector(at), left }
     }
 
     /// The sectors of `leg` that hold some of `sectors`: one range, since chunks that follow each
@@ -150,26 +153,13 @@ impl BlockDevice for Stripe {
 
 impl Stacked for Stripe {
     fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
-        let Some(mut bio) = bio.admit(self) else { return };
+        let Some(bio) = bio.admit(self) else { return };
         match (bio.operation(), bio.end()) {
-            (Operation::Flush, _) => return self.legs.flush(bio, below),
+            (Operation::Flush, _) => self.legs.flush(bio, below),
             (Operation::Discard | Operation::WriteZeroes, Some(end)) => {
-                return self.map_range(bio, end, below);
+                self.map_range(bio, end, below);
             }
-            _ => {}
-        }
-        loop {
-            let at = bio.sector().0;
-            let (leg, sector) = self.layout.locate(at);
-            let device = &*self.legs.devices()[leg as usize];
-            let here = self.layout.left(at) * SECTOR_SIZE;
-            if bio.length() <= here {
-                bio.remap(Sector(sector));
-                return below.submit(device, bio);
-            }
-            let mut front = bio.split_front(here);
-            front.remap(Sector(sector));
-            below.submit(device, front);
+            _ => self.legs.spread(bio, below, |sector| self.layout.place(sector)),
         }
     }
 
