@@ -1,10 +1,13 @@
 //! Every device passes the same checks, and histories found by a property test.
 
+mod history;
+
 use std::sync::Arc;
 
+use history::step;
 use proptest::prelude::*;
 use undercroft_block::testing::FaultyDevice;
-use undercroft_block::testing::conformance::{Step, check, replay};
+use undercroft_block::testing::conformance::{check, replay};
 use undercroft_block::{
     BlockDevice, BufferPool, Drive, Engine, FileDevice, FileOptions, MemoryDevice, QueueOptions,
     SECTOR_SIZE, Sector, Window,
@@ -98,24 +101,12 @@ fn a_faulty_device_without_faults_conforms() {
     check(&|capacity| Arc::new(FaultyDevice::new(memory(capacity), [])));
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let place = || (0..120_u64, 1..16_u64);
-    prop_oneof![
-        4 => (place(), any::<u8>())
-            .prop_map(|((sector, sectors), byte)| Step::Write { sector, sectors, byte }),
-        2 => place().prop_map(|(sector, sectors)| Step::Read { sector, sectors }),
-        1 => place().prop_map(|(sector, sectors)| Step::WriteZeroes { sector, sectors }),
-        1 => Just(Step::Flush),
-        1 => Just(Step::Unplug),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn any_history_reads_back(
-        steps in prop::collection::vec(step(), 0..80),
+        steps in prop::collection::vec(step(16), 0..80),
         threads in 0..4_usize,
     ) {
         replay(&memory(Sector(128)), &steps);

@@ -1,8 +1,11 @@
 //! Stacked devices pass the checks that every device passes, whatever their legs are and do.
 
+mod history;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use history::step;
 use proptest::prelude::*;
 use undercroft_block::stack::{Linear, Mirror, Stripe};
 use undercroft_block::testing::conformance::{Step, check, replay};
@@ -138,23 +141,11 @@ fn depth_has_no_end() {
     device.unplug();
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let place = || (0..120_u64, 1..40_u64);
-    prop_oneof![
-        4 => (place(), any::<u8>())
-            .prop_map(|((sector, sectors), byte)| Step::Write { sector, sectors, byte }),
-        2 => place().prop_map(|(sector, sectors)| Step::Read { sector, sectors }),
-        1 => place().prop_map(|(sector, sectors)| Step::WriteZeroes { sector, sectors }),
-        1 => Just(Step::Flush),
-        1 => Just(Step::Unplug),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_history_reads_back(steps in prop::collection::vec(step(), 0..60)) {
+    fn any_history_reads_back(steps in prop::collection::vec(step(40), 0..60)) {
         replay(&stripe(2, mirrors_of_memory, 128), &steps);
         replay(&stripe(4, file, 128), &steps);
         replay(&linear(file, 128), &steps);

@@ -1,7 +1,7 @@
 //! The records of a group's trees, for reading alone.
 
 use super::GroupState;
-use super::tree::root_of;
+use super::tree::{may_point_to, pointer_to_root};
 use crate::btree::{BtreeKind, Cursor, Inobt, ReadTree, Root};
 use crate::cache::BufferRef;
 use crate::error::Error;
@@ -76,13 +76,11 @@ impl<K: BtreeKind<Pointer = AgBlock>> ReadTree for AgReader<'_, K> {
     }
 
     fn root(&self) -> Root<'_, AgBlock> {
-        let root = root_of(self.group, K::TREE);
-        // Verified when the header was read: far below 255.
-        Root::Block { pointer: root.block, height: root.levels as u8 }
+        pointer_to_root(self.group, K::TREE)
     }
 
     fn contains(&self, pointer: AgBlock) -> bool {
-        pointer > self.volume.geometry().ag_header_last() && pointer.0 < self.group.agf.length
+        may_point_to(self.volume.geometry(), self.group, pointer)
     }
 
     fn sector_of(&self, pointer: AgBlock) -> Sector {

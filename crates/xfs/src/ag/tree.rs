@@ -8,6 +8,7 @@ use crate::btree::{BtreeKind, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
 use crate::format::{AllocRecord, BufferKind, RmapOwner, TreeGeometry, TreeKind, TreeRoot};
+use crate::geometry::Geometry;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 use std::marker::PhantomData;
@@ -73,8 +74,20 @@ impl<'t, 'v, K: BtreeKind<Pointer = AgBlock>> AgTree<'t, 'v, K> {
     }
 }
 
+/// Where the walk of a tree of a group starts.
+pub(super) fn pointer_to_root(group: &GroupState, tree: TreeKind) -> Root<'_, AgBlock> {
+    let root = root_of(group, tree);
+    // Verified when the header was read: far below 255.
+    Root::Block { pointer: root.block, height: root.levels as u8 }
+}
+
+/// Whether a tree of a group may have a block at `pointer`.
+pub(super) fn may_point_to(geometry: &Geometry, group: &GroupState, pointer: AgBlock) -> bool {
+    pointer > geometry.ag_header_last() && pointer.0 < group.agf.length
+}
+
 /// Root of a tree in the headers of a group.
-pub(super) fn root_of(group: &GroupState, tree: TreeKind) -> &TreeRoot {
+fn root_of(group: &GroupState, tree: TreeKind) -> &TreeRoot {
     match tree {
         TreeKind::Bnobt => &group.agf.bnobt,
         TreeKind::Cntbt => &group.agf.cntbt,
@@ -110,13 +123,11 @@ impl<K: BtreeKind<Pointer = AgBlock>> ReadTree for AgTree<'_, '_, K> {
     }
 
     fn root(&self) -> Root<'_, AgBlock> {
-        let root = root_of(self.group, K::TREE);
-        // Verified when the header was read: far below 255.
-        Root::Block { pointer: root.block, height: root.levels as u8 }
+        pointer_to_root(self.group, K::TREE)
     }
 
     fn contains(&self, pointer: AgBlock) -> bool {
-        pointer > self.trans.geometry().ag_header_last() && pointer.0 < self.group.agf.length
+        may_point_to(self.trans.geometry(), self.group, pointer)
     }
 
     fn sector_of(&self, pointer: AgBlock) -> Sector {
