@@ -49,7 +49,7 @@ pub(crate) fn run(input: &[u8]) {
     }
     // No block is followed twice as metadata; superblocks, groups and comparisons are read on top.
     device.driver().allow(4 * sample.bytes);
-    let options = CheckOptions { threads: 1, findings_max: 1000 };
+    let options = CheckOptions { threads: 1, findings_max: 1000, replay: true };
     let mut findings = Vec::new();
     let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));
     match report {
