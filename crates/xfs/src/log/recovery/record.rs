@@ -9,8 +9,9 @@ use crate::geometry::Geometry;
 use crate::units::Lsn;
 use uuid::Uuid;
 
-/// Log blocks that are read at once.
+/// Log blocks that are read at once, and at the start of a walk.
 const WINDOW: u64 = 2048;
+const FIRST_WINDOW: u64 = 64;
 
 /// The header of a record, and where it is.
 #[derive(Clone, Debug)]
@@ -96,7 +97,9 @@ impl<'a> Records<'a> {
         let held = (self.window.len() / LOG_BLOCK) as u64;
         let mut skip = self.area.distance(self.window_at, self.block);
         if skip.saturating_add(count) > held {
-            let wanted = count.max(WINDOW).min(self.left.max(count)).min(self.area.blocks);
+            // A walk that ends early has read little.
+            let ahead = if self.window.is_empty() { FIRST_WINDOW } else { WINDOW };
+            let wanted = count.max(ahead).min(self.left.max(count)).min(self.area.blocks);
             self.window = self.area.read(self.block, wanted)?;
             self.window_at = self.block;
             skip = 0;
