@@ -163,32 +163,29 @@ impl History {
     }
 
     fn perform(&mut self, operation: &Operation) -> Result<(), Error> {
-        let mut guard = self.volume.lock_inode(self.inodes[operation.file()]).unwrap();
-        let mut edit = FileEdit::new(&self.volume, &mut guard, NOW).unwrap();
         let size = |keep| if keep { Size::Keep } else { Size::Grow };
         let bytes = |(offset, len): (u64, u64)| offset..offset + len;
+        let edit = || FileEdit::open(&self.volume, self.inodes[operation.file()], NOW).unwrap();
         match *operation {
             Operation::Write { offset, len, seed, .. } => {
-                edit.write(offset, &Arc::new(pattern(seed, len)), 0..len as usize)
+                edit().write(offset, &Arc::new(pattern(seed, len)), 0..len as usize)
             }
-            Operation::Truncate { size, .. } => edit.truncate(size),
+            Operation::Truncate { size, .. } => edit().truncate(size),
             Operation::Preallocate { range, keep, .. } => {
-                edit.preallocate(bytes(range), size(keep))
+                edit().preallocate(bytes(range), size(keep))
             }
-            Operation::Punch { range, .. } => edit.punch(bytes(range)),
-            Operation::Zero { range, keep, .. } => edit.zero(bytes(range), size(keep)),
-            Operation::Collapse { range, .. } => edit.collapse(bytes(range)),
-            Operation::Insert { range, .. } => edit.insert(bytes(range)),
-            Operation::Clone { from, to, source, target, len }
-            | Operation::Dedupe { from, to, source, target, len } => {
+            Operation::Punch { range, .. } => edit().punch(bytes(range)),
+            Operation::Zero { range, keep, .. } => edit().zero(bytes(range), size(keep)),
+            Operation::Collapse { range, .. } => edit().collapse(bytes(range)),
+            Operation::Insert { range, .. } => edit().insert(bytes(range)),
+            Operation::Clone { from, to, source, target, len } => {
                 let range = CloneRange { source, target, len };
-                // One thread: the order of locks does not matter.
-                let mut other =
-                    (from != to).then(|| self.volume.lock_inode(self.inodes[from]).unwrap());
-                if let Operation::Clone { .. } = operation {
-                    return edit.clone_from(other.as_mut(), range);
-                }
-                let same = edit.dedupe_from(other.as_mut(), range)?;
+                ops::clone_range(&self.volume, self.inodes[from], self.inodes[to], &range, NOW)
+            }
+            Operation::Dedupe { from, to, source, target, len } => {
+                let range = CloneRange { source, target, len };
+                let inodes = [from, to].map(|file| self.inodes[file]);
+                let same = ops::dedupe_range(&self.volume, inodes[0], inodes[1], &range)?;
                 let part = |file: &[u8], at: u64| file[at as usize..(at + len) as usize].to_vec();
                 let equal = part(&self.files[from], source) == part(&self.files[to], target);
                 assert_eq!(same, equal, "{operation:?}");
@@ -217,8 +214,8 @@ impl History {
     /// Empties all files.
     pub(crate) fn empty(&mut self) {
         for file in 0..self.files.len() {
-            let mut guard = self.volume.lock_inode(self.inodes[file]).unwrap();
-            FileEdit::new(&self.volume, &mut guard, NOW).unwrap().truncate(0).unwrap();
+            let mut edit = FileEdit::open(&self.volume, self.inodes[file], NOW).unwrap();
+            edit.truncate(0).unwrap();
             self.files[file].clear();
         }
     }
