@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::{BufferKind, Namespace, Superblock, log_record};
 use crate::inode::ForkKind;
 use crate::ops::{NewInode, create_reserved, create_root};
-use crate::units::{AgNumber, InodeNumber};
+use crate::units::{AgNumber, InodeNumber, Lsn};
 use crate::volume::Volume;
 use std::sync::Arc;
 use undercroft_block::{Batch, Bio, BlockDevice, Plug, Sector, flush, write_all_at};
@@ -122,7 +122,7 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
     }
     let mut bytes = vec![0; volume.geometry().sector_size()];
     superblock.encode(&mut bytes);
-    crate::cache::stamp(BufferKind::Superblock, &mut bytes, volume.geometry());
+    crate::cache::stamp(BufferKind::Superblock, &mut bytes, Lsn(0), volume.geometry());
     write_all_at(device, Sector(0), &bytes)?;
     if durable {
         flush(device)?;
@@ -183,7 +183,7 @@ fn write_copies(volume: &Volume, superblock: &Superblock) -> Result<(), Error> {
     for ag in (1..volume.geometry().ag_count).map(AgNumber) {
         let blocks = ag_static(&planned, ag).into_iter();
         for mut copy in blocks.filter(|block| block.kind == BufferKind::Superblock) {
-            crate::cache::stamp(copy.kind, &mut copy.bytes, volume.geometry());
+            crate::cache::stamp(copy.kind, &mut copy.bytes, Lsn(0), volume.geometry());
             write_all_at(volume.cache().device().as_ref(), copy.sector, &copy.bytes)?;
         }
     }

@@ -1,0 +1,35 @@
+//! Why a volume must not be changed any more (design, decision 10).
+
+use crate::error::Error;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set once, by the first failure behind which nothing can be relied upon.
+#[derive(Debug, Default)]
+pub(crate) struct Poison {
+    is_set: AtomicBool,
+    reason: Mutex<Option<Arc<str>>>,
+}
+
+impl Poison {
+    /// Refuses every further change. The first reason stays.
+    pub(crate) fn set(&self, reason: &str) {
+        self.reason.lock().get_or_insert_with(|| reason.into());
+        self.is_set.store(true, Ordering::Release);
+    }
+
+    /// Whether everything is refused.
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    /// Fails with the reason, if there is one.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if !self.is_set() {
+            return Ok(());
+        }
+        let reason = self.reason.lock().clone();
+        Err(Error::ReadOnly(reason.as_deref().unwrap_or("an earlier operation failed").into()))
+    }
+}
