@@ -24,12 +24,16 @@ impl Poison {
         self.is_set.load(Ordering::Acquire)
     }
 
+    /// Why everything is refused, if it is.
+    pub(crate) fn reason(&self) -> Option<Arc<str>> {
+        if self.is_set() { self.reason.lock().clone() } else { None }
+    }
+
     /// Fails with the reason, if there is one.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if !self.is_set() {
-            return Ok(());
+        match self.reason() {
+            Some(reason) => Err(Error::ReadOnly(reason.to_string())),
+            None => Ok(()),
         }
-        let reason = self.reason.lock().clone();
-        Err(Error::ReadOnly(reason.as_deref().unwrap_or("an earlier operation failed").into()))
     }
 }

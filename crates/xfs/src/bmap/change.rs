@@ -6,7 +6,8 @@ use crate::ag::GroupState;
 use crate::alloc;
 use crate::btree::{Cursor, Lookup};
 use crate::error::Error;
-use crate::format::{Extent, RmapFlags, RmapOwner, RmapRecord};
+use crate::format::{Extent, FileType, RmapFlags, RmapOwner, RmapRecord};
+use crate::geometry::Geometry;
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FileBlock, InodeNumber};
@@ -149,8 +150,21 @@ pub fn remove(
         crate::ag::rmap::remove(trans, group, record)?;
         alloc::free_in_group(trans, group, start, gone.len, None)
     })?;
-    trans.forget_blocks(ag, start, gone.len);
+    if let Some(unit) = buffer_blocks(trans.geometry(), inode, kind, gone.len) {
+        trans.forget_blocks(ag, start, gone.len, unit);
+    }
     Ok(true)
+}
+
+/// Blocks of each metadata buffer in an extent of a fork of `len` blocks; `None` for file data.
+fn buffer_blocks(geometry: &Geometry, inode: &InodeState, kind: ForkKind, len: u32) -> Option<u32> {
+    match (kind, inode.file_type()) {
+        (ForkKind::Attr, _) => Some(1),
+        (ForkKind::Data, FileType::Directory) => Some(geometry.dir_block_blocks()),
+        // One buffer for each extent.
+        (ForkKind::Data, FileType::Symlink) => Some(len),
+        (ForkKind::Data, _) => None,
+    }
 }
 
 /// Does to the tree what was done to the list.

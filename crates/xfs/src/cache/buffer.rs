@@ -87,6 +87,16 @@ pub(crate) struct Content {
     pub(crate) log: Logged,
 }
 
+impl Content {
+    /// Whether the buffer may be written in its place, and needs it, when checkpoints up to
+    /// `durable` are durable in the journal.
+    pub(crate) const fn can_go_in_place(&self, durable: u64) -> bool {
+        let log = &self.log;
+        let waits = self.joined || log.freed || log.writing || log.checkpoint > durable;
+        self.dirty && !waits
+    }
+}
+
 /// What the journal keeps of a buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Logged {
@@ -100,6 +110,8 @@ pub(crate) struct Logged {
     /// Start of the oldest checkpoint that holds changes which are not in their place for sure;
     /// 0 if all are.
     pub(crate) tail: Lsn,
+    /// Inode clusters: what `tail` becomes when the write under way is durable.
+    pub(crate) next_tail: Lsn,
     /// Changes that are on their way to their place.
     pub(crate) in_flight: Changes,
     /// A write to its place is under way.

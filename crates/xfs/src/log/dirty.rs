@@ -29,12 +29,17 @@ impl DirtyList {
             buffer.content().log.tail = Lsn(0);
         }
         let entries = logged.into_iter().filter(|buffer| {
-            let mut content = buffer.content();
-            let stays = content.kind == BufferKind::InodeCluster && content.log.tail != Lsn(0);
-            if !stays {
-                content.log.tail = start;
+            let content = &mut *buffer.content();
+            let log = &mut content.log;
+            if content.kind != BufferKind::InodeCluster || log.tail == Lsn(0) {
+                log.tail = start;
+            } else if log.writing && log.next_tail == Lsn(0) {
+                // The write under way took the cluster as it was before this checkpoint.
+                log.next_tail = start;
+            } else {
+                return false;
             }
-            !stays
+            true
         });
         let entries: Vec<_> = entries.collect();
         if !entries.is_empty() {
@@ -58,15 +63,17 @@ impl DirtyList {
         None
     }
 
-    /// Buffers that pin positions up to `end`, the oldest first, of about `bytes` bytes in all.
-    pub(super) fn oldest(&self, end: Lsn, bytes: usize) -> Vec<BufferRef> {
+    /// Buffers that pin positions up to `end` and can be written, as checkpoints up to `durable`
+    /// are durable; the oldest first, of about `bytes` bytes in all.
+    pub(super) fn oldest(&self, end: Lsn, durable: u64, bytes: usize) -> Vec<BufferRef> {
         let (mut found, mut sum) = (Vec::new(), 0);
         for (start, buffers) in self.by_start.range(..=end) {
             for buffer in buffers {
                 if sum >= bytes {
                     return found;
                 }
-                if pins(&buffer.content(), *start) {
+                let content = buffer.content();
+                if pins(&content, *start) && content.can_go_in_place(durable) {
                     sum += buffer.address().len();
                     found.push(Arc::clone(buffer));
                 }
@@ -89,8 +96,9 @@ impl InPlace {
         let mut content = self.buffer.content();
         content.log.writing = false;
         content.log.in_flight.clear();
+        let next = std::mem::take(&mut content.log.next_tail);
         if content.log.tail == self.tail {
-            content.log.tail = Lsn(0);
+            content.log.tail = next;
         }
     }
 }

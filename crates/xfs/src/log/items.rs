@@ -239,7 +239,9 @@ impl ItemWriter<'_> {
         let used = match format {
             ForkFormat::Dev => 0,
             ForkFormat::Local => usize::try_from(local).unwrap_or(usize::MAX),
-            ForkFormat::Extents => usize::try_from(extents).unwrap_or(usize::MAX).saturating_mul(16),
+            ForkFormat::Extents => {
+                usize::try_from(extents).unwrap_or(usize::MAX).saturating_mul(16)
+            }
             ForkFormat::Btree => {
                 let root = BmapRoot::decode(fork).map_err(|defect| defect.to_string())?;
                 return Ok(root_to_log(&root, core.number, &self.geometry.meta_uuid).into());

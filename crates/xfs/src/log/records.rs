@@ -4,19 +4,14 @@
 //! Operations are packed while they come. Where the records go is settled later, when everything
 //! that the first of them declares clean is known: then they are sealed.
 
-use super::shape::{LogPosition, LogShape, next_cycle};
-use crate::bytes::{be32, put_be32};
-use crate::format::log_record::{CRC_OFFSET, LOG_BLOCK, MAGIC, MIN_BUFFER, stamp_cycle};
+use super::shape::{LogPosition, LogShape};
+use crate::format::log_record_seal::seal_record;
 use crate::format::{
     LogClient, LogRecordHeader, OperationFlags, OperationHeader, TransactionHeader,
 };
 use crate::units::Lsn;
 use std::ops::Range;
 use uuid::Uuid;
-
-/// Bytes of a record header that its checksum covers, and of an extended header.
-const COVERED_HEADER: usize = 328;
-const COVERED_EXTENDED: usize = 260;
 
 /// Operations on their way into records.
 #[derive(Debug)]
@@ -187,48 +182,13 @@ impl RecordStream {
                 LogRecordHeader::new(seal.uuid, position.lsn(), seal.tail, shape.buffer_bytes);
             header.operations = *operations;
             header.previous_block = previous;
-            seal_record(&shape, position, &mut header, record);
+            // What lies behind the end of the journal goes to its start.
+            let before_end = (shape.blocks - position.block) as usize;
+            seal_record(&header, record, before_end);
             previous = position.block;
             position = shape.advance(position, record.len());
             records.push(*start..end);
         }
         SealedRecords { bytes: self.bytes, records, last_block: previous, end: position }
     }
-}
-
-/// Writes the headers of one record, stamps the cycle into its blocks, and computes its checksum.
-fn seal_record(
-    shape: &LogShape,
-    position: LogPosition,
-    header: &mut LogRecordHeader,
-    record: &mut [u8],
-) {
-    let headers = shape.header_bytes();
-    header.data_bytes = (record.len() - headers) as u32;
-    header.encode(record);
-    for extended in (LOG_BLOCK..headers).step_by(LOG_BLOCK) {
-        put_be32(record, extended, position.cycle);
-    }
-    stamp_cycle(record, headers / LOG_BLOCK, position.cycle);
-    // What lands behind the end of the journal goes to its start, in the next cycle.
-    let before_end = (shape.blocks - position.block) as usize * LOG_BLOCK;
-    for wrapped in (before_end..record.len()).step_by(LOG_BLOCK) {
-        debug_assert_eq!(be32(record, wrapped), position.cycle);
-        put_be32(record, wrapped, next_cycle(position.cycle));
-    }
-    header.crc = checksum(record, headers);
-    record[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&header.crc.to_le_bytes());
-}
-
-/// Checksum of a record with this many header bytes, whose own field is zero. Extended headers are
-/// covered as far as there is data for them.
-fn checksum(record: &[u8], headers: usize) -> u32 {
-    debug_assert_eq!(be32(record, 0), MAGIC);
-    let (head, data) = record.split_at(headers);
-    let mut crc = crc32c::crc32c(&head[..COVERED_HEADER]);
-    let covered = data.len().div_ceil(MIN_BUFFER as usize);
-    for extended in head.chunks(LOG_BLOCK).take(covered).skip(1) {
-        crc = crc32c::crc32c_append(crc, &extended[..COVERED_EXTENDED]);
-    }
-    crc32c::crc32c_append(crc, data)
 }

@@ -1,7 +1,7 @@
 //! Where the journal is, and what records look like in it (journal reference, sections 1.1 to 1.3).
 
-use crate::format::log_record::{LOG_BLOCK, MAGIC, MAX_BUFFER, MIN_BUFFER, header_blocks};
 use crate::format::OperationHeader;
+use crate::format::log_record::{LOG_BLOCK, MAGIC, MAX_BUFFER, MIN_BUFFER, header_blocks};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
 use undercroft_block::Sector;

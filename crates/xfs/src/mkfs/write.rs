@@ -134,19 +134,7 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
 fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
     let mut superblock = volume.superblock().clone();
     superblock.in_progress = false;
-    (superblock.inodes, superblock.free_inodes, superblock.free_blocks) = (0, 0, 0);
-    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
-        // Waits, so there is a guard.
-        let Some(mut guard) = volume.lock_group(ag, true)? else {
-            continue;
-        };
-        let group = guard.state();
-        superblock.inodes += u64::from(group.agi.count);
-        superblock.free_inodes += u64::from(group.agi.free_count);
-        superblock.free_blocks += u64::from(group.agf.free_blocks)
-            + u64::from(group.agf.free_list_count)
-            + u64::from(group.agf.tree_blocks);
-    }
+    [superblock.inodes, superblock.free_inodes, superblock.free_blocks] = volume.counters()?;
     superblock.inode_max_percent = share_of_inodes(&superblock);
     let root = superblock.root_inode.0;
     superblock.rt_bitmap_inode = InodeNumber(root + 1);
