@@ -5,6 +5,7 @@
 
 mod busy;
 mod read;
+pub mod refcount;
 mod reservation;
 pub mod rmap;
 mod summary;
