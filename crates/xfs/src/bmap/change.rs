@@ -122,20 +122,28 @@ fn change_mapping(
     enter(trans, inode, kind, &new)
 }
 
-/// Maps blocks that another mapping has, too, at file blocks that are not mapped. Both inodes carry
-/// the reflink flag.
+/// Maps blocks that another mapping has, too, in place of `old`: the same file blocks, one extent or
+/// a part of one, or nothing. Both inodes carry the reflink flag, and [`bounded`] has accepted both.
 ///
 /// # Errors
 /// As for [`replace`].
-pub fn add_shared(
+pub fn replace_shared(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
-    extent: Extent,
+    old: Option<Extent>,
+    new: Extent,
 ) -> Result<(), Error> {
-    insert(trans, inode, ForkKind::Data, extent)?;
-    to_tree_if_needed(trans, inode, ForkKind::Data)?;
-    share(trans, &extent)?;
-    enter(trans, inode, ForkKind::Data, &extent)
+    let kind = ForkKind::Data;
+    if let Some(old) = old {
+        cut(trans, inode, kind, (old.offset, old.end()))?;
+    }
+    insert(trans, inode, kind, new)?;
+    settle(trans, inode, kind)?;
+    if let Some(old) = old {
+        release(trans, inode, kind, &old)?;
+    }
+    share(trans, &new)?;
+    enter(trans, inode, kind, &new)
 }
 
 /// Prepares changes of a fork at the file blocks `at`: reserves space for `records` more records in
