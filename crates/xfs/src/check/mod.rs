@@ -103,7 +103,7 @@ pub fn check(
         Err(Error::Journal { .. }) => LogEnds { state: LogState::Dirty, ..LogEnds::default() },
         end => end?,
     };
-    let replayed = volume.recovery().is_some();
+    let replayed = volume.is_replayed_in_memory();
     let state = if replayed { LogState::Dirty } else { end.state };
     let checker = Checker::new(volume, end.state, options);
     if let Some(what) = unreplayable {

@@ -10,10 +10,7 @@ use crate::volume::Volume;
 /// # Errors
 /// The device failed, or no record can be found.
 pub fn state(volume: &Volume) -> Result<LogState, Error> {
-    match volume.recovery() {
-        Some(_) => Ok(LogState::Dirty),
-        None => Ok(ends(volume)?.state),
-    }
+    if volume.is_replayed_in_memory() { Ok(LogState::Dirty) } else { Ok(ends(volume)?.state) }
 }
 
 /// Finds the ends of the journal.
