@@ -11,7 +11,7 @@ use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -46,6 +46,7 @@ pub struct Volume {
     joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
+    moves: Mutex<()>,
 }
 
 impl Volume {
@@ -109,6 +110,7 @@ impl Volume {
             poison: Mutex::new(None),
             joined_lists: Mutex::default(),
             next_directory_group: AtomicU32::new(0),
+            moves: Mutex::new(()),
         }
     }
 
@@ -281,6 +283,16 @@ impl Volume {
     /// Makes a new inode known; its number must not be in use.
     pub(crate) fn insert_inode(&self, inode: InodeState) -> Arc<Inode> {
         self.inodes.insert(inode)
+    }
+
+    /// Forgets an inode that was freed.
+    pub(crate) fn drop_inode(&self, number: InodeNumber) {
+        self.inodes.remove(number);
+    }
+
+    /// Serializes moves between directories: while one goes on, no directory changes its parent.
+    pub(crate) fn lock_moves(&self) -> MutexGuard<'_, ()> {
+        self.moves.lock()
     }
 
     /// Group in which the next directory goes, turning over all groups (algorithms reference,
