@@ -148,9 +148,11 @@ fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
             + u64::from(group.agf.tree_blocks);
     }
     superblock.inode_max_percent = share_of_inodes(&superblock);
-    let root = superblock.root_inode.0;
-    superblock.rt_bitmap_inode = InodeNumber(root + 1);
-    superblock.rt_summary_inode = InodeNumber(root + 2);
+    if !volume.geometry().features.metadir() {
+        let root = superblock.root_inode.0;
+        superblock.rt_bitmap_inode = InodeNumber(root + 1);
+        superblock.rt_summary_inode = InodeNumber(root + 2);
+    }
     Ok(superblock)
 }
 
