@@ -6,7 +6,7 @@ use super::{attributes, set_attributes, space};
 use crate::attr::{self, Attribute};
 use crate::bmap::ForkWriter;
 use crate::error::Error;
-use crate::format::{Acl, AclKind, FileType, InodeFlags, Namespace, Timestamp, TimestampEncoding};
+use crate::format::{Acl, AclKind, FileType, InodeFlags, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
