@@ -49,6 +49,24 @@ fn allocate_piece(
     len: u64,
     first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
+    let extent = find_space(trans, inode, kind, (offset, len), first)?;
+    add(trans, inode, kind, extent)?;
+    Ok(extent)
+}
+
+/// Takes one extent for as much as possible of `len` file blocks from `offset`, which is mapped by
+/// the caller in the same transaction. Nothing of the fork is changed yet: after an error the
+/// transaction can be committed or go on.
+///
+/// # Errors
+/// As for [`allocate`]; [`Error::Busy`] if all space that would do waits for the journal.
+pub fn find_space(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    (offset, len): (FileBlock, u64),
+    first: Option<FsBlock>,
+) -> Result<Extent, Error> {
     let geometry = trans.geometry();
     let max_len = len.min(u64::from(MAX_EXTENT_LEN)) as u32;
     let user_data = kind == ForkKind::Data && inode.file_type() == FileType::Regular;
@@ -66,9 +84,7 @@ fn allocate_piece(
         return Err(Error::NoSpace { needed: len, block_size: geometry.block_size() });
     };
     let start = geometry.fs_block(found.ag, found.start);
-    let extent = Extent { offset, start, len: found.len, unwritten: false };
-    add(trans, inode, kind, extent)?;
-    Ok(extent)
+    Ok(Extent { offset, start, len: found.len, unwritten: false })
 }
 
 /// Blocks that the mapping itself may need in the same group afterwards.

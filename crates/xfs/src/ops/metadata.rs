@@ -89,6 +89,7 @@ pub fn change_metadata(
         trans.reserve(space::attribute(&trans, list.len()))?;
     }
     if list.is_some() || capability {
+        trans.reserve_for_removal(space::removal(&trans));
         trans.lock_groups(affected(volume, inode)?)?;
     }
     trans.begin_changes();

@@ -5,10 +5,12 @@
 //! is made of them. All that take the volume and a time are whole: each locks what it needs in the
 //! order of numbers, finds everything that speaks against it before it changes anything, makes sure
 //! of the space for its worst case, and is one transaction, or a chain of transactions that each
-//! leave a sound volume. Those that read take the volume.
+//! leave a sound volume; [`edit`] does so for data. Those that read take the volume.
 
 mod create;
 mod directory;
+pub mod edit;
+mod extent_map;
 mod footprint;
 mod inherit;
 mod link;
@@ -29,13 +31,15 @@ mod xattr;
 pub use create::{NewInode, Times, add_link, create, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
+pub use edit::{CloneRange, FileEdit, Size};
+pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use link::link;
 pub use make::{create_unlinked, make};
 pub use metadata::{MetadataChange, change_metadata};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
-pub use read::{FileReader, Piece, data_ranges, read_link};
+pub use read::{FileReader, Piece, data_ranges, read_at, read_link};
 pub use reclaim::reclaim;
 pub use rename::{Name, RenameMode, rename};
 pub use set_xattr::{get_xattr, remove_xattr, set_xattr};

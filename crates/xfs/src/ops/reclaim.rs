@@ -7,7 +7,7 @@
 use crate::attr;
 use crate::bmap::{self, ForkWriter};
 use crate::error::Error;
-use crate::format::Extent;
+use crate::format::{Extent, InodeFlags2};
 use crate::inode::{self, ForkContent, ForkKind, InodeGuard, InodeState, unlinked};
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FileBlock, InodeNumber};
@@ -15,6 +15,10 @@ use crate::volume::Volume;
 
 /// Extents that one transaction frees.
 const STEP: usize = 16;
+
+/// Extents that one transaction frees of a file whose blocks may be shared: each may touch many
+/// reference counts.
+const STEP_SHARED: usize = 2;
 
 /// Frees an inode that is on its group's list of unlinked inodes and that nobody uses any more.
 ///
@@ -48,6 +52,9 @@ pub fn reclaim(volume: &Volume, number: InodeNumber) -> Result<(), Error> {
 /// A mapping tree is damaged, or the device failed.
 pub(super) fn is_small(volume: &Volume, inode: &InodeState) -> Result<bool, Error> {
     let mut extents = 0;
+    if is_shared(inode) && inode.data.extent_count() > 0 {
+        return Ok(false);
+    }
     for kind in [ForkKind::Data, ForkKind::Attr] {
         extents += bmap::extents(volume, inode, kind)?.len();
         let tree = inode.fork(kind).is_some_and(|f| matches!(f.content, ForkContent::Btree(..)));
@@ -101,7 +108,7 @@ fn shorten(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Er
     // The block of the empty leaf is left to the last step.
     let from = FileBlock(if kind == ForkKind::Attr { 1 } else { 0 });
     let mut group = None;
-    for _ in 0..STEP {
+    for _ in 0..if is_shared(inode) { STEP_SHARED } else { STEP } {
         let Some(extent) = last(inode, kind)?.filter(|extent| extent.end() > from) else { break };
         if *group.get_or_insert(group_of(volume, &extent)) != group_of(volume, &extent) {
             break;
@@ -111,6 +118,11 @@ fn shorten(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Er
     inode.core.size = 0;
     inode.touch();
     Ok(())
+}
+
+/// Whether other files may have blocks of this one.
+fn is_shared(inode: &InodeState) -> bool {
+    inode.core.flags2.contains(InodeFlags2::REFLINK)
 }
 
 fn group_of(volume: &Volume, extent: &Extent) -> AgNumber {

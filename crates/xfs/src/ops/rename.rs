@@ -201,7 +201,7 @@ impl<'a> Plan<'a> {
         let count = if self.mode == RenameMode::Exchange { 2 } else { 1 };
         // ".." of a directory that moves may outgrow its form too.
         let entries = 2 * count * space::entry(trans);
-        trans.reserve(entries + count * space::parent_pointer(trans))
+        trans.reserve(entries + count * space::parent_pointer(trans) + 3 * space::removal(trans))
     }
 
     /// Puts the source in the place of the target, or of nothing.

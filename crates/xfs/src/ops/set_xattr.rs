@@ -116,6 +116,7 @@ pub fn remove_xattr(
         return Ok(false);
     }
     let mut trans = volume.begin()?;
+    trans.reserve_for_removal(space::removal(&trans));
     trans.lock_groups(affected(volume, inode)?)?;
     trans.begin_changes();
     attr::remove(&mut ForkWriter::new(&mut trans, inode, ForkKind::Attr), &stored)?;

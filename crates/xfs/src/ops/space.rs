@@ -1,8 +1,6 @@
 //! Blocks that an operation may need in the worst case: it reserves them before it changes
 //! anything, so that it does not run out of space half-way (algorithms reference, section 7.8).
 //!
-//! Removing reserves nothing: what it may need for a split of a tree is set aside in every group.
-
 use crate::format::attr_remote_blocks;
 use crate::format::symlink_blocks;
 use crate::trans::Transaction;
@@ -41,6 +39,12 @@ pub(super) fn inode(trans: &Transaction<'_>) -> u64 {
 /// The target of a symbolic link.
 pub(super) fn symlink(trans: &Transaction<'_>, len: usize) -> u64 {
     u64::from(symlink_blocks(trans.geometry(), len)) + maps(trans)
+}
+
+/// One name or attribute less: blocks that go may split the extents they are in.
+pub(super) fn removal(trans: &Transaction<'_>) -> u64 {
+    // A data block, a block of the hash tree, one of the free index.
+    3 * (u64::from(trans.volume().heights().bmap_data) + 1)
 }
 
 /// The tree that maps a few more blocks of a fork: once for splits, once for what a step claims

@@ -1,8 +1,8 @@
 //! Taking names away (algorithms reference, section 7.8).
 
 use super::locks::{self, Locked};
-use super::path_text;
 use super::reclaim::{self, reclaim};
+use super::{path_text, space};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::{self, ForkReader, ForkWriter};
 use crate::dir;
@@ -67,6 +67,7 @@ fn remove_name(
     let goodbye = Goodbye::of(volume, inodes.read(child), gone.then_some(last))?;
     let mut groups = affected(volume, inodes.read(parent))?;
     groups.extend(goodbye.groups(volume, inodes.read(child))?);
+    trans.reserve_for_removal(2 * space::removal(&trans));
     trans.lock_groups(groups)?;
     trans.begin_changes();
     let (parent, inode) = inodes.pair(parent, child);

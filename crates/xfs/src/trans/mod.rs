@@ -64,6 +64,15 @@ impl<'v> Transaction<'v> {
         Ok(())
     }
 
+    /// Reserves what removing something may take for a while, of the blocks set aside for that if
+    /// there are no others. On a volume without even these, what needs none still works.
+    pub fn reserve_for_removal(&mut self, blocks: u64) {
+        if self.volume.free_space().reserve_set_aside(blocks) {
+            self.reserved += blocks;
+            self.unclaimed += blocks;
+        }
+    }
+
     /// Sets `blocks` blocks aside for a step: of those reserved before, then of the volume's.
     ///
     /// # Errors
