@@ -108,6 +108,16 @@ impl Changes {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// Adds the marks of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            *word |= more;
+        }
+    }
+
     /// Forgets all marks.
     pub fn clear(&mut self) {
         self.words.fill(0);

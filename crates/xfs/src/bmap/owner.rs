@@ -97,10 +97,26 @@ pub(super) fn release(
         }
         Ok(())
     })?;
-    if kind == ForkKind::Attr || inode.file_type() != FileType::Regular {
-        trans.forget_blocks(ag, start, len);
+    if let Some(unit) = buffer_blocks(trans, inode, kind, len) {
+        trans.forget_blocks(ag, start, len, unit);
     }
     Ok(())
+}
+
+/// Blocks of each metadata buffer in an extent of `len` blocks of a fork; `None` for file data.
+fn buffer_blocks(
+    trans: &Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    len: u32,
+) -> Option<u32> {
+    match (kind, inode.file_type()) {
+        (ForkKind::Attr, _) => Some(1),
+        (ForkKind::Data, FileType::Directory) => Some(trans.geometry().dir_block_blocks()),
+        // One buffer for each extent.
+        (ForkKind::Data, FileType::Symlink) => Some(len),
+        (ForkKind::Data, _) => None,
+    }
 }
 
 /// Counts one more owner of the blocks of an extent.

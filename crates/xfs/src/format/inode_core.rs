@@ -18,9 +18,6 @@ pub const INODE_MAGIC: u16 = 0x494e;
 /// Offset of the checksum, which covers the whole inode.
 pub const INODE_CRC_OFFSET: usize = 100;
 
-/// Offset of the link of the list of unlinked inodes, which belongs to the inode's group.
-pub const INODE_NEXT_UNLINKED_OFFSET: usize = offset::NEXT_UNLINKED;
-
 /// Link count that means "too many to count": it never changes again.
 pub const NLINK_PINNED: u32 = u32::MAX;
 

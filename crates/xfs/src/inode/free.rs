@@ -1,6 +1,6 @@
 //! Freeing an inode, and its chunk with the last one (algorithms reference, section 4.6).
 
-use super::{Fork, InodeState};
+use super::{Fork, InodeState, cluster_unit};
 use crate::ag::{AgTree, GroupState};
 use crate::alloc;
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
@@ -131,7 +131,8 @@ fn free_blocks(
         let start = AgBlock((record.start.0 + first) >> log);
         let len = count >> log;
         alloc::free_in_group(trans, group, start, len, Some(RmapOwner::INODES))?;
-        trans.forget_blocks(group.number, start, len);
+        let unit = cluster_unit(trans.geometry());
+        trans.forget_blocks(group.number, start, len, unit);
     }
     Ok(())
 }

@@ -16,17 +16,17 @@ pub use fork::{Fork, ForkContent, ForkKind};
 pub use free::free;
 pub use table::InodeTable;
 
-use crate::bytes::be32;
+use crate::bytes::{be32, be64};
 use crate::cache::BufferAddress;
 use crate::dir::SpaceHint;
 use crate::error::Error;
 use crate::format::{
-    BufferKind, FileType, INODE_NEXT_UNLINKED_OFFSET, InodeCore, InodeFlags2, Timestamp,
-    inode_crc_matches,
+    BufferKind, FileType, INODE_LSN_OFFSET, InodeCore, InodeFlags2, NEXT_UNLINKED_OFFSET,
+    Timestamp, inode_crc_matches,
 };
 use crate::geometry::Geometry;
 use crate::trans::Transaction;
-use crate::units::{AgBlock, AgInode, InodeNumber};
+use crate::units::{AgBlock, AgInode, InodeNumber, Lsn};
 use crate::volume::Volume;
 use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
@@ -178,10 +178,12 @@ impl InodeState {
         let (address, offset) = place(trans.volume(), self.number);
         let buffer = trans.read(&address, BufferKind::InodeCluster)?;
         let mut guard = trans.edit(&buffer);
+        // Guarded by the lock of the group: other inodes' changes may have moved it.
+        self.core.next_unlinked = AgInode(be32(&guard, offset + NEXT_UNLINKED_OFFSET));
+        // The journal stamps the cluster when it logs the inode.
+        self.core.lsn = Lsn(be64(&guard, offset + INODE_LSN_OFFSET));
         let mut edit = guard.edit();
         let bytes = edit.region(offset..offset + geometry.inode_size());
-        // Guarded by the lock of the group: other inodes' changes may have moved it.
-        self.core.next_unlinked = AgInode(be32(bytes, INODE_NEXT_UNLINKED_OFFSET));
         self.core
             .encode(bytes, geometry)
             .map_err(|error| Error::Inode { inode: self.number, what: error.to_string() })?;

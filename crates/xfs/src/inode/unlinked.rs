@@ -11,7 +11,7 @@ use crate::bytes::be32;
 use crate::cache::BufferRef;
 use crate::error::Error;
 use crate::format::agi::UNLINKED_LISTS;
-use crate::format::{BufferKind, INODE_NEXT_UNLINKED_OFFSET};
+use crate::format::{BufferKind, NEXT_UNLINKED_OFFSET};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode};
 
@@ -72,8 +72,8 @@ pub fn remove(
 /// # Errors
 /// The inode cannot exist, or its cluster cannot be read.
 pub fn next(trans: &Transaction<'_>, group: &GroupState, inode: AgInode) -> Result<AgInode, Error> {
-    let (buffer, offset) = link(trans, group, inode)?;
-    Ok(AgInode(be32(&buffer.read(), offset)))
+    let (buffer, offset) = cluster(trans, group, inode)?;
+    Ok(AgInode(be32(&buffer.read(), offset + NEXT_UNLINKED_OFFSET)))
 }
 
 fn head(group: &mut GroupState, inode: AgInode) -> &mut AgInode {
@@ -86,15 +86,15 @@ fn set_next(
     inode: AgInode,
     next: AgInode,
 ) -> Result<(), Error> {
-    let (buffer, offset) = link(trans, group, inode)?;
-    if be32(&buffer.read(), offset) != next.0 {
-        trans.edit(&buffer).edit().put_be32(offset, next.0);
+    let (buffer, offset) = cluster(trans, group, inode)?;
+    if be32(&buffer.read(), offset + NEXT_UNLINKED_OFFSET) != next.0 {
+        trans.edit(&buffer).put_list_pointer(offset, next);
     }
     Ok(())
 }
 
-/// The buffer with the link of an inode, and where it is in there.
-fn link(
+/// The buffer with an inode, and where that is in there.
+fn cluster(
     trans: &Transaction<'_>,
     group: &GroupState,
     inode: AgInode,
@@ -107,5 +107,5 @@ fn link(
     }
     let (address, offset) = place(trans.volume(), number);
     let buffer = trans.read(&address, BufferKind::InodeCluster)?;
-    Ok((buffer, offset + INODE_NEXT_UNLINKED_OFFSET))
+    Ok((buffer, offset))
 }

@@ -25,6 +25,7 @@ pub fn link(
     now: Timestamp,
 ) -> Result<(), Error> {
     dir::check_name(name)?;
+    let mut trans = volume.begin()?;
     let mut inodes = Locked::new(volume, &[number, parent])?;
     locks::expect_directory(inodes.read(parent))?;
     locks::expect_mutable(inodes.read(parent), false)?;
@@ -44,7 +45,6 @@ pub fn link(
     if lookup(volume, inodes.read(parent), name)?.is_some() {
         return Err(Error::Exists(path_text(name)));
     }
-    let mut trans = volume.begin()?;
     trans.reserve(space::entry(&trans) + space::parent_pointer(&trans))?;
     let mut groups = affected(volume, inodes.read(parent))?;
     groups.extend(affected(volume, inodes.read(number))?);

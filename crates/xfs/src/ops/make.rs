@@ -28,6 +28,7 @@ pub fn make(
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
     let kind = check(new)?;
+    let mut trans = volume.begin()?;
     let mut inodes = Locked::new(volume, &[parent])?;
     let directory = inodes.get(parent);
     locks::expect_directory(directory)?;
@@ -40,7 +41,6 @@ pub fn make(
         return Err(Error::Exists(path_text(name)));
     }
     let inherited = Inherited::from(volume, directory, kind)?;
-    let mut trans = volume.begin()?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
     trans.lock_groups(affected(volume, directory)?)?;
     trans.begin_changes();
@@ -66,11 +66,11 @@ pub fn create_unlinked(
     if kind == FileType::Directory {
         return Err(Error::Invalid("a directory cannot be without a name".into()));
     }
+    let mut trans = volume.begin()?;
     let mut inodes = Locked::new(volume, &[near])?;
     let directory = inodes.get(near);
     locks::expect_directory(directory)?;
     let inherited = Inherited::from(volume, directory, kind)?;
-    let mut trans = volume.begin()?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
     trans.begin_changes();
     let number = inode::allocate(&mut trans, Some(near), false)?;

@@ -72,6 +72,7 @@ pub fn change_metadata(
     change: &MetadataChange,
     now: Timestamp,
 ) -> Result<(), Error> {
+    let mut trans = volume.begin()?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     if inode.core.mode == 0 {
@@ -84,7 +85,6 @@ pub fn change_metadata(
         None => None,
     };
     let capability = change.sets_owner() && inode.file_type() == FileType::Regular;
-    let mut trans = volume.begin()?;
     if let Some(list) = &list {
         trans.reserve(space::attribute(&trans, list.len()))?;
     }

@@ -2,8 +2,8 @@
 //!
 //! Two layers. [`create`], [`add_link`], [`set_attributes`], [`allocate_file`] are parts: they take
 //! an open transaction and the locked inodes that they work on, and the caller commits; a bulk load
-//! is made of them. All that take the volume and a time are whole: each locks what it needs in the
-//! order of numbers, finds everything that speaks against it before it changes anything, makes sure
+//! is made of them. All that take the volume and a time are whole: each begins its transaction,
+//! which may wait for the journal, then locks what it needs in the order of numbers, finds everything that speaks against it before it changes anything, makes sure
 //! of the space for its worst case, and is one transaction, or a chain of transactions that each
 //! leave a sound volume; [`edit`] does so for data. Those that read take the volume.
 

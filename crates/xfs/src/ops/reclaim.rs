@@ -27,11 +27,11 @@ const STEP_SHARED: usize = 2;
 pub fn reclaim(volume: &Volume, number: InodeNumber) -> Result<(), Error> {
     let inode = volume.inode(number)?;
     loop {
+        let mut trans = volume.begin()?;
         let mut inode = InodeGuard::new(&inode);
         if inode.core.mode == 0 || inode.core.nlink != 0 {
             return Err(Error::Invalid(format!("inode {number} is not one without a name")));
         }
-        let mut trans = volume.begin()?;
         let (ag, agino) = volume.geometry().split_inode(number);
         if is_small(volume, &inode)? {
             trans.lock_groups(groups(volume, &inode)?)?;

@@ -50,12 +50,12 @@ pub fn rename(
     dir::check_name(to.name)?;
     // While this is held no directory changes its place, so what is found about them stays true.
     let moves = (from.parent != to.parent).then(|| volume.lock_moves());
+    let mut trans = volume.begin()?;
     let Some((mut inodes, plan)) = Plan::make(volume, from, to, mode)? else {
         return Ok(());
     };
     plan.check(&inodes)?;
     let goodbye = plan.goodbye(&inodes)?;
-    let mut trans = volume.begin()?;
     plan.reserve(&mut trans)?;
     let mut groups = Vec::new();
     for number in plan.inodes() {

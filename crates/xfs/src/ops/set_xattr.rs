@@ -52,6 +52,7 @@ pub fn set_xattr(
     mode: SetMode,
     now: Timestamp,
 ) -> Result<(), Error> {
+    let mut trans = volume.begin()?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     let stored = Attribute { value, ..stored(name)? };
@@ -60,7 +61,7 @@ pub fn set_xattr(
     let list = match disk_kind(&stored) {
         Some(kind) => match access_list(kind, value)? {
             None => {
-                drop(inodes);
+                drop((trans, inodes));
                 return remove_xattr(volume, number, name, now).map(|_| ());
             }
             list => list,
@@ -73,7 +74,6 @@ pub fn set_xattr(
         SetMode::Replace if !exists => return Err(Error::NotFound(attribute_text(name))),
         _ => {}
     }
-    let mut trans = volume.begin()?;
     trans.reserve(space::attribute(&trans, value.len().max(list_size(list.as_ref()))))?;
     trans.lock_groups(affected(volume, inode)?)?;
     trans.begin_changes();
@@ -108,6 +108,7 @@ pub fn remove_xattr(
     name: &[u8],
     now: Timestamp,
 ) -> Result<bool, Error> {
+    let mut trans = volume.begin()?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     let stored = stored(name)?;
@@ -115,7 +116,6 @@ pub fn remove_xattr(
     if get_xattr(volume, inode, name)?.is_none() {
         return Ok(false);
     }
-    let mut trans = volume.begin()?;
     trans.reserve_for_removal(space::removal(&trans));
     trans.lock_groups(affected(volume, inode)?)?;
     trans.begin_changes();

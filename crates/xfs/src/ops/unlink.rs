@@ -60,9 +60,9 @@ fn remove_name(
     now: Timestamp,
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
+    let mut trans = volume.begin()?;
     let (mut inodes, child) = lock_entry(volume, parent, name)?;
     check(volume, &inodes, (parent, child), name, directory)?;
-    let mut trans = volume.begin()?;
     let gone = directory || inodes.read(child).core.nlink == 1;
     let goodbye = Goodbye::of(volume, inodes.read(child), gone.then_some(last))?;
     let mut groups = affected(volume, inodes.read(parent))?;

@@ -17,7 +17,8 @@ use undercroft_xfs::ops::{
     RenameMode, Times,
 };
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, Volume, mkfs};
+use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{Error, Volume};
 
 /// An open volume.
 pub(crate) struct Ours {
@@ -32,7 +33,7 @@ fn time(seconds: i64) -> Timestamp {
 impl Ours {
     pub(crate) fn open(image: &Path) -> Self {
         let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
-        let volume = Volume::open_bulk(device).unwrap();
+        let volume = Volume::open_live(device, &LiveOptions::default()).unwrap();
         let placement = DataPlacement::new(volume.geometry());
         Self { volume, placement }
     }
@@ -140,8 +141,8 @@ impl Ours {
         seed: u8,
     ) -> Result<(), Error> {
         let size = ranges.last().map_or(0, |range| range.end);
-        let mut inode = self.volume.lock_inode(number)?;
         let mut trans = self.volume.begin()?;
+        let mut inode = self.volume.lock_inode(number)?;
         let data = ranges.iter().cloned();
         let map = ops::allocate_file(&mut trans, &mut inode, size, data, &mut self.placement)?;
         trans.commit(&mut [&mut inode])?;
@@ -231,7 +232,7 @@ impl Ours {
 
     /// Ends the session: everything on the disk, and judged.
     pub(crate) fn close(self, image: &Path) {
-        mkfs::finish(&self.volume, false).unwrap();
+        self.volume.close().unwrap();
         drop(self);
         Xfsprogs::newest().unwrap().repair_check(image).unwrap();
         let (report, findings) = check_image(image).unwrap();
