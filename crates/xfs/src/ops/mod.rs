@@ -3,13 +3,14 @@
 //! Two layers. [`create`], [`add_link`], [`set_attributes`], [`allocate_file`] are parts: they take
 //! an open transaction and the locked inodes that they work on, and the caller commits; a bulk load
 //! is made of them. All that take the volume and a time are whole: each begins its transaction,
-//! which may wait for the journal, then locks what it needs in the order of numbers, finds everything that speaks against it before it changes anything, makes sure
-//! of the space for its worst case, and is one transaction, or a chain of transactions that each
-//! leave a sound volume; [`edit`] does so for data. Those that read take the volume.
+//! which may wait for the journal, then locks what it needs in the order of numbers, finds
+//! everything that speaks against it before it changes anything, makes sure of the space for its
+//! worst case, and is one transaction, or a chain of transactions that each leave a sound volume.
+//! [`FileEdit`] does so for data. Those that read take the volume.
 
 mod create;
 mod directory;
-pub mod edit;
+mod edit;
 mod extent_map;
 mod footprint;
 mod inherit;
@@ -31,7 +32,7 @@ mod xattr;
 pub use create::{NewInode, Times, add_link, create, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
-pub use edit::{CloneRange, FileEdit, Size};
+pub use edit::{CloneRange, FileEdit, Size, clone_range, dedupe_range};
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use link::link;
