@@ -69,12 +69,19 @@ impl Counters {
     ///
     /// Linux spends one batch per call and leaves the rest to later puts; then after a put of many
     /// tags, waiters sleep beside free tags for longer.
-    fn spend(&self, wakes: &Wakes<'_>, least: u32) {
+    fn spend(&self, wakes: &Wakes<'_>, mut least: u32) {
         loop {
             let granted = self.granted.load(Ordering::Acquire);
             // Read after `granted`, which never overtakes it.
             let completions = self.completions.load(Ordering::Acquire);
             let due = u32::try_from(completions.wrapping_sub(granted)).unwrap_or(u32::MAX);
+            #[cfg(loom)]
+            let due = if sync::sabotage::leaves_out(sync::sabotage::Part::Carry) {
+                // What a single put counts.
+                due.min(1)
+            } else {
+                due
+            };
             if due < least || wakes.queues.called() >= self.at_once {
                 return;
             }
@@ -86,17 +93,20 @@ impl Counters {
             let due = due.min(free.saturating_sub(called));
             let grant = if due < least { 0 } else { due.min(self.at_once - called) };
             let rest = u64::from(due - grant);
-            #[cfg(loom)]
-            let rest = if sync::sabotage::leaves_out(sync::sabotage::Part::Carry) { 0 } else { rest };
             let moved = self.granted.compare_exchange(
                 granted,
                 completions.wrapping_sub(rest),
                 Ordering::AcqRel,
                 Ordering::Acquire,
             );
-            if moved.is_ok() && (grant == 0 || wakes.anywhere(grant) == 0) {
+            if moved.is_err() {
+                continue;
+            }
+            if grant == 0 || wakes.anywhere(grant) == 0 {
                 return;
             }
+            // A batch that is begun is finished: now, by those who are on their way, or both.
+            least = 1;
         }
     }
 }

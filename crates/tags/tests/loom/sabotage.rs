@@ -102,7 +102,7 @@ fn each_part_is_needed() {
         ("pocket", "light barrier"),
         ("pocket", "closing"),
     ] {
-        let error = run(case, part).expect_err("a lost wake-up goes unnoticed");
+        let Err(error) = run(case, part) else { panic!("{case} without {part} goes unnoticed") };
         assert!(error.contains("deadlock"), "{case} without {part}: {error}");
     }
 }
