@@ -152,13 +152,15 @@ impl<E: Into<Reason>> From<E> for Failure {
 /// The requests that ended, with how.
 #[derive(Debug, Default)]
 pub struct Completions {
-    pub(crate) ended: Vec<(Request, Result<(), Failure>)>,
+    /// Each with [how](Request::note).
+    pub(crate) ended: Vec<Request>,
 }
 
 impl Completions {
     /// Hands `request` back. Its bios are answered when the driver has returned to its caller.
-    pub fn push(&mut self, request: Request, result: Result<(), Failure>) {
-        self.ended.push((request, result));
+    pub fn push(&mut self, mut request: Request, result: Result<(), Failure>) {
+        request.note(result);
+        self.ended.push(request);
     }
 
     /// Requests handed back so far.

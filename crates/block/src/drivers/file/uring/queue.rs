@@ -264,14 +264,7 @@ impl Drop for UringQueue {
         }
         let mut completions = Completions::default();
         while self.in_flight > 0 && self.reap(&mut completions, Wait::Forever).is_ok() {
-            for (request, result) in completions.ended.drain(..) {
-                match result {
-                    Ok(()) => request.complete(),
-                    Err(failure) => {
-                        request.fail(self.driver.name(), failure.done, &failure.reason);
-                    }
-                }
-            }
+            completions.ended.drain(..).for_each(|request| request.answer(self.driver.name()));
         }
     }
 }
