@@ -40,6 +40,27 @@ pub fn allocate(
     Ok(mapped)
 }
 
+/// Maps as much as possible of `len` unmapped file blocks from `offset` in one extent: what one
+/// transaction of delayed allocation does. Otherwise as [`allocate`].
+///
+/// # Errors
+/// As [`allocate`].
+pub fn allocate_extent(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    offset: FileBlock,
+    len: u64,
+    first: Option<FsBlock>,
+) -> Result<Extent, Error> {
+    let worst = len + u64::from(trans.volume().heights().bmap_data);
+    trans.reserve(worst)?;
+    let blocks_before = inode.core.nblocks;
+    let extent = allocate_piece(trans, inode, kind, offset, len, first)?;
+    trans.release(worst.saturating_sub(inode.core.nblocks - blocks_before));
+    Ok(extent)
+}
+
 /// Maps as much as possible of `len` file blocks in one extent.
 fn allocate_piece(
     trans: &mut Transaction<'_>,

@@ -13,7 +13,7 @@ mod load;
 mod target;
 mod tree;
 
-pub use allocate::allocate;
+pub use allocate::{allocate, allocate_extent};
 pub use change::{add, remove};
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
