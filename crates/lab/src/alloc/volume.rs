@@ -107,8 +107,10 @@ impl Site for OnVolume<'_> {
         while done < blocks {
             let (offset, left) = (FileBlock(done), blocks - done);
             let mut trans = self.volume.begin()?;
+            trans.reserve(left + u64::from(self.volume.heights().bmap_data))?;
             let extent =
-                bmap::allocate_extent(&mut trans, file, ForkKind::Data, offset, left, None)?;
+                bmap::find_space(&mut trans, file, ForkKind::Data, (offset, left), None)?;
+            bmap::add(&mut trans, file, ForkKind::Data, extent)?;
             trans.commit(&mut [&mut *file])?;
             done += u64::from(extent.len);
         }

@@ -40,27 +40,6 @@ pub fn allocate(
     Ok(mapped)
 }
 
-/// Maps as much as possible of `len` unmapped file blocks from `offset` in one extent: what one
-/// transaction of delayed allocation does. Otherwise as [`allocate`].
-///
-/// # Errors
-/// As [`allocate`].
-pub fn allocate_extent(
-    trans: &mut Transaction<'_>,
-    inode: &mut InodeState,
-    kind: ForkKind,
-    offset: FileBlock,
-    len: u64,
-    first: Option<FsBlock>,
-) -> Result<Extent, Error> {
-    let worst = len + u64::from(trans.volume().heights().bmap_data);
-    trans.reserve(worst)?;
-    let blocks_before = inode.core.nblocks;
-    let extent = allocate_piece(trans, inode, kind, offset, len, first)?;
-    trans.release(worst.saturating_sub(inode.core.nblocks - blocks_before));
-    Ok(extent)
-}
-
 /// Maps as much as possible of `len` file blocks in one extent.
 fn allocate_piece(
     trans: &mut Transaction<'_>,
@@ -68,6 +47,24 @@ fn allocate_piece(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
+) -> Result<Extent, Error> {
+    let extent = find_space(trans, inode, kind, (offset, len), first)?;
+    add(trans, inode, kind, extent)?;
+    Ok(extent)
+}
+
+/// Takes one extent for as much as possible of `len` file blocks from `offset`, which is mapped by
+/// the caller in the same transaction. Nothing of the fork is changed yet: after an error the
+/// transaction can be committed or go on.
+///
+/// # Errors
+/// As for [`allocate`]; [`Error::Busy`] if all space that would do waits for the journal.
+pub fn find_space(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    (offset, len): (FileBlock, u64),
     first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
     let geometry = trans.geometry();
@@ -87,9 +84,7 @@ fn allocate_piece(
         return Err(Error::NoSpace { needed: len, block_size: geometry.block_size() });
     };
     let start = geometry.fs_block(found.ag, found.start);
-    let extent = Extent { offset, start, len: found.len, unwritten: false };
-    add(trans, inode, kind, extent)?;
-    Ok(extent)
+    Ok(Extent { offset, start, len: found.len, unwritten: false })
 }
 
 /// Blocks that the mapping itself may need in the same group afterwards.

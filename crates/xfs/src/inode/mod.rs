@@ -13,13 +13,16 @@ pub use chunk::allocate_chunk;
 pub use fork::{Fork, ForkContent, ForkKind};
 pub use table::InodeTable;
 
+use crate::bytes::{be32, be64};
 use crate::cache::BufferAddress;
 use crate::dir::SpaceHint;
 use crate::error::Error;
-use crate::format::{BufferKind, FileType, InodeCore, inode_crc_matches};
+use crate::format::{
+    BufferKind, FileType, INODE_LSN_OFFSET, InodeCore, NEXT_UNLINKED_OFFSET, inode_crc_matches,
+};
 use crate::geometry::Geometry;
 use crate::trans::Transaction;
-use crate::units::{AgBlock, InodeNumber};
+use crate::units::{AgBlock, InodeNumber, Lsn};
 use crate::volume::Volume;
 use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
@@ -145,6 +148,11 @@ impl InodeState {
         let (address, offset) = place(trans.volume(), self.number);
         let buffer = trans.read(&address, BufferKind::InodeCluster)?;
         let mut guard = trans.edit(&buffer);
+        if be32(&guard, offset + NEXT_UNLINKED_OFFSET) != self.core.next_unlinked.0 {
+            guard.put_list_pointer(offset, self.core.next_unlinked);
+        }
+        // The journal stamps the cluster when it logs the inode.
+        self.core.lsn = Lsn(be64(&guard, offset + INODE_LSN_OFFSET));
         let mut edit = guard.edit();
         let bytes = edit.region(offset..offset + geometry.inode_size());
         self.core

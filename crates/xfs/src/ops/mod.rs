@@ -5,6 +5,8 @@
 
 mod create;
 mod directory;
+pub mod edit;
+mod extent_map;
 mod footprint;
 mod path;
 mod placement;
@@ -15,9 +17,11 @@ mod xattr;
 pub use create::{NewInode, Times, create, link, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
+pub use edit::{CloneRange, FileEdit, Size};
+pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
-pub use read::{FileReader, Piece, data_ranges, read_link};
+pub use read::{FileReader, Piece, data_ranges, read_at, read_link};
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
 pub use xattr::{NamedValue, attributes, set_attributes};

@@ -4,20 +4,23 @@
 //! allocation groups that it touched until it ends. Inodes are locked by the operation itself, in
 //! ascending order before any group (design, decision 2), and handed to [`Transaction::commit`].
 //!
-//! In bulk mode, the only policy so far, a commit puts the changed buffers on the dirty list;
-//! the superblock is written last, when the volume is finished. A transaction that is dropped
-//! after it changed something leaves the volume in memory in an unknown state: the volume is
-//! poisoned and refuses everything from then on.
+//! A commit follows one of two policies (design, decision 1). On a live volume the changed buffers
+//! go into the open checkpoint of the journal; in bulk mode they go straight to the dirty list, and
+//! the superblock is written last, when the volume is finished. A transaction that is dropped after
+//! it changed something leaves the volume in memory in an unknown state: the volume is poisoned and
+//! refuses everything from then on.
 
 use crate::ag::{GroupGuard, GroupState};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::error::Error;
-use crate::format::BufferKind;
+use crate::format::{BufferKind, InodeCreateItem};
 use crate::geometry::Geometry;
 use crate::inode::InodeGuard;
+use crate::log::{Notes, Permit};
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use smallvec::SmallVec;
+use undercroft_block::Batch;
 
 /// An open transaction on a volume.
 #[derive(Debug)]
@@ -31,10 +34,14 @@ pub struct Transaction<'v> {
     reserved: u64,
     /// Space is so low that extents are taken as they come (algorithms reference, section 3.4).
     low_on_space: bool,
+    /// On a live volume: leave to run.
+    permit: Option<Permit<'v>>,
+    /// What the journal must know besides buffers; stays empty on other volumes.
+    notes: Notes,
 }
 
 impl<'v> Transaction<'v> {
-    pub(crate) fn new(volume: &'v Volume) -> Self {
+    pub(crate) fn new(volume: &'v Volume, permit: Option<Permit<'v>>) -> Self {
         Self {
             volume,
             joined: volume.take_joined_list(),
@@ -42,7 +49,14 @@ impl<'v> Transaction<'v> {
             changed: false,
             reserved: 0,
             low_on_space: false,
+            permit,
+            notes: Notes::default(),
         }
+    }
+
+    /// Whether the changes go through the journal.
+    const fn is_live(&self) -> bool {
+        self.permit.is_some()
     }
 
     /// Makes sure that `blocks` further blocks are free, before anything is changed. What is not
@@ -108,13 +122,43 @@ impl<'v> Transaction<'v> {
 
     /// A zeroed buffer for blocks that were just allocated; it belongs to the transaction.
     pub fn fresh(&mut self, address: BufferAddress, kind: BufferKind) -> BufferRef {
+        if self.is_live() {
+            if let Some(old) = self.volume.cache().peek(address.first()) {
+                self.forget(&old);
+            }
+            address.parts().iter().for_each(|part| self.notes.reuse(*part));
+        }
         let buffer = self.volume.cache().fresh(address, kind);
-        drop(self.edit(&buffer));
+        let mut guard = self.edit(&buffer);
+        if self.is_live() {
+            // What the disk holds there is anything: all of the buffer must be logged.
+            let len = guard.len();
+            guard.0.changes.mark(0..len);
+        }
+        drop(guard);
         buffer
     }
 
-    /// Drops the buffer of a block that was freed: it must not be written any more.
+    /// Says that the clusters of these inodes, which are [fresh](Self::fresh), hold no more than
+    /// what follows from the description of the chunk.
+    pub(crate) fn create_inodes(&mut self, chunk: InodeCreateItem, clusters: &[BufferRef]) {
+        if self.is_live() {
+            clusters.iter().for_each(|cluster| self.edit(cluster).set_created());
+            self.notes.create(chunk);
+        }
+    }
+
+    /// Drops the buffer of blocks that are freed: it must not be written any more.
     pub fn forget(&mut self, buffer: &BufferRef) {
+        if self.is_live() {
+            // It stays part of the transaction: the journal needs its older images until this one
+            // is durable.
+            self.edit(buffer).0.log.freed = true;
+            buffer.address().parts().iter().for_each(|part| self.notes.free(*part));
+            self.volume.cache().forget(buffer.sector());
+            buffer.content().changes.clear();
+            return;
+        }
         self.volume.cache().forget(buffer.sector());
         let mut content = buffer.content();
         content.dirty = false;
@@ -125,14 +169,25 @@ impl<'v> Transaction<'v> {
         }
     }
 
-    /// Drops whatever the cache holds for the blocks of a freed extent.
-    pub fn forget_blocks(&mut self, ag: AgNumber, start: AgBlock, len: u32) {
-        let geometry = self.geometry();
-        for block in start.0..start.0 + len {
-            let sector = geometry.ag_sector(ag, AgBlock(block));
-            if let Some(buffer) = self.volume.cache().peek(sector) {
+    /// Drops the metadata buffers, each of `unit` blocks, of a freed extent of `len` blocks.
+    /// Buffers that are not in memory are dropped as well: the journal may hold images of them.
+    pub fn forget_blocks(&mut self, ag: AgNumber, start: AgBlock, len: u32, unit: u32) {
+        for block in (start.0..start.0 + len).step_by(unit as usize) {
+            let address = self.volume.address(ag, AgBlock(block), unit);
+            if self.is_live() {
+                self.changed = true;
+                self.notes.free(address.parts()[0]);
+            }
+            if let Some(buffer) = self.volume.cache().peek(address.first()) {
                 self.forget(&buffer);
             }
+        }
+    }
+
+    /// Makes the transaction wait for writes of file data: it is not durable before they are.
+    pub fn add_data(&mut self, writes: &Batch) {
+        if self.is_live() {
+            self.notes.add_data(writes);
         }
     }
 
@@ -185,10 +240,15 @@ impl<'v> Transaction<'v> {
         let joined = std::mem::take(&mut self.joined);
         self.changed = false;
         // Before any lock is given up: whoever takes it next joins the same buffers.
-        self.volume.cache().mark_dirty(&joined);
+        let journal = self.volume.journal().zip(self.permit.take());
+        let is_live = journal.is_some();
+        match journal {
+            Some((journal, permit)) => journal.commit(permit, &joined, &mut self.notes),
+            None => self.volume.cache().mark_dirty(&joined),
+        }
         drop(groups);
         self.volume.give_joined_list(joined);
-        self.volume.cache().balance()
+        if is_live { Ok(()) } else { self.volume.cache().balance() }
     }
 }
 
