@@ -2,8 +2,6 @@
 
 use crate::random::stream;
 
-/// Standard deviation of the logarithm of a file's size.
-const SIGMA: f64 = 1.6;
 /// Files of a directory: the 720 extents of the source that belong to no file are those of so many
 /// directories, about.
 const FILES_OF_DIRECTORY: usize = 64;
@@ -32,12 +30,12 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// `files` files of 4 KiB to `largest` bytes with a skewed distribution, `total` bytes
-    /// together, about.
-    pub(super) fn new(files: usize, largest: u64, total: u64, seed: u64) -> Self {
+    /// `files` files of 4 KiB to `largest` bytes, `total` bytes together, about. The logarithm of
+    /// a size is normally distributed with the deviation `spread`.
+    pub(super) fn new(files: usize, largest: u64, total: u64, spread: f64, seed: u64) -> Self {
         let directories = files.div_ceil(FILES_OF_DIRECTORY).max(1);
         let mut random = stream(seed, SIZES);
-        let shape: Vec<f64> = (0..files).map(|_| (SIGMA * normal(&mut random)).exp()).collect();
+        let shape: Vec<f64> = (0..files).map(|_| (spread * normal(&mut random)).exp()).collect();
         let size = |scale: f64, factor: &f64| ((scale * factor) as u64).clamp(SMALLEST, largest);
         // What the limits cut off is given to the others.
         let mut scale = 0.0;
@@ -78,8 +76,8 @@ mod tests {
     #[test]
     fn sizes_are_skewed_and_add_up() {
         let (mib, largest) = (1 << 20, 500_000_000);
-        let jobs = Jobs::new(40_000, largest, 355_014 * mib, 1);
-        assert_eq!(jobs, Jobs::new(40_000, largest, 355_014 * mib, 1));
+        let jobs = Jobs::new(40_000, largest, 355_014 * mib, 1.6, 1);
+        assert_eq!(jobs, Jobs::new(40_000, largest, 355_014 * mib, 1.6, 1));
         assert!((jobs.bytes() as f64 / (355_014 * mib) as f64 - 1.0).abs() < 1e-3);
         assert!(jobs.list.iter().all(|job| (SMALLEST..=largest).contains(&job.bytes)));
         let mut sizes: Vec<u64> = jobs.list.iter().map(|job| job.bytes).collect();

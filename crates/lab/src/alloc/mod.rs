@@ -35,6 +35,9 @@ use mounted::OnMount;
 use search::Ground;
 use volume::OnVolume;
 
+/// Deviation of the logarithm of a file's size.
+const SPREAD: f64 = 2.5;
+
 /// A part of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -84,6 +87,8 @@ pub struct AllocOptions {
     pub writers: Option<usize>,
     /// Files to write.
     pub files: Option<usize>,
+    /// Standard deviation of the logarithm of a file's size.
+    pub spread: Option<f64>,
     /// Free extents of the pathological map.
     pub extents: Option<u32>,
     /// Where volumes are made; the system's place for such files without it.
@@ -109,7 +114,8 @@ impl Scale {
         let bytes = options.bytes.unwrap_or(run.sized(500 << 30, 2 << 30));
         let files = options.files.unwrap_or(run.sized(40_000, 400));
         // 500 MB of 500 GB; 70 % of the volume.
-        let jobs = Jobs::new(files, bytes / 1000, bytes / 10 * 7, run.seed);
+        let spread = options.spread.unwrap_or(SPREAD);
+        let jobs = Jobs::new(files, bytes / 1000, bytes / 10 * 7, spread, run.seed);
         Self {
             bytes,
             groups: options.groups.unwrap_or(16),

@@ -108,8 +108,7 @@ impl Site for OnVolume<'_> {
             let (offset, left) = (FileBlock(done), blocks - done);
             let mut trans = self.volume.begin()?;
             trans.reserve(left + u64::from(self.volume.heights().bmap_data))?;
-            let extent =
-                bmap::find_space(&mut trans, file, ForkKind::Data, (offset, left), None)?;
+            let extent = bmap::find_space(&mut trans, file, ForkKind::Data, (offset, left), None)?;
             bmap::add(&mut trans, file, ForkKind::Data, extent)?;
             trans.commit(&mut [&mut *file])?;
             done += u64::from(extent.len);

@@ -64,6 +64,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     files: Option<u32>,
 
+    /// Standard deviation of the logarithm of a file's size.
+    #[arg(long, value_name = "SIGMA")]
+    spread: Option<f64>,
+
     /// Free extents of the pathological map, a million without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000_000))]
     extents: Option<u32>,
@@ -137,6 +141,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         groups: args.groups,
         writers: args.writers.map(usize::from),
         files: args.files.map(|files| files as usize),
+        spread: args.spread,
         extents: args.extents,
         scratch: args.scratch.clone(),
         keep: args.keep.clone(),
