@@ -33,7 +33,7 @@ use crate::outcome::Outcome;
 use jobs::Jobs;
 use mounted::OnMount;
 use search::Ground;
-use volume::OnVolume;
+use volume::{Headers, OnVolume};
 
 /// Deviation of the logarithm of a file's size.
 const SPREAD: f64 = 2.5;
@@ -81,12 +81,16 @@ pub struct AllocOptions {
     pub variants: Vec<Variant>,
     /// Bytes of the volume.
     pub bytes: Option<u64>,
-    /// Groups of the volume.
+    /// Groups of the volume; those of mkfs for a striped volume without it.
     pub groups: Option<u32>,
     /// Threads that write.
     pub writers: Option<usize>,
     /// Files to write.
     pub files: Option<usize>,
+    /// Share of the extents that are wanted from a group whose header is being written, 0 to 1.
+    /// The kernel holds the lock of a header meanwhile, which sends extents to other groups; this
+    /// library writes copies. It makes the difference between a run here and one on a busy disk.
+    pub header_writes: f64,
     /// Standard deviation of the logarithm of a file's size.
     pub spread: Option<f64>,
     /// Free extents of the pathological map.
@@ -104,7 +108,7 @@ pub struct AllocOptions {
 /// The workload in numbers.
 struct Scale {
     bytes: u64,
-    groups: u32,
+    groups: Option<u32>,
     writers: usize,
     jobs: Jobs,
 }
@@ -118,7 +122,7 @@ impl Scale {
         let jobs = Jobs::new(files, bytes / 1000, bytes / 10 * 7, spread, run.seed);
         Self {
             bytes,
-            groups: options.groups.unwrap_or(16),
+            groups: options.groups.or(run.sized(None, Some(16))),
             writers: options.writers.unwrap_or(run.sized(64, 8)).max(1),
             jobs,
         }
@@ -199,7 +203,8 @@ fn workload(
         _ => Vec::new(),
     };
     let before = FreeSpace::of(&volume)?.by_block.count();
-    let site = OnVolume::new(&volume, scale.jobs.directories)?;
+    let headers = Headers { share: options.header_writes, seed: run.seed };
+    let site = OnVolume::new(&volume, scale.jobs.directories, headers)?;
     let measured = site::run(&site, &scale.jobs, scale.writers)?;
     let layout = layout(&volume, &fillers, before)?;
     volume::finish(&volume)?;
@@ -211,9 +216,9 @@ fn workload(
         variant: variant.name().to_owned(),
         free_space: case.to_string(),
         bytes: scale.bytes,
-        groups: scale.groups,
+        groups: volume.geometry().ag_count,
         writers: scale.writers,
-        header_writes: 0.0,
+        header_writes: options.header_writes,
         files: scale.jobs.list.len(),
         data_bytes: scale.jobs.bytes(),
         data_written: false,
@@ -247,8 +252,8 @@ fn on_mount(
     Ok(AllocOutcome {
         variant: "kernel".to_owned(),
         free_space: "given".to_owned(),
-        bytes: scale.bytes,
-        groups: scale.groups,
+        bytes: 0,
+        groups: 0,
         writers: scale.writers,
         header_writes: 0.0,
         files: scale.jobs.list.len(),

@@ -27,11 +27,11 @@ pub struct AllocOutcome {
     pub free_space: String,
     /// Bytes of the volume; 0 on a mounted directory.
     pub bytes: u64,
-    /// Groups.
+    /// Groups; 0 on a mounted directory.
     pub groups: u32,
     /// Threads that write.
     pub writers: usize,
-    /// Share of the time that the header of a group was held by its own write-back.
+    /// Share of the extents that were wanted from a group whose header was being written.
     pub header_writes: f64,
     /// Files written.
     pub files: usize,
