@@ -1,4 +1,5 @@
-//! Big-endian fields in byte slices, and edits that remember which bytes they touched.
+//! Fields in byte slices, and edits that remember which bytes they touched. Metadata is big-endian,
+//! items of the journal are little-endian.
 //!
 //! Offsets are constants of the format or were checked by a verifier, so the accessors index
 //! directly: an offset outside the slice is a bug of the caller and panics. Code that follows a
@@ -26,6 +27,27 @@ pub fn be32(bytes: &[u8], offset: usize) -> u32 {
 #[inline]
 pub fn be64(bytes: &[u8], offset: usize) -> u64 {
     u64::from_be_bytes(array(bytes, offset))
+}
+
+/// The two bytes at `offset`, little-endian.
+#[must_use]
+#[inline]
+pub fn le16(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes(array(bytes, offset))
+}
+
+/// The four bytes at `offset`, little-endian.
+#[must_use]
+#[inline]
+pub fn le32(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(array(bytes, offset))
+}
+
+/// The eight bytes at `offset`, little-endian.
+#[must_use]
+#[inline]
+pub fn le64(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(array(bytes, offset))
 }
 
 /// `N` bytes from `offset`.
@@ -84,6 +106,16 @@ impl Changes {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
+    }
+
+    /// Adds the marks of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            *word |= more;
+        }
     }
 
     /// Forgets all marks.

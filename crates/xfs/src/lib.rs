@@ -69,6 +69,7 @@ pub mod inode;
 pub mod log;
 pub mod mkfs;
 pub mod ops;
+mod poison;
 pub mod symlink;
 pub mod trans;
 pub mod units;

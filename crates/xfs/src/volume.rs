@@ -1,7 +1,12 @@
 //! An open volume: device, sizes, buffers, groups and inodes.
 
+mod live;
+
+pub use live::LiveOptions;
+
 use crate::ag::{Group, GroupGuard, GroupSummary};
 use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool};
+use crate::bytes::put_be64;
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::format::{
@@ -9,12 +14,16 @@ use crate::format::{
 };
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
+use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_in};
+use crate::log::{Journal, JournalParts, LogPosition, LogShape, LogState, SyncTicket};
+use crate::poison::Poison;
 use crate::trans::Transaction;
-use crate::units::{AgNumber, FsBlock, InodeNumber};
-use parking_lot::Mutex;
+use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
+use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
 
 /// Whether a volume may be written.
@@ -24,6 +33,8 @@ pub enum Access {
     ReadOnly,
     /// A new image that nobody else can see: changes skip the journal, the superblock comes last.
     Bulk,
+    /// Through the journal: at any time the device holds what was committed up to some point.
+    Live,
 }
 
 /// An open volume. Shared by reference between threads.
@@ -33,38 +44,115 @@ pub struct Volume {
     superblock: Superblock,
     heights: TreeHeights,
     trees: [TreeGeometry; 7],
-    cache: Cache,
+    cache: Arc<Cache>,
+    /// Only with live access.
+    journal: Option<Arc<Journal>>,
+    /// Bytes of the journal that a transaction may need if it does not say.
+    log_reservation: usize,
     groups: Vec<Group>,
     free_space: FreeSpace,
     allocator: Allocator,
     /// Number of the open checkpoint of the journal, 0 without one.
-    open_checkpoint: AtomicU64,
+    open_checkpoint: Arc<AtomicU64>,
     inodes: InodeTable,
     access: Access,
-    poison: Mutex<Option<&'static str>>,
+    recovery: Option<RecoveryReport>,
+    poison: Arc<Poison>,
     /// Lists for the next transactions, kept to save allocations.
     joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
+    moves: Mutex<()>,
 }
 
 impl Volume {
     /// Opens the file system that starts at sector 0 of `device`, for reading.
     ///
-    /// The journal is not replayed: a volume that was not unmounted cleanly is seen as the last
-    /// write-back left it.
+    /// If it was not unmounted, its journal is replayed in memory: the volume is seen with its
+    /// latest changes, and nothing is written. [`recovery`](Self::recovery) tells what was done.
+    ///
+    /// # Errors
+    /// No XFS superblock, features that this version does not know, a journal that cannot be
+    /// replayed ([`Error::Journal`]), or the device failed.
+    pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let superblock = read_superblock(&device)?;
+        let geometry = superblock.geometry();
+        let ends = LogArea::new(device.as_ref(), &geometry).map(|area| area.ends(&geometry));
+        if ends.transpose()?.is_none_or(|ends| ends.state != LogState::Dirty) {
+            return Ok(Self::new(device, superblock, Access::ReadOnly));
+        }
+        let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
+        let recovery = recover_in(Place::Memory, &device, &mut |_| {})?;
+        let mut volume = Self::open_unreplayed(device)?;
+        volume.recovery = recovery;
+        Ok(volume)
+    }
+
+    /// As [`open`](Self::open), but the journal is left alone: a volume that was not unmounted is
+    /// seen as the last write-back left it, which need not be consistent.
     ///
     /// # Errors
     /// No XFS superblock, features that this version does not know, or the device failed.
-    pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
-        // The largest sector there is; smaller ones only need the front.
-        let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
-        let mut bytes = vec![0; 32768.min(capacity) as usize / 512 * 512];
-        read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
-        let unusable = |error: SuperblockError| Error::NotUsable(error.to_string());
-        let superblock = Superblock::decode(&bytes).map_err(unusable)?;
-        superblock.check_primary(capacity).map_err(unusable)?;
+    pub fn open_unreplayed(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let superblock = read_superblock(&device)?;
         Ok(Self::new(device, superblock, Access::ReadOnly))
+    }
+
+    /// What replaying the journal did when the volume was opened, if there was something to replay.
+    #[must_use]
+    pub const fn recovery(&self) -> Option<&RecoveryReport> {
+        self.recovery.as_ref()
+    }
+
+    /// Whether the journal on the disk still holds what was replayed.
+    pub(crate) fn is_replayed_in_memory(&self) -> bool {
+        self.recovery.is_some() && self.access == Access::ReadOnly
+    }
+
+    /// Opens a volume for changes through its journal, by one writer at a time: whoever calls this
+    /// sees to it that nobody else has the device open for writing.
+    ///
+    /// Transactions are atomic, and durable once [`sync`](Self::sync) or a [ticket](Self::force)
+    /// says so. [`close`](Self::close) leaves the volume as an unmount does; a volume that is
+    /// dropped without it is left as a crash leaves it, to be replayed by whoever opens it next.
+    ///
+    /// If it was not unmounted, its journal is replayed first.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); or the volume has a feature that is known for reading only,
+    /// which is named.
+    pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
+        let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
+        live::check(&volume)?;
+        if let Some(recovery) = recover_in(Place::Device, &device, &mut |_| {})? {
+            // The superblock, and sizes, may have changed.
+            volume = Self::open_unreplayed(device)?;
+            volume.recovery = Some(recovery);
+        }
+        let ends = crate::log::ends(&volume)?;
+        // A journal that was never written begins with its first cycle.
+        let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
+        volume.start_journal(position, options)?;
+        Ok(volume)
+    }
+
+    fn start_journal(&mut self, position: LogPosition, options: &LiveOptions) -> Result<(), Error> {
+        let sector_bytes = 1 << self.superblock.log_sector_log;
+        let parts = JournalParts {
+            cache: Arc::clone(&self.cache),
+            geometry: Arc::clone(&self.geometry),
+            shape: LogShape::new(&self.geometry, sector_bytes, options.record_bytes),
+            poison: Arc::clone(&self.poison),
+            open_sequence: Arc::clone(&self.open_checkpoint),
+            busy: self.groups.iter().map(|group| Arc::clone(&group.busy)).collect(),
+            superblock: live::superblock_buffer(self)?,
+        };
+        self.log_reservation =
+            crate::mkfs::largest_chain(&self.geometry).min(parts.shape.checkpoint_limit());
+        // No record before it is known to this session.
+        self.journal = Some(Journal::start(parts, position, u32::MAX)?);
+        self.access = Access::Live;
+        Ok(())
     }
 
     /// Opens a volume that nobody else uses for changes that skip the journal.
@@ -76,8 +164,8 @@ impl Volume {
     /// # Errors
     /// As for [`open`](Self::open); or the journal is not empty.
     pub fn open_bulk(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
-        let mut volume = Self::open(device)?;
-        if crate::log::state(&volume)? != crate::log::LogState::Clean {
+        let mut volume = Self::open_unreplayed(device)?;
+        if crate::log::state(&volume)? != LogState::Clean {
             let what = "its journal is not empty; mount and unmount it first";
             return Err(Error::NotUsable(what.into()));
         }
@@ -97,18 +185,22 @@ impl Volume {
         Self {
             heights: TreeHeights::new(&geometry),
             trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
-            cache: Cache::new(device, Arc::clone(&geometry)),
+            cache: Arc::new(Cache::new(device, Arc::clone(&geometry))),
+            journal: None,
+            log_reservation: 0,
             geometry,
             superblock,
             groups,
             free_space,
             allocator: Allocator::default(),
-            open_checkpoint: AtomicU64::new(0),
+            open_checkpoint: Arc::default(),
             inodes: InodeTable::default(),
             access,
-            poison: Mutex::new(None),
+            recovery: None,
+            poison: Arc::default(),
             joined_lists: Mutex::default(),
             next_directory_group: AtomicU32::new(0),
+            moves: Mutex::new(()),
         }
     }
 
@@ -160,9 +252,23 @@ impl Volume {
 
     /// Starts a transaction.
     ///
+    /// On a live volume this may wait for the journal, which waits for the transactions that run.
+    /// So a thread must neither hold the lock of an inode nor have another transaction open when it
+    /// calls this: it begins first, then locks inodes, and gives up all of it before it begins the
+    /// next one.
+    ///
     /// # Errors
     /// The volume is read-only, or an earlier failure made it so.
     pub fn begin(&self) -> Result<Transaction<'_>, Error> {
+        self.begin_sized(self.log_reservation)
+    }
+
+    /// Starts a transaction that takes at most `log_bytes` bytes of the journal: for those that may
+    /// need more than the largest operation of a kernel.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin); or the journal never has that much room.
+    pub fn begin_sized(&self, log_bytes: usize) -> Result<Transaction<'_>, Error> {
         self.check_writable()?;
         if !self.free_space.is_complete() {
             // Reading the headers of a group adds it to the count.
@@ -171,7 +277,88 @@ impl Volume {
             }
             self.free_space.set_complete();
         }
-        Ok(Transaction::new(self))
+        let permit = self.journal.as_ref().map(|journal| journal.enter(log_bytes)).transpose()?;
+        Ok(Transaction::new(self, permit))
+    }
+
+    /// Bytes of the journal that a transaction may have at most.
+    #[must_use]
+    pub fn log_limit(&self) -> usize {
+        self.journal.as_ref().map_or(usize::MAX, |journal| journal.limit())
+    }
+
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.journal.as_deref()
+    }
+
+    /// Makes everything durable that was committed so far, and waits for it. On a volume that is
+    /// not live, changes are written out as they are.
+    ///
+    /// # Errors
+    /// The device failed: nothing is known about what was not durable before, and the volume is
+    /// read-only from then on.
+    pub fn sync(&self) -> Result<(), Error> {
+        match (&self.journal, self.access) {
+            (Some(journal), _) => journal.sync(),
+            (None, Access::ReadOnly) => Ok(()),
+            (None, _) => {
+                self.write_back()?;
+                Ok(undercroft_block::flush(self.cache.device().as_ref())?)
+            }
+        }
+    }
+
+    /// Starts to make everything durable that was committed so far; the ticket tells when it is.
+    /// Any number of tickets may wait: one write of the journal serves all.
+    ///
+    /// # Errors
+    /// The volume is not live.
+    pub fn force(&self) -> Result<SyncTicket, Error> {
+        match &self.journal {
+            Some(journal) => Ok(journal.force()),
+            None => Err(Error::ReadOnly("it is not open for changes through its journal".into())),
+        }
+    }
+
+    /// Puts these writes of file data before the next durable point: no checkpoint from now on,
+    /// and no ticket drawn from now on, is complete before they are durable.
+    pub fn add_data(&self, writes: &undercroft_block::Batch) {
+        if let Some(journal) = &self.journal {
+            journal.add_data(writes);
+        }
+    }
+
+    /// Leaves a live volume as an unmount does: everything in its place, nothing to replay. It can
+    /// be read afterwards, not changed. No transaction may be open in this thread.
+    ///
+    /// # Errors
+    /// The device failed. The journal holds what was durable before.
+    pub fn close(&self) -> Result<(), Error> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        journal.close(|superblock| {
+            let [inodes, free_inodes, free_blocks] = self.counters()?;
+            put_be64(superblock, 128, inodes);
+            put_be64(superblock, 136, free_inodes);
+            put_be64(superblock, 144, free_blocks);
+            Ok(())
+        })
+    }
+
+    /// What the groups add up to: inodes, free inodes, free blocks (format reference, section
+    /// 10.1).
+    pub(crate) fn counters(&self) -> Result<[u64; 3], Error> {
+        let mut sum = [0; 3];
+        for ag in (0..self.geometry.ag_count).map(AgNumber) {
+            // Waits, so there is a guard.
+            let Some(mut guard) = self.lock_group(ag, true)? else { continue };
+            let group = guard.state();
+            sum[0] += u64::from(group.agi.count);
+            sum[1] += u64::from(group.agi.free_count);
+            sum[2] += u64::from(group.agf.free_blocks)
+                + u64::from(group.agf.free_list_count)
+                + u64::from(group.agf.tree_blocks);
+        }
+        Ok(sum)
     }
 
     /// Chooses how the allocator works from now on. Nothing of it is stored.
@@ -230,15 +417,15 @@ impl Volume {
         if self.access == Access::ReadOnly {
             return Err(Error::ReadOnly("it was opened for reading".into()));
         }
-        match *self.poison.lock() {
-            Some(reason) => Err(Error::ReadOnly(reason.into())),
-            None => Ok(()),
-        }
+        self.poison.check()
     }
 
     /// Refuses every further change.
-    pub(crate) fn poison(&self, reason: &'static str) {
-        self.poison.lock().get_or_insert(reason);
+    pub(crate) fn poison(&self, reason: &str) {
+        match &self.journal {
+            Some(journal) => journal.poison(reason),
+            None => self.poison.set(reason),
+        }
     }
 
     /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
@@ -283,6 +470,16 @@ impl Volume {
         self.inodes.insert(inode)
     }
 
+    /// Forgets an inode that was freed.
+    pub(crate) fn drop_inode(&self, number: InodeNumber) {
+        self.inodes.remove(number);
+    }
+
+    /// Serializes moves between directories: while one goes on, no directory changes its parent.
+    pub(crate) fn lock_moves(&self) -> MutexGuard<'_, ()> {
+        self.moves.lock()
+    }
+
     /// Group in which the next directory goes, turning over all groups (algorithms reference,
     /// section 3.5).
     pub(crate) fn next_directory_group(&self) -> AgNumber {
@@ -323,6 +520,26 @@ impl Volume {
         let sectors = (self.geometry.sector_size() / 512) as u32;
         let sector = self.geometry.header_sector(ag, index);
         self.cache.read(&BufferAddress::contiguous(sector, sectors), kind)
+    }
+}
+
+/// Reads and checks the superblock of the file system that starts at sector 0.
+pub(crate) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock, Error> {
+    // The largest sector there is; smaller ones only need the front.
+    let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
+    let mut bytes = vec![0; 32768.min(capacity) as usize / 512 * 512];
+    read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
+    let unusable = |error: SuperblockError| Error::NotUsable(error.to_string());
+    let superblock = Superblock::decode(&bytes).map_err(unusable)?;
+    superblock.check_primary(capacity).map_err(unusable)?;
+    Ok(superblock)
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        if let Some(journal) = &self.journal {
+            journal.abandon();
+        }
     }
 }
 

@@ -5,13 +5,14 @@
 
 mod busy;
 mod read;
+pub mod refcount;
 mod reservation;
 pub mod rmap;
 mod summary;
 mod tree;
 
 pub use busy::BusyExtents;
-pub use read::{free_extents, inode_chunks};
+pub use read::{first_shared, free_extents, inode_chunks, shared_extents, staging_extents};
 pub use reservation::Reserved;
 pub use summary::GroupSummary;
 pub use tree::AgTree;

@@ -2,10 +2,12 @@
 
 use super::GroupState;
 use super::tree::{may_point_to, pointer_to_root};
-use crate::btree::{BtreeKind, Cursor, Inobt, ReadTree, Root};
+use crate::btree::{BtreeKind, Cursor, Inobt, ReadTree, Refcountbt, Root};
 use crate::cache::BufferRef;
 use crate::error::Error;
-use crate::format::{AllocRecord, BufferKind, InodeChunkRecord, TreeGeometry};
+use crate::format::{
+    AllocRecord, BufferKind, InodeChunkRecord, RefcountDomain, RefcountKey, TreeGeometry,
+};
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
@@ -38,6 +40,82 @@ pub fn inode_chunks(
     visit: impl FnMut(InodeChunkRecord),
 ) -> Result<(), Error> {
     records::<Inobt>(volume, ag, visit)
+}
+
+/// Visits the parts of a range of blocks that have more than one owner, ascending.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub fn shared_extents(
+    volume: &Volume,
+    ag: AgNumber,
+    start: AgBlock,
+    len: u32,
+    mut visit: impl FnMut(AllocRecord),
+) -> Result<(), Error> {
+    counted(volume, ag, RefcountDomain::Shared, (start, len), |part| {
+        visit(part);
+        ControlFlow::Continue(())
+    })
+}
+
+/// The first part of a range of blocks that has more than one owner.
+///
+/// # Errors
+/// As for [`shared_extents`].
+pub fn first_shared(
+    volume: &Volume,
+    ag: AgNumber,
+    start: AgBlock,
+    len: u32,
+) -> Result<Option<AllocRecord>, Error> {
+    let mut first = None;
+    counted(volume, ag, RefcountDomain::Shared, (start, len), |part| {
+        first = Some(part);
+        ControlFlow::Break(())
+    })?;
+    Ok(first)
+}
+
+/// Visits the blocks of a group that are set aside for copy-on-write, ascending.
+///
+/// # Errors
+/// As for [`shared_extents`].
+pub fn staging_extents(
+    volume: &Volume,
+    ag: AgNumber,
+    mut visit: impl FnMut(AllocRecord),
+) -> Result<(), Error> {
+    let all = (AgBlock(0), volume.geometry().ag_length(ag));
+    counted(volume, ag, RefcountDomain::Cow, all, |part| {
+        visit(part);
+        ControlFlow::Continue(())
+    })
+}
+
+/// Visits the records of the tree of reference counts in a range of blocks, cut to the range.
+fn counted(
+    volume: &Volume,
+    ag: AgNumber,
+    domain: RefcountDomain,
+    (start, len): (AgBlock, u32),
+    mut visit: impl FnMut(AllocRecord) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    if !volume.geometry().features.reflink() || len == 0 {
+        return Ok(());
+    }
+    let guard = volume.lock_group(ag, true)?;
+    let Some(mut guard) = guard else { return Ok(()) };
+    let group = guard.state();
+    let mut tree = AgReader::<Refcountbt> { volume, group, kind: PhantomData };
+    let end = start.0.saturating_add(len);
+    let low = RefcountKey { domain, start };
+    let high = RefcountKey { domain, start: AgBlock(end - 1) };
+    Cursor::new().for_each_in_range(&mut tree, &low, &high, |record| {
+        let first = record.start.max(start);
+        let after = record.start.0.saturating_add(record.len).min(end);
+        Ok(visit(AllocRecord { start: first, len: after - first.0 }))
+    })
 }
 
 /// Visits the records of a tree. The group is locked meanwhile.

@@ -1,14 +1,29 @@
 //! Reverse mappings: who owns which blocks of a group.
 //!
 //! Every function does nothing on a volume without the reverse-mapping tree. Operations:
-//! algorithms reference, sections 2.15 and 6.4; merge rule: format reference, section 4.4.
+//! algorithms reference, sections 2.15 and 6.4; merge rule: format reference, section 4.4. Before
+//! each of them the free list of the group must be filled: the tree may split.
+//!
+//! Records of one block sort by owner. Where several files may share blocks, the records around a
+//! mapping in the tree need not be its neighbours on the device: see [`Sharing`].
 
 use super::{AgTree, GroupState};
+use crate::alloc;
 use crate::btree::{Cursor, Lookup, Rmapbt};
 use crate::error::Error;
-use crate::format::{RmapFlags, RmapOwner, RmapRecord};
+use crate::format::{RmapFlags, RmapKey, RmapOwner, RmapRecord};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, FileBlock};
+use std::ops::ControlFlow;
+
+/// Whether blocks may have further owners. Only data of files that carry the reflink flag may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// No: the records around a mapping are its neighbours.
+    Excluded,
+    /// Yes: neighbours are searched by their owner.
+    Possible,
+}
 
 /// Records that a structure of the volume (not a file) owns `len` blocks from `start`.
 ///
@@ -21,7 +36,7 @@ pub fn add_owner(
     len: u32,
     owner: RmapOwner,
 ) -> Result<(), Error> {
-    add(trans, group, structure(start, len, owner))
+    add(trans, group, structure(start, len, owner), Sharing::Excluded)
 }
 
 /// Removes the record that a structure of the volume owns `len` blocks from `start`.
@@ -35,7 +50,7 @@ pub fn remove_owner(
     len: u32,
     owner: RmapOwner,
 ) -> Result<(), Error> {
-    remove(trans, group, structure(start, len, owner))
+    remove(trans, group, structure(start, len, owner), Sharing::Excluded)
 }
 
 /// Adds a mapping, merged with the records that touch it.
@@ -46,9 +61,13 @@ pub fn add(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     new: RmapRecord,
+    sharing: Sharing,
 ) -> Result<(), Error> {
     if !trans.geometry().features.rmapbt() {
         return Ok(());
+    }
+    if sharing == Sharing::Possible {
+        return add_among_others(trans, group, new);
     }
     let block_size = trans.geometry().block_size();
     let mut tree = AgTree::<Rmapbt>::new(trans, group);
@@ -85,6 +104,7 @@ pub fn remove(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     gone: RmapRecord,
+    sharing: Sharing,
 ) -> Result<(), Error> {
     if !trans.geometry().features.rmapbt() {
         return Ok(());
@@ -93,11 +113,21 @@ pub fn remove(
     let mut tree = AgTree::<Rmapbt>::new(trans, group);
     let mut cursor = Cursor::<Rmapbt>::new();
     let record = cursor.find(&mut tree, &gone.key(), Lookup::LessOrEqual)?;
-    let Some((front, back)) = record.and_then(|record| without(&record, &gone)) else {
+    let mut rest = record.and_then(|record| without(&record, &gone));
+    if rest.is_none() && sharing == Sharing::Possible {
+        rest = search(&mut cursor, &mut tree, &gone.key(), |record| without(record, &gone))?;
+    }
+    let Some((front, back)) = rest else {
         return Err(group.corrupt("rmapbt", gone.start, "no record covers the mapping"));
     };
     match (front, back) {
         (None, None) => cursor.delete(&mut tree),
+        (None, Some(back)) if sharing == Sharing::Possible => {
+            // Records of others may lie between its old place and its new one.
+            cursor.delete(&mut tree)?;
+            cursor.lookup(&mut tree, &back.key(), Lookup::Equal)?;
+            cursor.insert(&mut tree, &back)?.or_no_space(block_size)
+        }
         (Some(rest), None) | (None, Some(rest)) => cursor.update(&mut tree, &rest),
         (Some(front), Some(back)) => {
             cursor.update(&mut tree, &front)?;
@@ -105,6 +135,75 @@ pub fn remove(
             cursor.insert(&mut tree, &back)?.or_no_space(block_size)
         }
     }
+}
+
+/// Turns a mapping of file data from unwritten to written or back; `record` is as it becomes. The
+/// caller fills the free list before, and again between the two changes that this makes.
+///
+/// # Errors
+/// No record covers the range in its old state, or the tree is damaged.
+pub fn convert(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    record: RmapRecord,
+    sharing: Sharing,
+) -> Result<(), Error> {
+    let old = RmapRecord { flags: record.flags ^ RmapFlags::UNWRITTEN, ..record };
+    remove(trans, group, old, sharing)?;
+    alloc::fill_free_list(trans, group)?;
+    add(trans, group, record, sharing)
+}
+
+/// Adds a mapping of blocks that other files may own as well.
+fn add_among_others(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    new: RmapRecord,
+) -> Result<(), Error> {
+    let block_size = trans.geometry().block_size();
+    let mut tree = AgTree::<Rmapbt>::new(trans, group);
+    let mut cursor = Cursor::<Rmapbt>::new();
+    let behind = RmapRecord {
+        start: AgBlock(new.start.0.saturating_add(new.len)),
+        offset: FileBlock(new.offset.0 + u64::from(new.len)),
+        ..new
+    };
+    let right = cursor.find(&mut tree, &behind.key(), Lookup::Equal)?;
+    let right = right.filter(|right| merge(&new, right).is_some());
+    if right.is_some() {
+        cursor.delete(&mut tree)?;
+    }
+    let with_right = right.and_then(|right| merge(&new, &right)).unwrap_or(new);
+    let before = new.start.0.checked_sub(1).zip(new.offset.0.checked_sub(1));
+    let joined = match before {
+        Some((start, offset)) => {
+            let last = RmapRecord { start: AgBlock(start), offset: FileBlock(offset), ..new };
+            search(&mut cursor, &mut tree, &last.key(), |left| merge(left, &with_right))?
+        }
+        None => None,
+    };
+    if let Some(joined) = joined {
+        return cursor.update(&mut tree, &joined);
+    }
+    if cursor.lookup(&mut tree, &with_right.key(), Lookup::Equal)? {
+        return Err(group.corrupt("rmapbt", new.start, "the mapping is there already"));
+    }
+    cursor.insert(&mut tree, &with_right)?.or_no_space(block_size)
+}
+
+/// Moves to the first record over `key` that `accept` takes, whoever owns the records before it.
+fn search<T>(
+    cursor: &mut Cursor<Rmapbt>,
+    tree: &mut AgTree<'_, '_, Rmapbt>,
+    key: &RmapKey,
+    accept: impl Fn(&RmapRecord) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    let mut found = None;
+    cursor.for_each_in_range(tree, key, key, |record| {
+        found = accept(&record);
+        Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(found)
 }
 
 /// The record of a structure that is no file.

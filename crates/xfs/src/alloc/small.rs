@@ -65,7 +65,7 @@ fn take_from_list(
     }
     group.take_from_list(geometry)?;
     if user_data {
-        trans.forget_blocks(group.number, block, 1);
+        trans.forget_blocks(group.number, block, 1, 1);
     }
     rmap::remove_owner(trans, group, block, 1, RmapOwner::GROUP)?;
     Ok(Some(block))

@@ -26,7 +26,7 @@ pub fn allocate(
     first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
     let worst = len + u64::from(trans.volume().heights().bmap_data);
-    trans.reserve(worst)?;
+    trans.claim(worst)?;
     let blocks_before = inode.core.nblocks;
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
@@ -36,7 +36,7 @@ pub fn allocate(
         offset = piece.end();
         left -= u64::from(piece.len);
     }
-    trans.release(worst.saturating_sub(inode.core.nblocks - blocks_before));
+    trans.unclaim(worst.saturating_sub(inode.core.nblocks - blocks_before));
     Ok(mapped)
 }
 
@@ -47,6 +47,24 @@ fn allocate_piece(
     kind: ForkKind,
     offset: FileBlock,
     len: u64,
+    first: Option<FsBlock>,
+) -> Result<Extent, Error> {
+    let extent = find_space(trans, inode, kind, (offset, len), first)?;
+    add(trans, inode, kind, extent)?;
+    Ok(extent)
+}
+
+/// Takes one extent for as much as possible of `len` file blocks from `offset`, which is mapped by
+/// the caller in the same transaction. Nothing of the fork is changed yet: after an error the
+/// transaction can be committed or go on.
+///
+/// # Errors
+/// As for [`allocate`]; [`Error::Busy`] if all space that would do waits for the journal.
+pub fn find_space(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    (offset, len): (FileBlock, u64),
     first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
     let geometry = trans.geometry();
@@ -66,9 +84,7 @@ fn allocate_piece(
         return Err(Error::NoSpace { needed: len, block_size: geometry.block_size() });
     };
     let start = geometry.fs_block(found.ag, found.start);
-    let extent = Extent { offset, start, len: found.len, unwritten: false };
-    add(trans, inode, kind, extent)?;
-    Ok(extent)
+    Ok(Extent { offset, start, len: found.len, unwritten: false })
 }
 
 /// Blocks that the mapping itself may need in the same group afterwards.

@@ -1,50 +1,28 @@
-//! Adds and removes mappings, in memory, in the inode or its tree, and in the reverse mapping.
+//! Changes of mappings: in memory, in the inode or its tree, and in the groups of the blocks.
+//!
+//! Each function is one change that leaves the volume consistent, and part of a transaction. What
+//! could stop it is found by [`prepare`], before anything is changed: locks of groups, and space
+//! for the tree.
 
-use super::tree::MapTree;
-use super::{Added, Removed, convert};
-use crate::ag::GroupState;
-use crate::alloc;
-use crate::btree::{Cursor, Lookup};
+use super::convert::{list_capacity, settle, to_tree_if_needed};
+use super::edit::{cut, insert};
+use super::owner::{enter, in_group, leave, release, share, sharing};
+use super::tree::blocks_around;
+use crate::ag::refcount;
+use crate::ag::rmap::Sharing;
 use crate::error::Error;
-use crate::format::{Extent, RmapFlags, RmapOwner, RmapRecord};
+use crate::format::Extent;
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
-use crate::units::{AgNumber, FileBlock, InodeNumber};
+use crate::units::{AgNumber, FileBlock, FsBlock};
+use smallvec::SmallVec;
 
-/// Runs `work` in a group that the transaction must be able to lock.
-///
-/// # Errors
-/// Those of `work`; or another thread holds the group and waiting could deadlock.
-pub(super) fn in_group<T>(
-    trans: &mut Transaction<'_>,
-    ag: AgNumber,
-    work: impl FnOnce(&mut Transaction<'_>, &mut GroupState) -> Result<T, Error>,
-) -> Result<T, Error> {
-    trans
-        .with_group(ag, true, work)?
-        .ok_or_else(|| Error::Busy(format!("allocation group {ag} is locked out of order")))
-}
+/// Runs of shared blocks whose counts one change touches: each changes the tree of reference
+/// counts, and the free space if it was the last one.
+const SHARED_RUNS: usize = 8;
 
-/// Reverse mapping of an extent of a fork.
-fn mapping(
-    trans: &Transaction<'_>,
-    inode: InodeNumber,
-    kind: ForkKind,
-    extent: Extent,
-) -> RmapRecord {
-    let mut flags = RmapFlags::empty();
-    if kind == ForkKind::Attr {
-        flags |= RmapFlags::ATTR_FORK;
-    }
-    if extent.unwritten {
-        flags |= RmapFlags::UNWRITTEN;
-    }
-    let (_, start) = trans.geometry().split_block(extent.start);
-    let owner = RmapOwner::inode(inode);
-    RmapRecord { start, len: extent.len, owner, offset: extent.offset, flags }
-}
-
-/// Maps an extent whose blocks were allocated, at file blocks that are not mapped.
+/// Maps an extent whose blocks were allocated, at file blocks that are not mapped. The caller
+/// reserved space for the tree.
 ///
 /// # Errors
 /// The tree is damaged, no space for the tree, or the device failed.
@@ -54,71 +32,17 @@ pub fn add(
     kind: ForkKind,
     extent: Extent,
 ) -> Result<(), Error> {
-    super::extents(trans.volume(), inode, kind)?;
-    let fork = inode.fork_mut(kind);
-    let extents = fork.extents.get_mut().expect("read above");
-    let added = extents.add(extent);
-    let count = extents.len() as u64;
-    inode.core.nblocks += u64::from(extent.len);
-    if let ForkContent::Btree(_, stored) = &mut inode.fork_mut(kind).content {
-        *stored = count;
-        add_to_tree(trans, inode, kind, added)?;
-    } else {
-        convert::to_tree_if_needed(trans, inode, kind)?;
-    }
-    let record = mapping(trans, inode.number, kind, extent);
-    let (ag, _) = trans.geometry().split_block(extent.start);
-    in_group(trans, ag, |trans, group| {
-        // The reverse-mapping tree may split: its free list must be able to feed it.
-        alloc::fill_free_list(trans, group)?;
-        crate::ag::rmap::add(trans, group, record)
-    })
+    insert(trans, inode, kind, extent)?;
+    to_tree_if_needed(trans, inode, kind)?;
+    enter(trans, inode, kind, &extent)
 }
 
-/// Does to the tree what was done to the list.
-fn add_to_tree(
-    trans: &mut Transaction<'_>,
-    inode: &mut InodeState,
-    kind: ForkKind,
-    added: Added,
-) -> Result<(), Error> {
-    let owner = inode.number;
-    let missing = |extent: Extent| Error::Inode {
-        inode: owner,
-        what: format!("extent {extent:?} is missing in the mapping tree"),
-    };
-    let block_size = trans.geometry().block_size();
-    let mut tree = MapTree { trans, inode, kind };
-    let mut cursor = Cursor::new();
-    match added {
-        Added::Inserted(new) => {
-            cursor.lookup(&mut tree, &new.offset, Lookup::Equal)?;
-            cursor.insert(&mut tree, &new)?.or_no_space(block_size)
-        }
-        Added::Grown(old, new) => {
-            if !cursor.lookup(&mut tree, &old.offset, Lookup::Equal)? {
-                return Err(missing(old));
-            }
-            cursor.update(&mut tree, &new)
-        }
-        Added::Joined(left, right, new) => {
-            if !cursor.lookup(&mut tree, &right.offset, Lookup::Equal)? {
-                return Err(missing(right));
-            }
-            cursor.delete(&mut tree)?;
-            if !cursor.lookup(&mut tree, &left.offset, Lookup::Equal)? {
-                return Err(missing(left));
-            }
-            cursor.update(&mut tree, &new)
-        }
-    }
-}
-
-/// Unmaps the last extent, or part of one, in `[from, to)` and frees its blocks; `false` if
-/// nothing there is mapped. One call is one step: groups are locked one at a time.
+/// Unmaps the last extent, or a part of one, in `[from, to)` and gives up its blocks: those without
+/// another owner become free. `false` if nothing there is mapped. One call is one bounded step.
 ///
 /// # Errors
-/// A tree is damaged, or the device failed.
+/// [`Error::NoSpace`] if an extent must be split and there is no space for its second half; nothing
+/// is changed then. A tree is damaged, or the device failed.
 pub fn remove(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
@@ -126,56 +50,159 @@ pub fn remove(
     from: FileBlock,
     to: FileBlock,
 ) -> Result<bool, Error> {
-    super::extents(trans.volume(), inode, kind)?;
-    let fork = inode.fork_mut(kind);
-    let extents = fork.extents.get_mut().expect("read above");
-    let Some(removed) = extents.remove_last(from, to) else {
+    let extents = super::extents(trans.volume(), inode, kind)?;
+    let Some((record, part)) = extents.last_in(from, to) else {
         return Ok(false);
     };
-    let count = extents.len() as u64;
-    inode.core.nblocks -= u64::from(removed.removed.len);
-    if let ForkContent::Btree(_, stored) = &mut inode.fork_mut(kind).content {
-        *stored = count;
-        remove_from_tree(trans, inode, kind, removed)?;
-        convert::to_list_if_possible(trans, inode, kind)?;
-    } else {
-        convert::to_tree_if_needed(trans, inode, kind)?;
-    }
-    let gone = removed.removed;
-    let record = mapping(trans, inode.number, kind, gone);
-    let (ag, start) = trans.geometry().split_block(gone.start);
-    in_group(trans, ag, |trans, group| {
-        alloc::fill_free_list(trans, group)?;
-        crate::ag::rmap::remove(trans, group, record)?;
-        alloc::free_in_group(trans, group, start, gone.len, None)
-    })?;
-    trans.forget_blocks(ag, start, gone.len);
+    let split = record.offset < part.offset && part.end() < record.end();
+    prepare(trans, inode, kind, &[part.start], &[part.offset], u64::from(split))?;
+    let part = bounded(trans, inode, kind, part)?;
+    cut(trans, inode, kind, (part.offset, part.end()))?;
+    settle(trans, inode, kind)?;
+    release(trans, inode, kind, &part)?;
     Ok(true)
 }
 
-/// Does to the tree what was done to the list.
-fn remove_from_tree(
+/// Maps `new`, whose blocks were allocated, in place of `old`: the same file blocks, one extent or
+/// a part of one, which [`bounded`] has accepted. The blocks of `old` are given up.
+///
+/// # Errors
+/// A tree is damaged, no space for the tree, or the device failed.
+pub fn replace(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
-    kind: ForkKind,
-    removed: Removed,
+    old: Extent,
+    new: Extent,
 ) -> Result<(), Error> {
-    let Removed { record, front, back, .. } = removed;
-    let owner = inode.number;
-    let block_size = trans.geometry().block_size();
-    let mut tree = MapTree { trans, inode, kind };
-    let mut cursor = Cursor::new();
-    if !cursor.lookup(&mut tree, &record.offset, Lookup::Equal)? {
-        let what = format!("extent {record:?} is missing in the mapping tree");
-        return Err(Error::Inode { inode: owner, what });
+    let kind = ForkKind::Data;
+    cut(trans, inode, kind, (old.offset, old.end()))?;
+    insert(trans, inode, kind, new)?;
+    settle(trans, inode, kind)?;
+    release(trans, inode, kind, &old)?;
+    enter(trans, inode, kind, &new)
+}
+
+/// Turns a part of an extent of file data from unwritten to written, or back.
+///
+/// # Errors
+/// As for [`replace`].
+pub fn convert(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    part: Extent,
+) -> Result<(), Error> {
+    change_mapping(trans, inode, part, Extent { unwritten: !part.unwritten, ..part })
+}
+
+/// Moves an extent of file data, or a part of one, to file blocks that are not mapped.
+///
+/// # Errors
+/// As for [`replace`].
+pub fn shift(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    part: Extent,
+    offset: FileBlock,
+) -> Result<(), Error> {
+    change_mapping(trans, inode, part, Extent { offset, ..part })
+}
+
+/// Maps the same blocks in another way.
+fn change_mapping(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    old: Extent,
+    new: Extent,
+) -> Result<(), Error> {
+    let kind = ForkKind::Data;
+    cut(trans, inode, kind, (old.offset, old.end()))?;
+    insert(trans, inode, kind, new)?;
+    settle(trans, inode, kind)?;
+    leave(trans, inode, kind, &old)?;
+    enter(trans, inode, kind, &new)
+}
+
+/// Maps blocks that another mapping has, too, in place of `old`: the same file blocks, one extent or
+/// a part of one, or nothing. Both inodes carry the reflink flag, and [`bounded`] has accepted both.
+///
+/// # Errors
+/// As for [`replace`].
+pub fn replace_shared(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    old: Option<Extent>,
+    new: Extent,
+) -> Result<(), Error> {
+    let kind = ForkKind::Data;
+    if let Some(old) = old {
+        cut(trans, inode, kind, (old.offset, old.end()))?;
     }
-    match (front, back) {
-        (None, None) => cursor.delete(&mut tree),
-        (Some(rest), None) | (None, Some(rest)) => cursor.update(&mut tree, &rest),
-        (Some(front), Some(back)) => {
-            cursor.update(&mut tree, &front)?;
-            cursor.lookup(&mut tree, &back.offset, Lookup::Equal)?;
-            cursor.insert(&mut tree, &back)?.or_no_space(block_size)
+    insert(trans, inode, kind, new)?;
+    settle(trans, inode, kind)?;
+    if let Some(old) = old {
+        release(trans, inode, kind, &old)?;
+    }
+    share(trans, &new)?;
+    enter(trans, inode, kind, &new)
+}
+
+/// Prepares changes of a fork at the file blocks `at`: claims space for `records` more records in
+/// its tree, and locks, in ascending order, the groups of `blocks` and of the tree blocks that
+/// could be freed.
+///
+/// # Errors
+/// [`Error::NoSpace`]; a damaged tree or group; the device failed.
+pub fn prepare(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    blocks: &[FsBlock],
+    at: &[FileBlock],
+    records: u64,
+) -> Result<(), Error> {
+    super::extents(trans.volume(), inode, kind)?;
+    let Some(fork) = inode.fork(kind) else { return Ok(()) };
+    let fits = |count: u64| count <= list_capacity(trans, inode, kind) as u64;
+    let levels = match &fork.content {
+        ForkContent::Btree(root, _) => u64::from(root.level()) + 1,
+        _ => 1,
+    };
+    let is_tree = matches!(fork.content, ForkContent::Btree(..));
+    if records > 0 && (is_tree || !fits(fork.extent_count() as u64 + records)) {
+        trans.claim(levels + records)?;
+    }
+    let mut groups: SmallVec<[AgNumber; 4]> = SmallVec::new();
+    let geometry = trans.geometry();
+    let mut note = |block: FsBlock| groups.push(geometry.split_block(block).0);
+    blocks.iter().copied().for_each(&mut note);
+    if is_tree {
+        for block in at {
+            blocks_around(trans.volume(), inode, kind, *block, &mut note)?;
         }
     }
+    groups.sort_unstable();
+    groups.dedup();
+    groups.into_iter().try_for_each(|ag| in_group(trans, ag, |_, _| Ok(())))
+}
+
+/// The part at the front of an extent whose blocks one step may give up, or share once more. The
+/// group of the blocks is locked; nothing is changed.
+///
+/// # Errors
+/// [`Error::NoSpace`] if reference counts could not be stored; a damaged tree; the device failed.
+pub fn bounded(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    extent: Extent,
+) -> Result<Extent, Error> {
+    if sharing(inode, kind) == Sharing::Excluded {
+        return Ok(extent);
+    }
+    let (ag, start) = trans.geometry().split_block(extent.start);
+    let len = in_group(trans, ag, |trans, group| {
+        refcount::check_room(trans, group)?;
+        refcount::prefix(trans, group, start, extent.len, SHARED_RUNS)
+    })?;
+    Ok(Extent { len, ..extent })
 }

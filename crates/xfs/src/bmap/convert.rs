@@ -10,8 +10,18 @@ use crate::inode::{Fork, ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 
 /// Number of extents that fit the fork as a list.
-fn list_capacity(trans: &Transaction<'_>, inode: &InodeState, kind: ForkKind) -> usize {
+pub(super) fn list_capacity(trans: &Transaction<'_>, inode: &InodeState, kind: ForkKind) -> usize {
     inode.inline_size(trans.geometry(), kind) / Extent::LEN
+}
+
+/// Brings a fork into the form that its number of extents asks for.
+pub(super) fn settle(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+) -> Result<(), Error> {
+    to_list_if_possible(trans, inode, kind)?;
+    to_tree_if_needed(trans, inode, kind)
 }
 
 /// Moves the list of a fork into a tree if it does not fit the inode any more.
@@ -20,10 +30,11 @@ pub(super) fn to_tree_if_needed(
     inode: &mut InodeState,
     kind: ForkKind,
 ) -> Result<(), Error> {
-    let list_fits = inode
-        .fork(kind)
-        .is_none_or(|fork| fork.extent_count() <= list_capacity(trans, inode, kind));
-    if list_fits { Ok(()) } else { to_tree(trans, inode, kind) }
+    let full_list = inode.fork(kind).is_some_and(|fork| {
+        matches!(fork.content, ForkContent::Extents)
+            && fork.extent_count() > list_capacity(trans, inode, kind)
+    });
+    if full_list { to_tree(trans, inode, kind) } else { Ok(()) }
 }
 
 /// Moves the list of a fork into a tree: one leaf below the root in the inode.
@@ -46,7 +57,7 @@ pub(super) fn to_tree(
     layout.init(&mut edit, TreeKind::Bmbt, &NewHeader { level: 0, sector, uuid, owner });
     let fork = inode.fork_mut(kind);
     let extents = fork.extents.get().expect("a list is in memory").as_slice();
-    // A list is longer than an inode by one extent at most, far below what a leaf holds.
+    // A list is longer than an inode by a few extents at most, far below what a leaf holds.
     edit.put_be16(HeaderLayout::NUMRECS, extents.len() as u16);
     let start = layout.header_len();
     let records = edit.region(start..start + extents.len() * Extent::LEN);
@@ -63,7 +74,7 @@ pub(super) fn to_tree(
 }
 
 /// Moves the extents of a tree into the inode if they fit there again.
-pub(super) fn to_list_if_possible(
+fn to_list_if_possible(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
     kind: ForkKind,

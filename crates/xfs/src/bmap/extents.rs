@@ -1,7 +1,7 @@
 //! The mapping of one fork in memory: extents in the order of file blocks.
 
 use crate::format::Extent;
-use crate::units::{FileBlock, FsBlock};
+use crate::units::FileBlock;
 
 /// Longest mapping that one record can hold, in blocks.
 pub const MAX_EXTENT_LEN: u32 = (1 << 21) - 1;
@@ -127,18 +127,28 @@ impl ExtentList {
         }
     }
 
+    /// The last extent that overlaps `[from, to)`, and the part of it inside.
+    #[must_use]
+    pub fn last_in(&self, from: FileBlock, to: FileBlock) -> Option<(Extent, Extent)> {
+        let at = self.extents.partition_point(|extent| extent.offset < to).checked_sub(1)?;
+        let record = self.extents[at];
+        Some((record, record.part(from, to)?))
+    }
+
+    /// The first extent that overlaps `[from, to)`, cut to the part inside.
+    #[must_use]
+    pub fn first_in(&self, from: FileBlock, to: FileBlock) -> Option<Extent> {
+        self.at_or_after(from)?.part(from, to)
+    }
+
     /// Removes the last extent that overlaps `[from, to)`, or the part of it inside; returns the
     /// record before, what is left of it in front and behind, and the removed part.
     pub fn remove_last(&mut self, from: FileBlock, to: FileBlock) -> Option<Removed> {
-        let at = self.extents.partition_point(|extent| extent.offset < to).checked_sub(1)?;
-        let record = self.extents[at];
-        if record.end() <= from {
-            return None;
-        }
-        let (start, end) = (record.offset.max(from), record.end().min(to));
-        let removed = part(&record, start, end);
-        let front = (record.offset < start).then(|| part(&record, record.offset, start));
-        let back = (end < record.end()).then(|| part(&record, end, record.end()));
+        let (record, removed) = self.last_in(from, to)?;
+        let at = self.position(record.offset);
+        let (start, end) = (removed.offset, removed.end());
+        let front = record.part(record.offset, start);
+        let back = record.part(end, record.end());
         self.extents.splice(at..=at, [front, back].into_iter().flatten());
         Some(Removed { record, front, back, removed })
     }
@@ -149,16 +159,6 @@ fn continues(left: &Extent, right: &Extent) -> bool {
     left.end() == right.offset
         && left.start.0 + u64::from(left.len) == right.start.0
         && left.unwritten == right.unwritten
-}
-
-/// The part of an extent in `[from, to)`, which lies inside it.
-fn part(extent: &Extent, from: FileBlock, to: FileBlock) -> Extent {
-    Extent {
-        offset: from,
-        start: FsBlock(extent.start.0 + (from.0 - extent.offset.0)),
-        len: (to.0 - from.0) as u32,
-        unwritten: extent.unwritten,
-    }
 }
 
 /// What removing a range did to one record.
@@ -177,6 +177,7 @@ pub struct Removed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::FsBlock;
 
     fn extent(offset: u64, start: u64, len: u32) -> Extent {
         Extent { offset: FileBlock(offset), start: FsBlock(start), len, unwritten: false }

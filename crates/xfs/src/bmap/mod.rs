@@ -8,13 +8,15 @@ mod allocate;
 mod change;
 mod convert;
 mod da_fork;
+mod edit;
 mod extents;
 mod load;
+mod owner;
 mod target;
 mod tree;
 
-pub use allocate::allocate;
-pub use change::{add, remove};
+pub use allocate::{allocate, find_space};
+pub use change::{add, bounded, convert, prepare, remove, replace, replace_shared, shift};
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use load::extents;

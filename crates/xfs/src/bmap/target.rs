@@ -42,6 +42,10 @@ pub(super) fn target(
     let (before, after) = (extents.before(offset), extents.at_or_after(offset));
     let at_end = after.is_none();
     let beside = |block| Target { block, at_end, continues: false };
+    if let Some(old) = after.filter(|after| after.offset < offset) {
+        // In the middle of an extent: new blocks for a part of it, near the old ones.
+        return Ok(beside(FsBlock(old.start.0 + (offset.0 - old.offset.0))));
+    }
     Ok(match (before, after) {
         (Some(before), None) => {
             let gap = offset.0 - before.end().0;

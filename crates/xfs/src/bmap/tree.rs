@@ -1,7 +1,8 @@
 //! The mapping tree of a fork, as the B+tree engine sees it.
 
+use crate::ag::rmap::{self, Sharing};
 use crate::alloc::{self, Request};
-use crate::btree::{Bmbt, NewRoot, ReadTree, Root, WriteTree};
+use crate::btree::{Bmbt, Cursor, Lookup, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
 use crate::format::{
@@ -117,8 +118,8 @@ impl WriteTree for MapTree<'_, '_> {
         self.inode.touch();
         let (ag, block) = self.trans.geometry().split_block(pointer);
         let mapping = tree_mapping(self.trans, self.inode.number, self.kind, pointer);
-        super::change::in_group(self.trans, ag, |trans, group| {
-            crate::ag::rmap::remove(trans, group, mapping)?;
+        super::owner::in_group(self.trans, ag, |trans, group| {
+            rmap::remove(trans, group, mapping, Sharing::Excluded)?;
             alloc::free_in_group(trans, group, block, 1, None)
         })
     }
@@ -162,12 +163,31 @@ pub(super) fn allocate_block(
     };
     let block = trans.geometry().fs_block(extent.ag, extent.start);
     let mapping = tree_mapping(trans, inode.number, kind, block);
-    super::change::in_group(trans, extent.ag, |trans, group| {
-        crate::ag::rmap::add(trans, group, mapping)
+    super::owner::in_group(trans, extent.ag, |trans, group| {
+        rmap::add(trans, group, mapping, Sharing::Excluded)
     })?;
     inode.core.nblocks += 1;
     inode.touch();
     let address = trans.volume().block_address(block, 1);
     let buffer = trans.fresh(address, BufferKind::Tree(TreeKind::Bmbt));
     Ok(Some((block, buffer)))
+}
+
+/// Names the blocks of a fork's tree that a change at `at` could free: those of the path, and their
+/// siblings.
+pub(super) fn blocks_around(
+    volume: &Volume,
+    inode: &InodeState,
+    kind: ForkKind,
+    at: FileBlock,
+    visit: &mut impl FnMut(FsBlock),
+) -> Result<(), Error> {
+    let Some(ForkContent::Btree(root, _)) = inode.fork(kind).map(|fork| &fork.content) else {
+        return Ok(());
+    };
+    let mut tree = MapReader { volume, inode: inode.number, root };
+    let mut cursor = Cursor::new();
+    cursor.lookup(&mut tree, &at, Lookup::LessOrEqual)?;
+    cursor.for_each_block(&tree, visit);
+    Ok(())
 }

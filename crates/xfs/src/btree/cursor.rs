@@ -143,6 +143,24 @@ impl<K: BtreeKind> Cursor<K> {
         (at(index.wrapping_sub(1)), at(index + 1))
     }
 
+    /// Visits the blocks of the path and their siblings: those that a deletion here could free.
+    pub fn for_each_block<S: ReadTree<Kind = K>>(
+        &self,
+        store: &S,
+        mut visit: impl FnMut(K::Pointer),
+    ) {
+        for level in 0..self.levels.len() {
+            let node = self.node(store, level);
+            let siblings = if self.levels[level].buffer.is_some() {
+                [node.left(), node.right()]
+            } else {
+                [None, None]
+            };
+            let own = self.levels[level].pointer.present();
+            own.into_iter().chain(siblings.into_iter().flatten()).for_each(&mut visit);
+        }
+    }
+
     /// The block of the path at `level`, for reading.
     #[inline]
     pub(super) fn node<'a, S>(&'a self, store: &'a S, level: usize) -> Node<'a, K>

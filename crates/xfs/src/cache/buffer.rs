@@ -4,8 +4,9 @@
 //! change what is decided above: the lock of an allocation group or of an inode (design,
 //! decision 2). The inner lock is therefore never contended except by write-back.
 
-use crate::bytes::{Changes, EditBytes};
-use crate::format::BufferKind;
+use crate::bytes::{Changes, EditBytes, put_be32};
+use crate::format::{BufferKind, NEXT_UNLINKED_OFFSET};
+use crate::units::{AgInode, Lsn};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 use std::fmt;
@@ -82,6 +83,45 @@ pub(crate) struct Content {
     pub(crate) dirty: bool,
     /// Changed since it was read: write-back stamps a copy.
     pub(crate) stale_checksum: bool,
+    /// What the journal knows; stays empty on volumes whose changes skip it.
+    pub(crate) log: Logged,
+}
+
+impl Content {
+    /// Whether the buffer may be written in its place, and needs it, when checkpoints up to
+    /// `durable` are durable in the journal.
+    pub(crate) const fn can_go_in_place(&self, durable: u64) -> bool {
+        let log = &self.log;
+        let waits = self.joined || log.freed || log.writing || log.checkpoint > durable;
+        self.dirty && !waits
+    }
+}
+
+/// What the journal keeps of a buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Logged {
+    /// The newest checkpoint that holds changes of it, 0 if none does. Until that one is durable,
+    /// the buffer must not be written in its place.
+    pub(crate) checkpoint: u64,
+    /// Bytes counted for it in that checkpoint, as long as it is open.
+    pub(crate) bytes: usize,
+    /// Start of that checkpoint once it is closed: what is stamped into the buffer.
+    pub(crate) lsn: Lsn,
+    /// Start of the oldest checkpoint that holds changes which are not in their place for sure;
+    /// 0 if all are.
+    pub(crate) tail: Lsn,
+    /// Inode clusters: what `tail` becomes when the write under way is durable.
+    pub(crate) next_tail: Lsn,
+    /// Changes that are on their way to their place.
+    pub(crate) in_flight: Changes,
+    /// A write to its place is under way.
+    pub(crate) writing: bool,
+    /// Inode clusters: list pointers changed in the open checkpoint.
+    pub(crate) pointers: Changes,
+    /// Inode clusters: new, and described by the item of their chunk.
+    pub(crate) created: bool,
+    /// The blocks were freed.
+    pub(crate) freed: bool,
 }
 
 impl MetaBuffer {
@@ -98,6 +138,7 @@ impl MetaBuffer {
                 joined: false,
                 dirty: false,
                 stale_checksum: false,
+                log: Logged::default(),
             }),
             referenced: AtomicBool::new(true),
         })
@@ -189,6 +230,20 @@ impl EditGuard<'_> {
     /// changing form).
     pub fn set_kind(&mut self, kind: BufferKind) {
         self.0.kind = kind;
+    }
+
+    /// Says that the inodes which the cluster holds now follow from the item of their new chunk.
+    pub(crate) fn set_created(&mut self) {
+        self.0.changes.clear();
+        self.0.log.created = true;
+    }
+
+    /// Stores the list pointer of the inode at `offset` of a cluster. It is not part of what the
+    /// journal keeps of an inode.
+    pub(crate) fn put_list_pointer(&mut self, offset: usize, next: AgInode) {
+        let at = offset + NEXT_UNLINKED_OFFSET;
+        put_be32(&mut self.0.bytes, at, next.0);
+        self.0.log.pointers.mark(at..at + 4);
     }
 }
 

@@ -9,6 +9,7 @@ mod buffer;
 mod verify;
 mod write_back;
 
+pub(crate) use buffer::Content;
 pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
 pub(crate) use verify::{stamp, verify_content as verify_buffer};
 
@@ -64,6 +65,10 @@ impl Cache {
     #[must_use]
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         &self.device
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
     }
 
     fn shard(&self, sector: Sector) -> &Mutex<FxHashMap<Sector, BufferRef>> {
@@ -141,6 +146,12 @@ impl Cache {
         buffer
     }
 
+    /// Keeps a buffer that was read, and verified, elsewhere.
+    pub(crate) fn admit(&self, buffer: &BufferRef) {
+        self.shard(buffer.sector()).lock().insert(buffer.sector(), Arc::clone(buffer));
+        self.total_bytes.fetch_add(buffer.address().len(), Ordering::Relaxed);
+    }
+
     /// A buffer with these bytes, due for write-back.
     pub(crate) fn adopt(&self, address: BufferAddress, kind: BufferKind, bytes: Vec<u8>) {
         let buffer = self.fresh(address, kind);
@@ -168,11 +179,29 @@ impl Cache {
             content.joined = false;
             content.stale_checksum = true;
             content.changes.clear();
-            if !std::mem::replace(&mut content.dirty, true) {
-                self.dirty_bytes.fetch_add(content.bytes.len(), Ordering::Relaxed);
+            if self.count_dirty(&mut content) {
                 dirty.push(Arc::clone(buffer));
             }
         }
+    }
+
+    /// Says that a buffer is newer than the disk; whether it was not before.
+    pub(crate) fn count_dirty(&self, content: &mut Content) -> bool {
+        let is_new = !std::mem::replace(&mut content.dirty, true);
+        if is_new {
+            self.dirty_bytes.fetch_add(content.bytes.len(), Ordering::Relaxed);
+        }
+        is_new
+    }
+
+    /// Whether more is dirty than is good for memory.
+    pub(crate) fn has_much_dirty(&self) -> bool {
+        self.dirty_bytes.load(Ordering::Relaxed) > DIRTY_LIMIT
+    }
+
+    /// Whether so much is dirty that nothing more may be changed before some of it is written.
+    pub(crate) fn has_too_much_dirty(&self) -> bool {
+        self.dirty_bytes.load(Ordering::Relaxed) > 4 * DIRTY_LIMIT
     }
 
     /// Keeps memory within its bounds.
@@ -180,13 +209,18 @@ impl Cache {
     /// # Errors
     /// An earlier write-back failed.
     pub(crate) fn balance(&self) -> Result<(), Error> {
-        if self.dirty_bytes.load(Ordering::Relaxed) > DIRTY_LIMIT {
+        if self.has_much_dirty() {
             self.write_back(write_back::Which::Cold)?;
         }
+        self.shrink();
+        Ok(())
+    }
+
+    /// Drops clean buffers if there is too much in memory.
+    pub(crate) fn shrink(&self) {
         if self.total_bytes.load(Ordering::Relaxed) > TOTAL_LIMIT {
             self.drop_clean();
         }
-        Ok(())
     }
 
     /// Drops clean buffers that nobody holds and that were not used since the last sweep.

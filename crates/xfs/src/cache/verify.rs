@@ -64,14 +64,14 @@ fn verify_cluster(bytes: &[u8], geometry: &Geometry) -> Result<(), String> {
     Ok(())
 }
 
-/// Stamps sequence number and checksum of a buffer that goes to the device. Nothing goes through
-/// the journal here, so the number is zero.
-pub(crate) fn stamp(kind: BufferKind, bytes: &mut [u8], geometry: &Geometry) {
+/// Stamps sequence number and checksum of a buffer that goes to the device. Inodes carry their
+/// numbers already. What did not go through the journal has the number zero.
+pub(crate) fn stamp(kind: BufferKind, bytes: &mut [u8], lsn: Lsn, geometry: &Geometry) {
     if !geometry.features.crc {
         return;
     }
     match Header::of(kind) {
-        Some(header) => header.stamp(bytes, Lsn(0), geometry.block_size()),
+        Some(header) => header.stamp(bytes, lsn, geometry.block_size()),
         None => bytes.chunks_exact_mut(geometry.inode_size()).for_each(stamp_inode_crc),
     }
 }

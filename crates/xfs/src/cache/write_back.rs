@@ -1,8 +1,10 @@
 //! Write-back of dirty buffers: verified, stamped, sorted, in large writes.
 
 use super::verify::{stamp, verify_content};
-use super::{BufferRef, Cache};
+use super::{BufferRef, Cache, Content};
 use crate::error::Error;
+use crate::log::InPlace;
+use parking_lot::RwLockWriteGuard;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -95,7 +97,7 @@ impl Cache {
 
     /// Copies a buffer into the image, stamped; `false` if it stays dirty.
     fn copy_due(&self, buffer: &BufferRef, which: Which, image: &mut Image) -> Result<bool, Error> {
-        let mut content = buffer.content();
+        let content = buffer.content();
         if !content.dirty {
             // It was forgotten after it became dirty.
             return Ok(true);
@@ -103,13 +105,24 @@ impl Cache {
         if content.joined || (which == Which::Cold && buffer.take_referenced()) {
             return Ok(false);
         }
-        let kind = content.kind;
+        self.copy(buffer, content, image)?;
+        Ok(true)
+    }
+
+    /// Copies a dirty buffer into the image, stamped. It is clean then.
+    fn copy(
+        &self,
+        buffer: &BufferRef,
+        mut content: RwLockWriteGuard<'_, Content>,
+        image: &mut Image,
+    ) -> Result<(), Error> {
+        let (kind, lsn) = (content.kind, content.log.lsn);
         let mut start = image.filled;
         let copy = image.append(&self.pool, &content.bytes);
         content.dirty = false;
         self.dirty_bytes.fetch_sub(copy.len(), Ordering::Relaxed);
         drop(content);
-        stamp(kind, copy, &self.geometry);
+        stamp(kind, copy, lsn, &self.geometry);
         verify_content(kind, copy, &self.geometry).map_err(|what| Error::Block {
             structure: kind.name(),
             sector: buffer.sector(),
@@ -120,7 +133,62 @@ impl Cache {
             image.place(*sector, start..end);
             start = end;
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Writes buffers whose changes are in the journal to their places, as far as all of them are
+    /// durable there: those of checkpoints up to `durable`. Returns what was written. They stay in
+    /// the books of the journal until `writes` are done and flushed.
+    ///
+    /// # Errors
+    /// A buffer is not sound: a defect of the engine.
+    pub(crate) fn write_in_place(
+        &self,
+        mut due: Vec<BufferRef>,
+        durable: u64,
+        writes: &Batch,
+    ) -> Result<Vec<InPlace>, Error> {
+        due.sort_unstable_by_key(|buffer| buffer.sector());
+        let plug = Plug::new(&self.device);
+        let mut image = Image::default();
+        let mut written = Vec::with_capacity(due.len());
+        for buffer in due {
+            if image.filled + buffer.address().len() > IMAGE_BYTES {
+                image.submit(&plug, writes);
+            }
+            let mut content = buffer.content();
+            if !content.can_go_in_place(durable) {
+                continue;
+            }
+            let tail = content.log.tail;
+            let changes = std::mem::take(&mut content.changes);
+            content.log.in_flight.merge(&changes);
+            content.log.writing = true;
+            self.copy(&buffer, content, &mut image)?;
+            written.push(InPlace { buffer, tail });
+        }
+        image.submit(&plug, writes);
+        Ok(written)
+    }
+
+    /// Writes buffers that do not go through the journal.
+    ///
+    /// # Errors
+    /// A buffer is not sound: a defect of the engine.
+    pub(crate) fn write_directly(&self, due: &[BufferRef], writes: &Batch) -> Result<(), Error> {
+        let plug = Plug::new(&self.device);
+        let mut image = Image::default();
+        for buffer in due {
+            if image.filled + buffer.address().len() > IMAGE_BYTES {
+                image.submit(&plug, writes);
+            }
+            let content = buffer.content();
+            if content.dirty && !content.log.freed {
+                self.copy(buffer, content, &mut image)?;
+            }
+        }
+        image.submit(&plug, writes);
+        Ok(())
     }
 
     /// Writes everything that is dirty and waits for it.

@@ -52,6 +52,19 @@ impl Extent {
         put_be64(out, 8, start << 21 | u64::from(self.len & Self::MAX_LEN));
     }
 
+    /// The part of the mapping in `[from, to)`; `None` if there is none.
+    #[must_use]
+    pub fn part(&self, from: FileBlock, to: FileBlock) -> Option<Self> {
+        let (from, to) = (self.offset.max(from), self.end().min(to));
+        (from < to).then(|| Self {
+            offset: from,
+            start: FsBlock(self.start.0 + (from.0 - self.offset.0)),
+            // No longer than the mapping.
+            len: (to.0 - from.0) as u32,
+            unwritten: self.unwritten,
+        })
+    }
+
     /// First file block after the mapping.
     #[must_use]
     #[inline]

@@ -28,7 +28,20 @@ mod inode_core;
 mod inode_flags;
 mod inode_verify;
 mod kind;
+mod log_buffer_item;
+mod log_create_item;
+mod log_inode_item;
+mod log_intent;
+mod log_intent_attr;
+mod log_intent_exchange;
+mod log_intent_space;
+mod log_item;
+mod log_operation;
+mod log_quota_item;
 pub mod log_record;
+pub mod log_record_seal;
+#[cfg(test)]
+mod log_sample_tests;
 pub mod name_hash;
 mod remote_header;
 pub mod superblock;
@@ -75,6 +88,22 @@ pub use timestamps::{Timestamp, TimestampEncoding, TimestampError};
 
 #[cfg(test)]
 pub(crate) mod inode_tests;
+pub use log_buffer_item::{BufferItem, BufferItemFlags, BufferItemType};
+pub use log_create_item::InodeCreateItem;
+pub use log_inode_item::{
+    INODE_LSN_OFFSET, InodeItem, InodeItemFields, LOG_CORE_LEN, NEXT_UNLINKED_OFFSET,
+    core_from_log, core_to_log, root_from_log, root_to_log,
+};
+pub use log_intent::{Intent, IntentDevice, IntentDone, IntentWork};
+pub use log_intent_attr::{AttrAction, AttrChange, NameValue};
+pub use log_intent_exchange::{Exchange, ExchangeFlags, ExchangeSide};
+pub use log_intent_space::{
+    ExtentChange, MappingAction, MappingChange, RefcountAction, RefcountChange, ReverseAction,
+    ReverseChange,
+};
+pub use log_item::LogItemKind;
+pub use log_operation::{LogClient, OperationFlags, OperationHeader, TransactionHeader};
+pub use log_quota_item::QuotaItem;
 pub use log_record::LogRecordHeader;
 pub use superblock::{Superblock, SuperblockError};
 pub use tree_height::TreeHeights;

@@ -6,7 +6,7 @@ use crate::ag::{AgTree, GroupState};
 use crate::alloc::{self, Allocation, Mode, Request};
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
 use crate::error::Error;
-use crate::format::{BufferKind, InodeChunkRecord, InodeCore, RmapOwner};
+use crate::format::{BufferKind, InodeChunkRecord, InodeCore, InodeCreateItem, RmapOwner};
 use crate::geometry::INODES_PER_CHUNK;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode};
@@ -35,7 +35,7 @@ pub fn allocate_chunk(trans: &mut Transaction<'_>, group: &mut GroupState) -> Re
 /// Whether the volume has `blocks` blocks for inodes left, and what entering them may take.
 fn reserve(trans: &mut Transaction<'_>, blocks: u32) -> bool {
     let splits = 2 * trans.volume().heights().inode;
-    trans.reserve(u64::from(blocks) + u64::from(splits)).is_ok()
+    trans.claim(u64::from(blocks) + u64::from(splits)).is_ok()
 }
 
 /// A whole chunk: the first of all where the root directory must be; others right behind the newest
@@ -213,6 +213,7 @@ fn write_inodes(trans: &mut Transaction<'_>, group: &GroupState, extent: &Alloca
     let first = AgInode(extent.start.0 << geometry.inodes_per_block_log());
     let first = geometry.inode_number(group.number, first);
     let generation = trans.volume().generation(first);
+    let mut clusters = Vec::new();
     for block in (extent.start.0..extent.start.0 + extent.len).step_by(unit as usize) {
         let address = trans.volume().address(group.number, AgBlock(block), unit);
         let buffer = trans.fresh(address, BufferKind::InodeCluster);
@@ -226,5 +227,17 @@ fn write_inodes(trans: &mut Transaction<'_>, group: &GroupState, extent: &Alloca
             let number = geometry.inode_number(group.number, AgInode(first + index as u32));
             InodeCore::write_never_used(inode, geometry, number, generation);
         }
+        drop(guard);
+        clusters.push(buffer);
     }
+    let chunk = InodeCreateItem {
+        ag: group.number,
+        block: extent.start,
+        count: extent.len << geometry.inodes_per_block_log(),
+        // At most 2048 bytes.
+        inode_size: geometry.inode_size() as u32,
+        blocks: extent.len,
+        generation,
+    };
+    trans.create_inodes(chunk, &clusters);
 }

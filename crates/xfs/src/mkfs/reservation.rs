@@ -269,6 +269,13 @@ pub(super) fn reservations(geometry: &Geometry) -> Vec<Reservation> {
     .to_vec()
 }
 
+/// Log space, in bytes, of the longest chain of transactions that a kernel makes of one operation.
+#[must_use]
+pub(crate) fn largest_chain(geometry: &Geometry) -> usize {
+    let chains = reservations(geometry).into_iter().map(|kind| kind.bytes * kind.count);
+    usize::try_from(chains.max().unwrap_or(0)).unwrap_or(usize::MAX)
+}
+
 /// Setting the largest attribute that still fits a leaf, with every block it may need.
 #[must_use]
 pub(super) fn large_attribute(geometry: &Geometry) -> Reservation {

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::{BufferKind, Namespace, Superblock, log_record};
 use crate::inode::ForkKind;
 use crate::ops::{NewInode, create_reserved, create_root};
-use crate::units::{AgNumber, InodeNumber};
+use crate::units::{AgNumber, InodeNumber, Lsn};
 use crate::volume::Volume;
 use std::sync::Arc;
 use undercroft_block::{Batch, Bio, BlockDevice, Plug, Sector, flush, write_all_at};
@@ -122,7 +122,7 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
     }
     let mut bytes = vec![0; volume.geometry().sector_size()];
     superblock.encode(&mut bytes);
-    crate::cache::stamp(BufferKind::Superblock, &mut bytes, volume.geometry());
+    crate::cache::stamp(BufferKind::Superblock, &mut bytes, Lsn(0), volume.geometry());
     write_all_at(device, Sector(0), &bytes)?;
     if durable {
         flush(device)?;
@@ -134,23 +134,13 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
 fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
     let mut superblock = volume.superblock().clone();
     superblock.in_progress = false;
-    (superblock.inodes, superblock.free_inodes, superblock.free_blocks) = (0, 0, 0);
-    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
-        // Waits, so there is a guard.
-        let Some(mut guard) = volume.lock_group(ag, true)? else {
-            continue;
-        };
-        let group = guard.state();
-        superblock.inodes += u64::from(group.agi.count);
-        superblock.free_inodes += u64::from(group.agi.free_count);
-        superblock.free_blocks += u64::from(group.agf.free_blocks)
-            + u64::from(group.agf.free_list_count)
-            + u64::from(group.agf.tree_blocks);
-    }
+    [superblock.inodes, superblock.free_inodes, superblock.free_blocks] = volume.counters()?;
     superblock.inode_max_percent = share_of_inodes(&superblock);
-    let root = superblock.root_inode.0;
-    superblock.rt_bitmap_inode = InodeNumber(root + 1);
-    superblock.rt_summary_inode = InodeNumber(root + 2);
+    if !volume.geometry().features.metadir() {
+        let root = superblock.root_inode.0;
+        superblock.rt_bitmap_inode = InodeNumber(root + 1);
+        superblock.rt_summary_inode = InodeNumber(root + 2);
+    }
     Ok(superblock)
 }
 
@@ -183,7 +173,7 @@ fn write_copies(volume: &Volume, superblock: &Superblock) -> Result<(), Error> {
     for ag in (1..volume.geometry().ag_count).map(AgNumber) {
         let blocks = ag_static(&planned, ag).into_iter();
         for mut copy in blocks.filter(|block| block.kind == BufferKind::Superblock) {
-            crate::cache::stamp(copy.kind, &mut copy.bytes, volume.geometry());
+            crate::cache::stamp(copy.kind, &mut copy.bytes, Lsn(0), volume.geometry());
             write_all_at(volume.cache().device().as_ref(), copy.sector, &copy.bytes)?;
         }
     }

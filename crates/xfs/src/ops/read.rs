@@ -2,14 +2,14 @@
 
 use crate::bmap::{self, ForkReader};
 use crate::error::Error;
-use crate::format::{FileType, InodeFlags};
+use crate::format::{Extent, FileType, InodeFlags};
 use crate::geometry::Geometry;
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::symlink;
 use crate::units::FileBlock;
 use crate::volume::Volume;
 use std::ops::Range;
-use undercroft_block::{Buffer, read_buffer};
+use undercroft_block::{Buffer, Sector, read_buffer};
 
 /// Longest single read from the device.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -98,6 +98,55 @@ impl<'a> FileReader<'a> {
         self.next = offset + len;
         Ok(Some(Piece::Data { offset, buffer, len: len as usize }))
     }
+}
+
+/// Fills `bytes` with what a regular file holds from `offset` on; what is not stored, or lies behind
+/// its end, reads as zeros.
+///
+/// # Errors
+/// The mapping is damaged, or the device failed.
+pub fn read_at(
+    volume: &Volume,
+    inode: &InodeState,
+    offset: u64,
+    bytes: &mut [u8],
+) -> Result<(), Error> {
+    bytes.fill(0);
+    let geometry = volume.geometry();
+    let end = offset.saturating_add(bytes.len() as u64).min(inode.core.size);
+    let mut at = offset;
+    while at < end {
+        let block = FileBlock(at >> geometry.block_log);
+        let last = FileBlock(geometry.blocks_for(end));
+        let extents = bmap::extents(volume, inode, ForkKind::Data)?;
+        let Some(extent) = extents.first_in(block, last) else { break };
+        let (first, behind) = (extent.offset.0 << geometry.block_log, extent.end().0);
+        let (first, behind) = (at.max(first), end.min(behind << geometry.block_log));
+        if !extent.unwritten {
+            let content = read_extent(volume, &extent, first, (behind - first) as usize)?;
+            let start = (first - offset) as usize;
+            bytes[start..start + content.len()].copy_from_slice(&content);
+        }
+        at = behind;
+    }
+    Ok(())
+}
+
+/// `len` bytes of a file from `byte` on, which lie in `extent`.
+pub(super) fn read_extent(
+    volume: &Volume,
+    extent: &Extent,
+    byte: u64,
+    len: usize,
+) -> Result<Vec<u8>, Error> {
+    let geometry = volume.geometry();
+    let unit = geometry.sector_size();
+    let inside = byte - (extent.offset.0 << geometry.block_log);
+    let skipped = (inside % unit as u64) as usize;
+    let sector = geometry.sector(extent.start).0 + (inside - skipped as u64) / 512;
+    let wanted = (skipped + len).next_multiple_of(unit);
+    let buffer = read_buffer(volume.cache().device().as_ref(), Sector(sector), wanted)?;
+    Ok(buffer[skipped..skipped + len].to_vec())
 }
 
 /// Offset of a block in bytes, or the size of the file if that is less.

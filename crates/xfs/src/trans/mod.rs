@@ -4,20 +4,23 @@
 //! allocation groups that it touched until it ends. Inodes are locked by the operation itself, in
 //! ascending order before any group (design, decision 2), and handed to [`Transaction::commit`].
 //!
-//! In bulk mode, the only policy so far, a commit puts the changed buffers on the dirty list;
-//! the superblock is written last, when the volume is finished. A transaction that is dropped
-//! after it changed something leaves the volume in memory in an unknown state: the volume is
-//! poisoned and refuses everything from then on.
+//! A commit follows one of two policies (design, decision 1). On a live volume the changed buffers
+//! go into the open checkpoint of the journal; in bulk mode they go straight to the dirty list, and
+//! the superblock is written last, when the volume is finished. A transaction that is dropped after
+//! it changed something leaves the volume in memory in an unknown state: the volume is poisoned and
+//! refuses everything from then on.
 
 use crate::ag::{GroupGuard, GroupState};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::error::Error;
-use crate::format::BufferKind;
+use crate::format::{BufferKind, InodeCreateItem};
 use crate::geometry::Geometry;
 use crate::inode::InodeGuard;
+use crate::log::{Notes, Permit};
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use smallvec::SmallVec;
+use undercroft_block::Batch;
 
 /// An open transaction on a volume.
 #[derive(Debug)]
@@ -29,24 +32,39 @@ pub struct Transaction<'v> {
     changed: bool,
     /// Blocks taken out of the volume's count of free space, for what is to come.
     reserved: u64,
+    /// Those of them that no step has claimed yet.
+    unclaimed: u64,
     /// Space is so low that extents are taken as they come (algorithms reference, section 3.4).
     low_on_space: bool,
+    /// On a live volume: leave to run.
+    permit: Option<Permit<'v>>,
+    /// What the journal must know besides buffers; stays empty on other volumes.
+    notes: Notes,
 }
 
 impl<'v> Transaction<'v> {
-    pub(crate) fn new(volume: &'v Volume) -> Self {
+    pub(crate) fn new(volume: &'v Volume, permit: Option<Permit<'v>>) -> Self {
         Self {
             volume,
             joined: volume.take_joined_list(),
             groups: SmallVec::new(),
             changed: false,
             reserved: 0,
+            unclaimed: 0,
             low_on_space: false,
+            permit,
+            notes: Notes::default(),
         }
     }
 
-    /// Makes sure that `blocks` further blocks are free, before anything is changed. What is not
-    /// used is given back at the end of the transaction.
+    /// Whether the changes go through the journal.
+    const fn is_live(&self) -> bool {
+        self.permit.is_some()
+    }
+
+    /// Makes sure that `blocks` further blocks are free, before anything is changed: what the
+    /// steps of the operation [claim](Self::claim) comes out of them first. What is not used is
+    /// given back at the end of the transaction.
     ///
     /// # Errors
     /// [`Error::NoSpace`] if there are not as many. The transaction can go on.
@@ -56,14 +74,70 @@ impl<'v> Transaction<'v> {
             return Err(Error::NoSpace { needed: blocks, block_size });
         }
         self.reserved += blocks;
+        self.unclaimed += blocks;
         Ok(())
     }
 
-    /// Gives back a part of what was reserved: the operation it was for needed less.
-    pub fn release(&mut self, blocks: u64) {
-        let blocks = blocks.min(self.reserved);
-        self.reserved -= blocks;
-        self.volume.free_space().add(i64::try_from(blocks).unwrap_or(i64::MAX));
+    /// Reserves what removing something may take for a while, of the blocks set aside for that if
+    /// there are no others. On a volume without even these, what needs none still works.
+    pub fn reserve_for_removal(&mut self, blocks: u64) {
+        if self.volume.free_space().reserve_set_aside(blocks) {
+            self.reserved += blocks;
+            self.unclaimed += blocks;
+        }
+    }
+
+    /// Sets `blocks` blocks aside for a step: of those reserved before, then of the volume's.
+    ///
+    /// # Errors
+    /// As for [`reserve`](Self::reserve).
+    pub fn claim(&mut self, blocks: u64) -> Result<(), Error> {
+        if let Some(missing) = blocks.checked_sub(self.unclaimed) {
+            self.reserve(missing)?;
+        }
+        self.unclaimed -= blocks;
+        Ok(())
+    }
+
+    /// Ends a claim for blocks that were not needed: the next step can have them.
+    pub fn unclaim(&mut self, blocks: u64) {
+        self.unclaimed += blocks.min(self.reserved - self.unclaimed);
+    }
+
+    /// Runs `work` in a group that the transaction holds already, or that it can wait for.
+    ///
+    /// # Errors
+    /// As [`with_group`](Self::with_group); [`Error::Busy`] if another thread holds the group and
+    /// waiting could deadlock.
+    pub fn in_group<T>(
+        &mut self,
+        ag: AgNumber,
+        work: impl FnOnce(&mut Self, &mut GroupState) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.with_group(ag, true, work)?
+            .ok_or_else(|| Error::Busy(format!("allocation group {ag} is locked out of order")))
+    }
+
+    /// Locks these groups, before others are used in whatever order: an operation that knows what
+    /// it will free names the groups here.
+    ///
+    /// # Errors
+    /// The headers of a group are damaged, or the device failed.
+    pub fn lock_groups(&mut self, groups: impl IntoIterator<Item = AgNumber>) -> Result<(), Error> {
+        let mut groups: SmallVec<[AgNumber; 8]> = groups.into_iter().collect();
+        groups.sort_unstable();
+        groups.dedup();
+        for ag in groups {
+            let locked = self.with_group(ag, true, |_, _| Ok(()))?;
+            debug_assert!(locked.is_some(), "groups are named before any other is locked");
+        }
+        Ok(())
+    }
+
+    /// Says that inodes in memory are about to change: from here on a failure leaves the volume
+    /// in an unknown state, as one behind the first change of a buffer does.
+    pub fn begin_changes(&mut self) {
+        self.changed = true;
     }
 
     /// Whether an allocation of this transaction had to take whatever there was.
@@ -108,13 +182,43 @@ impl<'v> Transaction<'v> {
 
     /// A zeroed buffer for blocks that were just allocated; it belongs to the transaction.
     pub fn fresh(&mut self, address: BufferAddress, kind: BufferKind) -> BufferRef {
+        if self.is_live() {
+            if let Some(old) = self.volume.cache().peek(address.first()) {
+                self.forget(&old);
+            }
+            address.parts().iter().for_each(|part| self.notes.reuse(*part));
+        }
         let buffer = self.volume.cache().fresh(address, kind);
-        drop(self.edit(&buffer));
+        let mut guard = self.edit(&buffer);
+        if self.is_live() {
+            // What the disk holds there is anything: all of the buffer must be logged.
+            let len = guard.len();
+            guard.0.changes.mark(0..len);
+        }
+        drop(guard);
         buffer
     }
 
-    /// Drops the buffer of a block that was freed: it must not be written any more.
+    /// Says that the clusters of these inodes, which are [fresh](Self::fresh), hold no more than
+    /// what follows from the description of the chunk.
+    pub(crate) fn create_inodes(&mut self, chunk: InodeCreateItem, clusters: &[BufferRef]) {
+        if self.is_live() {
+            clusters.iter().for_each(|cluster| self.edit(cluster).set_created());
+            self.notes.create(chunk);
+        }
+    }
+
+    /// Drops the buffer of blocks that are freed: it must not be written any more.
     pub fn forget(&mut self, buffer: &BufferRef) {
+        if self.is_live() {
+            // It stays part of the transaction: the journal needs its older images until this one
+            // is durable.
+            self.edit(buffer).0.log.freed = true;
+            buffer.address().parts().iter().for_each(|part| self.notes.free(*part));
+            self.volume.cache().forget(buffer.sector());
+            buffer.content().changes.clear();
+            return;
+        }
         self.volume.cache().forget(buffer.sector());
         let mut content = buffer.content();
         content.dirty = false;
@@ -125,14 +229,25 @@ impl<'v> Transaction<'v> {
         }
     }
 
-    /// Drops whatever the cache holds for the blocks of a freed extent.
-    pub fn forget_blocks(&mut self, ag: AgNumber, start: AgBlock, len: u32) {
-        let geometry = self.geometry();
-        for block in start.0..start.0 + len {
-            let sector = geometry.ag_sector(ag, AgBlock(block));
-            if let Some(buffer) = self.volume.cache().peek(sector) {
+    /// Drops the metadata buffers, each of `unit` blocks, of a freed extent of `len` blocks.
+    /// Buffers that are not in memory are dropped as well: the journal may hold images of them.
+    pub fn forget_blocks(&mut self, ag: AgNumber, start: AgBlock, len: u32, unit: u32) {
+        for block in (start.0..start.0 + len).step_by(unit as usize) {
+            let address = self.volume.address(ag, AgBlock(block), unit);
+            if self.is_live() {
+                self.changed = true;
+                self.notes.free(address.parts()[0]);
+            }
+            if let Some(buffer) = self.volume.cache().peek(address.first()) {
                 self.forget(&buffer);
             }
+        }
+    }
+
+    /// Makes the transaction wait for writes of file data: it is not durable before they are.
+    pub fn add_data(&mut self, writes: &Batch) {
+        if self.is_live() {
+            self.notes.add_data(writes);
         }
     }
 
@@ -150,24 +265,58 @@ impl<'v> Transaction<'v> {
         wait: bool,
         work: impl FnOnce(&mut Self, &mut GroupState) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
-        let slot = match self.groups.iter().position(|(held, _)| *held == ag) {
-            Some(slot) => slot,
-            None => {
-                let in_order = self.groups.iter().all(|(held, _)| *held < ag);
-                let Some(guard) = self.volume.lock_group(ag, wait && in_order)? else {
-                    return Ok(None);
-                };
-                self.groups.push((ag, Some(guard)));
-                self.groups.len() - 1
-            }
-        };
-        let mut guard = self.groups[slot].1.take().expect("a group is not entered twice at a time");
+        let Some(mut guard) = self.take_group(ag, wait)? else { return Ok(None) };
         let result = work(self, guard.state());
-        self.groups[slot].1 = Some(guard);
+        self.keep_group(ag, guard);
         if result.as_ref().is_err_and(Error::is_damage) {
             self.volume.poison("damage was found in an allocation group; run `undercroft check`");
         }
         result.map(Some)
+    }
+
+    /// As [`with_group`](Self::with_group), for a group that passes `test`. One that does not is
+    /// given up at once, unless the transaction held it before: a group that cannot help must not
+    /// keep others waiting, nor forbid waiting for groups below it.
+    ///
+    /// # Errors
+    /// As [`with_group`](Self::with_group).
+    pub(crate) fn with_group_if<T>(
+        &mut self,
+        ag: AgNumber,
+        wait: bool,
+        test: impl FnOnce(&Self, &GroupState) -> bool,
+        work: impl FnOnce(&mut Self, &mut GroupState) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let held = self.groups.len();
+        let Some(mut guard) = self.take_group(ag, wait)? else { return Ok(None) };
+        let passes = test(self, guard.state());
+        if passes || self.groups.len() == held {
+            self.keep_group(ag, guard);
+        } else {
+            self.groups.pop();
+        }
+        if passes { self.with_group(ag, wait, work) } else { Ok(None) }
+    }
+
+    /// The guard of a group, to be [kept](Self::keep_group) when its turn is over; `None` if
+    /// another thread has it and the transaction does not wait.
+    fn take_group(&mut self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
+        if let Some((_, guard)) = self.groups.iter_mut().find(|(held, _)| *held == ag) {
+            return Ok(Some(guard.take().expect("a group is not entered twice at a time")));
+        }
+        let in_order = self.groups.iter().all(|(held, _)| *held < ag);
+        let guard = self.volume.lock_group(ag, wait && in_order)?;
+        if guard.is_some() {
+            self.groups.push((ag, None));
+        }
+        Ok(guard)
+    }
+
+    /// Keeps the lock of a group to the end.
+    fn keep_group(&mut self, ag: AgNumber, guard: GroupGuard) {
+        if let Some((_, slot)) = self.groups.iter_mut().find(|(held, _)| *held == ag) {
+            *slot = Some(guard);
+        }
     }
 
     /// Makes all changes of the transaction, and of these inodes, part of the volume.
@@ -185,10 +334,15 @@ impl<'v> Transaction<'v> {
         let joined = std::mem::take(&mut self.joined);
         self.changed = false;
         // Before any lock is given up: whoever takes it next joins the same buffers.
-        self.volume.cache().mark_dirty(&joined);
+        let journal = self.volume.journal().zip(self.permit.take());
+        let is_live = journal.is_some();
+        match journal {
+            Some((journal, permit)) => journal.commit(permit, &joined, &mut self.notes),
+            None => self.volume.cache().mark_dirty(&joined),
+        }
         drop(groups);
         self.volume.give_joined_list(joined);
-        self.volume.cache().balance()
+        if is_live { Ok(()) } else { self.volume.cache().balance() }
     }
 }
 

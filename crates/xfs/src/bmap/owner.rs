@@ -1,0 +1,126 @@
+//! What the groups know of the extents of a fork: reverse mappings, reference counts, free space.
+
+use crate::ag::GroupState;
+use crate::ag::refcount;
+use crate::ag::rmap::{self, Sharing};
+use crate::alloc;
+use crate::error::Error;
+use crate::format::{Extent, FileType, InodeFlags2, RmapFlags, RmapOwner, RmapRecord};
+use crate::inode::{ForkKind, InodeState};
+use crate::trans::Transaction;
+use crate::units::{AgNumber, InodeNumber};
+
+/// Runs `work` in a group that the transaction must be able to lock.
+///
+/// # Errors
+/// Those of `work`; or another thread holds the group and waiting could deadlock.
+pub(super) fn in_group<T>(
+    trans: &mut Transaction<'_>,
+    ag: AgNumber,
+    work: impl FnOnce(&mut Transaction<'_>, &mut GroupState) -> Result<T, Error>,
+) -> Result<T, Error> {
+    trans.in_group(ag, work)
+}
+
+/// Whether the blocks of a fork may have further owners.
+pub(super) fn sharing(inode: &InodeState, kind: ForkKind) -> Sharing {
+    let shared = kind == ForkKind::Data && inode.core.flags2.contains(InodeFlags2::REFLINK);
+    if shared { Sharing::Possible } else { Sharing::Excluded }
+}
+
+/// Reverse mapping of an extent of a fork.
+fn mapping(
+    trans: &Transaction<'_>,
+    inode: InodeNumber,
+    kind: ForkKind,
+    extent: &Extent,
+) -> RmapRecord {
+    let mut flags = RmapFlags::empty();
+    if kind == ForkKind::Attr {
+        flags |= RmapFlags::ATTR_FORK;
+    }
+    if extent.unwritten {
+        flags |= RmapFlags::UNWRITTEN;
+    }
+    let (_, start) = trans.geometry().split_block(extent.start);
+    let owner = RmapOwner::inode(inode);
+    RmapRecord { start, len: extent.len, owner, offset: extent.offset, flags }
+}
+
+/// Enters the fork as an owner of the blocks of an extent.
+pub(super) fn enter(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    extent: &Extent,
+) -> Result<(), Error> {
+    let record = mapping(trans, inode.number, kind, extent);
+    let (ag, _) = trans.geometry().split_block(extent.start);
+    in_group(trans, ag, |trans, group| {
+        // The reverse-mapping tree may split: its free list must be able to feed it.
+        alloc::fill_free_list(trans, group)?;
+        rmap::add(trans, group, record, sharing(inode, kind))
+    })
+}
+
+/// Removes the fork as an owner of the blocks of an extent, which keep their count of owners.
+pub(super) fn leave(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    extent: &Extent,
+) -> Result<(), Error> {
+    let record = mapping(trans, inode.number, kind, extent);
+    let (ag, _) = trans.geometry().split_block(extent.start);
+    in_group(trans, ag, |trans, group| {
+        alloc::fill_free_list(trans, group)?;
+        rmap::remove(trans, group, record, sharing(inode, kind))
+    })
+}
+
+/// Gives up the blocks of an extent that was unmapped: those that nobody else has become free.
+pub(super) fn release(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    extent: &Extent,
+) -> Result<(), Error> {
+    leave(trans, inode, kind, extent)?;
+    let (ag, start) = trans.geometry().split_block(extent.start);
+    let len = extent.len;
+    in_group(trans, ag, |trans, group| {
+        if sharing(inode, kind) == Sharing::Excluded {
+            return alloc::free_in_group(trans, group, start, len, None);
+        }
+        for freed in refcount::decrease(trans, group, start, len)? {
+            alloc::free_in_group(trans, group, freed.start, freed.len, None)?;
+        }
+        Ok(())
+    })?;
+    if let Some(unit) = buffer_blocks(trans, inode, kind, len) {
+        trans.forget_blocks(ag, start, len, unit);
+    }
+    Ok(())
+}
+
+/// Blocks of each metadata buffer in an extent of `len` blocks of a fork; `None` for file data.
+fn buffer_blocks(
+    trans: &Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    len: u32,
+) -> Option<u32> {
+    match (kind, inode.file_type()) {
+        (ForkKind::Attr, _) => Some(1),
+        (ForkKind::Data, FileType::Directory) => Some(trans.geometry().dir_block_blocks()),
+        // One buffer for each extent.
+        (ForkKind::Data, FileType::Symlink) => Some(len),
+        (ForkKind::Data, _) => None,
+    }
+}
+
+/// Counts one more owner of the blocks of an extent.
+pub(super) fn share(trans: &mut Transaction<'_>, extent: &Extent) -> Result<(), Error> {
+    let (ag, start) = trans.geometry().split_block(extent.start);
+    in_group(trans, ag, |trans, group| refcount::increase(trans, group, start, extent.len))
+}

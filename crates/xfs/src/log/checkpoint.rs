@@ -1,0 +1,134 @@
+//! The open checkpoint: what transactions committed since the last one was closed.
+//!
+//! It holds no copies. Buffers stay as they are in memory, and items are made from them once, when
+//! the checkpoint is closed; until it is durable they are not written in their places.
+
+use super::items;
+use crate::cache::{BufferRef, Cache, Content};
+use crate::format::{BufferKind, InodeCreateItem, OperationHeader};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use undercroft_block::{Batch, Sector};
+
+/// First sector and length in sectors of a metadata buffer: its name in the journal.
+pub(crate) type BufferKey = (Sector, u32);
+
+/// What a transaction has for the journal besides its buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// Buffers that were freed (`true`), or whose place is in use again (`false`).
+    freed: FxHashMap<BufferKey, bool>,
+    created: SmallVec<[InodeCreateItem; 1]>,
+    data: SmallVec<[Batch; 1]>,
+}
+
+impl Notes {
+    /// A buffer was freed: its images in the journal must not be replayed.
+    pub(crate) fn free(&mut self, key: BufferKey) {
+        self.freed.insert(key, true);
+    }
+
+    /// A place that may have been freed has a new buffer, which is logged whole.
+    pub(crate) fn reuse(&mut self, key: BufferKey) {
+        self.freed.insert(key, false);
+    }
+
+    /// A chunk of inodes was made.
+    pub(crate) fn create(&mut self, chunk: InodeCreateItem) {
+        self.created.push(chunk);
+    }
+
+    /// These writes of file data must be durable before the transaction is.
+    pub(crate) fn add_data(&mut self, writes: &Batch) {
+        self.data.push(writes.clone());
+    }
+}
+
+/// What was committed since the last checkpoint was closed.
+#[derive(Debug, Default)]
+pub(super) struct Checkpoint {
+    pub(super) sequence: u64,
+    /// Buffers with changes, each once. Some may have been freed since.
+    pub(super) buffers: Vec<BufferRef>,
+    /// Values of attributes, which are written before the first record instead of being logged.
+    pub(super) direct: Vec<BufferRef>,
+    /// Buffers that left memory when their blocks were freed.
+    pub(super) freed: Vec<BufferRef>,
+    pub(super) cancels: FxHashMap<BufferKey, ()>,
+    pub(super) created: Vec<InodeCreateItem>,
+    /// Writes of file data that must be durable before the first record.
+    pub(super) data: Vec<Batch>,
+    /// The most bytes that the items take.
+    pub(super) bytes: usize,
+    /// The most bytes that running transactions will add.
+    pub(super) reserved: usize,
+}
+
+impl Checkpoint {
+    pub(super) fn new(sequence: u64) -> Self {
+        Self { sequence, ..Self::default() }
+    }
+
+    /// Whether there is nothing that a record could hold.
+    pub(super) fn has_no_items(&self) -> bool {
+        self.buffers.is_empty()
+            && self.direct.is_empty()
+            && self.cancels.is_empty()
+            && self.created.is_empty()
+    }
+
+    /// Whether there is nothing to make durable.
+    pub(super) fn is_empty(&self) -> bool {
+        self.has_no_items() && self.data.is_empty()
+    }
+
+    /// Takes what a transaction changed; its buffers are no longer part of it.
+    pub(super) fn add(&mut self, cache: &Cache, joined: &[BufferRef], notes: &mut Notes) {
+        for buffer in joined {
+            self.add_buffer(cache, buffer, &mut buffer.content());
+        }
+        for (key, freed) in notes.freed.drain() {
+            let bytes = items::cancel_bound(key.1);
+            if freed {
+                self.bytes += if self.cancels.insert(key, ()).is_none() { bytes } else { 0 };
+            } else if self.cancels.remove(&key).is_some() {
+                self.bytes -= bytes;
+            }
+        }
+        self.bytes += notes.created.len() * (OperationHeader::LEN + InodeCreateItem::LEN);
+        self.created.extend(notes.created.drain(..));
+        // Nothing to wait for, unless it failed.
+        notes.data.retain(|writes| writes.outstanding() > 0 || writes.check().is_err());
+        self.data.append(&mut notes.data.drain(..).collect());
+    }
+
+    fn add_buffer(&mut self, cache: &Cache, buffer: &BufferRef, content: &mut Content) {
+        content.joined = false;
+        content.stale_checksum = true;
+        if content.log.freed {
+            self.bytes -= std::mem::take(&mut content.log.bytes);
+            content.log.checkpoint = self.sequence;
+            self.freed.push(Arc::clone(buffer));
+            return;
+        }
+        if content.kind == BufferKind::AttrRemote {
+            content.changes.clear();
+            cache.count_dirty(content);
+            self.direct.push(Arc::clone(buffer));
+            return;
+        }
+        let bytes = items::bound(content, cache.geometry());
+        let known = content.log.checkpoint == self.sequence;
+        if bytes == 0 && !content.log.created && !known {
+            return;
+        }
+        if !known {
+            content.log.checkpoint = self.sequence;
+            content.log.bytes = 0;
+            self.buffers.push(Arc::clone(buffer));
+        }
+        self.bytes = self.bytes + bytes - std::mem::replace(&mut content.log.bytes, bytes);
+        cache.count_dirty(content);
+    }
+}

@@ -1,0 +1,330 @@
+//! The journal of a volume that is open for change.
+//!
+//! Transactions hold the gate shared from begin to commit. Whoever writes the journal takes it for
+//! as long as it closes a checkpoint: it sees no half-done transaction, and makes the items straight
+//! from the buffers. So a thread must begin a transaction before it locks an inode; else the writer
+//! waits for a transaction that waits for the inode of a thread that waits for the writer.
+//!
+//! Locks, outer ones first: gate (shared), inodes, groups, open checkpoint, buffer; or writer, gate,
+//! open checkpoint, buffer.
+
+use super::checkpoint::{Checkpoint, Notes};
+use super::shape::{LogPosition, LogShape};
+use super::ticket::{SyncTicket, Tickets};
+use super::worker::Worker;
+use super::writer::Writer;
+use crate::ag::BusyExtents;
+use crate::cache::{BufferRef, Cache};
+use crate::error::Error;
+use crate::geometry::Geometry;
+use crate::poison::Poison;
+use crate::units::Lsn;
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What a journal works on.
+pub(crate) struct JournalParts {
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) geometry: Arc<Geometry>,
+    pub(crate) shape: LogShape,
+    pub(crate) poison: Arc<Poison>,
+    /// Number of the open checkpoint, as the volume tells it to others.
+    pub(crate) open_sequence: Arc<AtomicU64>,
+    /// Busy extents of every group.
+    pub(crate) busy: Vec<Arc<BusyExtents>>,
+    pub(crate) superblock: BufferRef,
+}
+
+/// The journal.
+pub(crate) struct Journal {
+    pub(super) cache: Arc<Cache>,
+    pub(super) geometry: Arc<Geometry>,
+    pub(super) shape: LogShape,
+    pub(super) poison: Arc<Poison>,
+    pub(super) open_sequence: Arc<AtomicU64>,
+    pub(super) busy: Vec<Arc<BusyExtents>>,
+    pub(super) superblock: BufferRef,
+    /// Held by transactions from begin to commit, and by whoever closes a checkpoint.
+    pub(super) gate: RwLock<()>,
+    pub(super) open: Mutex<Checkpoint>,
+    /// A transaction gave back what it had reserved.
+    released: Condvar,
+    /// The newest checkpoint that is durable, with all before it.
+    pub(super) durable: AtomicU64,
+    /// Bytes of the journal that the next checkpoint may take.
+    pub(super) free_bytes: AtomicUsize,
+    pub(super) writer: Mutex<Writer>,
+    pub(super) tickets: Tickets,
+    pub(super) worker: Worker,
+}
+
+/// Leave for a transaction to run, and a promise of space in the journal.
+pub(crate) struct Permit<'j> {
+    journal: &'j Journal,
+    reserved: usize,
+    /// Given up last: see `Drop`.
+    _gate: RwLockReadGuard<'j, ()>,
+}
+
+/// Whether a transaction can begin.
+enum Room {
+    Enough,
+    /// When others have committed.
+    Later,
+    /// When the journal was written.
+    None,
+}
+
+impl Journal {
+    /// A journal whose next record goes to `position`; everything before is behind the tail.
+    ///
+    /// # Errors
+    /// The operating system has no thread left.
+    pub(crate) fn start(
+        parts: JournalParts,
+        position: LogPosition,
+        previous_block: u32,
+    ) -> Result<Arc<Self>, Error> {
+        let JournalParts { cache, geometry, shape, poison, open_sequence, busy, superblock } =
+            parts;
+        open_sequence.store(1, Ordering::Release);
+        // Any number will do that is not that of a transaction which a crash left behind.
+        let transaction = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos());
+        let journal = Arc::new(Self {
+            cache,
+            geometry,
+            shape,
+            poison,
+            open_sequence,
+            busy,
+            superblock,
+            gate: RwLock::new(()),
+            open: Mutex::new(Checkpoint::new(1)),
+            released: Condvar::new(),
+            durable: AtomicU64::new(0),
+            free_bytes: AtomicUsize::new(0),
+            writer: Mutex::new(Writer::new(position, previous_block, transaction)),
+            tickets: Tickets::default(),
+            worker: Worker::default(),
+        });
+        journal.update_free(&journal.writer.lock());
+        Worker::start(&journal)
+            .map_err(|error| Error::Busy(format!("no thread for the journal: {error}")))?;
+        Ok(journal)
+    }
+
+    /// Most bytes that one transaction may log.
+    pub(crate) const fn limit(&self) -> usize {
+        self.shape.checkpoint_limit()
+    }
+
+    /// Waits until a transaction may run that logs at most `bytes` bytes.
+    ///
+    /// # Errors
+    /// The journal is too small, ever; or it could not be written.
+    pub(crate) fn enter(&self, bytes: usize) -> Result<Permit<'_>, Error> {
+        let limit = self.limit();
+        if bytes > limit {
+            return Err(Error::Invalid(format!(
+                "the operation may need {bytes} bytes of the journal at once, which has room for \
+                 {limit}"
+            )));
+        }
+        loop {
+            self.poison.check()?;
+            let gate = self.gate.read();
+            let mut open = self.open.lock();
+            match self.room(&open, bytes) {
+                Room::Enough => {
+                    open.reserved += bytes;
+                    return Ok(Permit { journal: self, reserved: bytes, _gate: gate });
+                }
+                Room::Later => {
+                    drop(gate);
+                    self.released.wait(&mut open);
+                }
+                Room::None => {
+                    drop(open);
+                    drop(gate);
+                    self.make_room(bytes)?;
+                }
+            }
+        }
+    }
+
+    fn room(&self, open: &Checkpoint, bytes: usize) -> Room {
+        let (limit, free) = (self.limit(), self.free_bytes.load(Ordering::Acquire));
+        let fits = |sum: usize| sum <= limit && self.shape.checkpoint_bytes(sum) <= free;
+        if self.cache.has_too_much_dirty() || !fits(open.bytes + bytes) {
+            Room::None
+        } else if !fits(open.bytes + open.reserved + bytes) {
+            Room::Later
+        } else {
+            Room::Enough
+        }
+    }
+
+    /// Makes room for a transaction of `bytes` bytes.
+    fn make_room(&self, bytes: usize) -> Result<(), Error> {
+        let mut writer = self.writer.lock();
+        let has_room = || !matches!(self.room(&self.open.lock(), bytes), Room::None);
+        if has_room() {
+            return Ok(());
+        }
+        self.write_checkpoint(&mut writer)?;
+        if has_room() {
+            return Ok(());
+        }
+        // What is changed all the time can be written to its place only while nothing changes it.
+        let _gate = self.gate.write();
+        self.write_everything(&mut writer, true)
+    }
+
+    /// Takes what a transaction changed.
+    pub(crate) fn commit(&self, mut permit: Permit<'_>, joined: &[BufferRef], notes: &mut Notes) {
+        let mut open = self.open.lock();
+        open.add(&self.cache, joined, notes);
+        open.reserved -= std::mem::take(&mut permit.reserved);
+        let due = (open.bytes > self.shape.checkpoint_target()).then_some(open.sequence);
+        drop(open);
+        self.released.notify_all();
+        drop(permit);
+        if let Some(sequence) = due {
+            self.worker.want(sequence);
+        }
+        if self.cache.has_much_dirty() {
+            self.worker.want_push();
+        }
+        self.cache.shrink();
+    }
+
+    /// Whether the checkpoint of a transaction that ends was written meanwhile, or never will be.
+    fn outcome(&self, sequence: u64) -> Option<super::ticket::Answer> {
+        if self.durable.load(Ordering::Acquire) >= sequence {
+            return Some(Ok(()));
+        }
+        self.poison.reason().map(Err)
+    }
+
+    /// The newest checkpoint that holds anything.
+    fn newest(&self) -> u64 {
+        let open = self.open.lock();
+        if open.is_empty() { open.sequence - 1 } else { open.sequence }
+    }
+
+    /// Starts to make everything durable that was committed so far.
+    pub(crate) fn force(&self) -> SyncTicket {
+        let sequence = self.newest();
+        let ticket = self.tickets.draw(sequence, || self.outcome(sequence));
+        self.worker.want(sequence);
+        ticket
+    }
+
+    /// Makes everything durable that was committed so far. One of the threads that wait does the
+    /// work for all of them.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        let sequence = self.newest();
+        while self.durable.load(Ordering::Acquire) < sequence {
+            let mut writer = self.writer.lock();
+            if self.durable.load(Ordering::Acquire) < sequence {
+                self.write_checkpoint(&mut writer)?;
+            }
+        }
+        // What was written before a failure is durable, but nobody should go on.
+        self.poison.check()
+    }
+
+    /// Waits for these writes of file data before the open checkpoint is written.
+    pub(crate) fn add_data(&self, writes: &undercroft_block::Batch) {
+        self.open.lock().data.push(writes.clone());
+    }
+
+    /// Refuses every further change and answers everybody who waits.
+    pub(super) fn fail(&self, error: &Error) {
+        self.poison(&format!("writing failed: {}", chain(error)));
+    }
+
+    /// Refuses every further change and answers everybody who waits.
+    pub(crate) fn poison(&self, reason: &str) {
+        self.poison.set(reason);
+        if let Some(reason) = self.poison.reason() {
+            self.tickets.complete(u64::MAX, &Err(reason));
+        }
+        // Whoever is about to wait for space has seen the reason, or waits by now.
+        drop(self.open.lock());
+        self.released.notify_all();
+    }
+
+    /// Sends old buffers to their places, so that the tail can move before somebody waits for it.
+    pub(super) fn push_in_background(&self, writer: &mut Writer) -> Result<(), Error> {
+        let used = self.shape.distance(writer.tail, writer.position);
+        let end = if self.cache.has_much_dirty() {
+            Lsn::NULL
+        } else if used > self.shape.bytes() / 4 {
+            writer.last_start.unwrap_or(Lsn(0))
+        } else {
+            return Ok(());
+        };
+        self.failing(|| self.push(writer, end).map(drop))
+    }
+
+    /// Writes everything to its place, and a record that says that nothing is to be replayed.
+    /// `edit` brings the counters of the superblock up to date. Nothing can be changed afterwards.
+    pub(crate) fn close(
+        &self,
+        edit: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.worker.stop();
+        let mut writer = self.writer.lock();
+        let _gate = self.gate.write();
+        self.write_everything(&mut writer, false)?;
+        if writer.last_start.is_some() {
+            self.failing(|| self.write_unmount(&mut writer, edit))?;
+        }
+        self.poison.set("it was closed");
+        Ok(())
+    }
+
+    /// Ends the thread of the journal. What is not durable by then is lost.
+    pub(crate) fn abandon(&self) {
+        self.worker.stop();
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if self.reserved > 0 {
+            self.journal.open.lock().reserved -= self.reserved;
+            self.journal.released.notify_all();
+        }
+    }
+}
+
+impl fmt::Debug for Permit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("reserved", &self.reserved).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal")
+            .field("shape", &self.shape)
+            .field("durable", &self.durable)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+//! The thread that writes the journal when nobody waits for it: for tickets, for checkpoints that
+//! have grown large, and to move the tail.
+
+use super::journal::Journal;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+/// What the thread is asked to do.
+#[derive(Default)]
+struct Wishes {
+    /// This checkpoint should become durable.
+    checkpoint: u64,
+    push: bool,
+    stop: bool,
+}
+
+/// The thread, and what it is asked to do.
+#[derive(Default)]
+pub(super) struct Worker {
+    wishes: Mutex<Wishes>,
+    changed: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Worker {
+    /// Starts the thread. It ends with [`stop`](Self::stop).
+    pub(super) fn start(journal: &Arc<Journal>) -> std::io::Result<()> {
+        let own = Arc::clone(journal);
+        let thread = thread::Builder::new().name("xfs journal".into()).spawn(move || own.work())?;
+        *journal.worker.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    /// Asks for a checkpoint to be made durable.
+    pub(super) fn want(&self, checkpoint: u64) {
+        let mut wishes = self.wishes.lock();
+        if wishes.checkpoint < checkpoint {
+            wishes.checkpoint = checkpoint;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Asks for buffers to be written to their places.
+    pub(super) fn want_push(&self) {
+        let mut wishes = self.wishes.lock();
+        if !wishes.push {
+            wishes.push = true;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Ends the thread when it has done what it is at.
+    pub(super) fn stop(&self) {
+        self.wishes.lock().stop = true;
+        self.changed.notify_one();
+        let thread = self.thread.lock().take();
+        // A callback of a ticket, which runs in the thread, may hold the last reference.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
+        {
+            // It does not panic; if it did, the panic was reported.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Journal {
+    fn work(&self) {
+        let mut done = 0;
+        loop {
+            let checkpoint = {
+                let mut wishes = self.worker.wishes.lock();
+                loop {
+                    if wishes.stop || self.poison.is_set() {
+                        return;
+                    }
+                    if wishes.checkpoint > done || wishes.push {
+                        wishes.push = false;
+                        break wishes.checkpoint;
+                    }
+                    self.worker.changed.wait(&mut wishes);
+                }
+            };
+            done = checkpoint;
+            let mut writer = self.writer.lock();
+            // A failure was told to everybody who waits.
+            if self.durable.load(Ordering::Acquire) < checkpoint
+                && self.write_checkpoint(&mut writer).is_err()
+            {
+                return;
+            }
+            if self.push_in_background(&mut writer).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Bytes of a file on their way to its blocks.
+
+use super::FileEdit;
+use crate::error::Error;
+use crate::format::Extent;
+use crate::ops::read::read_extent;
+use crate::units::FsBlock;
+use std::ops::Range;
+use std::sync::Arc;
+use undercroft_block::{Bio, Sector, Segment, SegmentList};
+
+/// Where bytes come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source<'m> {
+    /// Memory, whose byte `first` belongs at `offset` of the file.
+    Memory { memory: &'m Arc<Vec<u8>>, first: usize, offset: u64 },
+    /// Zeros, for what is stored; what is not is zeros already.
+    Zeroes,
+}
+
+impl Source<'_> {
+    fn append(self, segments: &mut SegmentList, bytes: &Range<u64>) {
+        let len = (bytes.end - bytes.start) as usize;
+        match self {
+            Self::Memory { memory, first, offset } => {
+                let start = first + (bytes.start - offset) as usize;
+                segments.push(Segment::shared(memory, start..start + len));
+            }
+            Self::Zeroes => segments.push_zeroes(len),
+        }
+    }
+}
+
+/// What the blocks of a write hold already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Old<'e> {
+    /// Where that is.
+    pub(super) extent: &'e Extent,
+    /// The end of the file: what is stored behind it is no part of it.
+    pub(super) size: u64,
+}
+
+impl FileEdit<'_> {
+    /// Writes the bytes `bytes` of the file to `place`, in whole units of `unit` bytes. What these
+    /// hold besides is as in `old`, or zeros.
+    pub(super) fn send(
+        &self,
+        place: &Extent,
+        bytes: Range<u64>,
+        source: Source<'_>,
+        unit: usize,
+        old: Option<Old<'_>>,
+    ) -> Result<(), Error> {
+        let unit = unit as u64;
+        let first = bytes.start / unit * unit;
+        let end = bytes.end.next_multiple_of(unit);
+        let mut segments = SegmentList::new();
+        self.append_old(&mut segments, first..bytes.start, old)?;
+        source.append(&mut segments, &bytes);
+        self.append_old(&mut segments, bytes.end..end, old)?;
+        let sector = self.sector(place, first);
+        self.plug.submit(Bio::write(sector, segments).in_batch(&self.writes));
+        Ok(())
+    }
+
+    /// Waits for what was sent.
+    pub(super) fn wait(&self) -> Result<(), Error> {
+        self.plug.flush();
+        Ok(self.writes.wait()?)
+    }
+
+    /// Sector of a byte of the file that lies in `extent`.
+    fn sector(&self, extent: &Extent, byte: u64) -> Sector {
+        let geometry = self.geometry();
+        let block = (byte >> geometry.block_log) - extent.offset.0;
+        let inside = byte & (geometry.block_size() as u64 - 1);
+        Sector(geometry.sector(FsBlock(extent.start.0 + block)).0 + inside / 512)
+    }
+
+    /// Appends the bytes of the file around a write. Behind its end there are zeros, whatever the
+    /// blocks hold.
+    fn append_old(
+        &self,
+        segments: &mut SegmentList,
+        bytes: Range<u64>,
+        old: Option<Old<'_>>,
+    ) -> Result<(), Error> {
+        let len = (bytes.end - bytes.start) as usize;
+        let known = |old: &Old<'_>| bytes.end.min(old.size).saturating_sub(bytes.start) as usize;
+        if let Some((old, known)) =
+            old.map(|old| (old, known(&old))).filter(|(_, known)| *known > 0)
+        {
+            // What was sent to these blocks earlier must be there.
+            self.wait()?;
+            let content = read_extent(self.volume, old.extent, bytes.start, known)?;
+            segments.push(Segment::shared(&Arc::new(content), 0..known));
+            segments.push_zeroes(len - known);
+        } else {
+            segments.push_zeroes(len);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! A random history of operations on the data of some files of a volume, beside the same files as
+//! vectors of bytes.
+
+use super::operation::{Bounds, Operation, pattern};
+use std::path::Path;
+use std::sync::Arc;
+use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_judges::Xfsprogs;
+use undercroft_judges::random::Random;
+use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
+use undercroft_xfs::mkfs;
+use undercroft_xfs::ops::{self, CloneRange, FileEdit, NewInode, Size, Times};
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{Error, Volume};
+
+/// A format: its name, what `mkfs.xfs` is told, and the block size.
+pub(crate) struct Format {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: &'static [&'static str],
+    pub(crate) block_size: u64,
+    pub(crate) reflink: bool,
+}
+
+const fn format(name: &'static str, arguments: &'static [&'static str], block_size: u64) -> Format {
+    Format { name, arguments, block_size, reflink: true }
+}
+
+/// What operations on data depend on.
+pub(crate) const FORMATS: [Format; 9] = [
+    format("default", &[], 4096),
+    format("no rmapbt", &["-m", "rmapbt=0"], 4096),
+    Format { reflink: false, ..format("no reflink", &["-m", "reflink=0"], 4096) },
+    Format {
+        reflink: false,
+        ..format(
+            "plain",
+            &["-m", "reflink=0,rmapbt=0,finobt=0,inobtcount=0", "-i", "nrext64=0,sparse=0"],
+            4096,
+        )
+    },
+    format("no nrext64", &["-i", "nrext64=0", "-d", "agcount=11"], 4096),
+    format("1 KiB blocks", &["-b", "size=1024"], 1024),
+    format("2 KiB blocks", &["-b", "size=2048", "-m", "rmapbt=0"], 2048),
+    format("16 KiB blocks", &["-b", "size=16384"], 16384),
+    format("64 KiB blocks", &["-b", "size=65536"], 65536),
+];
+
+/// The time of every operation.
+const NOW: Timestamp = Timestamp { seconds: 1_700_000_000, nanoseconds: 1 };
+
+/// A volume under test and what its files should hold.
+pub(crate) struct History {
+    pub(crate) volume: Volume,
+    pub(crate) files: Vec<Vec<u8>>,
+    pub(crate) inodes: Vec<InodeNumber>,
+    random: Random,
+    bounds: Bounds,
+    live: bool,
+    /// Operations refused for want of space.
+    pub(crate) refused: u64,
+}
+
+/// Name of a file.
+pub(crate) fn name(file: usize) -> String {
+    format!("file-{file}")
+}
+
+/// Makes a volume of the format with empty files in it.
+pub(crate) fn prepare(image: &Path, format: &Format, size: u64, files: usize) {
+    Xfsprogs::newest().unwrap().mkfs(image, size, format.arguments).unwrap();
+    let volume = open(image, false);
+    let mut root = volume.lock_inode(volume.geometry().root_inode).unwrap();
+    for file in 0..files {
+        let new = NewInode {
+            mode: FileType::Regular.mode_bits() | 0o644,
+            uid: 0,
+            gid: 0,
+            times: Times::default(),
+            device: DeviceNumber { major: 0, minor: 0 },
+            target: &[],
+        };
+        let mut trans = volume.begin().unwrap();
+        let mut inode = ops::create(&mut trans, &mut root, name(file).as_bytes(), &new).unwrap();
+        trans.commit(&mut [&mut root, &mut inode]).unwrap();
+    }
+    drop(root);
+    mkfs::finish(&volume, false).unwrap();
+}
+
+fn open(image: &Path, live: bool) -> Volume {
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
+    if live {
+        Volume::open_live(device, &LiveOptions::default()).unwrap()
+    } else {
+        Volume::open_bulk(device).unwrap()
+    }
+}
+
+impl History {
+    /// Opens a prepared volume, for changes through its journal or past it.
+    pub(crate) fn start(
+        image: &Path,
+        format: &Format,
+        count: usize,
+        (seed, live): (u64, bool),
+    ) -> Self {
+        let volume = open(image, live);
+        let root = volume.inode(volume.geometry().root_inode).unwrap();
+        let lookup = |file| ops::lookup(&volume, &root.read(), name(file).as_bytes());
+        let inodes = (0..count).map(|file| lookup(file).unwrap().unwrap()).collect();
+        let size_max = 300 * format.block_size.max(2048);
+        let Format { block_size, reflink, .. } = *format;
+        Self {
+            volume,
+            files: vec![Vec::new(); count],
+            inodes,
+            random: Random::new(seed),
+            bounds: Bounds { block_size, size_max, reflink },
+            live,
+            refused: 0,
+        }
+    }
+
+    /// Sizes up to which files grow.
+    pub(crate) fn set_size_max(&mut self, size_max: u64) {
+        self.bounds.size_max = size_max;
+    }
+
+    /// Appends to all files in turn until there is no space left.
+    pub(crate) fn fill(&mut self) {
+        for number in 0.. {
+            let file = number % self.files.len();
+            let (offset, seed) = (self.files[file].len() as u64, self.random.bits());
+            let len = 1 + self.random.below(256 * self.bounds.block_size);
+            if !self.perform_on_both(&Operation::Write { file, offset, len, seed }) {
+                return;
+            }
+        }
+    }
+
+    /// A random operation, done on the volume and on the files in memory.
+    pub(crate) fn step(&mut self) -> Operation {
+        let operation = Operation::random(&mut self.random, &self.files, &self.bounds);
+        self.perform_on_both(&operation);
+        operation
+    }
+
+    /// Whether there was space for it.
+    fn perform_on_both(&mut self, operation: &Operation) -> bool {
+        match self.perform(operation) {
+            Ok(()) => operation.apply(&mut self.files),
+            Err(Error::NoSpace { .. }) => {
+                // A part of it may have been done; the others' data must not have changed.
+                self.refused += 1;
+                let file = operation.file();
+                self.files[file] = self.content(file);
+                return false;
+            }
+            Err(error) => panic!("{operation:?}: {error}"),
+        }
+        true
+    }
+
+    /// Many of them; the file that changed is compared each time.
+    pub(crate) fn run(&mut self, steps: u64) -> Vec<Operation> {
+        let mut done = Vec::new();
+        for step in 0..steps {
+            let operation = self.step();
+            self.compare(operation.file(), &format!("step {step}, {operation:?}"));
+            done.push(operation);
+        }
+        self.compare_all();
+        done
+    }
+
+    fn perform(&mut self, operation: &Operation) -> Result<(), Error> {
+        let size = |keep| if keep { Size::Keep } else { Size::Grow };
+        let bytes = |(offset, len): (u64, u64)| offset..offset + len;
+        let edit = || FileEdit::open(&self.volume, self.inodes[operation.file()], NOW).unwrap();
+        match *operation {
+            Operation::Write { offset, len, seed, .. } => {
+                edit().write(offset, &Arc::new(pattern(seed, len)), 0..len as usize)
+            }
+            Operation::Truncate { size, .. } => edit().truncate(size),
+            Operation::Preallocate { range, keep, .. } => {
+                edit().preallocate(bytes(range), size(keep))
+            }
+            Operation::Punch { range, .. } => edit().punch(bytes(range)),
+            Operation::Zero { range, keep, .. } => edit().zero(bytes(range), size(keep)),
+            Operation::Collapse { range, .. } => edit().collapse(bytes(range)),
+            Operation::Insert { range, .. } => edit().insert(bytes(range)),
+            Operation::Clone { from, to, source, target, len } => {
+                let range = CloneRange { source, target, len };
+                ops::clone_range(&self.volume, self.inodes[from], self.inodes[to], &range, NOW)
+            }
+            Operation::Dedupe { from, to, source, target, len } => {
+                let range = CloneRange { source, target, len };
+                let inodes = [from, to].map(|file| self.inodes[file]);
+                let same = ops::dedupe_range(&self.volume, inodes[0], inodes[1], &range)?;
+                let part = |file: &[u8], at: u64| file[at as usize..(at + len) as usize].to_vec();
+                let equal = part(&self.files[from], source) == part(&self.files[to], target);
+                assert_eq!(same, equal, "{operation:?}");
+                Ok(())
+            }
+        }
+    }
+
+    /// What a file holds on the volume.
+    pub(crate) fn content(&self, file: usize) -> Vec<u8> {
+        let inode = self.volume.inode(self.inodes[file]).unwrap();
+        let inode = inode.read();
+        let mut bytes = vec![0xff; inode.core.size as usize];
+        ops::read_at(&self.volume, &inode, 0, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn compare(&self, file: usize, when: &str) {
+        same(&self.content(file), &self.files[file], &format!("{when}: file {file}"));
+    }
+
+    pub(crate) fn compare_all(&self) {
+        (0..self.files.len()).for_each(|file| self.compare(file, "at the end"));
+    }
+
+    /// Empties all files.
+    pub(crate) fn empty(&mut self) {
+        for file in 0..self.files.len() {
+            let mut edit = FileEdit::open(&self.volume, self.inodes[file], NOW).unwrap();
+            edit.truncate(0).unwrap();
+            self.files[file].clear();
+        }
+    }
+
+    /// Writes everything to the image; returns the count of free blocks.
+    pub(crate) fn finish(self, image: &Path) -> u64 {
+        if self.live {
+            self.volume.close().unwrap();
+        } else {
+            mkfs::finish(&self.volume, false).unwrap();
+        }
+        drop(self);
+        let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, true).unwrap());
+        Volume::open(device).unwrap().superblock().free_blocks
+    }
+}
+
+/// Compares contents without printing them.
+pub(crate) fn same(found: &[u8], expected: &[u8], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}: size");
+    let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
+    if let Some(at) = differs {
+        let (found, expected) = (found[at], expected[at]);
+        panic!("{what}: byte {at} is {found:#x}, must be {expected:#x}");
+    }
+}

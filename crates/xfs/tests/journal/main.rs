@@ -1,0 +1,6 @@
+//! The journal of live volumes, judged by the kernel that replays it, by `xfs_repair -n` and by
+//! `xfs_logprint`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod replay;
+mod work;
