@@ -6,11 +6,14 @@
 mod allocate;
 mod chunk;
 mod fork;
+mod free;
 mod table;
+pub mod unlinked;
 
 pub use allocate::allocate;
 pub use chunk::allocate_chunk;
 pub use fork::{Fork, ForkContent, ForkKind};
+pub use free::free;
 pub use table::InodeTable;
 
 use crate::bytes::{be32, be64};
@@ -18,15 +21,16 @@ use crate::cache::BufferAddress;
 use crate::dir::SpaceHint;
 use crate::error::Error;
 use crate::format::{
-    BufferKind, FileType, INODE_LSN_OFFSET, InodeCore, NEXT_UNLINKED_OFFSET, inode_crc_matches,
+    BufferKind, FileType, INODE_LSN_OFFSET, InodeCore, InodeFlags2, NEXT_UNLINKED_OFFSET,
+    Timestamp, inode_crc_matches,
 };
 use crate::geometry::Geometry;
 use crate::trans::Transaction;
-use crate::units::{AgBlock, InodeNumber, Lsn};
+use crate::units::{AgBlock, AgInode, InodeNumber, Lsn};
 use crate::volume::Volume;
-use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
+use parking_lot::{ArcMutexGuard, ArcRwLockWriteGuard, Mutex, RawMutex, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An inode in memory, behind its lock.
 pub type Inode = RwLock<InodeState>;
@@ -47,7 +51,13 @@ pub struct InodeState {
     pub(crate) space: SpaceHint,
     /// Newer than its cluster buffer.
     changed: bool,
+    /// Held by whoever changes the data, over all the steps of a change.
+    data_lock: OnceLock<Arc<Mutex<()>>>,
 }
+
+/// The lock of the data of one inode. It comes before everything else: before a transaction begins,
+/// and before the lock of any inode. Several are taken in the order of their inodes.
+pub(crate) type DataLock = ArcMutexGuard<RawMutex, ()>;
 
 impl InodeState {
     /// Reads and verifies an inode.
@@ -86,12 +96,21 @@ impl InodeState {
             0 => None,
             _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
         };
-        Ok(Self { number, core, data, attr, space: SpaceHint::default(), changed: false })
+        let space = SpaceHint::default();
+        Ok(Self { number, core, data, attr, space, changed: false, data_lock: OnceLock::new() })
     }
 
     /// A new inode that is not stored yet.
     pub(crate) fn new(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
-        Self { number: core.number, core, data, attr, space: SpaceHint::default(), changed: true }
+        let space = SpaceHint::default();
+        let number = core.number;
+        Self { number, core, data, attr, space, changed: true, data_lock: OnceLock::new() }
+    }
+
+    /// Waits for the lock of the data of an inode.
+    pub(crate) fn lock_data(inode: &Inode) -> DataLock {
+        let lock = Arc::clone(inode.read().data_lock.get_or_init(Arc::default));
+        lock.lock_arc()
     }
 
     /// Type of the file. An inode in memory is in use, so it has one.
@@ -103,6 +122,25 @@ impl InodeState {
     /// Says that core or forks were changed: the next commit stores them.
     pub fn touch(&mut self) {
         self.changed = true;
+    }
+
+    /// Says that the inode was changed at `now`.
+    pub fn set_changed(&mut self, now: Timestamp) {
+        self.core.ctime = now;
+        self.core.changecount += 1;
+        self.changed = true;
+    }
+
+    /// Says that what the inode holds was changed at `now`.
+    pub fn set_modified(&mut self, now: Timestamp) {
+        self.core.mtime = now;
+        self.set_changed(now);
+    }
+
+    /// Takes back [`touch`](Self::touch): the inode is gone together with its chunk, so there is
+    /// nothing to store it in.
+    pub(crate) fn discard(&mut self) {
+        self.changed = false;
     }
 
     /// One of the two forks; `None` for an attribute fork that does not exist.
@@ -132,12 +170,19 @@ impl InodeState {
         }
     }
 
-    /// Writes the inode into its cluster buffer, as part of the transaction.
+    /// Writes the inode into its cluster buffer, as part of the transaction. Times that its encoding
+    /// cannot hold are moved to the nearest that it can.
     pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) -> Result<(), Error> {
         if !std::mem::take(&mut self.changed) {
             return Ok(());
         }
         let geometry = trans.geometry();
+        self.core.flags2.set(InodeFlags2::BIGTIME, geometry.features.bigtime());
+        let encoding = self.core.timestamp_encoding();
+        let InodeCore { atime, mtime, ctime, crtime, .. } = &mut self.core;
+        for time in [atime, mtime, ctime, crtime] {
+            *time = time.clamped(encoding);
+        }
         self.core.data_format = self.data.format();
         self.core.data_extents = self.data.extent_count() as u64;
         if let Some(attr) = &self.attr {
@@ -148,9 +193,8 @@ impl InodeState {
         let (address, offset) = place(trans.volume(), self.number);
         let buffer = trans.read(&address, BufferKind::InodeCluster)?;
         let mut guard = trans.edit(&buffer);
-        if be32(&guard, offset + NEXT_UNLINKED_OFFSET) != self.core.next_unlinked.0 {
-            guard.put_list_pointer(offset, self.core.next_unlinked);
-        }
+        // Guarded by the lock of the group: other inodes' changes may have moved it.
+        self.core.next_unlinked = AgInode(be32(&guard, offset + NEXT_UNLINKED_OFFSET));
         // The journal stamps the cluster when it logs the inode.
         self.core.lsn = Lsn(be64(&guard, offset + INODE_LSN_OFFSET));
         let mut edit = guard.edit();
