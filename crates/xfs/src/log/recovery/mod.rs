@@ -19,6 +19,8 @@ mod intents;
 mod leftovers;
 mod record;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 pub(crate) use area::LogArea;
