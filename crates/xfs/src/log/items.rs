@@ -75,7 +75,7 @@ fn changed_inodes<'c>(
 pub(super) struct ItemWriter<'w> {
     pub(super) stream: &'w mut RecordStream,
     pub(super) geometry: &'w Geometry,
-    /// Start of the checkpoint.
+    /// Start of the checkpoint, which is stamped into buffers.
     pub(super) lsn: Lsn,
     /// Memory of a region.
     pub(super) region: Vec<u8>,

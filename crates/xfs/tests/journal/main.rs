@@ -2,5 +2,8 @@
 //! `xfs_logprint`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod crash;
+mod crash_tests;
 mod replay;
+mod tree;
 mod work;
