@@ -122,6 +122,20 @@ pub trait DriverQueue {
     }
 }
 
+/// Waits for everything in `queue`, a queue of the device `name` that is about to be closed, and
+/// answers it.
+pub(crate) fn drain(queue: &mut impl DriverQueue, name: &str) {
+    let mut completions = Completions::default();
+    while queue.in_flight() > 0 && queue.reap(&mut completions, Wait::Forever).is_ok() {
+        for (request, result) in completions.ended.drain(..) {
+            match result {
+                Ok(()) => request.complete(),
+                Err(failure) => request.fail(name, failure.done, &failure.reason),
+            }
+        }
+    }
+}
+
 /// How long [`DriverQueue::reap`] waits for a completion when there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {

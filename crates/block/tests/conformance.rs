@@ -79,6 +79,12 @@ fn a_file_on_a_ring_with_direct_transfers_conforms() {
 }
 
 #[test]
+fn a_file_written_both_ways_conforms() {
+    let options = FileOptions { engine: Engine::Mixed, ..FileOptions::default() };
+    check(&|capacity| file_with(capacity, &options));
+}
+
+#[test]
 fn a_file_on_several_rings_conforms() {
     let queue = QueueOptions {
         drive: Drive::Threads(2),
@@ -113,5 +119,7 @@ proptest! {
         replay(&file(Sector(128), threads), &steps);
         let options = FileOptions { engine: Engine::Uring, ..FileOptions::default() };
         replay(&file_with(Sector(128), &options), &steps);
+        let options = FileOptions { engine: Engine::Mixed, ..FileOptions::default() };
+        replay(&file_with(Sector(4096), &options), &steps);
     }
 }

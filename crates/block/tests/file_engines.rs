@@ -52,6 +52,7 @@ fn ways() -> Vec<FileOptions> {
         way(Engine::Threads, true, 2),
         way(Engine::Uring, false, 0),
         way(Engine::Uring, true, 0),
+        way(Engine::Mixed, false, 1),
     ]
 }
 

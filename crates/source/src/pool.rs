@@ -21,11 +21,11 @@ pub(crate) struct BufferPool {
 }
 
 impl BufferPool {
-    /// A buffer that nobody else refers to, with arbitrary contents. Never waits: when none is free,
-    /// a new one is made.
+    /// A buffer that nobody else refers to, with arbitrary contents: the one filled last, which may
+    /// still be in the caches of the processor. Never waits: when none is free, a new one is made.
     pub(crate) fn take(&self) -> Arc<Vec<u8>> {
         let mut shared = self.shared.lock();
-        let free = shared.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
+        let free = shared.iter_mut().rposition(|buffer| Arc::get_mut(buffer).is_some());
         match free {
             Some(index) => shared.remove(index),
             None => Arc::new(vec![0; BUFFER_SIZE + BUFFER_SLACK]),

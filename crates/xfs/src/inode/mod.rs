@@ -24,9 +24,9 @@ use crate::geometry::Geometry;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, InodeNumber, Lsn};
 use crate::volume::Volume;
-use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
+use parking_lot::{ArcMutexGuard, ArcRwLockWriteGuard, Mutex, RawMutex, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An inode in memory, behind its lock.
 pub type Inode = RwLock<InodeState>;
@@ -47,7 +47,13 @@ pub struct InodeState {
     pub(crate) space: SpaceHint,
     /// Newer than its cluster buffer.
     changed: bool,
+    /// Held by whoever changes the data, over all the steps of a change.
+    data_lock: OnceLock<Arc<Mutex<()>>>,
 }
+
+/// The lock of the data of one inode. It comes before everything else: before a transaction begins,
+/// and before the lock of any inode. Several are taken in the order of their inodes.
+pub(crate) type DataLock = ArcMutexGuard<RawMutex, ()>;
 
 impl InodeState {
     /// Reads and verifies an inode.
@@ -86,12 +92,21 @@ impl InodeState {
             0 => None,
             _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
         };
-        Ok(Self { number, core, data, attr, space: SpaceHint::default(), changed: false })
+        let space = SpaceHint::default();
+        Ok(Self { number, core, data, attr, space, changed: false, data_lock: OnceLock::new() })
     }
 
     /// A new inode that is not stored yet.
     pub(crate) fn new(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
-        Self { number: core.number, core, data, attr, space: SpaceHint::default(), changed: true }
+        let space = SpaceHint::default();
+        let number = core.number;
+        Self { number, core, data, attr, space, changed: true, data_lock: OnceLock::new() }
+    }
+
+    /// Waits for the lock of the data of an inode.
+    pub(crate) fn lock_data(inode: &Inode) -> DataLock {
+        let lock = Arc::clone(inode.read().data_lock.get_or_init(Arc::default));
+        lock.lock_arc()
     }
 
     /// Type of the file. An inode in memory is in use, so it has one.

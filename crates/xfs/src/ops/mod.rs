@@ -1,11 +1,12 @@
 //! File operations: what callers use.
 //!
 //! Operations that change a volume take an open transaction and the locked inodes that they work
-//! on; the caller commits. Those that read take the volume.
+//! on; the caller commits. Those that need several transactions, such as [`FileEdit`], begin and
+//! commit them. Those that read take the volume.
 
 mod create;
 mod directory;
-pub mod edit;
+mod edit;
 mod extent_map;
 mod footprint;
 mod path;
@@ -17,7 +18,7 @@ mod xattr;
 pub use create::{NewInode, Times, create, link, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
-pub use edit::{CloneRange, FileEdit, Size};
+pub use edit::{CloneRange, FileEdit, Size, clone_range, dedupe_range};
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use path::{path_text, resolve};

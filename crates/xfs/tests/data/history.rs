@@ -11,6 +11,7 @@ use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::mkfs;
 use undercroft_xfs::ops::{self, CloneRange, FileEdit, NewInode, Size, Times};
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
 
 /// A format: its name, what `mkfs.xfs` is told, and the block size.
@@ -55,6 +56,7 @@ pub(crate) struct History {
     pub(crate) inodes: Vec<InodeNumber>,
     random: Random,
     bounds: Bounds,
+    live: bool,
     /// Operations refused for want of space.
     pub(crate) refused: u64,
 }
@@ -67,7 +69,7 @@ pub(crate) fn name(file: usize) -> String {
 /// Makes a volume of the format with empty files in it.
 pub(crate) fn prepare(image: &Path, format: &Format, size: u64, files: usize) {
     Xfsprogs::newest().unwrap().mkfs(image, size, format.arguments).unwrap();
-    let volume = open(image);
+    let volume = open(image, false);
     let mut root = volume.lock_inode(volume.geometry().root_inode).unwrap();
     for file in 0..files {
         let new = NewInode {
@@ -86,15 +88,24 @@ pub(crate) fn prepare(image: &Path, format: &Format, size: u64, files: usize) {
     mkfs::finish(&volume, false).unwrap();
 }
 
-fn open(image: &Path) -> Volume {
+fn open(image: &Path, live: bool) -> Volume {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
-    Volume::open_bulk(device).unwrap()
+    if live {
+        Volume::open_live(device, &LiveOptions::default()).unwrap()
+    } else {
+        Volume::open_bulk(device).unwrap()
+    }
 }
 
 impl History {
-    /// Opens a prepared volume.
-    pub(crate) fn start(image: &Path, format: &Format, count: usize, seed: u64) -> Self {
-        let volume = open(image);
+    /// Opens a prepared volume, for changes through its journal or past it.
+    pub(crate) fn start(
+        image: &Path,
+        format: &Format,
+        count: usize,
+        (seed, live): (u64, bool),
+    ) -> Self {
+        let volume = open(image, live);
         let root = volume.inode(volume.geometry().root_inode).unwrap();
         let lookup = |file| ops::lookup(&volume, &root.read(), name(file).as_bytes());
         let inodes = (0..count).map(|file| lookup(file).unwrap().unwrap()).collect();
@@ -106,6 +117,7 @@ impl History {
             inodes,
             random: Random::new(seed),
             bounds: Bounds { block_size, size_max, reflink },
+            live,
             refused: 0,
         }
     }
@@ -163,32 +175,29 @@ impl History {
     }
 
     fn perform(&mut self, operation: &Operation) -> Result<(), Error> {
-        let mut guard = self.volume.lock_inode(self.inodes[operation.file()]).unwrap();
-        let mut edit = FileEdit::new(&self.volume, &mut guard, NOW).unwrap();
         let size = |keep| if keep { Size::Keep } else { Size::Grow };
         let bytes = |(offset, len): (u64, u64)| offset..offset + len;
+        let edit = || FileEdit::open(&self.volume, self.inodes[operation.file()], NOW).unwrap();
         match *operation {
             Operation::Write { offset, len, seed, .. } => {
-                edit.write(offset, &Arc::new(pattern(seed, len)), 0..len as usize)
+                edit().write(offset, &Arc::new(pattern(seed, len)), 0..len as usize)
             }
-            Operation::Truncate { size, .. } => edit.truncate(size),
+            Operation::Truncate { size, .. } => edit().truncate(size),
             Operation::Preallocate { range, keep, .. } => {
-                edit.preallocate(bytes(range), size(keep))
+                edit().preallocate(bytes(range), size(keep))
             }
-            Operation::Punch { range, .. } => edit.punch(bytes(range)),
-            Operation::Zero { range, keep, .. } => edit.zero(bytes(range), size(keep)),
-            Operation::Collapse { range, .. } => edit.collapse(bytes(range)),
-            Operation::Insert { range, .. } => edit.insert(bytes(range)),
-            Operation::Clone { from, to, source, target, len }
-            | Operation::Dedupe { from, to, source, target, len } => {
+            Operation::Punch { range, .. } => edit().punch(bytes(range)),
+            Operation::Zero { range, keep, .. } => edit().zero(bytes(range), size(keep)),
+            Operation::Collapse { range, .. } => edit().collapse(bytes(range)),
+            Operation::Insert { range, .. } => edit().insert(bytes(range)),
+            Operation::Clone { from, to, source, target, len } => {
                 let range = CloneRange { source, target, len };
-                // One thread: the order of locks does not matter.
-                let mut other =
-                    (from != to).then(|| self.volume.lock_inode(self.inodes[from]).unwrap());
-                if let Operation::Clone { .. } = operation {
-                    return edit.clone_from(other.as_mut(), range);
-                }
-                let same = edit.dedupe_from(other.as_mut(), range)?;
+                ops::clone_range(&self.volume, self.inodes[from], self.inodes[to], &range, NOW)
+            }
+            Operation::Dedupe { from, to, source, target, len } => {
+                let range = CloneRange { source, target, len };
+                let inodes = [from, to].map(|file| self.inodes[file]);
+                let same = ops::dedupe_range(&self.volume, inodes[0], inodes[1], &range)?;
                 let part = |file: &[u8], at: u64| file[at as usize..(at + len) as usize].to_vec();
                 let equal = part(&self.files[from], source) == part(&self.files[to], target);
                 assert_eq!(same, equal, "{operation:?}");
@@ -217,15 +226,22 @@ impl History {
     /// Empties all files.
     pub(crate) fn empty(&mut self) {
         for file in 0..self.files.len() {
-            let mut guard = self.volume.lock_inode(self.inodes[file]).unwrap();
-            FileEdit::new(&self.volume, &mut guard, NOW).unwrap().truncate(0).unwrap();
+            let mut edit = FileEdit::open(&self.volume, self.inodes[file], NOW).unwrap();
+            edit.truncate(0).unwrap();
             self.files[file].clear();
         }
     }
 
     /// Writes everything to the image; returns the count of free blocks.
-    pub(crate) fn finish(self) -> u64 {
-        mkfs::finish(&self.volume, false).unwrap().free_blocks
+    pub(crate) fn finish(self, image: &Path) -> u64 {
+        if self.live {
+            self.volume.close().unwrap();
+        } else {
+            mkfs::finish(&self.volume, false).unwrap();
+        }
+        drop(self);
+        let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, true).unwrap());
+        Volume::open(device).unwrap().superblock().free_blocks
     }
 }
 

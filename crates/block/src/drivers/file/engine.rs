@@ -19,6 +19,10 @@ pub enum Engine {
     Uring,
     /// Threads with blocking system calls.
     Threads,
+    /// For bulk writes to a regular file: large ones go through the page cache and, on io_uring,
+    /// around it at the same time, as each has room. As `Auto` where the system has no io_uring or
+    /// the file system does not say how it does direct I/O, and when only one way is wanted.
+    Mixed,
 }
 
 impl fmt::Display for Engine {
@@ -27,6 +31,7 @@ impl fmt::Display for Engine {
             Self::Auto => "auto",
             Self::Uring => "io_uring",
             Self::Threads => "threads",
+            Self::Mixed => "mixed",
         })
     }
 }

@@ -1,10 +1,11 @@
 //! A regular file or a block device, through the page cache or with direct I/O.
 //!
 //! Two engines move the bytes, equal in what they do: [`threads`] with blocking system calls, and
-//! [`uring`] with io_uring. A request that its submitter does nothing but wait for (a read of
+//! [`uring`] with io_uring. For bulk writes [`mixed`] uses both. A request that its submitter does nothing but wait for (a read of
 //! metadata) is served in the submitting thread by both, which saves two changes of threads.
 
 mod engine;
+mod mixed;
 mod open;
 mod threads;
 mod transfer;
@@ -23,6 +24,7 @@ use crate::device::{BlockDevice, Layer, Limits};
 use crate::pool::BufferPool;
 use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::sector::Sector;
+use mixed::MixedDriver;
 use open::OpenFile;
 use threads::ThreadsDriver;
 use uring::UringDriver;
@@ -107,8 +109,14 @@ impl FileDevice {
         match options.engine {
             Engine::Threads => Self::on_threads(file, options),
             Engine::Uring => Self::on_uring(file, options),
-            Engine::Auto if !options.direct => Self::on_threads(file, options),
-            Engine::Auto => {
+            Engine::Mixed if !options.direct && !options.read_only => {
+                match MixedDriver::new(&file) {
+                    Some(driver) => Self::on_both(file, driver, options),
+                    None => Self::on_threads(file, options),
+                }
+            }
+            Engine::Auto | Engine::Mixed if !options.direct => Self::on_threads(file, options),
+            Engine::Auto | Engine::Mixed => {
                 let error = match Self::on_uring(Arc::clone(&file), options) {
                     Err(OpenError::Ring { name, source }) => Fallback::from_error(source)
                         .map_err(|source| OpenError::Ring { name, source })?,
@@ -128,6 +136,15 @@ impl FileDevice {
         let queue = QueueOptions { drive, ..options.queue.clone() };
         let leaf = Box::new(Leaf::start(ThreadsDriver { file: Arc::clone(&file) }, queue)?);
         Ok(Self { file, leaf, engine: Engine::Threads })
+    }
+
+    fn on_both(
+        file: Arc<OpenFile>,
+        driver: MixedDriver,
+        options: &FileOptions,
+    ) -> Result<Self, OpenError> {
+        let queue = QueueOptions { drive: Drive::Threads(1), ..options.queue.clone() };
+        Ok(Self { file, leaf: Box::new(Leaf::start(driver, queue)?), engine: Engine::Mixed })
     }
 
     fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
@@ -151,7 +168,7 @@ impl FileDevice {
         self.file.set_len(bytes)
     }
 
-    /// The engine in use: one of the two, never [`Engine::Auto`].
+    /// The engine in use, never [`Engine::Auto`].
     #[must_use]
     pub fn engine(&self) -> Engine {
         self.engine

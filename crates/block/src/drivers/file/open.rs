@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -133,6 +134,21 @@ impl OpenFile {
         // A partial last sector counts; what it lacks reads as zeroes.
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
         Ok(Self { file, name, read_only, capacity, direct })
+    }
+
+    /// The same regular file once more, for direct I/O beside this one; `None` where the file
+    /// system does not say that it has direct I/O.
+    pub(super) fn reopened_direct(&self) -> Option<Self> {
+        let status = statx(&self.file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+        if !StatxFlags::from_bits_retain(status.stx_mask).contains(StatxFlags::DIOALIGN)
+            || !self.file.metadata().ok()?.is_file()
+        {
+            return None;
+        }
+        // The file may have no name. Another description is needed: the flag belongs to that.
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+        Self::from_file(file, &self.name, self.read_only, true).ok()
     }
 
     /// Makes the file `bytes` bytes long, rounded up to whole sectors.

@@ -38,7 +38,11 @@ impl FileLeaf {
             ("engine", Some("auto")) => self.engine = Engine::Auto,
             ("engine", Some("uring")) => self.engine = Engine::Uring,
             ("engine", Some("threads")) => self.engine = Engine::Threads,
-            ("engine", _) => return Err("write engine=auto, engine=uring or engine=threads".into()),
+            ("engine", Some("mixed")) => self.engine = Engine::Mixed,
+            ("engine", _) => {
+                let remedy = "write engine=auto, engine=uring, engine=threads or engine=mixed";
+                return Err(remedy.into());
+            }
             _ => {
                 let remedy = "there are direct, engine and size";
                 return Err(format!("{name:?} is no option of file; {remedy}"));
@@ -54,6 +58,7 @@ impl FileLeaf {
             Engine::Auto => None,
             Engine::Uring => Some("engine=uring".to_owned()),
             Engine::Threads => Some("engine=threads".to_owned()),
+            Engine::Mixed => Some("engine=mixed".to_owned()),
         };
         let direct = self.direct.then(|| "direct".to_owned());
         let options: Vec<String> = [direct, engine, size].into_iter().flatten().collect();

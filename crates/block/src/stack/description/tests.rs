@@ -203,7 +203,12 @@ fn a_device_of_given_files_has_a_capacity() {
 
 fn descriptions() -> impl Strategy<Value = Description> {
     let size = proptest::option::of((1..1u64 << 40).prop_map(|sectors| sectors * 512));
-    let engine = prop_oneof![Just(Engine::Auto), Just(Engine::Uring), Just(Engine::Threads)];
+    let engine = prop_oneof![
+        Just(Engine::Auto),
+        Just(Engine::Uring),
+        Just(Engine::Threads),
+        Just(Engine::Mixed)
+    ];
     let leaf = ("[ -~é]{1,12}", size, any::<bool>(), engine);
     let leaf = leaf.prop_map(|(path, size, direct, engine)| {
         Description::File(FileLeaf { size, direct, engine, ..FileLeaf::new(path) })

@@ -12,7 +12,7 @@ use file::{Place, TargetFile};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use undercroft_block::stack::{Allotment, Description, MirrorEvent, StackError};
-use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_block::{BlockDevice, Engine, FileDevice};
 
 /// Where an image goes.
 #[derive(Debug)]
@@ -89,8 +89,12 @@ impl Target {
             let opened = file.sized(length)?;
             let mut options = leaf.device_options(false);
             if !matches!(file.place, Place::Device { .. }) {
-                // File systems let one writer into a regular file at a time: a second only waits.
+                // File systems let one writer into the page cache of a file at a time: a second
+                // only waits. Around it there is room for others.
                 options.threads = 1;
+                if options.engine == Engine::Auto {
+                    options.engine = Engine::Mixed;
+                }
             }
             let device = FileDevice::from_file(opened, &name, &options)?;
             Ok::<Arc<dyn BlockDevice>, PackError>(Arc::new(device))

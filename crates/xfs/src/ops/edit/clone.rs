@@ -6,10 +6,12 @@
 use super::FileEdit;
 use crate::bmap;
 use crate::error::Error;
-use crate::format::{Extent, InodeFlags2};
-use crate::inode::{ForkKind, InodeGuard, InodeState};
-use crate::units::FileBlock;
+use crate::format::{Extent, InodeFlags2, Timestamp};
+use crate::inode::{DataLock, ForkKind, Inode, InodeGuard, InodeState};
+use crate::units::{FileBlock, InodeNumber};
+use crate::volume::Volume;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Which bytes of one file become those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,60 +24,81 @@ pub struct CloneRange {
     pub len: u64,
 }
 
-impl FileEdit<'_> {
-    /// Makes a range of this file the same as one of `source`, by sharing its blocks; without
-    /// `source`, one of this file itself. The file grows if it ends before.
-    ///
-    /// # Errors
-    /// The volume has no reflink feature; the range is not in whole blocks, not in the source, or
-    /// meets itself; no space for what the groups keep of it; a damaged structure; the device
-    /// failed.
-    pub fn clone_from(
-        &mut self,
-        source: Option<&mut InodeGuard>,
-        range: CloneRange,
-    ) -> Result<(), Error> {
-        self.check_clone(source.as_deref(), &range)?;
-        self.start();
-        if range.len > 0 {
-            self.zero_behind_end(range.target)?;
-            self.share(source, &range)?;
-            return self.finish(range.target + range.len);
-        }
-        Ok(())
+/// Makes a range of the file `target` the same as one of `source`, perhaps the same file, by
+/// sharing its blocks. The target grows if it ends before.
+///
+/// # Errors
+/// One is no regular file; the volume has no reflink feature; the range is not in whole blocks, not
+/// in the source, or meets itself; no space for what the groups keep of it; a damaged structure;
+/// the device failed.
+pub fn clone_range(
+    volume: &Volume,
+    source: InodeNumber,
+    target: InodeNumber,
+    range: &CloneRange,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let Pair { source, mut target, .. } = Pair::open(volume, (source, target), now)?;
+    target.check_clone(source.as_deref(), range)?;
+    target.start();
+    if range.len == 0 {
+        return Ok(());
     }
+    target.zero_behind_end(range.target)?;
+    target.share(source.as_ref(), range)?;
+    target.finish(range.target + range.len)
+}
 
+/// Two files, or one, whose data is locked.
+pub(super) struct Pair<'a> {
+    /// `None` if it is the target.
+    pub(super) source: Option<Arc<Inode>>,
+    pub(super) target: FileEdit<'a>,
+    _lock: Option<DataLock>,
+}
+
+impl<'a> Pair<'a> {
+    pub(super) fn open(
+        volume: &'a Volume,
+        (source, target): (InodeNumber, InodeNumber),
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        if source == target {
+            let target = FileEdit::open(volume, target, now)?;
+            return Ok(Self { source: None, target, _lock: None });
+        }
+        let inodes = (volume.inode(source)?, volume.inode(target)?);
+        super::check_kind(volume, &inodes.0.read())?;
+        let locks = if source < target {
+            let first = InodeState::lock_data(&inodes.0);
+            (first, InodeState::lock_data(&inodes.1))
+        } else {
+            let first = InodeState::lock_data(&inodes.1);
+            (InodeState::lock_data(&inodes.0), first)
+        };
+        let target = FileEdit::with_lock(volume, inodes.1, locks.1, now)?;
+        Ok(Self { source: Some(inodes.0), target, _lock: Some(locks.0) })
+    }
+}
+
+impl FileEdit<'_> {
     /// Maps the blocks of a checked range.
     pub(super) fn share(
         &mut self,
-        mut source: Option<&mut InodeGuard>,
+        source: Option<&Arc<Inode>>,
         range: &CloneRange,
     ) -> Result<(), Error> {
-        self.mark_as_sharing(source.as_deref_mut())?;
+        mark_as_sharing(self.volume, &self.inode)?;
+        if let Some(source) = source {
+            mark_as_sharing(self.volume, source)?;
+        }
         let blocks = self.blocks_over(&(range.source..range.source + range.len));
         let target = range.target >> self.geometry().block_log;
         let mut at = blocks.start;
         while at < blocks.end {
             let to = FileBlock(target + (at.0 - blocks.start.0));
-            let done = self.share_piece(source.as_deref(), at..blocks.end, to)?;
+            let done = self.share_piece(source.map(|source| &**source), at..blocks.end, to)?;
             at = FileBlock(at.0 + done);
-        }
-        Ok(())
-    }
-
-    /// Gives both files the flag that says that they may share blocks.
-    fn mark_as_sharing(&mut self, source: Option<&mut InodeGuard>) -> Result<(), Error> {
-        let flag = InodeFlags2::REFLINK;
-        if let Some(source) = source.filter(|source| !source.core.flags2.contains(flag)) {
-            let trans = self.volume.begin()?;
-            source.core.flags2 |= flag;
-            source.touch();
-            trans.commit(&mut [source])?;
-        }
-        if !self.inode.core.flags2.contains(flag) {
-            let trans = self.volume.begin()?;
-            self.inode.core.flags2 |= flag;
-            self.commit(trans)?;
         }
         Ok(())
     }
@@ -84,13 +107,14 @@ impl FileEdit<'_> {
     /// many blocks that were.
     fn share_piece(
         &mut self,
-        source: Option<&InodeGuard>,
+        source: Option<&Inode>,
         from: Range<FileBlock>,
         to: FileBlock,
     ) -> Result<u64, Error> {
-        let state: &InodeState = source.map_or(&**self.inode, |source| source);
-        let extents = bmap::extents(self.volume, state, ForkKind::Data)?;
+        let state = source.unwrap_or(&self.inode).read();
+        let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
         let first = extents.first_in(from.start, from.end);
+        drop(state);
         // What was never written reads as zeros, as a hole does.
         let hole = match first {
             None => Some(from.end),
@@ -104,7 +128,7 @@ impl FileEdit<'_> {
             return Ok(len);
         };
         let end = FileBlock(to.0 + u64::from(extent.len));
-        let old = bmap::extents(self.volume, self.inode, ForkKind::Data)?.first_in(to, end);
+        let old = self.extents()?.first_in(to, end);
         let new = Extent { offset: to, ..extent };
         match old.filter(|old| old.offset == to) {
             Some(old) => {
@@ -126,25 +150,26 @@ impl FileEdit<'_> {
             return Ok(new.len.into());
         }
         let kind = ForkKind::Data;
-        let mut trans = self.volume.begin()?;
+        let mut step = self.begin()?;
+        let (trans, inode) = (&mut step.trans, &mut step.inode);
         let places = [new.offset, new.end()];
         let starts = [new.start, old.map_or(new.start, |old| old.start)];
-        bmap::prepare(&mut trans, self.inode, kind, &starts, &places, 2)?;
-        let mut new = bmap::bounded(&mut trans, self.inode, kind, new)?;
+        bmap::prepare(trans, inode, kind, &starts, &places, 2)?;
+        let mut new = bmap::bounded(trans, inode, kind, new)?;
         let mut replaced = None;
         if let Some(old) = old {
-            let old = bmap::bounded(&mut trans, self.inode, kind, Extent { len: new.len, ..old })?;
+            let old = bmap::bounded(trans, inode, kind, Extent { len: new.len, ..old })?;
             new.len = old.len;
             replaced = Some(old);
         }
-        bmap::replace_shared(&mut trans, self.inode, replaced, new)?;
-        self.commit(trans)?;
+        bmap::replace_shared(trans, inode, replaced, new)?;
+        self.commit(step)?;
         Ok(new.len.into())
     }
 
     pub(super) fn check_clone(
         &self,
-        source: Option<&InodeGuard>,
+        source: Option<&Inode>,
         range: &CloneRange,
     ) -> Result<(), Error> {
         let bytes = range.source..range.source.saturating_add(range.len);
@@ -153,16 +178,14 @@ impl FileEdit<'_> {
         }
         let end = self.check_end(range.target, range.len)?;
         let within = source.is_none();
-        let source: &InodeState = source.map_or(&**self.inode, |source| source);
-        let size = source.core.size;
+        let size = source.unwrap_or(&self.inode).read().core.size;
         if bytes.end > size {
             return Err(self.invalid(&bytes, &format!("the source has {size} bytes")));
         }
         let block_size = self.geometry().block_size() as u64;
         let aligned = range.source.is_multiple_of(block_size)
             && range.target.is_multiple_of(block_size)
-            && (range.len.is_multiple_of(block_size)
-                || (bytes.end == size && end >= self.inode.core.size));
+            && (range.len.is_multiple_of(block_size) || (bytes.end == size && end >= self.size()));
         if !aligned {
             let what = format!(
                 "offsets and length must be multiples of the block size, {block_size}; a length \
@@ -176,4 +199,16 @@ impl FileEdit<'_> {
         }
         Ok(())
     }
+}
+
+/// Gives a file the flag that says that it may share blocks.
+fn mark_as_sharing(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
+    if inode.read().core.flags2.contains(InodeFlags2::REFLINK) {
+        return Ok(());
+    }
+    let trans = volume.begin()?;
+    let mut inode = InodeGuard::new(inode);
+    inode.core.flags2 |= InodeFlags2::REFLINK;
+    inode.touch();
+    trans.commit(&mut [&mut inode])
 }

@@ -31,6 +31,15 @@ impl Source<'_> {
     }
 }
 
+/// What the blocks of a write hold already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Old<'e> {
+    /// Where that is.
+    pub(super) extent: &'e Extent,
+    /// The end of the file: what is stored behind it is no part of it.
+    pub(super) size: u64,
+}
+
 impl FileEdit<'_> {
     /// Writes the bytes `bytes` of the file to `place`, in whole units of `unit` bytes. What these
     /// hold besides is as in `old`, or zeros.
@@ -40,7 +49,7 @@ impl FileEdit<'_> {
         bytes: Range<u64>,
         source: Source<'_>,
         unit: usize,
-        old: Option<&Extent>,
+        old: Option<Old<'_>>,
     ) -> Result<(), Error> {
         let unit = unit as u64;
         let first = bytes.start / unit * unit;
@@ -74,14 +83,16 @@ impl FileEdit<'_> {
         &self,
         segments: &mut SegmentList,
         bytes: Range<u64>,
-        old: Option<&Extent>,
+        old: Option<Old<'_>>,
     ) -> Result<(), Error> {
         let len = (bytes.end - bytes.start) as usize;
-        let known = bytes.end.min(self.inode.core.size).saturating_sub(bytes.start) as usize;
-        if let Some(old) = old.filter(|_| known > 0) {
+        let known = |old: &Old<'_>| bytes.end.min(old.size).saturating_sub(bytes.start) as usize;
+        if let Some((old, known)) =
+            old.map(|old| (old, known(&old))).filter(|(_, known)| *known > 0)
+        {
             // What was sent to these blocks earlier must be there.
             self.wait()?;
-            let content = read_extent(self.volume, old, bytes.start, known)?;
+            let content = read_extent(self.volume, old.extent, bytes.start, known)?;
             segments.push(Segment::shared(&Arc::new(content), 0..known));
             segments.push_zeroes(len - known);
         } else {

@@ -5,6 +5,10 @@
 //! places and the new data in others, never anything else. What a step maps is on the device before
 //! it commits (journal reference, section 7.4): new blocks are chosen, written, and only then
 //! mapped. Blocks that other files have, too, are never overwritten: their data moves to new ones.
+//!
+//! Locks: that of the data of the file is held for as long as the [`FileEdit`] lives, so that only
+//! one operation at a time changes its mapping. The inode is locked in each step, once the
+//! transaction has begun, and given up with it.
 
 mod clone;
 mod data;
@@ -14,66 +18,89 @@ mod shift;
 mod truncate;
 mod write;
 
-pub use clone::CloneRange;
+pub use clone::{CloneRange, clone_range};
+pub use dedupe::dedupe_range;
 pub use preallocate::Size;
 
-use crate::bmap;
+use crate::bmap::{self, ExtentList};
 use crate::error::Error;
 use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
 use crate::geometry::Geometry;
-use crate::inode::{ForkKind, InodeGuard};
+use crate::inode::{DataLock, ForkKind, Inode, InodeGuard, InodeState};
 use crate::trans::Transaction;
-use crate::units::FileBlock;
+use crate::units::{FileBlock, InodeNumber};
 use crate::volume::Volume;
+use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 use std::ops::Range;
+use std::sync::Arc;
 use undercroft_block::{Batch, Plug};
 
-/// A regular file whose data is being changed. The lock of its inode is held for as long.
+/// How often a step is tried again when all space that would do waits for the journal.
+const ATTEMPTS: u32 = 4;
+
+/// A regular file whose data is being changed. Nobody else changes it meanwhile.
 ///
 /// An operation that failed may have done a part of its work; the volume and the file are sound.
 /// Setuid bits are the caller's to clear.
 pub struct FileEdit<'a> {
     volume: &'a Volume,
-    inode: &'a mut InodeGuard,
+    number: InodeNumber,
+    inode: Arc<Inode>,
     now: Timestamp,
     /// The operation at hand has set the times already.
     stamped: bool,
     plug: Plug,
     writes: Batch,
+    _lock: DataLock,
+}
+
+/// One step: a transaction, and the inode.
+struct Step<'a> {
+    trans: Transaction<'a>,
+    inode: InodeGuard,
 }
 
 impl<'a> FileEdit<'a> {
-    /// Opens a regular file for changes that happen at the time `now`.
+    /// Opens a regular file for changes that happen at the time `now`. The caller has no
+    /// transaction open, and holds no lock of an inode.
     ///
     /// # Errors
     /// The inode is something else, its data is on a realtime device, or it is one of the volume's
-    /// own files.
-    pub fn new(
+    /// own files; the device failed.
+    pub fn open(volume: &'a Volume, number: InodeNumber, now: Timestamp) -> Result<Self, Error> {
+        let inode = volume.inode(number)?;
+        let lock = InodeState::lock_data(&inode);
+        Self::with_lock(volume, inode, lock, now)
+    }
+
+    fn with_lock(
         volume: &'a Volume,
-        inode: &'a mut InodeGuard,
+        inode: Arc<Inode>,
+        lock: DataLock,
         now: Timestamp,
     ) -> Result<Self, Error> {
-        let wrong = |what| {
-            let path = format!("inode {}", inode.number);
-            Err(Error::WrongKind { path, what })
-        };
-        if inode.file_type() != FileType::Regular {
-            return wrong("not a regular file");
-        }
-        if inode.core.flags.contains(InodeFlags::REALTIME) {
-            return wrong("its data is on a realtime device");
-        }
-        let superblock = volume.superblock();
-        let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
-        if inode.core.flags2.contains(InodeFlags2::METADATA) || own.contains(&inode.number) {
-            return wrong("it belongs to the volume itself");
-        }
+        let number = check_kind(volume, &inode.read())?;
         let plug = Plug::new(volume.cache().device());
-        Ok(Self { volume, inode, now, stamped: false, plug, writes: Batch::new() })
+        let writes = Batch::new();
+        Ok(Self { volume, number, inode, now, stamped: false, plug, writes, _lock: lock })
     }
 
     fn geometry(&self) -> &'a Geometry {
         self.volume.geometry()
+    }
+
+    /// Size of the file in bytes.
+    fn size(&self) -> u64 {
+        self.inode.read().core.size
+    }
+
+    /// The extents of the file. No step may begin while they are held.
+    fn extents(&self) -> Result<MappedRwLockReadGuard<'_, ExtentList>, Error> {
+        let state = self.inode.read();
+        bmap::extents(self.volume, &state, ForkKind::Data)?;
+        Ok(RwLockReadGuard::map(state, |state| {
+            state.data.extents.get().expect("read above, and nobody takes it away")
+        }))
     }
 
     /// The blocks that hold the bytes `range`.
@@ -102,43 +129,80 @@ impl<'a> FileEdit<'a> {
     /// Ends an operation: sets the times if no step has, and the size where it grows.
     fn finish(&mut self, size: u64) -> Result<(), Error> {
         self.wait()?;
-        if self.stamped && size <= self.inode.core.size {
+        if self.stamped && size <= self.size() {
             return Ok(());
         }
+        let mut step = self.begin()?;
+        step.inode.core.size = step.inode.core.size.max(size);
+        self.commit(step)
+    }
+
+    /// Begins a step.
+    fn begin(&self) -> Result<Step<'a>, Error> {
         let trans = self.volume.begin()?;
-        self.inode.core.size = self.inode.core.size.max(size);
-        self.commit(trans)
+        let inode = InodeGuard::new(&self.inode);
+        if inode.core.mode == 0 {
+            return Err(Error::NotFound(format!("inode {}", self.number)));
+        }
+        Ok(Step { trans, inode })
     }
 
     /// Commits a step. The first of an operation sets the times.
-    fn commit(&mut self, trans: Transaction<'_>) -> Result<(), Error> {
+    fn commit(&mut self, step: Step<'_>) -> Result<(), Error> {
+        let Step { trans, mut inode } = step;
         if !self.stamped {
             self.stamped = true;
-            let core = &mut self.inode.core;
+            let core = &mut inode.core;
             let now = self.now.clamped(core.timestamp_encoding());
             (core.mtime, core.ctime) = (now, now);
             core.changecount += 1;
         }
-        self.inode.touch();
-        trans.commit(&mut [&mut *self.inode])
+        inode.touch();
+        trans.commit(&mut [&mut inode])
+    }
+
+    /// Does a step; once more when the space that it needs waits for the journal.
+    fn retry<T>(&mut self, step: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        for _ in 1..ATTEMPTS {
+            match step(self) {
+                Err(Error::Busy(_)) => self.volume.sync()?,
+                other => return other,
+            }
+        }
+        step(self)
     }
 
     /// Unmaps whole blocks, the last ones first.
     fn unmap(&mut self, blocks: Range<FileBlock>) -> Result<(), Error> {
-        loop {
-            let extents = bmap::extents(self.volume, self.inode, ForkKind::Data)?;
-            if extents.last_in(blocks.start, blocks.end).is_none() {
-                return Ok(());
-            }
-            let mut trans = self.volume.begin()?;
-            let (from, to) = (blocks.start, blocks.end);
-            bmap::remove(&mut trans, self.inode, ForkKind::Data, from, to)?;
-            self.commit(trans)?;
+        let (from, to) = (blocks.start, blocks.end);
+        while self.extents()?.last_in(from, to).is_some() {
+            let mut step = self.begin()?;
+            bmap::remove(&mut step.trans, &mut step.inode, ForkKind::Data, from, to)?;
+            self.commit(step)?;
         }
+        Ok(())
     }
 }
 
+/// Refuses what is no regular file with data on the volume.
+fn check_kind(volume: &Volume, inode: &InodeState) -> Result<InodeNumber, Error> {
+    let superblock = volume.superblock();
+    let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
+    let what = if inode.core.mode == 0 {
+        return Err(Error::NotFound(format!("inode {}", inode.number)));
+    } else if inode.file_type() != FileType::Regular {
+        "not a regular file"
+    } else if inode.core.flags.contains(InodeFlags::REALTIME) {
+        "its data is on a realtime device"
+    } else if inode.core.flags2.contains(InodeFlags2::METADATA) || own.contains(&inode.number) {
+        "it belongs to the volume itself"
+    } else {
+        return Ok(inode.number);
+    };
+    Err(Error::WrongKind { path: format!("inode {}", inode.number), what })
+}
+
 /// Ends a step that found no space. What it changed until then, free lists of groups, is complete.
-fn give_up(trans: Transaction<'_>, error: Error) -> Error {
-    trans.commit(&mut []).err().unwrap_or(error)
+fn give_up(step: Step<'_>, error: Error) -> Error {
+    step.trans.commit(&mut []).err().unwrap_or(error)
 }

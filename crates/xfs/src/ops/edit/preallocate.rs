@@ -91,23 +91,28 @@ impl FileEdit<'_> {
     fn allocate_holes(&mut self, blocks: Range<FileBlock>) -> Result<(), Error> {
         let mut at = blocks.start;
         while at < blocks.end {
-            let extents = bmap::extents(self.volume, self.inode, ForkKind::Data)?;
-            let next = extents.first_in(at, blocks.end);
-            if let Some(mapped) = next.filter(|next| next.offset == at) {
-                at = mapped.end();
-                continue;
-            }
-            let end = next.map_or(blocks.end, |next| next.offset);
-            let mut trans = self.volume.begin()?;
-            bmap::prepare(&mut trans, self.inode, ForkKind::Data, &[], &[at, end], 1)?;
-            let (mut trans, mut extent) = self.take_space(trans, at, end.0 - at.0)?;
-            extent.unwritten = true;
-            bmap::add(&mut trans, self.inode, ForkKind::Data, extent)?;
-            self.inode.core.flags |= InodeFlags::PREALLOC;
-            self.commit(trans)?;
-            at = extent.end();
+            let next = self.extents()?.first_in(at, blocks.end);
+            at = match next {
+                Some(mapped) if mapped.offset == at => mapped.end(),
+                Some(mapped) => self.retry(|edit| edit.allocate_hole(at..mapped.offset))?,
+                None => self.retry(|edit| edit.allocate_hole(at..blocks.end))?,
+            };
         }
         Ok(())
+    }
+
+    /// Maps new unwritten blocks at the front of a hole; returns where they end.
+    fn allocate_hole(&mut self, hole: Range<FileBlock>) -> Result<FileBlock, Error> {
+        let kind = ForkKind::Data;
+        let mut step = self.begin()?;
+        bmap::prepare(&mut step.trans, &step.inode, kind, &[], &[hole.start, hole.end], 1)?;
+        let (mut step, mut extent) =
+            self.take_space(step, hole.start, hole.end.0 - hole.start.0)?;
+        extent.unwritten = true;
+        bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
+        step.inode.core.flags |= InodeFlags::PREALLOC;
+        self.commit(step)?;
+        Ok(extent.end())
     }
 
     /// Turns written blocks into unwritten ones; those that other files have are unmapped.
@@ -122,12 +127,12 @@ impl FileEdit<'_> {
                     extent.end()
                 }
                 Place::Own(own) => {
-                    let mut trans = self.volume.begin()?;
-                    let places = [own.offset, own.end()];
+                    let mut step = self.begin()?;
+                    let (starts, places) = ([own.start], [own.offset, own.end()]);
                     let kind = ForkKind::Data;
-                    bmap::prepare(&mut trans, self.inode, kind, &[own.start], &places, 2)?;
-                    bmap::convert(&mut trans, self.inode, own)?;
-                    self.commit(trans)?;
+                    bmap::prepare(&mut step.trans, &step.inode, kind, &starts, &places, 2)?;
+                    bmap::convert(&mut step.trans, &mut step.inode, own)?;
+                    self.commit(step)?;
                     own.end()
                 }
             };

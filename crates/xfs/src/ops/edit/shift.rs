@@ -20,7 +20,7 @@ impl FileEdit<'_> {
     pub fn collapse(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.check_whole_blocks(&range)?;
-        if range.end >= self.inode.core.size {
+        if range.end >= self.size() {
             let what = "the range reaches the end of the file; truncate it instead";
             return Err(self.invalid(&range, what));
         }
@@ -30,16 +30,14 @@ impl FileEdit<'_> {
         self.unmap(blocks.clone())?;
         let mut at = blocks.end;
         loop {
-            let extents = bmap::extents(self.volume, self.inode, ForkKind::Data)?;
-            let Some(extent) = extents.first_in(at, FileBlock(u64::MAX)) else {
-                break;
-            };
+            let next = self.extents()?.first_in(at, FileBlock(u64::MAX));
+            let Some(extent) = next else { break };
             at = extent.end();
             self.shift_extent(extent, FileBlock(extent.offset.0 - distance))?;
         }
-        let trans = self.volume.begin()?;
-        self.inode.core.size -= range.end - range.start;
-        self.commit(trans)
+        let mut step = self.begin()?;
+        step.inode.core.size -= range.end - range.start;
+        self.commit(step)
     }
 
     /// Puts a hole of whole blocks into the file: what is there moves behind it.
@@ -50,40 +48,38 @@ impl FileEdit<'_> {
     pub fn insert(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.check_whole_blocks(&range)?;
-        if range.start >= self.inode.core.size {
+        if range.start >= self.size() {
             let what = "the range starts behind the file; truncate it to a larger size instead";
             return Err(self.invalid(&range, what));
         }
-        let size = self.check_end(self.inode.core.size, range.end - range.start)?;
+        let size = self.check_end(self.size(), range.end - range.start)?;
         let blocks = self.blocks_inside(&range);
         let distance = blocks.end.0 - blocks.start.0;
-        let end = bmap::extents(self.volume, self.inode, ForkKind::Data)?.end();
+        let end = self.extents()?.end();
         if end.0.saturating_add(distance) > FileBlock::MAX.0 {
             return Err(self.invalid(&range, "what is mapped behind the file has no room to move"));
         }
         self.start();
         self.zero_behind_end(size)?;
-        let trans = self.volume.begin()?;
-        self.inode.core.size = size;
-        self.commit(trans)?;
+        let mut step = self.begin()?;
+        step.inode.core.size = size;
+        self.commit(step)?;
         let mut below = FileBlock(u64::MAX);
         loop {
-            let extents = bmap::extents(self.volume, self.inode, ForkKind::Data)?;
-            let Some((_, extent)) = extents.last_in(blocks.start, below) else {
-                return Ok(());
-            };
+            let last = self.extents()?.last_in(blocks.start, below);
+            let Some((_, extent)) = last else { return Ok(()) };
             below = extent.offset;
             self.shift_extent(extent, FileBlock(extent.offset.0 + distance))?;
         }
     }
 
     fn shift_extent(&mut self, extent: Extent, to: FileBlock) -> Result<(), Error> {
-        let mut trans = self.volume.begin()?;
+        let mut step = self.begin()?;
         let end = FileBlock(to.0 + u64::from(extent.len));
-        let places = [extent.offset, to, end];
-        bmap::prepare(&mut trans, self.inode, ForkKind::Data, &[extent.start], &places, 1)?;
-        bmap::shift(&mut trans, self.inode, extent, to)?;
-        self.commit(trans)
+        let (starts, places) = ([extent.start], [extent.offset, to, end]);
+        bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 1)?;
+        bmap::shift(&mut step.trans, &mut step.inode, extent, to)?;
+        self.commit(step)
     }
 
     fn check_whole_blocks(&self, range: &Range<u64>) -> Result<(), Error> {
@@ -96,7 +92,7 @@ impl FileEdit<'_> {
     }
 
     pub(super) fn invalid(&self, range: &Range<u64>, what: &str) -> Error {
-        let (number, start, end) = (self.inode.number, range.start, range.end);
+        let (number, start, end) = (self.number, range.start, range.end);
         Error::Invalid(format!("bytes {start}..{end} of inode {number}: {what}"))
     }
 }

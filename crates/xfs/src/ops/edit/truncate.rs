@@ -19,19 +19,23 @@ impl FileEdit<'_> {
         self.check_end(size, 0)?;
         self.start();
         self.zero_behind_end(size)?;
-        let shrinks = size < self.inode.core.size;
-        let trans = self.volume.begin()?;
-        self.inode.core.size = size;
-        self.commit(trans)?;
+        let shrinks = size < self.size();
+        let mut step = self.begin()?;
+        step.inode.core.size = size;
+        self.commit(step)?;
         let end = FileBlock(self.geometry().blocks_for(size));
         self.unmap(end..FileBlock(u64::MAX))?;
         if shrinks {
             self.clear_tail(end)?;
         }
-        if self.inode.data.is_empty() && self.inode.core.flags2.contains(InodeFlags2::REFLINK) {
-            let trans = self.volume.begin()?;
-            self.inode.core.flags2.remove(InodeFlags2::REFLINK);
-            self.commit(trans)?;
+        let sharing = InodeFlags2::REFLINK;
+        let state = self.inode.read();
+        let shares_nothing = state.data.is_empty() && state.core.flags2.contains(sharing);
+        drop(state);
+        if shares_nothing {
+            let mut step = self.begin()?;
+            step.inode.core.flags2.remove(sharing);
+            self.commit(step)?;
         }
         Ok(())
     }
@@ -41,7 +45,7 @@ impl FileEdit<'_> {
     /// Whoever lets the file grow again does that, too: so a full volume, where a shared block
     /// cannot be copied, is no reason to fail after the file has become shorter.
     fn clear_tail(&mut self, end: FileBlock) -> Result<(), Error> {
-        match self.put(self.inode.core.size..self.byte(end), Source::Zeroes) {
+        match self.put(self.size()..self.byte(end), Source::Zeroes) {
             Err(Error::NoSpace { .. }) => Ok(()),
             other => other,
         }

@@ -1,14 +1,13 @@
 //! Writing at any place of a file.
 
-use super::data::Source;
-use super::{FileEdit, give_up};
+use super::data::{Old, Source};
+use super::{FileEdit, Step, give_up};
 use crate::ag;
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2};
 use crate::inode::ForkKind;
 use crate::ops::write::MAX_FILE_SIZE;
-use crate::trans::Transaction;
 use crate::units::FileBlock;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,7 +54,7 @@ impl FileEdit<'_> {
     pub(super) fn check_end(&self, offset: u64, len: u64) -> Result<u64, Error> {
         let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE_SIZE);
         end.ok_or_else(|| {
-            let number = self.inode.number;
+            let number = self.number;
             Error::Invalid(format!(
                 "inode {number}: {len} bytes at {offset}: the limit of a file is 2^63 - 1"
             ))
@@ -65,7 +64,7 @@ impl FileEdit<'_> {
     /// Zeroes what is stored between the end of the file and `offset`: it becomes visible when the
     /// file grows beyond it.
     pub(super) fn zero_behind_end(&mut self, offset: u64) -> Result<(), Error> {
-        let size = self.inode.core.size;
+        let size = self.size();
         if size < offset { self.put(size..offset, Source::Zeroes) } else { Ok(()) }
     }
 
@@ -89,22 +88,24 @@ impl FileEdit<'_> {
         let done = match self.place(blocks.clone())? {
             Place::Hole(end) if zeroes => end,
             Place::Unwritten(extent) if zeroes => extent.end(),
-            Place::Hole(end) => self.fill(&bytes, blocks.start..end, source)?,
+            Place::Hole(end) => self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?,
             Place::Unwritten(extent) => self.write_first(&bytes, extent, source)?,
             Place::Own(extent) => {
                 let bytes = self.within(&bytes, &extent);
-                self.send(&extent, bytes, source, self.geometry().sector_size(), Some(&extent))?;
+                let old = Old { extent: &extent, size: self.size() };
+                self.send(&extent, bytes, source, self.geometry().sector_size(), Some(old))?;
                 extent.end()
             }
-            Place::Shared(extent) => self.copy_on_write(&bytes, extent, source)?,
+            Place::Shared(extent) => {
+                self.retry(|edit| edit.copy_on_write(&bytes, extent, source))?
+            }
         };
         Ok(self.byte(done).min(bytes.end))
     }
 
     /// What the front of a range of blocks is.
     pub(super) fn place(&self, blocks: Range<FileBlock>) -> Result<Place, Error> {
-        let extents = bmap::extents(self.volume, self.inode, ForkKind::Data)?;
-        let Some(extent) = extents.first_in(blocks.start, blocks.end) else {
+        let Some(extent) = self.extents()?.first_in(blocks.start, blocks.end) else {
             return Ok(Place::Hole(blocks.end));
         };
         if extent.offset > blocks.start {
@@ -113,7 +114,7 @@ impl FileEdit<'_> {
         if extent.unwritten {
             return Ok(Place::Unwritten(extent));
         }
-        if !self.inode.core.flags2.contains(InodeFlags2::REFLINK) {
+        if !self.inode.read().core.flags2.contains(InodeFlags2::REFLINK) {
             return Ok(Place::Own(extent));
         }
         let (group, start) = self.geometry().split_block(extent.start);
@@ -138,14 +139,15 @@ impl FileEdit<'_> {
         hole: Range<FileBlock>,
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
-        let mut trans = self.volume.begin()?;
-        bmap::prepare(&mut trans, self.inode, ForkKind::Data, &[], &[hole.start, hole.end], 1)?;
-        let (mut trans, extent) = self.take_space(trans, hole.start, hole.end.0 - hole.start.0)?;
+        let kind = ForkKind::Data;
+        let mut step = self.begin()?;
+        bmap::prepare(&mut step.trans, &step.inode, kind, &[], &[hole.start, hole.end], 1)?;
+        let (mut step, extent) = self.take_space(step, hole.start, hole.end.0 - hole.start.0)?;
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
         self.wait()?;
-        bmap::add(&mut trans, self.inode, ForkKind::Data, extent)?;
-        self.commit_data(trans, bytes.end, source)?;
+        bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
+        self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
     }
 
@@ -160,11 +162,11 @@ impl FileEdit<'_> {
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
         self.wait()?;
-        let mut trans = self.volume.begin()?;
-        let places = [extent.offset, extent.end()];
-        bmap::prepare(&mut trans, self.inode, ForkKind::Data, &[extent.start], &places, 2)?;
-        bmap::convert(&mut trans, self.inode, extent)?;
-        self.commit_data(trans, bytes.end, source)?;
+        let mut step = self.begin()?;
+        let (starts, places) = ([extent.start], [extent.offset, extent.end()]);
+        bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 2)?;
+        bmap::convert(&mut step.trans, &mut step.inode, extent)?;
+        self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
     }
 
@@ -176,47 +178,48 @@ impl FileEdit<'_> {
         old: Extent,
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
-        let mut trans = self.volume.begin()?;
-        let places = [old.offset, old.end()];
-        bmap::prepare(&mut trans, self.inode, ForkKind::Data, &[old.start], &places, 2)?;
-        let old = bmap::bounded(&mut trans, self.inode, ForkKind::Data, old)?;
-        let (mut trans, new) = self.take_space(trans, old.offset, old.len.into())?;
+        let (kind, mut step) = (ForkKind::Data, self.begin()?);
+        let (starts, places) = ([old.start], [old.offset, old.end()]);
+        bmap::prepare(&mut step.trans, &step.inode, kind, &starts, &places, 2)?;
+        let old = bmap::bounded(&mut step.trans, &step.inode, kind, old)?;
+        let (mut step, new) = self.take_space(step, old.offset, old.len.into())?;
         let old = Extent { len: new.len, ..old };
         let bytes = self.within(bytes, &new);
-        self.send(&new, bytes.clone(), source, self.geometry().block_size(), Some(&old))?;
+        let before = Old { extent: &old, size: step.inode.core.size };
+        self.send(&new, bytes.clone(), source, self.geometry().block_size(), Some(before))?;
         self.wait()?;
-        bmap::replace(&mut trans, self.inode, old, new)?;
-        self.commit_data(trans, bytes.end, source)?;
+        bmap::replace(&mut step.trans, &mut step.inode, old, new)?;
+        self.commit_data(step, bytes.end, source)?;
         Ok(new.end())
     }
 
     /// Commits a step that made data visible up to the byte `end`.
     fn commit_data(
         &mut self,
-        trans: Transaction<'_>,
+        mut step: Step<'_>,
         end: u64,
         source: Source<'_>,
     ) -> Result<(), Error> {
         if matches!(source, Source::Memory { .. }) {
-            self.inode.core.size = self.inode.core.size.max(end);
+            step.inode.core.size = step.inode.core.size.max(end);
         }
-        self.commit(trans)
+        self.commit(step)
     }
 
     /// Takes space for up to `len` blocks at `offset`; nothing of the file is changed by that.
     pub(super) fn take_space<'t>(
         &self,
-        mut trans: Transaction<'t>,
+        mut step: Step<'t>,
         offset: FileBlock,
         len: u64,
-    ) -> Result<(Transaction<'t>, Extent), Error> {
+    ) -> Result<(Step<'t>, Extent), Error> {
         // As much as there is; the next step finds that there is no more.
         let len = len.min(self.volume.available_blocks().max(1));
-        trans.reserve(len)?;
-        let found = bmap::find_space(&mut trans, self.inode, ForkKind::Data, (offset, len), None);
-        match found {
-            Ok(extent) => Ok((trans, extent)),
-            Err(error) => Err(give_up(trans, error)),
+        step.trans.reserve(len)?;
+        let Step { trans, inode } = &mut step;
+        match bmap::find_space(trans, inode, ForkKind::Data, (offset, len), None) {
+            Ok(extent) => Ok((step, extent)),
+            Err(error) => Err(give_up(step, error)),
         }
     }
 }

@@ -11,7 +11,7 @@ mod wake;
 use std::io;
 use std::sync::Arc;
 
-use queue::UringQueue;
+pub(super) use queue::UringQueue;
 pub use wake::Bell;
 
 use super::open::{OpenError, OpenFile};

@@ -14,7 +14,7 @@ use super::command::{Slot, Target};
 use super::ring::{Event, Ring};
 use super::wake::{Bell, BellInner, Wakeup};
 use crate::bio::Operation;
-use crate::driver::{Completions, Driver, DriverQueue, QueueContext, Wait};
+use crate::driver::{Completions, Driver, DriverQueue, QueueContext, Wait, drain};
 use crate::drivers::file::transfer;
 use crate::pool::BufferPool;
 use crate::queue::RequestList;
@@ -262,16 +262,7 @@ impl Drop for UringQueue {
         for tag in 0..self.slots.len() as u32 {
             self.cancel(tag);
         }
-        let mut completions = Completions::default();
-        while self.in_flight > 0 && self.reap(&mut completions, Wait::Forever).is_ok() {
-            for (request, result) in completions.ended.drain(..) {
-                match result {
-                    Ok(()) => request.complete(),
-                    Err(failure) => {
-                        request.fail(self.driver.name(), failure.done, &failure.reason);
-                    }
-                }
-            }
-        }
+        let driver = Arc::clone(&self.driver);
+        drain(self, driver.name());
     }
 }

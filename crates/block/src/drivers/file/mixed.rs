@@ -1,0 +1,301 @@
+//! The file driver of bulk writes: through the page cache and around it at the same time.
+//!
+//! A copy into the page cache keeps a processor busy and the disk idle; direct I/O does the
+//! reverse. Here one thread does both. As long as a few large writes are not under way around the
+//! cache it copies the next into memory of its own, which stays in the caches of the processor,
+//! and sends it off through a ring; the one after that it copies into the page cache. A fast disk
+//! takes most of the work, a slow one little, and neither is waited for.
+//!
+//! The two ways never share a page of the page cache: only writes of whole pages go around it, and
+//! the queue layer lets no two requests that overlap be under way together.
+
+use std::io;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::open::{OpenError, OpenFile};
+use super::transfer;
+use super::uring::{Bell, UringDriver, UringQueue};
+use crate::bio::{Bio, Operation};
+use crate::device::Limits;
+use crate::driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Wait, drain};
+use crate::pool::BufferPool;
+use crate::queue::RequestList;
+use crate::request::Request;
+use crate::sector::{SECTOR_SIZE, Sector};
+
+/// Memory for writes around the page cache: some four of them. More would only grow the part of
+/// the work that waits for the disk at the end.
+const POOL_BYTES: usize = 4 << 20;
+
+/// Shorter writes go through the page cache: they are metadata, which is read again soon, and a
+/// disk is slow with them.
+const AROUND_MIN: u64 = 128 << 10;
+
+/// Moves bytes through the page cache, and large writes around it too.
+pub(super) struct MixedDriver {
+    file: Arc<OpenFile>,
+    around: Arc<UringDriver>,
+    /// Of the memory registered with the ring.
+    pool: BufferPool,
+    /// Offset and length of what goes around are multiples of this, in bytes.
+    unit: u64,
+}
+
+impl MixedDriver {
+    /// A driver for `file`; `None` where direct I/O or rings are not to be had.
+    pub(super) fn new(file: &Arc<OpenFile>) -> Option<Self> {
+        let around = file.reopened_direct()?;
+        super::uring::try_out(false).ok()?;
+        let unit = around.block().max(rustix::param::page_size() as u64);
+        let pool = BufferPool::registrable(POOL_BYTES);
+        let around =
+            UringDriver { file: Arc::new(around), polled: false, pool: Some(pool.clone()) };
+        Some(Self { file: Arc::clone(file), around: Arc::new(around), pool, unit })
+    }
+
+    /// Whether `request` may go around the page cache.
+    fn may_go_around(&self, request: &Request) -> bool {
+        request.operation() == Operation::Write
+            && !request.is_force_unit_access()
+            && request.length() >= AROUND_MIN
+            && request.length().is_multiple_of(self.unit)
+            && (request.sector().0 * SECTOR_SIZE).is_multiple_of(self.unit)
+    }
+
+    /// A request that writes a copy of what `request` writes; `None` if there is no memory now.
+    fn copy_of(&self, request: &Request) -> Option<Request> {
+        let mut memory = self.pool.try_get(usize::try_from(request.length()).ok()?)?;
+        let mut rest = &mut memory[..];
+        for piece in request.gather() {
+            let (front, behind) = rest.split_at_mut(piece.len());
+            front.copy_from_slice(piece);
+            rest = behind;
+        }
+        let mut copy = Request::new(Bio::write(request.sector(), memory));
+        copy.tag = request.tag;
+        Some(copy)
+    }
+}
+
+impl Driver for MixedDriver {
+    type Queue = MixedQueue;
+
+    fn name(&self) -> &str {
+        self.file.name()
+    }
+
+    fn capacity(&self) -> Sector {
+        self.file.capacity()
+    }
+
+    fn limits(&self) -> Limits {
+        self.file.limits()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.file.is_read_only()
+    }
+
+    fn open_queue(self: &Arc<Self>, context: &QueueContext) -> Result<MixedQueue, OpenError> {
+        Ok(MixedQueue {
+            driver: Arc::clone(self),
+            ring: self.around.open_queue(context)?,
+            originals: (0..context.depth).map(|_| None).collect(),
+            ended: Completions::default(),
+            goes_around: true,
+        })
+    }
+
+    fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        Some(transfer::execute(&self.file, request))
+    }
+}
+
+/// What one thread drives.
+pub(super) struct MixedQueue {
+    driver: Arc<MixedDriver>,
+    ring: UringQueue,
+    /// By tag: requests of which a copy is under way around the page cache.
+    originals: Vec<Option<Request>>,
+    /// Copies that ended; empty between calls.
+    ended: Completions,
+    /// No write around the page cache has failed.
+    goes_around: bool,
+}
+
+impl MixedQueue {
+    /// Sends a copy of `request` around the page cache, or gives it back.
+    fn send_around(&mut self, request: Request) -> Option<Request> {
+        if !self.goes_around || !self.driver.may_go_around(&request) {
+            return Some(request);
+        }
+        let Some(copy) = self.driver.copy_of(&request) else { return Some(request) };
+        let tag = request.tag() as usize;
+        debug_assert!(self.originals[tag].is_none(), "a tag belongs to one request at a time");
+        self.originals[tag] = Some(request);
+        self.ring.start(&mut RequestList::of(copy), &mut self.ended);
+        None
+    }
+
+    /// Ends the requests whose copies ended.
+    fn settle(&mut self, completions: &mut Completions) {
+        for (copy, result) in std::mem::take(&mut self.ended.ended) {
+            let original = self.originals[copy.tag() as usize].take();
+            // Nobody waits for the copy.
+            copy.complete();
+            let Some(mut request) = original else { continue };
+            let result = result.or_else(|_| {
+                // The page cache may take what the disk does not take directly; if not, its answer
+                // is the one to give.
+                self.goes_around = false;
+                transfer::execute(&self.driver.file, &mut request)
+            });
+            completions.push(request, result);
+        }
+    }
+}
+
+impl DriverQueue for MixedQueue {
+    // The ring is looked after between any two copies.
+    const BATCH: usize = 1;
+
+    fn start(&mut self, requests: &mut RequestList, completions: &mut Completions) {
+        while let Some(request) = requests.pop() {
+            if let Some(mut request) = self.send_around(request) {
+                let result = transfer::execute(&self.driver.file, &mut request);
+                completions.push(request, result);
+            }
+        }
+    }
+
+    fn reap(&mut self, completions: &mut Completions, wait: Wait) -> io::Result<()> {
+        let wait = if completions.is_empty() { wait } else { Wait::No };
+        let reaped = self.ring.reap(&mut self.ended, wait);
+        self.settle(completions);
+        reaped
+    }
+
+    fn in_flight(&self) -> usize {
+        self.ring.in_flight()
+    }
+
+    fn waker(&self) -> Waker {
+        self.ring.waker()
+    }
+
+    fn bell(&self) -> Option<Bell> {
+        self.ring.bell()
+    }
+
+    fn ring(&mut self, bell: &Bell) {
+        self.ring.ring(bell);
+    }
+
+    fn cancel(&mut self, tag: u32) {
+        self.ring.cancel(tag);
+    }
+}
+
+impl Drop for MixedQueue {
+    fn drop(&mut self) {
+        let driver = Arc::clone(&self.driver);
+        drain(self, driver.name());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+    use super::*;
+    use crate::{Batch, BlockDevice, Buffer, Leaf, Plug, QueueOptions};
+
+    const LENGTH: u64 = 16 << 20;
+
+    /// A file on the disk of the build, and a driver for it.
+    fn driver() -> (File, MixedDriver) {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
+        let file = tempfile::tempfile_in(directory).unwrap();
+        file.set_len(LENGTH).unwrap();
+        let copy = file.try_clone().unwrap();
+        let opened = Arc::new(OpenFile::from_file(copy, "image", false, false).unwrap());
+        (file, MixedDriver::new(&opened).expect("the disk of the build has direct I/O"))
+    }
+
+    /// Writes `length` bytes, all `byte`, at `offset`.
+    fn write(device: &Arc<dyn BlockDevice>, offset: u64, length: usize, byte: u8) {
+        let mut buffer = Buffer::zeroed(length);
+        buffer.fill(byte);
+        let batch = Batch::new();
+        let bio = Bio::write(Sector(offset / SECTOR_SIZE), buffer).in_batch(&batch);
+        Plug::new(device).submit(bio);
+        batch.wait().unwrap();
+    }
+
+    fn is_cached(file: &File, offset: u64) -> bool {
+        let mut byte = [0];
+        let slice = io::IoSliceMut::new(&mut byte);
+        match preadv2(file, &mut [slice], offset, ReadWriteFlags::NOWAIT) {
+            Ok(count) => count == 1,
+            Err(error) => {
+                assert_eq!(error, Errno::AGAIN);
+                false
+            }
+        }
+    }
+
+    fn assert_filled(file: &File, offset: u64, length: usize, byte: u8) {
+        let mut found = vec![!byte; length];
+        file.read_exact_at(&mut found, offset).unwrap();
+        assert!(found.iter().all(|found| *found == byte));
+    }
+
+    #[test]
+    fn large_writes_of_whole_pages_go_around_the_page_cache() {
+        let (file, driver) = driver();
+        let device: Arc<dyn BlockDevice> =
+            Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
+        let large = 512 << 10;
+        write(&device, 1 << 20, large, 1);
+        assert!(!is_cached(&file, 1 << 20));
+        write(&device, 4 << 20, 4096, 2);
+        assert!(is_cached(&file, 4 << 20));
+        write(&device, (8 << 20) + SECTOR_SIZE, large, 3);
+        assert!(is_cached(&file, (8 << 20) + SECTOR_SIZE));
+        drop(device);
+        assert_filled(&file, 1 << 20, large, 1);
+        assert_filled(&file, 4 << 20, 4096, 2);
+        assert_filled(&file, (8 << 20) + SECTOR_SIZE, large, 3);
+    }
+
+    #[test]
+    fn what_does_not_go_around_goes_through() {
+        let (file, mut driver) = driver();
+        // A file that cannot be written in the way around.
+        let read_only =
+            File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
+        let around = OpenFile::from_file(read_only.unwrap(), "image", false, true).unwrap();
+        let pool = Some(driver.pool.clone());
+        driver.around = Arc::new(UringDriver { file: Arc::new(around), polled: false, pool });
+        let device: Arc<dyn BlockDevice> =
+            Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
+        for round in 0..3 {
+            write(&device, 0, 256 << 10, round);
+            assert!(is_cached(&file, 0));
+            assert_filled(&file, 0, 256 << 10, round);
+        }
+    }
+
+    #[test]
+    fn a_file_in_memory_has_one_way() {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let file = File::from(rustix::fs::memfd_create("image", flags).unwrap());
+        file.set_len(LENGTH).unwrap();
+        let opened = Arc::new(OpenFile::from_file(file, "image", false, false).unwrap());
+        assert!(MixedDriver::new(&opened).is_none());
+    }
+}
