@@ -10,6 +10,8 @@ mod dirty;
 mod items;
 mod journal;
 mod records;
+#[cfg(test)]
+mod records_tests;
 mod shape;
 mod state;
 mod ticket;

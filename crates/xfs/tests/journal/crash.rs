@@ -38,6 +38,8 @@ pub(crate) struct History {
     files: Vec<InodeNumber>,
     /// The tree behind each operation; the first one is that of the empty volume.
     pub(crate) trees: Vec<Tree>,
+    /// Whether trees are kept, which takes time.
+    pub(crate) keep_trees: bool,
 }
 
 impl History {
@@ -48,14 +50,16 @@ impl History {
         let directories = vec![volume.geometry().root_inode];
         let trees = vec![tree(&volume).unwrap()];
         let random = Random::new(seed);
-        Self { recorder, volume, random, directories, files: Vec::new(), trees }
+        Self { recorder, volume, random, directories, files: Vec::new(), trees, keep_trees: true }
     }
 
     /// Runs operations; now and then all are made durable, which the recording says.
     pub(crate) fn run(&mut self, operations: u64, sync_one_in: u64) {
         for number in 0..operations {
             self.step(number);
-            self.trees.push(tree(&self.volume).unwrap());
+            if self.keep_trees {
+                self.trees.push(tree(&self.volume).unwrap());
+            }
             if self.random.one_in(sync_one_in) {
                 self.volume.sync().unwrap();
                 self.recorder.mark(&(self.trees.len() - 1).to_string());
@@ -149,8 +153,14 @@ pub(crate) struct Cut {
     pub(crate) what: String,
 }
 
-/// Calls `judge` with about `count` cuts of a recording, spread over all events.
-pub(crate) fn cuts(mut recording: Recording, count: u64, seed: u64, mut judge: impl FnMut(Cut)) {
+/// Calls `judge` with about `count` cuts of a recording, spread over all events; `torn` makes a tear
+/// of a seed.
+pub(crate) fn cuts(
+    mut recording: Recording,
+    (count, seed): (u64, u64),
+    torn: impl Fn(u64) -> Unflushed,
+    mut judge: impl FnMut(Cut),
+) {
     let mut random = Random::new(seed);
     let events = recording.events().len() as u64;
     let mut durable = 0;
@@ -164,7 +174,7 @@ pub(crate) fn cuts(mut recording: Recording, count: u64, seed: u64, mut judge: i
         let unflushed = match random.below(4) {
             0 => Unflushed::Dropped,
             1 => Unflushed::Kept,
-            _ => Unflushed::Torn { seed: random.below(1 << 32) },
+            _ => torn(random.below(1 << 32)),
         };
         let what = format!("event {} of {events}, {unflushed:?}", recording.position());
         judge(Cut { disk: recording.disk(unflushed), durable, what });

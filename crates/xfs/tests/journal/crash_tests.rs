@@ -5,6 +5,7 @@ use crate::tree::{Tree, tree};
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::FileDevice;
+use undercroft_block::testing::recorder::Unflushed;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_xfs::Volume;
@@ -25,20 +26,33 @@ fn judge_by_kernel(cut: &Cut, trees: &[Tree], image: &Path) {
     cut.judge_tree(&found, trees);
 }
 
-fn run(size: u64, log_size: Option<u64>, operations: u64, sync_one_in: u64, close: bool, seed: u64) {
-    let options = MkfsOptions { log_size, ..MkfsOptions::new(size, Uuid::from_u128(seed.into())) };
-    let mut history = History::start(make(&options), &LiveOptions::default(), seed);
-    history.run(operations, sync_one_in);
-    let (recording, trees) = history.end(close);
+/// What a history runs on, and how.
+struct Case {
+    options: MkfsOptions,
+    live: LiveOptions,
+    operations: u64,
+    sync_one_in: u64,
+    close: bool,
+}
+
+fn run(case: &Case, seed: u64) {
+    let mut history = History::start(make(&case.options), &case.live, seed);
+    history.run(case.operations, case.sync_one_in);
+    let (recording, trees) = history.end(case.close);
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     let mut judged = 0;
-    cuts(recording, 25, seed, |cut| {
+    // The kernel does not recover from blocks of metadata that were torn by sectors.
+    let torn = |seed| Unflushed::TornInUnits { seed, sectors: 8 };
+    cuts(recording, (20, seed), torn, |cut| {
         judge_by_kernel(&cut, &trees, &image);
         judged += 1;
     });
-    eprintln!("{judged} cuts");
-    assert!(judged > 5);
+    assert!(judged > 5, "{judged} cuts");
+}
+
+fn options(size: u64, seed: u64) -> MkfsOptions {
+    MkfsOptions::new(size, Uuid::from_u128(seed.into()))
 }
 
 #[test]
@@ -47,6 +61,22 @@ fn a_kernel_replays_a_crash_anywhere() {
         return;
     }
     for seed in 1..4 {
-        run(64 << 20, None, 100, 4, seed % 2 == 0, seed);
+        let close = seed % 2 == 0;
+        let (options, live) = (options(64 << 20, seed), LiveOptions::default());
+        run(&Case { options, live, operations: 100, sync_one_in: 4, close }, seed);
     }
+}
+
+#[test]
+fn a_kernel_replays_large_and_padded_records() {
+    if !kernel::available_or_report("journal::a_kernel_replays_large_and_padded_records") {
+        return;
+    }
+    let large = LiveOptions { record_bytes: 256 << 10 };
+    let plain = options(64 << 20, 11);
+    let case = Case { options: plain, live: large, operations: 60, sync_one_in: 10, close: false };
+    run(&case, 11);
+    let padded = MkfsOptions { log_stripe_unit: Some(32 << 10), ..options(128 << 20, 12) };
+    let live = LiveOptions::default();
+    run(&Case { options: padded, live, operations: 60, sync_one_in: 3, close: true }, 12);
 }
