@@ -77,6 +77,10 @@ pub enum Error {
     #[error("{0}: exists already")]
     Exists(String),
 
+    /// A directory that should go still has names.
+    #[error("{0}: the directory is not empty")]
+    NotEmpty(String),
+
     /// The operation needs another kind of file.
     #[error("{path}: {what}")]
     WrongKind {

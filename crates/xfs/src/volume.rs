@@ -18,7 +18,7 @@ use crate::log::{Journal, JournalParts, LogPosition, LogShape, SyncTicket};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -59,6 +59,7 @@ pub struct Volume {
     joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
+    moves: Mutex<()>,
 }
 
 impl Volume {
@@ -167,6 +168,7 @@ impl Volume {
             poison: Arc::default(),
             joined_lists: Mutex::default(),
             next_directory_group: AtomicU32::new(0),
+            moves: Mutex::new(()),
         }
     }
 
@@ -434,6 +436,16 @@ impl Volume {
     /// Makes a new inode known; its number must not be in use.
     pub(crate) fn insert_inode(&self, inode: InodeState) -> Arc<Inode> {
         self.inodes.insert(inode)
+    }
+
+    /// Forgets an inode that was freed.
+    pub(crate) fn drop_inode(&self, number: InodeNumber) {
+        self.inodes.remove(number);
+    }
+
+    /// Serializes moves between directories: while one goes on, no directory changes its parent.
+    pub(crate) fn lock_moves(&self) -> MutexGuard<'_, ()> {
+        self.moves.lock()
     }
 
     /// Group in which the next directory goes, turning over all groups (algorithms reference,
