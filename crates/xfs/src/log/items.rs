@@ -88,7 +88,7 @@ impl ItemWriter<'_> {
         address: &BufferAddress,
         content: &mut Content,
     ) -> Result<(), Error> {
-        // A transaction never changes a buffer of several parts (`Transaction::edit_allowed`).
+        // Operations neither make nor change one of several parts (`bmap::ForkWriter`).
         let &[(sector, sectors)] = address.parts() else {
             return Err(Error::Block {
                 structure: content.kind.name(),

@@ -1,6 +1,5 @@
 //! What went to a device, told apart: records of the journal, writes to other places, flushes.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use undercroft_block::Operation;
 use undercroft_block::testing::recorder::{Change, Event, Recording};
@@ -42,7 +41,7 @@ pub(crate) enum Step {
     /// Records that were sent in one go.
     Records(Vec<Record>),
     /// They were answered.
-    RecordsDone(Vec<Lsn>),
+    RecordsDone,
     /// Blocks outside the journal were sent.
     Place(Range<u64>, Vec<u8>),
     PlaceDone(Range<u64>),
@@ -199,18 +198,7 @@ impl Audit {
         match change.operation {
             Operation::Flush => self.steps.push(Step::FlushDone),
             Operation::Write if log.contains(&sectors.start) => {
-                let known: BTreeSet<Lsn> = self
-                    .steps
-                    .iter()
-                    .rev()
-                    .find_map(|step| match step {
-                        Step::Records(records) => {
-                            Some(records.iter().map(|record| record.header.lsn).collect())
-                        }
-                        _ => None,
-                    })
-                    .unwrap_or_default();
-                self.steps.push(Step::RecordsDone(known.into_iter().collect()));
+                self.steps.push(Step::RecordsDone);
                 let at = self.steps.len() - 1;
                 if let Some(last) = self.checkpoints.last_mut()
                     && change.force_unit_access

@@ -200,7 +200,7 @@ fn c6_c7_the_tail_moves_behind_flushed_writes() {
                     moved += 1;
                 }
             }
-            Step::RecordsDone(_) => {}
+            Step::RecordsDone => {}
         }
     }
     assert!(moved > 1000);
@@ -226,7 +226,7 @@ fn c10_commits_are_sent_behind_the_rest() {
                     }
                 }
             }
-            Step::RecordsDone(_) => in_flight = 0,
+            Step::RecordsDone => in_flight = 0,
             Step::FlushDone => unflushed = 0,
             Step::Place(..) | Step::PlaceDone(_) => {}
         }
@@ -341,6 +341,25 @@ fn c13_c14_freed_blocks_are_cancelled() {
         assert!(images.iter().all(|(key, _)| !cancelled.contains(key)));
     }
     assert!(cancels > 3, "{cancels}");
+}
+
+/// C3: what belongs together is in one checkpoint: a new inode comes with the directory that names
+/// it, or with blocks of that, and the counters of its group.
+#[test]
+fn c3_operations_are_whole_in_their_checkpoint() {
+    for checkpoint in checkpoints() {
+        let has = |kind: BufferItemType| {
+            checkpoint
+                .items
+                .iter()
+                .any(|item| matches!(item, Item::Buffer(buffer, _) if buffer.buffer_type == kind))
+        };
+        let creates = checkpoint.items.iter().any(|item| matches!(item, Item::Create(_)));
+        // A new chunk: counted in the AGI, entered in a tree, taken from the free space.
+        assert!(!creates || (has(BufferItemType::Agi) && has(BufferItemType::Agf)));
+        // A changed free list is told of in the AGF.
+        assert!(!has(BufferItemType::Agfl) || has(BufferItemType::Agf));
+    }
 }
 
 /// C17: the type of a buffer is that of its magic number; no data goes without a type.

@@ -12,10 +12,11 @@ use undercroft_block::testing::recorder::{Event, Recorder, Recording, Unflushed}
 use undercroft_block::{Batch, Bio, BlockDevice, Buffer, MemoryDevice, Plug, Sector};
 use undercroft_block::{read_exact_at, write_all_at};
 use undercroft_judges::random::Random;
-use undercroft_xfs::format::FileType;
+use undercroft_xfs::attr::SetMode;
+use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, DataPlacement};
+use undercroft_xfs::ops::{self, DataPlacement, LastName, RenameMode};
 use undercroft_xfs::units::{FileBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Volume, bmap};
@@ -29,6 +30,12 @@ pub(crate) fn make(options: &MkfsOptions) -> Arc<dyn BlockDevice> {
     device
 }
 
+/// A name of something that is no directory.
+struct Named {
+    parent: InodeNumber,
+    name: String,
+}
+
 /// Random operations on a live volume, each with the tree behind it.
 pub(crate) struct History {
     recorder: Arc<Recorder>,
@@ -36,6 +43,7 @@ pub(crate) struct History {
     random: Random,
     directories: Vec<InodeNumber>,
     files: Vec<InodeNumber>,
+    names: Vec<Named>,
     /// The tree behind each operation; the first one is that of the empty volume.
     pub(crate) trees: Vec<Tree>,
     /// Whether trees are kept, which takes time.
@@ -50,7 +58,16 @@ impl History {
         let directories = vec![volume.geometry().root_inode];
         let trees = vec![tree(&volume).unwrap()];
         let random = Random::new(seed);
-        Self { recorder, volume, random, directories, files: Vec::new(), trees, keep_trees: true }
+        Self {
+            recorder,
+            volume,
+            random,
+            directories,
+            files: Vec::new(),
+            names: Vec::new(),
+            trees,
+            keep_trees: true,
+        }
     }
 
     /// Runs operations; now and then all are made durable, which the recording says.
@@ -78,7 +95,10 @@ impl History {
     }
 
     fn step(&mut self, number: u64) {
-        match self.random.below(10) {
+        match self.random.below(14) {
+            10 | 11 if !self.names.is_empty() => self.unlink(),
+            12 if !self.names.is_empty() => self.rename(number),
+            13 if !self.files.is_empty() => self.change_attributes(),
             0 => self.create(number, FileType::Directory),
             1 => self.create(number, FileType::Symlink),
             2 if !self.files.is_empty() => self.link(number),
@@ -121,6 +141,9 @@ impl History {
         }
         let made = inode.number;
         trans.commit(&mut [&mut parent, &mut inode]).unwrap();
+        if kind != FileType::Directory {
+            self.names.push(Named { parent: parent.number, name: name.clone() });
+        }
         match kind {
             FileType::Directory => self.directories.push(made),
             FileType::Regular => self.files.push(made),
@@ -131,7 +154,52 @@ impl History {
     fn link(&mut self, number: u64) {
         let target = Self::pick(&mut self.random, &self.files);
         let parent = Self::pick(&mut self.random, &self.directories);
-        work::link(&self.volume, parent, &format!("link-{number}"), target);
+        let name = format!("link-{number}");
+        work::link(&self.volume, parent, &name, target);
+        self.names.push(Named { parent, name });
+    }
+
+    /// Removes a name, and what it named if it was the last.
+    fn unlink(&mut self) {
+        let index = self.random.below(self.names.len() as u64) as usize;
+        let Named { parent, name } = self.names.swap_remove(index);
+        let (last, now) = (LastName::Free, Timestamp::default());
+        let gone = ops::unlink(&self.volume, parent, name.as_bytes(), last, now).unwrap();
+        let stays = self.volume.inode(gone).is_ok_and(|inode| inode.read().core.nlink > 0);
+        if !stays {
+            self.files.retain(|file| *file != gone);
+        }
+    }
+
+    fn rename(&mut self, number: u64) {
+        let index = self.random.below(self.names.len() as u64) as usize;
+        let parent = Self::pick(&mut self.random, &self.directories);
+        let Named { parent: before, name } = &self.names[index];
+        let to = format!("renamed-{number}");
+        let from = ops::Name { parent: *before, name: name.as_bytes() };
+        let target = ops::Name { parent, name: to.as_bytes() };
+        ops::rename(
+            &self.volume,
+            from,
+            target,
+            RenameMode::Replace(LastName::Free),
+            Timestamp::default(),
+        )
+        .unwrap();
+        self.names[index] = Named { parent, name: to };
+    }
+
+    /// Sets attributes, or removes them.
+    fn change_attributes(&mut self) {
+        let file = Self::pick(&mut self.random, &self.files);
+        let now = Timestamp::default();
+        if self.random.one_in(2) {
+            ops::remove_xattr(&self.volume, file, b"user.large", now).unwrap();
+            return;
+        }
+        let value = vec![b'w'; self.random.below(6000) as usize];
+        let (name, mode) = (b"user.large", SetMode::Either);
+        ops::set_xattr(&self.volume, file, (name, &value), mode, now).unwrap();
     }
 
     /// Frees the end of a file.

@@ -32,10 +32,11 @@ fn fill(volume: &Volume) -> (u32, Error) {
 
 #[test]
 fn a_failed_journal_ends_all_changes() {
-    for operation in [Operation::Write, Operation::Flush] {
-        let volume = faulty(Fault::new().on(operation).from_nth(20));
+    // A journal that nothing else is written beside needs no flush but the first.
+    for (operation, nth, expected) in [(Operation::Write, 20, 10), (Operation::Flush, 0, 0)] {
+        let volume = faulty(Fault::new().on(operation).from_nth(nth));
         let (durable, error) = fill(&volume);
-        assert!(durable > 3, "{operation}: {durable}");
+        assert!(durable >= expected, "{operation}: {durable}");
         assert!(matches!(error, Error::Device(_)), "{operation}: {error}");
         // From now on everybody is told, and why.
         let root = volume.geometry().root_inode;
@@ -53,7 +54,7 @@ fn a_failed_journal_ends_all_changes() {
 /// A single failure is not forgotten by what succeeds later.
 #[test]
 fn a_failed_flush_is_not_healed_by_the_next() {
-    let volume = faulty(Fault::new().on(Operation::Flush).nth(5));
+    let volume = faulty(Fault::new().on(Operation::Flush).nth(0));
     let (_, error) = fill(&volume);
     assert!(matches!(error, Error::Device(_)), "{error}");
     assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
