@@ -249,10 +249,8 @@ fn c12_checkpoints_begin_with_a_flush() {
         match step {
             Step::PlaceDone(_) => answered += 1,
             Step::FlushDone => answered = 0,
-            Step::Records(records) => {
-                if records[0].flags.contains(OperationFlags::START) {
-                    assert_eq!(answered, 0, "{:?}", records[0].header);
-                }
+            Step::Records(records) if records[0].flags.contains(OperationFlags::START) => {
+                assert_eq!(answered, 0, "{:?}", records[0].header);
             }
             _ => {}
         }

@@ -236,16 +236,16 @@ pub(crate) fn cuts(
         if let Event::Mark(text) = event {
             durable = text.parse().unwrap();
         }
-        if random.below(events) >= count {
-            continue;
+        let here = count / events + u64::from(random.below(events) < count % events);
+        for _ in 0..here {
+            let unflushed = match random.below(4) {
+                0 => Unflushed::Dropped,
+                1 => Unflushed::Kept,
+                _ => torn(random.below(1 << 32)),
+            };
+            let what = format!("event {} of {events}, {unflushed:?}", recording.position());
+            judge(Cut { disk: recording.disk(unflushed), durable, what });
         }
-        let unflushed = match random.below(4) {
-            0 => Unflushed::Dropped,
-            1 => Unflushed::Kept,
-            _ => torn(random.below(1 << 32)),
-        };
-        let what = format!("event {} of {events}, {unflushed:?}", recording.position());
-        judge(Cut { disk: recording.disk(unflushed), durable, what });
     }
 }
 

@@ -9,7 +9,9 @@ use undercroft_block::testing::recorder::Unflushed;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_xfs::Volume;
-use undercroft_xfs::mkfs::MkfsOptions;
+use undercroft_xfs::check::{CheckOptions, check};
+use undercroft_xfs::log::recovery::recover;
+use undercroft_xfs::mkfs::{MkfsOptions, Preset};
 use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
@@ -24,6 +26,22 @@ fn judge_by_kernel(cut: &Cut, trees: &[Tree], image: &Path) {
     let volume = Volume::open(Arc::new(FileDevice::open(image, true).unwrap())).unwrap();
     let found = tree(&volume).unwrap_or_else(|error| panic!("{}: {error}", cut.what));
     cut.judge_tree(&found, trees);
+}
+
+/// Replays a cut in memory, and looks at the whole volume.
+fn judge_by_ourselves(cut: &Cut, trees: &[Tree], whole_check: bool) {
+    let volume = Volume::open(Arc::clone(&cut.disk));
+    let volume = volume.unwrap_or_else(|error| panic!("{}: {error}", cut.what));
+    let found = tree(&volume).unwrap_or_else(|error| panic!("{}: {error}", cut.what));
+    cut.judge_tree(&found, trees);
+    if whole_check {
+        recover(&cut.disk, &mut |_| {}).unwrap();
+        let options = CheckOptions::default();
+        let report = check(Arc::clone(&cut.disk), &options, &mut |finding| {
+            panic!("{}: {finding}", cut.what);
+        });
+        assert!(report.unwrap().is_clean(), "{}", cut.what);
+    }
 }
 
 /// What a history runs on, and how.
@@ -53,6 +71,41 @@ fn run(case: &Case, seed: u64) {
 
 fn options(size: u64, seed: u64) -> MkfsOptions {
     MkfsOptions::new(size, Uuid::from_u128(seed.into()))
+}
+
+/// Formats on which crashes are tried.
+fn formats(seed: u64) -> Vec<MkfsOptions> {
+    let plain = options(64 << 20, seed);
+    vec![
+        plain.clone(),
+        MkfsOptions { preset: Preset::Linux4_19, ..plain.clone() },
+        MkfsOptions { inode_size: 1024, dir_block_size: Some(8192), ..plain.clone() },
+        MkfsOptions { block_size: 1024, ..plain.clone() },
+        MkfsOptions { sector_size: 4096, log_stripe_unit: Some(16 << 10), ..plain },
+    ]
+}
+
+/// 2,000 crashes and more, with writes torn by sectors, which we replay.
+#[test]
+fn we_replay_a_crash_anywhere() {
+    let mut judged = 0;
+    for (index, options) in formats(20).into_iter().enumerate() {
+        let seed = 20 + index as u64;
+        let live = LiveOptions { record_bytes: if index == 1 { 256 << 10 } else { 32 << 10 } };
+        let mut history = History::start(make(&options), &live, seed);
+        history.run(150, 3);
+        let (recording, trees) = history.end(index % 2 == 0);
+        cuts(
+            recording,
+            (450, seed),
+            |seed| Unflushed::Torn { seed },
+            |cut| {
+                judge_by_ourselves(&cut, &trees, judged % 10 == 0);
+                judged += 1;
+            },
+        );
+    }
+    assert!(judged >= 2000, "{judged} cuts");
 }
 
 #[test]

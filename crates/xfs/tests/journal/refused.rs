@@ -91,7 +91,7 @@ fn file(volume: &Volume, name: &str, size: u64) -> InodeNumber {
 /// the old owner back.
 #[test]
 fn c15_freed_blocks_wait_for_the_journal() {
-    let device = make(&options());
+    let device = make(&MkfsOptions::new(256 << 20, Uuid::from_u128(1)));
     let volume = live(&device).unwrap();
     let old = file(&volume, "old", 8 << 20);
     volume.sync().unwrap();

@@ -80,12 +80,15 @@ fn logprint_reads_the_journal() {
     volume.sync().unwrap();
     drop(volume);
     for arguments in [&["-t"][..], &["-t", "-i"], &["-t", "-b"], &["-d"], &[]] {
-        let mut command = std::process::Command::new("xfs_logprint");
-        let output = command.args(arguments).arg("-f").arg(&image).output().unwrap();
+        let newest = Xfsprogs::newest().unwrap();
+        let mut command = std::process::Command::new(newest.tool("xfs_logprint").unwrap());
+        let output = command.args(arguments).arg(&image).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).to_lowercase()
             + &String::from_utf8_lossy(&output.stderr).to_lowercase();
         assert!(output.status.success(), "{arguments:?}: {text}");
-        for word in ["error", "bad ", "illegal", "unknown", "unrecognised", "corrupt"] {
+        for word in
+            ["error", "bad magic", "bad log", "illegal", "unknown", "unrecognised", "corrupt"]
+        {
             let line = text.lines().find(|line| line.contains(word));
             assert!(line.is_none(), "{arguments:?}: {line:?}");
         }
