@@ -91,17 +91,21 @@ impl Volume {
     /// As for [`open`](Self::open); the journal is not empty; or the volume has a feature that is
     /// known for reading only, which is named.
     pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
-        let mut volume = Self::open(device)?;
-        live::check(&volume)?;
-        let end = crate::log::end(&volume)?;
+        Self::open(device)?.into_live(options)
+    }
+
+    /// As [`open_live`](Self::open_live), with the superblock that the volume has in memory.
+    pub(crate) fn into_live(mut self, options: &LiveOptions) -> Result<Self, Error> {
+        live::check(&self)?;
+        let end = crate::log::end(&self)?;
         if end.state != crate::log::LogState::Clean {
             let what = "its journal is not empty; mount and unmount it first";
             return Err(Error::NotUsable(what.into()));
         }
         // A journal that was never written begins with its first cycle.
         let position = LogPosition::of(end.next.unwrap_or(Lsn(1 << 32)));
-        volume.start_journal(position, options)?;
-        Ok(volume)
+        self.start_journal(position, options)?;
+        Ok(self)
     }
 
     fn start_journal(&mut self, position: LogPosition, options: &LiveOptions) -> Result<(), Error> {
@@ -251,6 +255,12 @@ impl Volume {
     #[must_use]
     pub fn log_limit(&self) -> usize {
         self.journal.as_ref().map_or(usize::MAX, |journal| journal.limit())
+    }
+
+    /// Whether changes go through the journal.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.journal.is_some()
     }
 
     pub(crate) fn journal(&self) -> Option<&Journal> {

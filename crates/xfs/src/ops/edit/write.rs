@@ -78,7 +78,7 @@ impl FileEdit<'_> {
             };
             at = self.put_piece(at..end, source)?;
         }
-        self.wait()
+        self.settle()
     }
 
     /// Writes the front of a range, as far as the file is the same there; returns where that ends.
@@ -145,7 +145,7 @@ impl FileEdit<'_> {
         let (mut step, extent) = self.take_space(step, hole.start, hole.end.0 - hole.start.0)?;
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        self.wait()?;
+        self.before(&mut step)?;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
@@ -161,8 +161,8 @@ impl FileEdit<'_> {
     ) -> Result<FileBlock, Error> {
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        self.wait()?;
         let mut step = self.begin()?;
+        self.before(&mut step)?;
         let (starts, places) = ([extent.start], [extent.offset, extent.end()]);
         bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 2)?;
         bmap::convert(&mut step.trans, &mut step.inode, extent)?;
@@ -187,7 +187,7 @@ impl FileEdit<'_> {
         let bytes = self.within(bytes, &new);
         let before = Old { extent: &old, size: step.inode.core.size };
         self.send(&new, bytes.clone(), source, self.geometry().block_size(), Some(before))?;
-        self.wait()?;
+        self.before(&mut step)?;
         bmap::replace(&mut step.trans, &mut step.inode, old, new)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(new.end())
