@@ -1,10 +1,13 @@
 //! Runs long random histories of operations on the data of files, in every format, on volumes that
-//! are now and then full; the kernel does the same on a copy, and the judges look at both.
+//! are now and then full; the kernel does the same on a copy, replays what crashes leave, and the
+//! judges look at all of it.
 //!
-//! `cargo run --release -p undercroft-xfs --example soak_data -- OPERATIONS SEED`
+//! `cargo run --release -p undercroft-xfs --example soak_data -- OPERATIONS SEED [FORMAT]`
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
+#[path = "../tests/data/crash.rs"]
+mod crash;
 #[path = "../tests/data/history.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod history;
@@ -25,15 +28,23 @@ use undercroft_judges::{LoopMount, kernel};
 const FILES: usize = 6;
 
 fn main() -> ExitCode {
-    let numbers: Vec<Option<u64>> =
-        std::env::args().skip(1).map(|word| word.parse().ok()).collect();
-    let [Some(operations), Some(seed)] = numbers[..] else {
-        eprintln!("usage: soak_data OPERATIONS SEED");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+    let (Some(operations), Some(seed)) = (number(0), number(1)) else {
+        eprintln!("usage: soak_data OPERATIONS SEED [FORMAT]");
         return ExitCode::FAILURE;
     };
     for (number, format) in (0..).zip(&FORMATS) {
+        if words.get(2).is_some_and(|only| only != format.name) {
+            continue;
+        }
         roomy(format, operations, seed + number);
         full(format, operations / 4, seed + number);
+        if kernel::obstacle().is_none() {
+            let cuts = operations / 50;
+            crash::run(format, seed + number, operations as usize / 10, cuts as usize);
+            println!("{}: {cuts} crashes, all that was synced is there; sound", format.name);
+        }
     }
     ExitCode::SUCCESS
 }

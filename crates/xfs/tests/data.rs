@@ -2,6 +2,8 @@
 //! copy; judged by our own check and by `xfs_repair -n`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "data/crash.rs"]
+mod crash;
 #[path = "data/history.rs"]
 mod history;
 #[path = "allocator/judged.rs"]
@@ -140,5 +142,16 @@ fn maps_are_those_that_the_kernel_sees() {
             assert_eq!(mirror::map(&mount, file), *map, "file {file}");
         }
         mount.unmount().unwrap();
+    }
+}
+
+/// Whatever a crash leaves: the kernel's replay of it has all that was synced.
+#[test]
+fn synced_data_is_there_after_a_crash() {
+    if !kernel::available_or_report("xfs::data::synced_data_is_there_after_a_crash") {
+        return;
+    }
+    for (seed, format) in (500..).zip([&FORMATS[0], &FORMATS[3], &FORMATS[5]]) {
+        crash::run(format, seed, 40, 6);
     }
 }

@@ -46,13 +46,16 @@ pub struct Growth {
 /// than 16 MiB.
 ///
 /// # Errors
-/// The device is shorter than that; the volume would not grow; its journal is not empty; it cannot
-/// be changed, as for [`Volume::open_live`]; it is damaged; the device failed.
+/// The device is shorter than that; the volume would not grow; it cannot be changed, as for
+/// [`Volume::open_live`]; it is damaged; the device failed.
 pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, Error> {
-    let before = Volume::open(Arc::clone(device))?;
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
-    let old = before.superblock();
-    let new = plan(old, size.unwrap_or(capacity), capacity)?;
+    let plan = |old: &Volume| plan(old.superblock(), size.unwrap_or(capacity), capacity);
+    plan(&Volume::open(Arc::clone(device))?)?;
+    // Its journal is replayed by that, if there is something to replay.
+    Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
+    let before = Volume::open(Arc::clone(device))?;
+    let (old, new) = (before.superblock(), plan(&before)?);
     let (last, groups) = (AgNumber(old.ag_count - 1), old.ag_count..new.ag_count);
     let volume = Volume::create(Arc::clone(device), new.clone());
     let volume = volume.into_live(&LiveOptions::default())?;

@@ -70,15 +70,19 @@ impl FileEdit<'_> {
 
     /// Writes a range piece by piece.
     pub(super) fn put(&mut self, bytes: Range<u64>, source: Source<'_>) -> Result<(), Error> {
-        let mut at = bytes.start;
-        while at < bytes.end {
+        let mut done = Ok(bytes.start);
+        while let Ok(at) = done
+            && at < bytes.end
+        {
             let end = match source {
                 Source::Zeroes => bytes.end.min(at + ZEROES_MAX),
                 Source::Memory { .. } => bytes.end,
             };
-            at = self.put_piece(at..end, source)?;
+            done = self.put_piece(at..end, source);
         }
-        self.settle()
+        // Also of what an error ended: blocks may have been overwritten.
+        self.settle()?;
+        done.map(drop)
     }
 
     /// Writes the front of a range, as far as the file is the same there; returns where that ends.
