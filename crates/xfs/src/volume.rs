@@ -131,13 +131,18 @@ impl Volume {
             volume = Self::open_unreplayed(device)?;
             volume.recovery = Some(recovery);
         }
-        let ends = crate::log::ends(&volume)?;
+        volume.into_live(options)
+    }
+
+    /// Starts the journal of a volume that has nothing to replay.
+    pub(crate) fn into_live(mut self, options: &LiveOptions) -> Result<Self, Error> {
+        let ends = crate::log::ends(&self)?;
         // A journal that was never written begins with its first cycle.
         let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
         // No record before it is known to this session.
         let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
-        volume.start_journal(&start, options)?;
-        Ok(volume)
+        self.start_journal(&start, options)?;
+        Ok(self)
     }
 
     /// Opens a volume on which everything was replayed but what intents promise, so that this can be
@@ -317,6 +322,12 @@ impl Volume {
     #[must_use]
     pub fn log_limit(&self) -> usize {
         self.journal.as_ref().map_or(usize::MAX, |journal| journal.limit())
+    }
+
+    /// Whether changes go through the journal.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.journal.is_some()
     }
 
     pub(crate) fn journal(&self) -> Option<&Journal> {

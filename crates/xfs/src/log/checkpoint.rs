@@ -68,8 +68,10 @@ pub(super) struct Checkpoint {
     pub(super) created: Vec<InodeCreateItem>,
     /// Items that say that intents of a kernel are done.
     pub(super) done: Vec<Vec<u8>>,
-    /// Writes of file data that must be durable before the first record.
+    /// Writes of file data that must be waited for before the first record.
     pub(super) data: Vec<Batch>,
+    /// File data was written, which must be flushed before the first record.
+    pub(super) has_data: bool,
     /// The most bytes that the items take.
     pub(super) bytes: usize,
     /// The most bytes that running transactions will add.
@@ -92,7 +94,7 @@ impl Checkpoint {
 
     /// Whether there is nothing to make durable.
     pub(super) fn is_empty(&self) -> bool {
-        self.has_no_items() && self.data.is_empty()
+        self.has_no_items() && !self.has_data
     }
 
     /// Takes what a transaction changed; its buffers are no longer part of it.
@@ -113,9 +115,16 @@ impl Checkpoint {
         self.bytes +=
             notes.done.iter().map(|done| OperationHeader::LEN + done.len()).sum::<usize>();
         self.done.append(&mut notes.done);
-        // Nothing to wait for, unless it failed.
-        notes.data.retain(|writes| writes.outstanding() > 0 || writes.check().is_err());
-        self.data.append(&mut notes.data.drain(..).collect());
+        notes.data.drain(..).for_each(|writes| self.add_data(writes));
+    }
+
+    /// Takes writes of file data that must be durable before the checkpoint is.
+    pub(super) fn add_data(&mut self, writes: Batch) {
+        self.has_data = true;
+        // Nothing to wait for, but for the flush, if all are done and none failed.
+        if writes.outstanding() > 0 || writes.check().is_err() {
+            self.data.push(writes);
+        }
     }
 
     fn add_buffer(&mut self, cache: &Cache, buffer: &BufferRef, content: &mut Content) {
