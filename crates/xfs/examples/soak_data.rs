@@ -1,6 +1,6 @@
 //! Runs long random histories of operations on the data of files, in every format, on volumes that
-//! are now and then full; the kernel does the same on a copy, replays what crashes leave, and the
-//! judges look at all of it.
+//! are now and then full; the kernel does the same on a copy, and replays what crashes leave, as we
+//! do; the judges look at all of it.
 //!
 //! `cargo run --release -p undercroft-xfs --example soak_data -- OPERATIONS SEED [FORMAT]`
 
