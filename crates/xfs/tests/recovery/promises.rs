@@ -52,7 +52,9 @@ fn prepare(root: &Path, promise: Promise) {
         }
         return;
     }
-    let file = File::create(root.join("a")).unwrap();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    let file = options.open(root.join("a")).unwrap();
     for extent in 0..EXTENTS {
         file.write_all_at(&[extent as u8; 4096], extent * 8192).unwrap();
     }
