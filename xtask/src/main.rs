@@ -63,6 +63,8 @@ enum Soak {
     Alloc(soak::AllocArguments),
     /// Random operations on the data of files, against memory and against the kernel
     Data(soak::DataArguments),
+    /// Random operations cut off by crashes at random points, each replayed
+    Crash(soak::CrashArguments),
     /// Tags for many threads: nobody may be left asleep
     Tags(tags::TagsArguments),
     /// Larger models of the tag bitmap
@@ -91,6 +93,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
+        Task::Soak(Soak::Crash(arguments)) => soak::crash(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),

@@ -80,6 +80,25 @@ pub(crate) fn data(arguments: &DataArguments) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Crash live volumes.
+#[derive(Args)]
+pub(crate) struct CrashArguments {
+    /// Number of crashes; 0 goes on until stopped
+    #[arg(long, default_value_t = 0)]
+    count: u64,
+    /// Seed of the first history; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs random operations on live volumes, cuts them off at random points, and replays each cut.
+pub(crate) fn crash(arguments: &CrashArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_crash"]);
+    cargo.args(["--", &arguments.count.to_string(), &arguments.seed.to_string()]);
+    shell::run(&mut cargo)
+}
+
 /// Submit bios to a driver that fails at random.
 #[derive(Args)]
 pub(crate) struct BlockArguments {

@@ -13,13 +13,16 @@ use undercroft_block::{Batch, Bio, BlockDevice, Buffer, MemoryDevice, Plug, Sect
 use undercroft_block::{read_exact_at, write_all_at};
 use undercroft_judges::random::Random;
 use undercroft_xfs::attr::SetMode;
+use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::inode::ForkKind;
-use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::log::recovery::recover;
+use undercroft_xfs::mkfs::{self, MkfsOptions, Preset};
 use undercroft_xfs::ops::{self, DataPlacement, LastName, RenameMode};
 use undercroft_xfs::units::{FileBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Volume, bmap};
+use uuid::Uuid;
 
 /// An empty volume of ours in memory.
 pub(crate) fn make(options: &MkfsOptions) -> Arc<dyn BlockDevice> {
@@ -284,4 +287,36 @@ impl Cut {
             }
         }
     }
+}
+
+/// Replays a cut in memory, and looks at the whole volume.
+pub(crate) fn judge(cut: &Cut, trees: &[Tree], whole_check: bool) {
+    let volume = Volume::open(Arc::clone(&cut.disk));
+    let volume = volume.unwrap_or_else(|error| panic!("{}: {error}", cut.what));
+    let found = tree(&volume).unwrap_or_else(|error| panic!("{}: {error}", cut.what));
+    cut.judge_tree(&found, trees);
+    if whole_check {
+        recover(&cut.disk, &mut |_| {}).unwrap();
+        let options = CheckOptions::default();
+        let report = check(Arc::clone(&cut.disk), &options, &mut |finding| {
+            panic!("{}: {finding}", cut.what);
+        });
+        assert!(report.unwrap().is_clean(), "{}", cut.what);
+    }
+}
+
+pub(crate) fn options(size: u64, seed: u64) -> MkfsOptions {
+    MkfsOptions::new(size, Uuid::from_u128(seed.into()))
+}
+
+/// Formats on which crashes are tried.
+pub(crate) fn formats(seed: u64) -> Vec<MkfsOptions> {
+    let plain = options(64 << 20, seed);
+    vec![
+        plain.clone(),
+        MkfsOptions { preset: Preset::Linux4_19, ..plain.clone() },
+        MkfsOptions { inode_size: 1024, dir_block_size: Some(8192), ..plain.clone() },
+        MkfsOptions { block_size: 1024, ..plain.clone() },
+        MkfsOptions { sector_size: 4096, log_stripe_unit: Some(16 << 10), ..plain },
+    ]
 }

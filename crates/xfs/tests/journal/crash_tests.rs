@@ -1,6 +1,6 @@
 //! Cuts that the kernel replays.
 
-use crate::crash::{Cut, History, cuts, make};
+use crate::crash::{Cut, History, cuts, formats, judge, make, options};
 use crate::tree::{Tree, tree};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,11 +9,8 @@ use undercroft_block::testing::recorder::Unflushed;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_xfs::Volume;
-use undercroft_xfs::check::{CheckOptions, check};
-use undercroft_xfs::log::recovery::recover;
-use undercroft_xfs::mkfs::{MkfsOptions, Preset};
+use undercroft_xfs::mkfs::MkfsOptions;
 use undercroft_xfs::volume::LiveOptions;
-use uuid::Uuid;
 
 /// Has the kernel replay a cut, and the judges look at it.
 fn judge_by_kernel(cut: &Cut, trees: &[Tree], image: &Path) {
@@ -26,22 +23,6 @@ fn judge_by_kernel(cut: &Cut, trees: &[Tree], image: &Path) {
     let volume = Volume::open(Arc::new(FileDevice::open(image, true).unwrap())).unwrap();
     let found = tree(&volume).unwrap_or_else(|error| panic!("{}: {error}", cut.what));
     cut.judge_tree(&found, trees);
-}
-
-/// Replays a cut in memory, and looks at the whole volume.
-fn judge_by_ourselves(cut: &Cut, trees: &[Tree], whole_check: bool) {
-    let volume = Volume::open(Arc::clone(&cut.disk));
-    let volume = volume.unwrap_or_else(|error| panic!("{}: {error}", cut.what));
-    let found = tree(&volume).unwrap_or_else(|error| panic!("{}: {error}", cut.what));
-    cut.judge_tree(&found, trees);
-    if whole_check {
-        recover(&cut.disk, &mut |_| {}).unwrap();
-        let options = CheckOptions::default();
-        let report = check(Arc::clone(&cut.disk), &options, &mut |finding| {
-            panic!("{}: {finding}", cut.what);
-        });
-        assert!(report.unwrap().is_clean(), "{}", cut.what);
-    }
 }
 
 /// What a history runs on, and how.
@@ -69,22 +50,6 @@ fn run(case: &Case, seed: u64) {
     assert!(judged > 5, "{judged} cuts");
 }
 
-fn options(size: u64, seed: u64) -> MkfsOptions {
-    MkfsOptions::new(size, Uuid::from_u128(seed.into()))
-}
-
-/// Formats on which crashes are tried.
-fn formats(seed: u64) -> Vec<MkfsOptions> {
-    let plain = options(64 << 20, seed);
-    vec![
-        plain.clone(),
-        MkfsOptions { preset: Preset::Linux4_19, ..plain.clone() },
-        MkfsOptions { inode_size: 1024, dir_block_size: Some(8192), ..plain.clone() },
-        MkfsOptions { block_size: 1024, ..plain.clone() },
-        MkfsOptions { sector_size: 4096, log_stripe_unit: Some(16 << 10), ..plain },
-    ]
-}
-
 /// 2,000 crashes and more, with writes torn by sectors, which we replay.
 #[test]
 fn we_replay_a_crash_anywhere() {
@@ -100,7 +65,7 @@ fn we_replay_a_crash_anywhere() {
             (450, seed),
             |seed| Unflushed::Torn { seed },
             |cut| {
-                judge_by_ourselves(&cut, &trees, judged % 10 == 0);
+                judge(&cut, &trees, judged % 10 == 0);
                 judged += 1;
             },
         );
