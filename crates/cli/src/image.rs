@@ -11,13 +11,15 @@ use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
 use undercroft_block::{BlockDevice, Sector, Window};
+use undercroft_image::in_use::Exclusive;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::log::{self, LogState};
 use undercroft_xfs::ops;
+use undercroft_xfs::volume::LiveOptions;
 
-/// A volume to read. It is never written to.
+/// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
     /// Image file or block device, or a device stacked on several, such as
@@ -42,10 +44,19 @@ pub(crate) struct ImageArgs {
 }
 
 impl ImageArgs {
-    /// The device that the volume fills.
+    /// The device that the volume fills, for reading.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
+        self.open_device(true)
+    }
+
+    /// The device that the volume fills, for change.
+    pub(crate) fn writable_device(&self) -> Result<Arc<dyn BlockDevice>> {
+        self.open_device(false)
+    }
+
+    fn open_device(&self, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| eprintln!("note: {event}");
-        let disk = self.image.open(true, Some(Arc::new(note)))?;
+        let disk = self.image.open(read_only, Some(Arc::new(note)))?;
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }
@@ -88,6 +99,15 @@ impl ImageArgs {
         Ok(volume)
     }
 
+    /// The volume for change, through its journal. Nobody else changes it meanwhile.
+    pub(crate) fn open_for_change(&self) -> Result<Edit> {
+        let exclusive = Exclusive::claim(&self.image)?;
+        let device = self.writable_device()?;
+        let volume = Volume::open_live(device, &LiveOptions::default())
+            .map_err(|error| self.explain(error.into()))?;
+        Ok(Edit { volume, _exclusive: exclusive })
+    }
+
     /// Names the image, and the partitions when it is a disk with some.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let name = &self.image;
@@ -104,6 +124,24 @@ impl ImageArgs {
             ));
         }
         error.context(format!("cannot open {name}"))
+    }
+}
+
+/// A volume open for change.
+pub(crate) struct Edit {
+    volume: Volume,
+    _exclusive: Exclusive,
+}
+
+impl Edit {
+    /// The volume.
+    pub(crate) fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// Leaves the volume as an unmount does.
+    pub(crate) fn close(self) -> Result<()> {
+        Ok(self.volume.close()?)
     }
 }
 

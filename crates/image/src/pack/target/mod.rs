@@ -2,7 +2,6 @@
 //! that is stacked on them.
 
 mod file;
-mod in_use;
 mod naming;
 #[cfg(test)]
 mod tests;
