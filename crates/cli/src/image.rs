@@ -3,7 +3,7 @@
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueHint;
 use std::cell::RefCell;
 use std::io::Write;
@@ -35,6 +35,11 @@ pub(crate) struct ImageArgs {
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
 
+    /// Leave the journal alone: see a volume that was not unmounted as it is on the disk. Without
+    /// this, its journal is replayed in memory.
+    #[arg(long)]
+    no_replay: bool,
+
     #[command(flatten)]
     stats: StatsArgs,
 
@@ -52,6 +57,11 @@ impl ImageArgs {
     /// The device that the volume fills, for change.
     pub(crate) fn writable_device(&self) -> Result<Arc<dyn BlockDevice>> {
         self.open_device(false)
+    }
+
+    /// Whether the journal may be replayed.
+    pub(crate) const fn may_replay(&self) -> bool {
+        !self.no_replay
     }
 
     fn open_device(&self, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
@@ -85,26 +95,48 @@ impl ImageArgs {
         Ok(())
     }
 
-    /// The volume, with a note when its journal was not replayed.
+    /// The volume, with a note when it was not unmounted.
     pub(crate) fn open(&self) -> Result<Volume> {
-        let volume = Volume::open(self.device()?).map_err(|error| self.explain(error.into()))?;
-        // A journal that cannot be read is a matter for `info` and `check`.
-        if matches!(log::state(&volume), Ok(LogState::Dirty)) {
-            eprintln!(
-                "note: {} was not unmounted cleanly; its journal was not replayed, so the latest \
-                 changes may be missing",
-                self.image
-            );
-        }
+        let device = self.device()?;
+        let volume =
+            if self.no_replay { Volume::open_unreplayed(device) } else { Volume::open(device) };
+        let volume = volume.map_err(|error| self.explain(error.into()))?;
+        let what = match volume.recovery() {
+            Some(_) => "its journal was replayed in memory",
+            // A journal that cannot be read is a matter for `info` and `check`.
+            None if matches!(log::state(&volume), Ok(LogState::Dirty)) => {
+                "its journal was not replayed, so the latest changes may be missing"
+            }
+            None => return Ok(volume),
+        };
+        eprintln!("note: {} was not unmounted cleanly; {what}", self.image);
         Ok(volume)
     }
 
-    /// The volume for change, through its journal. Nobody else changes it meanwhile.
+    /// The right to change the image, which nobody else has meanwhile.
+    pub(crate) fn claim(&self) -> Result<Exclusive> {
+        Ok(Exclusive::claim(&self.image)?)
+    }
+
+    /// The volume for change, through its journal, which is replayed first if it must be.
     pub(crate) fn open_for_change(&self) -> Result<Edit> {
-        let exclusive = Exclusive::claim(&self.image)?;
+        let exclusive = self.claim()?;
         let device = self.writable_device()?;
+        if self.no_replay {
+            let unreplayed = Volume::open_unreplayed(Arc::clone(&device))
+                .map_err(|error| self.explain(error.into()))?;
+            if log::state(&unreplayed)? != LogState::Clean {
+                bail!(
+                    "{} was not unmounted cleanly: it cannot be changed with --no-replay",
+                    self.image
+                );
+            }
+        }
         let volume = Volume::open_live(device, &LiveOptions::default())
             .map_err(|error| self.explain(error.into()))?;
+        if volume.recovery().is_some() {
+            eprintln!("note: {} was not unmounted cleanly; its journal was replayed", self.image);
+        }
         Ok(Edit { volume, _exclusive: exclusive })
     }
 

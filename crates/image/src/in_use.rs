@@ -82,7 +82,8 @@ fn claim(path: &Path) -> Result<File, InUse> {
 }
 
 /// Where a target is mounted: itself, or through a loop device over it.
-pub(crate) fn mounted_at(image: &Path, metadata: &std::fs::Metadata) -> Option<String> {
+#[must_use]
+pub fn mounted_at(image: &Path, metadata: &std::fs::Metadata) -> Option<String> {
     let mut devices = Vec::new();
     if metadata.file_type().is_block_device() {
         devices.push(metadata.rdev());

@@ -17,6 +17,9 @@
 #![forbid(unsafe_code)]
 
 pub mod affinity;
+pub mod age;
+pub mod alloc;
+mod buckets;
 mod crew;
 mod error;
 pub mod iops;
@@ -25,6 +28,7 @@ mod machine;
 mod options;
 mod outcome;
 mod plot;
+mod random;
 mod rate;
 mod record;
 mod report;
@@ -34,6 +38,7 @@ mod text_table;
 pub mod unplug;
 mod usage;
 
+pub use buckets::{Line, lines};
 pub use error::LabError;
 pub use latency::{Latency, LatencyRecorder};
 pub use machine::Machine;

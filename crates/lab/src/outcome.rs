@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::AffinityOutcome;
+use crate::age::AgeOutcome;
+use crate::alloc::{AllocOutcome, SearchOutcome};
 use crate::iops::IopsOutcome;
 use crate::tags::TagsOutcome;
 use crate::unplug::UnplugOutcome;
@@ -28,6 +30,14 @@ pub enum Outcome {
     Unplug(UnplugOutcome),
     /// Placement of queueing and completion.
     Affinity(AffinityOutcome),
+    /// Free space that was made.
+    Age(AgeOutcome),
+    /// The workload on an allocator.
+    Alloc(AllocOutcome),
+    /// Speed of single allocations.
+    AllocSearch(SearchOutcome),
+    /// The same by the number of free extents.
+    AllocGrowth(SearchOutcome),
 }
 
 impl Outcome {
@@ -57,6 +67,17 @@ impl Outcome {
                 "affinity: queueing and completion on chosen CPUs; {} runs of {} s",
                 of.rate.repeats, of.rate.seconds
             ),
+            Self::Age(of) => format!("age: {} free space in {} groups", of.map.name(), of.groups),
+            Self::Alloc(of) => format!(
+                "alloc: {} files, {} MB, by {} writers",
+                of.files,
+                of.data_bytes >> 20,
+                of.writers
+            ),
+            Self::AllocSearch(_) => "alloc: one extent at a time".to_owned(),
+            Self::AllocGrowth(_) => {
+                "alloc: ever more free extents near the hint are too short".to_owned()
+            }
         }
     }
 
@@ -75,6 +96,24 @@ impl Outcome {
         if let Self::Affinity(of) = self { Some(of) } else { None }
     }
 
+    /// Free space that was made.
+    pub(crate) fn age(&self) -> Option<&AgeOutcome> {
+        if let Self::Age(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the workload on an allocator.
+    pub(crate) fn alloc(&self) -> Option<&AllocOutcome> {
+        if let Self::Alloc(of) = self { Some(of) } else { None }
+    }
+
+    /// The speed of single allocations.
+    pub(crate) fn search(&self) -> Option<&SearchOutcome> {
+        match self {
+            Self::AllocSearch(of) | Self::AllocGrowth(of) => Some(of),
+            _ => None,
+        }
+    }
+
     /// The outcome of an experiment on tags, whichever it is.
     pub(crate) fn tags(&self) -> Option<&TagsOutcome> {
         match self {
@@ -83,7 +122,7 @@ impl Outcome {
             | Self::TagsHerd(of)
             | Self::TagsFairness(of)
             | Self::TagsVariability(of) => Some(of),
-            Self::Iops(_) | Self::Unplug(_) | Self::Affinity(_) => None,
+            _ => None,
         }
     }
 }

@@ -25,6 +25,7 @@ mod mkfs;
 mod mknod;
 mod mv;
 mod put;
+mod replay;
 mod rm;
 mod rmxattr;
 mod setacl;
@@ -75,6 +76,7 @@ enum Command {
     Shell(shell::Args),
     Extract(extract::Args),
     Check(check::Args),
+    Replay(replay::Args),
     Frag(frag::Args),
     Lab(lab::Args),
     Completions(completions::Args),
@@ -90,6 +92,7 @@ impl Command {
             Self::Shell(args) => Some((&args.image, false)),
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
+            Self::Replay(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Build(_) | Self::Mkfs(_) | Self::Lab(_) | Self::Completions(_) | Self::Man(_) => {
                 None
@@ -110,6 +113,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Shell(args) => shell::run(args, out_ref),
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
+        Command::Replay(args) => replay::run(args, out_ref),
         Command::Frag(args) => frag::run(args, out_ref),
         Command::Lab(args) => lab::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),

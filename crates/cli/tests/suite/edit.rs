@@ -291,6 +291,31 @@ fn an_image_in_use_is_refused() {
 }
 
 #[test]
+fn a_volume_that_was_not_unmounted_is_replayed_first() {
+    if !kernel::available_or_report(
+        "undercroft::edit::a_volume_that_was_not_unmounted_is_replayed_first",
+    ) {
+        return;
+    }
+    let sample = volume();
+    let mounted = sample.path("mounted");
+    image::copy(Path::new(&sample.image), Path::new(&mounted)).unwrap();
+    let mount = LoopMount::new(Path::new(&mounted), Access::ReadWrite, &[]).unwrap();
+    fs::write(mount.join("early"), "early").unwrap();
+    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
+    // The image of a volume in use, as a crash would leave it.
+    image::copy(Path::new(&mounted), Path::new(&sample.image)).unwrap();
+    mount.unmount().unwrap();
+    let message = fails(1, ["mkdir", "--no-replay", &sample.image, "/late"]);
+    assert!(message.contains("not unmounted cleanly"), "{message}");
+    let output = undercroft(["mkdir", &sample.image, "/late"]);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("was replayed"));
+    assert_eq!(on(&sample, "ls", &["/"]), "early\netc\nlate\n");
+    judged(&sample);
+}
+
+#[test]
 fn the_kernel_sees_what_was_done() {
     if !kernel::available_or_report("undercroft::edit::the_kernel_sees_what_was_done") {
         return;

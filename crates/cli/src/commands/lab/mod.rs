@@ -1,6 +1,8 @@
 //! `undercroft lab`: experiments, and reports from their records.
 
 mod affinity;
+mod age;
+mod alloc;
 mod iops;
 mod plot;
 mod session;
@@ -33,6 +35,8 @@ enum Command {
     Iops(iops::Args),
     Unplug(unplug::Args),
     Affinity(affinity::Args),
+    Age(age::Args),
+    Alloc(alloc::Args),
     Table(table::Args),
     Plot(plot::Args),
 }
@@ -43,6 +47,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Command::Iops(args) => iops::run(args, out),
         Command::Unplug(args) => unplug::run(args, out),
         Command::Affinity(args) => affinity::run(args, out),
+        Command::Age(args) => age::run(args, out),
+        Command::Alloc(args) => alloc::run(args, out),
         Command::Table(args) => table::run(args, out),
         Command::Plot(args) => plot::run(args, out),
     }
