@@ -63,6 +63,8 @@ enum Soak {
     Alloc(soak::AllocArguments),
     /// Random operations on files in every format, mirrored on a kernel mount
     Ops(soak::OpsArguments),
+    /// Random operations on the data of files, against memory and against the kernel
+    Data(soak::DataArguments),
     /// Tags for many threads: nobody may be left asleep
     Tags(tags::TagsArguments),
     /// Larger models of the tag bitmap
@@ -89,6 +91,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
         Task::Soak(Soak::Ops(arguments)) => soak::ops(arguments),
+        Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),

@@ -57,8 +57,10 @@ pub(super) struct Checkpoint {
     pub(super) freed: Vec<BufferRef>,
     pub(super) cancels: FxHashMap<BufferKey, ()>,
     pub(super) created: Vec<InodeCreateItem>,
-    /// Writes of file data that must be durable before the first record.
+    /// Writes of file data that must be waited for before the first record.
     pub(super) data: Vec<Batch>,
+    /// File data was written, which must be flushed before the first record.
+    pub(super) has_data: bool,
     /// The most bytes that the items take.
     pub(super) bytes: usize,
     /// The most bytes that running transactions will add.
@@ -80,7 +82,7 @@ impl Checkpoint {
 
     /// Whether there is nothing to make durable.
     pub(super) fn is_empty(&self) -> bool {
-        self.has_no_items() && self.data.is_empty()
+        self.has_no_items() && !self.has_data
     }
 
     /// Takes what a transaction changed; its buffers are no longer part of it.
@@ -98,9 +100,16 @@ impl Checkpoint {
         }
         self.bytes += notes.created.len() * (OperationHeader::LEN + InodeCreateItem::LEN);
         self.created.extend(notes.created.drain(..));
-        // Nothing to wait for, unless it failed.
-        notes.data.retain(|writes| writes.outstanding() > 0 || writes.check().is_err());
-        self.data.append(&mut notes.data.drain(..).collect());
+        notes.data.drain(..).for_each(|writes| self.add_data(writes));
+    }
+
+    /// Takes writes of file data that must be durable before the checkpoint is.
+    pub(super) fn add_data(&mut self, writes: Batch) {
+        self.has_data = true;
+        // Nothing to wait for, but for the flush, if all are done and none failed.
+        if writes.outstanding() > 0 || writes.check().is_err() {
+            self.data.push(writes);
+        }
     }
 
     fn add_buffer(&mut self, cache: &Cache, buffer: &BufferRef, content: &mut Content) {

@@ -238,7 +238,7 @@ impl Journal {
 
     /// Waits for these writes of file data before the open checkpoint is written.
     pub(crate) fn add_data(&self, writes: &undercroft_block::Batch) {
-        self.open.lock().data.push(writes.clone());
+        self.open.lock().add_data(writes.clone());
     }
 
     /// Refuses every further change and answers everybody who waits.

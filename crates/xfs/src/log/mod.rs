@@ -11,6 +11,8 @@ mod dirty;
 mod items;
 mod journal;
 mod records;
+#[cfg(test)]
+mod records_tests;
 pub mod recovery;
 mod shape;
 mod state;

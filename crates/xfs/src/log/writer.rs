@@ -63,6 +63,7 @@ struct Closed {
     logged: Vec<BufferRef>,
     freed: Vec<BufferRef>,
     data: Vec<Batch>,
+    has_data: bool,
 }
 
 impl Writer {
@@ -146,7 +147,7 @@ impl Journal {
         let writes = Batch::new();
         if !checkpoint.direct.is_empty() {
             self.cache.write_directly(&checkpoint.direct, &writes)?;
-            checkpoint.data.push(writes);
+            checkpoint.add_data(writes);
         }
         if !stream.is_empty() {
             stream.finish();
@@ -160,8 +161,8 @@ impl Journal {
             };
             self.free_bytes.store(rest, Ordering::Release);
         }
-        let Checkpoint { sequence, freed, data, .. } = checkpoint;
-        Ok(Some(Closed { sequence, start, stream, logged, freed, data }))
+        let Checkpoint { sequence, freed, data, has_data, .. } = checkpoint;
+        Ok(Some(Closed { sequence, start, stream, logged, freed, data, has_data }))
     }
 
     /// Adds the superblock to a checkpoint that is otherwise empty.
@@ -175,8 +176,8 @@ impl Journal {
         checkpoint.bytes += super::items::bound(&content, &self.geometry);
     }
 
-    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty
-    /// from then on.
+    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty from
+    /// then on.
     fn log_items(
         &self,
         checkpoint: &mut Checkpoint,
@@ -223,8 +224,8 @@ impl Journal {
     fn write_closed(&self, writer: &mut Writer, closed: Closed) -> Result<(), Error> {
         for writes in &closed.data {
             writes.wait()?;
-            writer.unflushed = true;
         }
+        writer.unflushed |= closed.has_data;
         self.flush(writer)?;
         if !closed.stream.is_empty() {
             // Nothing older than this checkpoint is needed if nothing is dirty.

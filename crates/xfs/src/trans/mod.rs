@@ -58,7 +58,7 @@ impl<'v> Transaction<'v> {
     }
 
     /// Whether the changes go through the journal.
-    const fn is_live(&self) -> bool {
+    pub(crate) const fn is_live(&self) -> bool {
         self.permit.is_some()
     }
 

@@ -128,7 +128,7 @@ impl<'a> FileEdit<'a> {
 
     /// Ends an operation: sets the times if no step has, and the size where it grows.
     fn finish(&mut self, size: u64) -> Result<(), Error> {
-        self.wait()?;
+        self.settle()?;
         if self.stamped && size <= self.size() {
             return Ok(());
         }

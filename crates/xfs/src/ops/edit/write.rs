@@ -70,15 +70,19 @@ impl FileEdit<'_> {
 
     /// Writes a range piece by piece.
     pub(super) fn put(&mut self, bytes: Range<u64>, source: Source<'_>) -> Result<(), Error> {
-        let mut at = bytes.start;
-        while at < bytes.end {
+        let mut done = Ok(bytes.start);
+        while let Ok(at) = done
+            && at < bytes.end
+        {
             let end = match source {
                 Source::Zeroes => bytes.end.min(at + ZEROES_MAX),
                 Source::Memory { .. } => bytes.end,
             };
-            at = self.put_piece(at..end, source)?;
+            done = self.put_piece(at..end, source);
         }
-        self.wait()
+        // Also of what an error ended: blocks may have been overwritten.
+        self.settle()?;
+        done.map(drop)
     }
 
     /// Writes the front of a range, as far as the file is the same there; returns where that ends.
@@ -145,7 +149,7 @@ impl FileEdit<'_> {
         let (mut step, extent) = self.take_space(step, hole.start, hole.end.0 - hole.start.0)?;
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        self.wait()?;
+        self.before(&mut step)?;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
@@ -161,8 +165,8 @@ impl FileEdit<'_> {
     ) -> Result<FileBlock, Error> {
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        self.wait()?;
         let mut step = self.begin()?;
+        self.before(&mut step)?;
         let (starts, places) = ([extent.start], [extent.offset, extent.end()]);
         bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 2)?;
         bmap::convert(&mut step.trans, &mut step.inode, extent)?;
@@ -187,7 +191,7 @@ impl FileEdit<'_> {
         let bytes = self.within(bytes, &new);
         let before = Old { extent: &old, size: step.inode.core.size };
         self.send(&new, bytes.clone(), source, self.geometry().block_size(), Some(before))?;
-        self.wait()?;
+        self.before(&mut step)?;
         bmap::replace(&mut step.trans, &mut step.inode, old, new)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(new.end())
