@@ -298,6 +298,25 @@ impl<'v> Transaction<'v> {
         if passes { self.with_group(ag, wait, work) } else { Ok(None) }
     }
 
+    /// Runs a search for space. If it finds nothing and changed nothing, the groups that it locked
+    /// are given up, so that a weaker request can wait for any group again.
+    ///
+    /// # Errors
+    /// Those of `search`.
+    pub(crate) fn with_search<T>(
+        &mut self,
+        search: impl FnOnce(&mut Self) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        // What is changed in a group joins the transaction, and none of a group that it did not
+        // hold was joined before.
+        let (held, joined) = (self.groups.len(), self.joined.len());
+        let found = search(self)?;
+        if found.is_none() && self.joined.len() == joined {
+            self.groups.truncate(held);
+        }
+        Ok(found)
+    }
+
     /// The guard of a group, to be [kept](Self::keep_group) when its turn is over; `None` if
     /// another thread has it and the transaction does not wait.
     fn take_group(&mut self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
