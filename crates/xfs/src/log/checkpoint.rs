@@ -5,7 +5,7 @@
 
 use super::items;
 use crate::cache::{BufferRef, Cache, Content};
-use crate::format::{BufferKind, InodeCreateItem, OperationHeader};
+use crate::format::{BufferKind, InodeCreateItem, IntentDone, OperationHeader};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(crate) struct Notes {
     freed: FxHashMap<BufferKey, bool>,
     created: SmallVec<[InodeCreateItem; 1]>,
     data: SmallVec<[Batch; 1]>,
+    /// Items that say that intents of a kernel are done.
+    done: Vec<Vec<u8>>,
 }
 
 impl Notes {
@@ -37,6 +39,13 @@ impl Notes {
     /// A chunk of inodes was made.
     pub(crate) fn create(&mut self, chunk: InodeCreateItem) {
         self.created.push(chunk);
+    }
+
+    /// An intent of a kernel is done.
+    pub(crate) fn finish(&mut self, done: &IntentDone) {
+        let mut region = Vec::new();
+        done.encode(&mut region);
+        self.done.push(region);
     }
 
     /// These writes of file data must be durable before the transaction is.
@@ -57,6 +66,8 @@ pub(super) struct Checkpoint {
     pub(super) freed: Vec<BufferRef>,
     pub(super) cancels: FxHashMap<BufferKey, ()>,
     pub(super) created: Vec<InodeCreateItem>,
+    /// Items that say that intents of a kernel are done.
+    pub(super) done: Vec<Vec<u8>>,
     /// Writes of file data that must be waited for before the first record.
     pub(super) data: Vec<Batch>,
     /// File data was written, which must be flushed before the first record.
@@ -78,6 +89,7 @@ impl Checkpoint {
             && self.direct.is_empty()
             && self.cancels.is_empty()
             && self.created.is_empty()
+            && self.done.is_empty()
     }
 
     /// Whether there is nothing to make durable.
@@ -100,6 +112,9 @@ impl Checkpoint {
         }
         self.bytes += notes.created.len() * (OperationHeader::LEN + InodeCreateItem::LEN);
         self.created.extend(notes.created.drain(..));
+        self.bytes +=
+            notes.done.iter().map(|done| OperationHeader::LEN + done.len()).sum::<usize>();
+        self.done.append(&mut notes.done);
         notes.data.drain(..).for_each(|writes| self.add_data(writes));
     }
 

@@ -17,7 +17,7 @@
 use super::checkpoint::Checkpoint;
 use super::dirty::{DirtyList, InPlace};
 use super::items::ItemWriter;
-use super::journal::Journal;
+use super::journal::{Journal, JournalStart};
 use super::records::{RecordStream, Seal, SealedRecords};
 use super::shape::LogPosition;
 use crate::cache::BufferRef;
@@ -43,6 +43,8 @@ pub(super) struct Writer {
     pub(super) position: LogPosition,
     /// Tail that the last durable record published.
     pub(super) tail: LogPosition,
+    /// Recovery starts here for now, whatever is dirty: what was promised there is not done yet.
+    pub(super) pinned: Option<Lsn>,
     pub(super) previous_block: u32,
     /// Number of the next transaction in the journal.
     pub(super) transaction: u32,
@@ -67,10 +69,12 @@ struct Closed {
 }
 
 impl Writer {
-    pub(super) fn new(position: LogPosition, previous_block: u32, transaction: u32) -> Self {
+    pub(super) fn new(start: &JournalStart, transaction: u32) -> Self {
+        let JournalStart { position, pinned, previous_block } = *start;
         Self {
             position,
-            tail: position,
+            tail: pinned.map_or(position, LogPosition::of),
+            pinned,
             previous_block,
             transaction,
             last_start: None,
@@ -193,6 +197,9 @@ impl Journal {
                 items.stream.region(&region);
             }
         }
+        for done in &checkpoint.done {
+            items.stream.region(done);
+        }
         let mut logged = std::mem::take(&mut checkpoint.buffers);
         let mut failed = None;
         logged.retain(|buffer| {
@@ -230,6 +237,7 @@ impl Journal {
         if !closed.stream.is_empty() {
             // Nothing older than this checkpoint is needed if nothing is dirty.
             let tail = writer.dirty.tail().unwrap_or(closed.start.lsn());
+            let tail = writer.pinned.unwrap_or(tail);
             let sealed = closed.stream.seal(&Seal {
                 uuid: self.geometry.uuid,
                 position: closed.start,

@@ -13,7 +13,7 @@
 use crate::ag::{GroupGuard, GroupState};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::error::Error;
-use crate::format::{BufferKind, InodeCreateItem};
+use crate::format::{BufferKind, InodeCreateItem, IntentDone};
 use crate::geometry::Geometry;
 use crate::inode::InodeGuard;
 use crate::log::{Notes, Permit};
@@ -241,6 +241,13 @@ impl<'v> Transaction<'v> {
             if let Some(buffer) = self.volume.cache().peek(address.first()) {
                 self.forget(&buffer);
             }
+        }
+    }
+
+    /// Says that the transaction does what an intent of a kernel promised.
+    pub(crate) fn note_done(&mut self, done: &IntentDone) {
+        if self.is_live() {
+            self.notes.finish(done);
         }
     }
 
