@@ -61,6 +61,8 @@ enum Soak {
     Build(soak::BuildArguments),
     /// Random allocations and frees with every variant of the allocator, against a model
     Alloc(soak::AllocArguments),
+    /// Random operations on files in every format, mirrored on a kernel mount
+    Ops(soak::OpsArguments),
     /// Random operations on the data of files, against memory and against the kernel
     Data(soak::DataArguments),
     /// Random operations cut off by crashes at random points, each replayed
@@ -92,6 +94,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
+        Task::Soak(Soak::Ops(arguments)) => soak::ops(arguments),
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
         Task::Soak(Soak::Crash(arguments)) => soak::crash(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),

@@ -99,6 +99,26 @@ pub(crate) fn crash(arguments: &CrashArguments) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Mirror operations on files on a kernel mount.
+#[derive(Args)]
+pub(crate) struct OpsArguments {
+    /// Operations on each format
+    #[arg(long, default_value_t = 3000)]
+    operations: u32,
+    /// Seed of the first format; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs random operations on volumes of every format that mounts, and the same on a kernel mount of
+/// a copy: the trees must be the same, and the judges content. Needs root.
+pub(crate) fn ops(arguments: &OpsArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_ops"]);
+    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
+    shell::run(&mut cargo)
+}
+
 /// Submit bios to a driver that fails at random.
 #[derive(Args)]
 pub(crate) struct BlockArguments {

@@ -3,7 +3,7 @@
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueHint;
 use std::cell::RefCell;
 use std::io::Write;
@@ -11,11 +11,13 @@ use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
 use undercroft_block::{BlockDevice, Sector, Window};
+use undercroft_image::in_use::Exclusive;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::log::{self, LogState};
 use undercroft_xfs::ops;
+use undercroft_xfs::volume::LiveOptions;
 
 /// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
@@ -111,6 +113,33 @@ impl ImageArgs {
         Ok(volume)
     }
 
+    /// The right to change the image, which nobody else has meanwhile.
+    pub(crate) fn claim(&self) -> Result<Exclusive> {
+        Ok(Exclusive::claim(&self.image)?)
+    }
+
+    /// The volume for change, through its journal, which is replayed first if it must be.
+    pub(crate) fn open_for_change(&self) -> Result<Edit> {
+        let exclusive = self.claim()?;
+        let device = self.writable_device()?;
+        if self.no_replay {
+            let unreplayed = Volume::open_unreplayed(Arc::clone(&device))
+                .map_err(|error| self.explain(error.into()))?;
+            if log::state(&unreplayed)? != LogState::Clean {
+                bail!(
+                    "{} was not unmounted cleanly: it cannot be changed with --no-replay",
+                    self.image
+                );
+            }
+        }
+        let volume = Volume::open_live(device, &LiveOptions::default())
+            .map_err(|error| self.explain(error.into()))?;
+        if volume.recovery().is_some() {
+            eprintln!("note: {} was not unmounted cleanly; its journal was replayed", self.image);
+        }
+        Ok(Edit { volume, _exclusive: exclusive })
+    }
+
     /// Names the image, and the partitions when it is a disk with some.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let name = &self.image;
@@ -127,6 +156,24 @@ impl ImageArgs {
             ));
         }
         error.context(format!("cannot open {name}"))
+    }
+}
+
+/// A volume open for change.
+pub(crate) struct Edit {
+    volume: Volume,
+    _exclusive: Exclusive,
+}
+
+impl Edit {
+    /// The volume.
+    pub(crate) fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// Leaves the volume as an unmount does.
+    pub(crate) fn close(self) -> Result<()> {
+        Ok(self.volume.close()?)
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
 //! function. What they share is here: values of options ([`value`]), the choice of a volume inside
-//! an image ([`image`]), the format of a new volume ([`format_options`]), words for numbers
+//! an image ([`image`]), work on an open volume ([`session`]), lines that are typed
+//! ([`line_editor`]), the format of a new volume ([`format_options`]), words for numbers
 //! ([`text`]), and what `--stats` prints ([`stats`]).
 #![forbid(unsafe_code)]
 
 mod commands;
 mod format_options;
 mod image;
+mod line_editor;
 mod progress;
 mod report;
+mod session;
 mod stats;
 mod text;
 mod value;

@@ -46,6 +46,37 @@ pub(crate) fn owner(text: &str) -> Result<(u32, u32), String> {
     parsed.ok_or_else(|| "write two numbers, such as 1000:1000 or 0:0".to_owned())
 }
 
+/// A new owner: `UID:GID`, or one of them.
+pub(crate) fn owner_or_group(text: &str) -> Result<(Option<u32>, Option<u32>), String> {
+    let wrong = || "write numbers: UID:GID, UID, or :GID".to_owned();
+    let number = |text: &str| match text {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| wrong()),
+    };
+    let (uid, gid) = text.split_once(':').unwrap_or((text, ""));
+    match (number(uid)?, number(gid)?) {
+        (None, None) => Err(wrong()),
+        both => Ok(both),
+    }
+}
+
+/// Bytes of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+/// Bytes in hexadecimal digits, two each.
+pub(crate) fn hex(text: &str) -> Result<Bytes, String> {
+    let digits = text.bytes().map(|digit| char::from(digit).to_digit(16));
+    let digits: Option<Vec<u32>> = digits.collect();
+    match digits {
+        Some(digits) if digits.len().is_multiple_of(2) => {
+            // Two digits are a byte.
+            Ok(Bytes(digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()))
+        }
+        _ => Err("write two hexadecimal digits for each byte".into()),
+    }
+}
+
 /// Permission bits in octal.
 pub(crate) fn mode(text: &str) -> Result<u16, String> {
     let mode = u16::from_str_radix(text, 8).ok().filter(|mode| mode & !0o7777 == 0);
@@ -134,6 +165,12 @@ mod tests {
     fn owners_modes_presets() {
         assert_eq!(owner("0:4294967295"), Ok((0, u32::MAX)));
         assert!(owner("root:root").is_err() && owner("1").is_err());
+        assert_eq!(owner_or_group("1:2"), Ok((Some(1), Some(2))));
+        assert_eq!(owner_or_group("1"), Ok((Some(1), None)));
+        assert_eq!(owner_or_group(":2"), Ok((None, Some(2))));
+        assert!(owner_or_group(":").is_err() && owner_or_group("root").is_err());
+        assert_eq!(hex("00fF"), Ok(Bytes(vec![0, 255])));
+        assert!(hex("0").is_err() && hex("0g").is_err() && hex("\u{fc}").is_err());
         assert_eq!(mode("1777"), Ok(0o1777));
         assert!(mode("17777").is_err() && mode("8").is_err());
         for name in PRESETS {

@@ -4,5 +4,6 @@
 //! decompressors) and the file system.
 #![forbid(unsafe_code)]
 
+pub mod in_use;
 pub mod pack;
 pub mod unpack;

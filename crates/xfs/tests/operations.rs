@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::kernel::available_or_report;
-use undercroft_judges::matrix::FORMATS;
 use undercroft_xfs::format::{DeviceNumber, FileType};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{NewInode, Times};
@@ -53,10 +52,7 @@ fn operations_do_what_the_kernel_does() {
     if !available_or_report("xfs::operations::operations_do_what_the_kernel_does") {
         return;
     }
-    // A metadata directory is known for reading only.
-    let formats =
-        FORMATS.iter().filter(|format| format.mounts && !format.features.contains(&"metadir"));
-    for (seed, format) in (100..).zip(formats) {
+    for (seed, format) in (100..).zip(operations::formats()) {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("volume.img");
         format.make(&image, &[]).unwrap();

@@ -1,9 +1,10 @@
 //! `undercroft cat`.
 
-use crate::image::ImageArgs;
+use super::verb::Verb;
 use crate::report::Outcome;
+use crate::session::Session;
 use anyhow::{Context, Result};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::ops::{self, FileReader, Piece};
@@ -12,31 +13,35 @@ use undercroft_xfs::ops::{self, FileReader, Piece};
 ///
 /// Symbolic links are not followed.
 #[derive(clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    pub(super) image: ImageArgs,
-
+pub(crate) struct Args {
     /// Paths from the root directory of the volume.
     #[arg(required = true)]
     path: Vec<OsString>,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let volume = args.image.open()?;
-    for path in &args.path {
-        let path = path.as_bytes();
-        let at = || ops::path_text(path);
-        let inode = volume.inode(ops::resolve(&volume, path)?).with_context(at)?;
-        let inode = inode.read();
-        let mut reader = FileReader::new(&volume, &inode).with_context(at)?;
-        while let Some(piece) = reader.next_piece().with_context(at)? {
-            match piece {
-                Piece::Data { buffer, len, .. } => out.write_all(&buffer[..len])?,
-                Piece::Hole { len, .. } => write_zeros(out, len)?,
-            }
+impl Verb for Args {
+    const CHANGES: bool = false;
+
+    fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
+        self.path.iter().try_for_each(|path| print(session, path, out))?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// Prints the contents of a file.
+pub(super) fn print(session: &Session<'_>, path: &OsStr, out: &mut dyn Write) -> Result<()> {
+    let volume = session.volume;
+    let at = || ops::path_text(path.as_bytes());
+    let inode = volume.inode(session.find(path)?).with_context(at)?;
+    let inode = inode.read();
+    let mut reader = FileReader::new(volume, &inode).with_context(at)?;
+    while let Some(piece) = reader.next_piece().with_context(at)? {
+        match piece {
+            Piece::Data { buffer, len, .. } => out.write_all(&buffer[..len])?,
+            Piece::Hole { len, .. } => write_zeros(out, len)?,
         }
     }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 fn write_zeros(out: &mut dyn Write, len: u64) -> Result<()> {

@@ -1,7 +1,9 @@
 //! `undercroft ls`.
 
-use crate::image::{ImageArgs, target_and_device};
+use super::verb::Verb;
+use crate::image::target_and_device;
 use crate::report::Outcome;
+use crate::session::Session;
 use crate::text;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -20,10 +22,7 @@ use undercroft_xfs::units::InodeNumber;
 ///
 /// Bytes of names that are not text are shown as escapes.
 #[derive(clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    pub(super) image: ImageArgs,
-
+pub(crate) struct Args {
     /// Path from the root directory of the volume.
     #[arg(default_value = "/")]
     path: OsString,
@@ -38,7 +37,7 @@ pub(super) struct Args {
 
     /// Print one JSON object a line.
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
 /// A name in a directory.
@@ -48,14 +47,26 @@ struct Entry {
     ftype: EntryType,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let volume = args.image.open()?;
+impl Verb for Args {
+    const CHANGES: bool = false;
+
+    fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
+        list(self, session.volume, out)?;
+        Ok(Outcome::Done)
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+}
+
+fn list(args: &Args, volume: &Volume, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_bytes();
-    let number = ops::resolve(&volume, path)?;
+    let number = ops::resolve(volume, path)?;
     if volume.inode(number)?.read().file_type() != FileType::Directory {
         let entry = Entry { name: path.to_vec(), inode: number, ftype: EntryType::Unknown };
-        print(&volume, args, &[], &entry, out)?;
-        return Ok(Outcome::Done);
+        print(volume, args, &[], &entry, out)?;
+        return Ok(());
     }
     let mut seen = HashSet::new();
     let mut waiting = vec![(path.to_vec(), number)];
@@ -66,24 +77,24 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 ops::path_text(&path)
             );
         }
-        let entries = entries(&volume, number).with_context(|| ops::path_text(&path))?;
+        let entries = entries(volume, number).with_context(|| ops::path_text(&path))?;
         if args.recursive && !args.json {
             let first = if seen.len() == 1 { "" } else { "\n" };
             writeln!(out, "{first}{}:", text::name(&path))?;
         }
         for entry in &entries {
-            print(&volume, args, &path, entry, out)
+            print(volume, args, &path, entry, out)
                 .with_context(|| ops::path_text(&join(&path, &entry.name)))?;
         }
         if args.recursive {
             for entry in entries.into_iter().rev() {
-                if is_directory(&volume, &entry)? {
+                if is_directory(volume, &entry)? {
                     waiting.push((join(&path, &entry.name), entry.inode));
                 }
             }
         }
     }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 fn entries(volume: &Volume, directory: InodeNumber) -> Result<Vec<Entry>> {

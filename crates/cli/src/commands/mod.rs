@@ -1,24 +1,48 @@
-//! The subcommands, one a file.
+//! The subcommands, one a file. Those that work on an open volume are verbs ([`verb`]): a shell has
+//! them as well.
 
 mod build;
 mod cat;
 mod check;
+mod chmod;
+mod chown;
+mod clone;
 mod completions;
+mod dedupe;
 mod extract;
+mod fallocate;
 mod frag;
+mod get;
+mod getacl;
+mod getxattr;
 mod info;
 mod lab;
+mod ln;
 mod ls;
 mod man;
+mod mkdir;
 mod mkfs;
+mod mknod;
+mod mv;
+mod put;
 mod replay;
+mod rm;
+mod rmxattr;
+mod setacl;
+mod setxattr;
+mod shell;
 mod stat;
+mod sync;
+mod touch;
+mod truncate;
+mod verb;
 
 use crate::image::ImageArgs;
 use crate::report::Outcome;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::io::{self, BufWriter, Write};
+use verb::OnImage;
 
 /// XFS volumes in image files and on disks: build, read, check. No root, no mount.
 #[derive(Parser)]
@@ -35,6 +59,8 @@ Examples:
   undercroft ls -lR root.img /etc                      look inside
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
+  undercroft put root.img motd /etc/motd               change a volume, through its journal
+  undercroft shell root.img < script                   many changes at once
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
   undercroft lab tags --case depth                     repeat an experiment
 
@@ -45,9 +71,9 @@ enum Command {
     Build(build::Args),
     Mkfs(mkfs::Args),
     Info(info::Args),
-    Ls(ls::Args),
-    Stat(stat::Args),
-    Cat(cat::Args),
+    #[command(flatten)]
+    Verb(OnImage),
+    Shell(shell::Args),
     Extract(extract::Args),
     Check(check::Args),
     Replay(replay::Args),
@@ -62,10 +88,8 @@ impl Command {
     fn image(&self) -> Option<(&ImageArgs, bool)> {
         match self {
             Self::Info(args) => Some((&args.image, args.json)),
-            Self::Ls(args) => Some((&args.image, args.json)),
-            Self::Stat(args) => Some((&args.image, args.json)),
-            // Standard output is for contents.
-            Self::Cat(args) => Some((&args.image, false)),
+            Self::Verb(verb) => Some(verb.image()),
+            Self::Shell(args) => Some((&args.image, false)),
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),
@@ -85,9 +109,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Build(args) => build::run(args, out_ref),
         Command::Mkfs(args) => mkfs::run(args, out_ref),
         Command::Info(args) => info::run(args, out_ref),
-        Command::Ls(args) => ls::run(args, out_ref),
-        Command::Stat(args) => stat::run(args, out_ref),
-        Command::Cat(args) => cat::run(args, out_ref),
+        Command::Verb(verb) => verb.run(out_ref),
+        Command::Shell(args) => shell::run(args, out_ref),
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
         Command::Replay(args) => replay::run(args, out_ref),

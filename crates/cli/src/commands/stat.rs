@@ -1,7 +1,9 @@
 //! `undercroft stat`.
 
-use crate::image::{ImageArgs, target_and_device};
+use super::verb::Verb;
+use crate::image::target_and_device;
 use crate::report::Outcome;
+use crate::session::Session;
 use crate::text;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -18,16 +20,13 @@ use undercroft_xfs::ops;
 ///
 /// Symbolic links are not followed.
 #[derive(clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    pub(super) image: ImageArgs,
-
+pub(crate) struct Args {
     /// Path from the root directory of the volume.
     path: OsString,
 
     /// Print JSON.
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
 /// Everything about an inode.
@@ -81,18 +80,25 @@ struct Parent {
     directory: u64,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let volume = args.image.open()?;
-    let path = args.path.as_bytes();
-    let inode = volume.inode(ops::resolve(&volume, path)?)?;
-    let stat = stat(&volume, path, &inode.read()).with_context(|| ops::path_text(path))?;
-    if args.json {
-        serde_json::to_writer_pretty(&mut *out, &stat)?;
-        writeln!(out)?;
-    } else {
-        print(&stat, out)?;
+impl Verb for Args {
+    const CHANGES: bool = false;
+
+    fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
+        let (volume, path) = (session.volume, self.path.as_bytes());
+        let inode = volume.inode(session.find(&self.path)?)?;
+        let stat = stat(volume, path, &inode.read()).with_context(|| ops::path_text(path))?;
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, &stat)?;
+            writeln!(out)?;
+        } else {
+            print(&stat, out)?;
+        }
+        Ok(Outcome::Done)
     }
-    Ok(Outcome::Done)
+
+    fn json(&self) -> bool {
+        self.json
+    }
 }
 
 fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {

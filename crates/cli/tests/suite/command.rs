@@ -180,7 +180,10 @@ fn a_reader_that_goes_away_is_no_error() {
 fn help_completions_and_manual_pages() {
     let help = succeeds(["--help"]);
     assert!(help.contains("Examples:") && help.contains("Exit status:"), "{help}");
-    for command in ["build", "mkfs", "info", "ls", "stat", "cat", "extract", "check", "frag"] {
+    let commands = "build mkfs info ls stat cat extract check frag put get mkdir rm mv ln mknod chmod \
+                    chown touch truncate fallocate clone dedupe setxattr getxattr rmxattr setacl \
+                    getacl sync shell";
+    for command in commands.split_whitespace() {
         assert!(help.contains(command), "{command}");
         succeeds([command, "--help"]);
     }

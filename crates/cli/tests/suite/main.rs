@@ -4,6 +4,7 @@
 
 mod command;
 mod damage;
+mod edit;
 mod foreign;
 mod interruption;
 mod rootless;

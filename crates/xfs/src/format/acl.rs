@@ -123,6 +123,12 @@ pub struct AclEntry {
 #[error("not an access control list: {0}")]
 pub struct AclError(String);
 
+impl AclError {
+    pub(super) const fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
 impl From<AclError> for Error {
     fn from(error: AclError) -> Self {
         Self::Invalid(error.to_string())

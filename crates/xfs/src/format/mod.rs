@@ -1,6 +1,7 @@
 //! On-disk structures: bytes only, no I/O. One file per structure.
 
 mod acl;
+mod acl_text;
 mod ag_header;
 pub mod agf;
 pub mod agfl;

@@ -12,12 +12,18 @@ use model::{Model, ROOT};
 use operation::{Operation, Stream};
 use ours::Ours;
 use std::path::Path;
+use undercroft_judges::matrix::{FORMATS, Format};
 use undercroft_judges::mount::Access;
 use undercroft_judges::tree::{Holes, Options, compare};
 use undercroft_judges::{LoopMount, image};
 
 /// A time that both sides can be given.
 const START: i64 = 1_700_000_000;
+
+/// The formats that both sides can change: a metadata directory is known for reading only.
+pub(crate) fn formats() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(|format| format.mounts && !format.features.contains(&"metadir"))
+}
 
 /// Runs `count` operations on the empty volume in `image`, against the model, `sessions` times; it
 /// is judged after each.

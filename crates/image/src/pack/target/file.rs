@@ -1,6 +1,6 @@
 //! One file of an image on its way.
 
-use super::in_use::mounted_at;
+use crate::in_use::mounted_at;
 use crate::pack::PackError;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::ffi::OsString;

@@ -2,12 +2,9 @@
 //! that is stacked on them.
 
 mod file;
-mod in_use;
 mod naming;
 #[cfg(test)]
 mod tests;
-
-pub use in_use::mounted_at;
 
 use super::PackError;
 use file::{Place, TargetFile};

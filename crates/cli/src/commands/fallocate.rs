@@ -1,0 +1,78 @@
+//! `undercroft fallocate`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::{Session, renamed};
+use crate::value;
+use anyhow::Result;
+use std::ffi::OsString;
+use std::io::Write;
+use undercroft_xfs::Error;
+use undercroft_xfs::ops::{FileEdit, Size};
+
+/// Allocate, free, zero, take out or insert a range of a file.
+///
+/// Without one of the options that say otherwise, every block of the range gets its place on the
+/// volume, and reads as zeros until it is written.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Path from the root directory of the volume.
+    path: OsString,
+
+    /// Where the range starts, in bytes (suffixes K, M, G, T).
+    #[arg(short, long, default_value = "0", value_parser = value::size, value_name = "BYTES")]
+    start: u64,
+
+    /// How long it is, in bytes (suffixes K, M, G, T).
+    #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
+    length: u64,
+
+    /// Free the range: a hole is left. The size stays.
+    #[arg(short, long, group = "mode")]
+    punch_hole: bool,
+
+    /// Make the range read as zeros, allocated.
+    #[arg(short, long, group = "mode")]
+    zero_range: bool,
+
+    /// Take the range out: what is behind it moves down. Whole blocks only.
+    #[arg(short, long, group = "mode")]
+    collapse_range: bool,
+
+    /// Insert a hole: what is behind moves up. Whole blocks only.
+    #[arg(short, long, group = "mode")]
+    insert_range: bool,
+
+    /// Leave the size as it is when the range ends behind the file.
+    #[arg(short = 'n', long, conflicts_with_all = ["collapse_range", "insert_range"])]
+    keep_size: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        let number = session.find(&self.path)?;
+        self.change(session, number).map_err(|error| renamed(error, &self.path))?;
+        Ok(Outcome::Done)
+    }
+}
+
+impl Args {
+    fn change(
+        &self,
+        session: &Session<'_>,
+        number: undercroft_xfs::units::InodeNumber,
+    ) -> Result<(), Error> {
+        let end = self.start.checked_add(self.length);
+        let end = end.ok_or_else(|| Error::Invalid("the range ends behind 2^64 bytes".into()))?;
+        let range = self.start..end;
+        let size = if self.keep_size { Size::Keep } else { Size::Grow };
+        let mut file = FileEdit::open(session.volume, number, session.now())?;
+        match () {
+            () if self.punch_hole => file.punch(range),
+            () if self.zero_range => file.zero(range, size),
+            () if self.collapse_range => file.collapse(range),
+            () if self.insert_range => file.insert(range),
+            () => file.preallocate(range, size),
+        }
+    }
+}

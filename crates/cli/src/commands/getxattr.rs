@@ -1,0 +1,75 @@
+//! `undercroft getxattr`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::Session;
+use crate::text;
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use undercroft_xfs::ops::{self, path_text};
+
+/// Print the extended attributes of a file, or the value of one.
+///
+/// All of them are printed a line each, bytes that are not text as escapes; the value of one as it
+/// is. Symbolic links are not followed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Path from the root directory of the volume.
+    path: OsString,
+
+    /// Full name, such as user.comment.
+    name: Option<OsString>,
+
+    /// Print one JSON object a line, with values in hexadecimal.
+    #[arg(long)]
+    json: bool,
+}
+
+/// An attribute as JSON.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    name: text::Name,
+    bytes: usize,
+    hex: String,
+}
+
+impl Verb for Args {
+    const CHANGES: bool = false;
+
+    fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
+        let inode = session.volume.inode(session.find(&self.path)?)?;
+        let inode = inode.read();
+        let mut found = match &self.name {
+            None => ops::attributes(session.volume, &inode)?,
+            Some(name) => match ops::get_xattr(session.volume, &inode, name.as_bytes())? {
+                Some(value) => vec![(name.as_bytes().to_vec(), value)],
+                None => {
+                    let [path, name] = [&self.path, name].map(|text| path_text(text.as_bytes()));
+                    bail!("{path}: has no attribute {name}");
+                }
+            },
+        };
+        found.sort_unstable();
+        for (name, value) in &found {
+            if self.json {
+                let hex = value.iter().map(|byte| format!("{byte:02x}")).collect();
+                let line = Line { name: text::Name::new(name), bytes: value.len(), hex };
+                serde_json::to_writer(&mut *out, &line)?;
+                writeln!(out)?;
+            } else if self.name.is_some() {
+                out.write_all(value)?;
+            } else {
+                writeln!(out, "{}=\"{}\"", text::name(name), value.escape_ascii())?;
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+}

@@ -1,0 +1,55 @@
+//! `undercroft ln`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::{Session, renamed};
+use crate::value;
+use anyhow::Result;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::ops::{self, NewInode};
+
+/// Give a file another name, or with -s create a symbolic link.
+///
+/// The target of a symbolic link is stored as it is written.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file that gets another name; with -s, what the link says.
+    target: OsString,
+
+    /// The new path, or a directory to put the name into.
+    path: OsString,
+
+    /// Create a symbolic link.
+    #[arg(short, long)]
+    symbolic: bool,
+
+    /// Owner and group of a symbolic link, as numbers.
+    #[arg(
+        long,
+        value_name = "UID:GID",
+        default_value = "0:0",
+        value_parser = value::owner,
+        requires = "symbolic"
+    )]
+    owner: (u32, u32),
+}
+
+impl Verb for Args {
+    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        let path = session.destination(&self.path, &self.target)?;
+        if self.symbolic {
+            let new = session.new_inode(FileType::Symlink, 0o777, self.owner);
+            session.make(&path, &NewInode { target: self.target.as_bytes(), ..new })?;
+            return Ok(Outcome::Done);
+        }
+        let number = session.find(&self.target)?;
+        let place = session.place(&path)?;
+        let about = if session.kind(number)? == FileType::Directory { &self.target } else { &path };
+        ops::link(session.volume, number, place.parent, place.name, session.now())
+            .map_err(|error| renamed(error, about))?;
+        Ok(Outcome::Done)
+    }
+}

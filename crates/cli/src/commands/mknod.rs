@@ -1,0 +1,71 @@
+//! `undercroft mknod`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::Session;
+use crate::value;
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use std::ffi::OsString;
+use std::io::Write;
+use undercroft_xfs::format::{DeviceNumber, FileType};
+use undercroft_xfs::ops::NewInode;
+
+/// Create a device, FIFO or socket.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Path from the root directory of the volume.
+    path: OsString,
+
+    /// What to create.
+    #[arg(value_name = "TYPE")]
+    kind: Kind,
+
+    /// Major number of a device.
+    major: Option<u32>,
+
+    /// Minor number of a device.
+    minor: Option<u32>,
+
+    /// Permission bits in octal.
+    #[arg(short, long, value_name = "MODE", default_value = "644", value_parser = value::mode)]
+    mode: u16,
+
+    /// Owner and group, as numbers.
+    #[arg(long, value_name = "UID:GID", default_value = "0:0", value_parser = value::owner)]
+    owner: (u32, u32),
+}
+
+/// Types as `mknod` writes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Block device.
+    B,
+    /// Character device.
+    C,
+    /// FIFO.
+    P,
+    /// Socket.
+    S,
+}
+
+impl Verb for Args {
+    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        let kind = match self.kind {
+            Kind::B => FileType::Block,
+            Kind::C => FileType::Character,
+            Kind::P => FileType::Fifo,
+            Kind::S => FileType::Socket,
+        };
+        let is_device = matches!(self.kind, Kind::B | Kind::C);
+        let device = match (is_device, self.major, self.minor) {
+            (true, Some(major), Some(minor)) => DeviceNumber { major, minor },
+            (false, None, None) => DeviceNumber::default(),
+            (true, ..) => bail!("a device has a major and a minor number: add them"),
+            (false, ..) => bail!("a FIFO or socket has no numbers: leave them out"),
+        };
+        let new = session.new_inode(kind, self.mode, self.owner);
+        session.make(&self.path, &NewInode { device, ..new })?;
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,198 @@
+//! `undercroft put`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::{Session, renamed};
+use crate::value;
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use undercroft_xfs::Error;
+use undercroft_xfs::format::{FileType, Timestamp};
+use undercroft_xfs::ops::{self, FileEdit, LastName, MetadataChange, Name, RenameMode, path_text};
+use undercroft_xfs::units::InodeNumber;
+
+/// Bytes of one write.
+const CHUNK: usize = 4 << 20;
+
+/// Copy a file of this machine into the volume.
+///
+/// The file appears whole, or not at all: it gets its name when all of it is there. Holes stay
+/// holes. Whole trees are what `undercroft build` is for.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file to copy, or - for standard input.
+    source: OsString,
+
+    /// Path in the volume, or a directory there to copy into.
+    path: OsString,
+
+    /// Replace a file that exists.
+    #[arg(short, long)]
+    force: bool,
+
+    /// Permission bits in octal; those of the source if left out, 644 of standard input.
+    #[arg(short, long, value_name = "MODE", value_parser = value::mode)]
+    mode: Option<u16>,
+
+    /// Owner and group, as numbers.
+    #[arg(long, value_name = "UID:GID", value_parser = value::owner)]
+    owner: Option<(u32, u32)>,
+
+    /// Take over owner, group, and time of modification.
+    #[arg(short, long)]
+    preserve: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        let stream = self.source == "-";
+        let path = if stream {
+            self.path.clone()
+        } else {
+            session.destination(&self.path, &self.source)?
+        };
+        let place = session.place(&path)?;
+        let there = session.find_if_there(&path)?;
+        match there {
+            Some(_) if !self.force => {
+                bail!("{}: exists; use --force to replace it", path_text(path.as_bytes()))
+            }
+            Some(number) if session.kind(number)? == FileType::Directory => {
+                bail!("{}: is a directory", path_text(path.as_bytes()))
+            }
+            _ => {}
+        }
+        let failed = || format!("cannot read {}", self.source.display());
+        let source =
+            if stream { None } else { Some(File::open(&self.source).with_context(failed)?) };
+        let attributes = if stream { None } else { Some(self.attributes()?) };
+        let mode = self.mode.or(attributes.as_ref().map(|a| a.mode)).unwrap_or(0o644);
+        let preserved = attributes.filter(|_| self.preserve);
+        let owner = self.owner.or(preserved.as_ref().map(|a| a.owner)).unwrap_or((0, 0));
+        let new = session.new_inode(FileType::Regular, mode, owner);
+        let number = ops::create_unlinked(session.volume, place.parent, &new)?;
+        let filled = fill(session, number, source.as_ref());
+        let named = filled.with_context(failed).and_then(|()| {
+            if let Some(preserved) = preserved {
+                let modification = Some(preserved.modification);
+                let change = MetadataChange { modification, ..MetadataChange::default() };
+                ops::change_metadata(session.volume, number, &change, session.now())?;
+            }
+            give_name(session, number, place, there.is_some()).map_err(|e| renamed(e, &path).into())
+        });
+        if named.is_err() {
+            // The first error counts.
+            let _ = ops::reclaim(session.volume, number);
+        }
+        named.map(|()| Outcome::Done)
+    }
+}
+
+/// What a file takes over from its source.
+struct Attributes {
+    mode: u16,
+    owner: (u32, u32),
+    modification: Timestamp,
+}
+
+impl Args {
+    fn attributes(&self) -> Result<Attributes> {
+        let source = self.source.display();
+        let metadata =
+            std::fs::metadata(&self.source).with_context(|| format!("cannot read {source}"))?;
+        if metadata.is_dir() {
+            bail!("{source}: is a directory; `undercroft build` packs whole trees");
+        }
+        let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
+        Ok(Attributes {
+            mode: (metadata.mode() & 0o7777) as u16,
+            owner: (metadata.uid(), metadata.gid()),
+            modification: Timestamp { seconds: metadata.mtime(), nanoseconds },
+        })
+    }
+}
+
+/// Copies the contents of a file, or of standard input.
+fn fill(session: &Session<'_>, number: InodeNumber, source: Option<&File>) -> Result<()> {
+    let mut file = FileEdit::open(session.volume, number, session.now())?;
+    match source {
+        Some(source) if source.metadata()?.is_file() => fill_from_file(&mut file, source),
+        Some(mut source) => fill_from_stream(&mut file, &mut source),
+        None => fill_from_stream(&mut file, &mut std::io::stdin().lock()),
+    }
+}
+
+fn fill_from_stream(target: &mut FileEdit<'_>, source: &mut dyn Read) -> Result<()> {
+    let mut offset = 0;
+    loop {
+        let mut bytes = Vec::with_capacity(CHUNK);
+        source.take(CHUNK as u64).read_to_end(&mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let len = bytes.len();
+        target.write(offset, &Arc::new(bytes), 0..len)?;
+        offset += len as u64;
+    }
+}
+
+/// Copies what is stored of a file, and leaves its holes out.
+fn fill_from_file(target: &mut FileEdit<'_>, mut source: &File) -> Result<()> {
+    let size = source.metadata()?.len();
+    let mut at = 0;
+    while at < size {
+        let Some(start) = seek(source, rustix::fs::SeekFrom::Data(at))? else { break };
+        let end = seek(source, rustix::fs::SeekFrom::Hole(start))?.unwrap_or(size).min(size);
+        source.seek(SeekFrom::Start(start))?;
+        at = start;
+        while at < end {
+            let len = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+            let mut bytes = Vec::with_capacity(len);
+            source.take(len as u64).read_to_end(&mut bytes)?;
+            let len = bytes.len();
+            if len == 0 {
+                bail!("the file became shorter while it was read");
+            }
+            target.write(at, &Arc::new(bytes), 0..len)?;
+            at += len as u64;
+        }
+    }
+    // A hole at the end.
+    Ok(target.truncate(size)?)
+}
+
+/// Where the next data or hole starts; `None` behind the last.
+fn seek(file: &File, to: rustix::fs::SeekFrom) -> Result<Option<u64>> {
+    match rustix::fs::seek(file, to) {
+        Ok(at) => Ok(Some(at)),
+        Err(rustix::io::Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives the new file its name: at once where there is none yet, else it gets another name first
+/// and takes the place of the old one.
+fn give_name(
+    session: &Session<'_>,
+    number: InodeNumber,
+    place: Name<'_>,
+    replaces: bool,
+) -> Result<(), Error> {
+    let now = session.now();
+    if !replaces {
+        return ops::link(session.volume, number, place.parent, place.name, now);
+    }
+    let other = format!(".undercroft-put-{number}").into_bytes();
+    let other = Name { parent: place.parent, name: &other };
+    ops::link(session.volume, number, other.parent, other.name, now)?;
+    let mode = RenameMode::Replace(LastName::Free);
+    ops::rename(session.volume, other, place, mode, now).inspect_err(|_| {
+        // The first error counts.
+        let _ = ops::unlink(session.volume, other.parent, other.name, LastName::Keep, now);
+    })
+}

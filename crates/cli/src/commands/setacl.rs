@@ -1,0 +1,56 @@
+//! `undercroft setacl`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::{Session, renamed};
+use anyhow::Result;
+use std::ffi::OsString;
+use std::io::Write;
+use undercroft_xfs::attr::SetMode;
+use undercroft_xfs::format::{Acl, AclKind};
+use undercroft_xfs::ops;
+
+/// Set or remove the access list of a file, or the default list of a directory.
+///
+/// A list is written as POSIX does, with numbers for users and groups:
+/// `u::rw-,u:1000:rwx,g::r--,m::rwx,o::---`. Entries for owner, group and others must be there; a
+/// mask that is left out is what all users and groups in the list have together.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Path from the root directory of the volume.
+    path: OsString,
+
+    /// The entries, separated by commas or white space.
+    #[arg(required_unless_present = "remove", value_parser = acl)]
+    list: Option<Acl>,
+
+    /// The list that new files in the directory get.
+    #[arg(short, long)]
+    default: bool,
+
+    /// Remove the list: the permission bits are all there is.
+    #[arg(short, long, conflicts_with = "list")]
+    remove: bool,
+}
+
+fn acl(text: &str) -> Result<Acl, String> {
+    text.parse().map_err(|error: undercroft_xfs::format::AclError| error.to_string())
+}
+
+impl Verb for Args {
+    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        let number = session.find(&self.path)?;
+        let kind = if self.default { AclKind::Default } else { AclKind::Access };
+        let name = kind.xattr_name().as_bytes();
+        let now = session.now();
+        let done = match &self.list {
+            Some(list) => {
+                let value = list.to_xattr();
+                ops::set_xattr(session.volume, number, (name, &value), SetMode::Either, now)
+            }
+            None => ops::remove_xattr(session.volume, number, name, now).map(|_| ()),
+        };
+        done.map_err(|error| renamed(error, &self.path))?;
+        Ok(Outcome::Done)
+    }
+}

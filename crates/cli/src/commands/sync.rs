@@ -1,0 +1,21 @@
+//! `undercroft sync`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::Session;
+use anyhow::Result;
+use std::io::Write;
+
+/// Make everything durable that was changed so far.
+///
+/// In a shell, this is the point that survives a loss of power. On the command line every command
+/// leaves the volume unmounted; there it flushes what the machine still holds of the image.
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+impl Verb for Args {
+    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        session.volume.sync()?;
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,168 @@
+//! A volume that commands work on: one command on the line, or many in a shell.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::SystemTime;
+use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
+use undercroft_xfs::ops::{self, NewInode, Times, path_text};
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, Volume};
+
+/// An open volume, and the clock of those who change it.
+pub(crate) struct Session<'v> {
+    /// The volume.
+    pub(crate) volume: &'v Volume,
+    /// The present, if it is not that of the machine.
+    fixed: Option<Timestamp>,
+}
+
+impl<'v> Session<'v> {
+    /// A session whose present is that of the machine, or `SOURCE_DATE_EPOCH` in the environment.
+    pub(crate) fn new(volume: &'v Volume) -> Result<Self> {
+        let fixed = match std::env::var_os("SOURCE_DATE_EPOCH") {
+            None => None,
+            Some(text) => {
+                let seconds = text.to_str().and_then(|text| text.parse().ok());
+                let seconds = seconds.context("SOURCE_DATE_EPOCH is not a number of seconds")?;
+                Some(Timestamp { seconds, nanoseconds: 0 })
+            }
+        };
+        Ok(Self { volume, fixed })
+    }
+
+    /// The present.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.fixed.unwrap_or_else(|| {
+            let since =
+                SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+            Timestamp { seconds, nanoseconds: since.subsec_nanos() }
+        })
+    }
+
+    /// The inode at a path.
+    pub(crate) fn find(&self, path: &OsStr) -> Result<InodeNumber> {
+        Ok(ops::resolve(self.volume, path.as_bytes())?)
+    }
+
+    /// The inode at a path, `None` if its last name does not exist.
+    pub(crate) fn find_if_there(&self, path: &OsStr) -> Result<Option<InodeNumber>> {
+        if path.as_bytes().iter().all(|byte| *byte == b'/') {
+            return Ok(Some(self.volume.geometry().root_inode));
+        }
+        let place = self.place(path)?;
+        let parent = self.volume.inode(place.parent)?;
+        let found = ops::lookup(self.volume, &parent.read(), place.name);
+        Ok(found.map_err(|error| renamed(error, path))?)
+    }
+
+    /// The type of file of an inode.
+    pub(crate) fn kind(&self, number: InodeNumber) -> Result<FileType> {
+        Ok(self.volume.inode(number)?.read().file_type())
+    }
+
+    /// The directory that the last name of a path is in, and that name.
+    pub(crate) fn place<'p>(&self, path: &'p OsStr) -> Result<ops::Name<'p>> {
+        let bytes = path.as_bytes();
+        let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+        let start = bytes[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let name = &bytes[start..end];
+        match name {
+            b"" => bail!("{}: the root directory has no other name", path_text(bytes)),
+            b"." | b".." => bail!("{}: name the directory itself", path_text(bytes)),
+            _ => {}
+        }
+        let parent = ops::resolve(self.volume, &bytes[..start])?;
+        Ok(ops::Name { parent, name })
+    }
+
+    /// `path`, or the name of `source` below it if `path` is a directory, as `cp` and `mv` take it.
+    pub(crate) fn destination(&self, path: &OsStr, source: &OsStr) -> Result<std::ffi::OsString> {
+        let directory = match self.find_if_there(path)? {
+            Some(number) => self.kind(number)? == FileType::Directory,
+            None => false,
+        };
+        if !directory {
+            return Ok(path.to_owned());
+        }
+        let name = std::path::Path::new(source)
+            .file_name()
+            .with_context(|| format!("{}: say under which name", path_text(source.as_bytes())))?;
+        Ok(std::path::Path::new(path).join(name).into_os_string())
+    }
+
+    /// A new inode of the present.
+    pub(crate) fn new_inode(
+        &self,
+        kind: FileType,
+        mode: u16,
+        (uid, gid): (u32, u32),
+    ) -> NewInode<'static> {
+        let now = self.now();
+        NewInode {
+            mode: kind.mode_bits() | mode,
+            uid,
+            gid,
+            times: Times { access: now, modification: now, change: now, creation: now },
+            device: DeviceNumber::default(),
+            target: &[],
+        }
+    }
+
+    /// Creates an inode at a path.
+    pub(crate) fn make(&self, path: &OsStr, new: &NewInode<'_>) -> Result<InodeNumber> {
+        let place = self.place(path)?;
+        let made = ops::make(self.volume, place.parent, place.name, new);
+        Ok(made.map_err(|error| renamed(error, path))?)
+    }
+
+    /// Calls `visit` with an inode, and with `recursive` for everything below a directory,
+    /// directories before what is in them.
+    pub(crate) fn walk(
+        &self,
+        path: &OsStr,
+        recursive: bool,
+        visit: &mut dyn FnMut(&[u8], InodeNumber) -> Result<()>,
+    ) -> Result<()> {
+        let mut waiting = vec![(path.as_bytes().to_vec(), self.find(path)?)];
+        while let Some((path, number)) = waiting.pop() {
+            visit(&path, number)?;
+            if recursive && self.kind(number)? == FileType::Directory {
+                let names = self.names(number)?;
+                waiting.extend(
+                    names
+                        .into_iter()
+                        .rev()
+                        .map(|(name, child)| ([&path, &b"/"[..], &name].concat(), child)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The names in a directory, sorted.
+    pub(crate) fn names(&self, number: InodeNumber) -> Result<Vec<(Vec<u8>, InodeNumber)>> {
+        let mut names = Vec::new();
+        let inode = self.volume.inode(number)?;
+        ops::entries(self.volume, &inode.read(), undercroft_xfs::dir::Position::START, |entry| {
+            names.push((entry.name.to_vec(), entry.inode));
+            true
+        })?;
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+/// An error about a name or an inode, as one about the path that was given.
+pub(crate) fn renamed(error: Error, path: &OsStr) -> Error {
+    let path = path_text(path.as_bytes());
+    match error {
+        Error::NotFound(_) => Error::NotFound(path),
+        Error::Exists(_) => Error::Exists(path),
+        Error::NotEmpty(_) => Error::NotEmpty(path),
+        Error::WrongKind { what, .. } => Error::WrongKind { path, what },
+        Error::Invalid(what) => Error::Invalid(format!("{path}: {what}")),
+        other => other,
+    }
+}

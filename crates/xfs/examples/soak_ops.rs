@@ -1,0 +1,36 @@
+//! Runs random operations on files in every format, and the same on a kernel mount of a copy.
+//!
+//! `cargo run --release -p undercroft-xfs --example soak_ops -- OPERATIONS SEED`
+
+#![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
+
+#[path = "../tests/operations/mod.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod operations;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Operations between two comparisons.
+const SESSION: u32 = 1000;
+
+fn main() -> ExitCode {
+    let numbers: Vec<Option<u64>> =
+        std::env::args().skip(1).map(|word| word.parse().ok()).collect();
+    let [Some(count), Some(seed)] = numbers[..] else {
+        eprintln!("usage: soak_ops OPERATIONS SEED");
+        return ExitCode::FAILURE;
+    };
+    let sessions = u32::try_from(count).unwrap_or(u32::MAX).div_ceil(SESSION);
+    for (seed, format) in (seed..).zip(operations::formats()) {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("volume.img");
+        format.make(&image, &[]).unwrap();
+        let begun = Instant::now();
+        operations::against_kernel(&image, seed, sessions, SESSION);
+        let (name, seconds) = (format.name, begun.elapsed().as_secs_f64());
+        let operations = sessions * SESSION;
+        println!("{name}: {operations} operations in {seconds:.1} s, seed {seed}; the same");
+    }
+    ExitCode::SUCCESS
+}
