@@ -91,8 +91,9 @@ thread_local! {
     static ACTIVE: RefCell<Vec<Weak<Staging>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Flushes every plug of this thread; called before it sleeps.
-pub(crate) fn flush_thread() {
+/// Flushes every plug of this thread. It is called before a thread sleeps in this crate; who sleeps
+/// elsewhere, for somebody who may wait for what the thread holds back, calls it too.
+pub fn flush_thread() {
     // Copied out: submitting may run callbacks, and those may make plugs.
     let active: SmallVec<[Rc<Staging>; 2]> =
         ACTIVE.with_borrow(|active| active.iter().filter_map(Weak::upgrade).collect());

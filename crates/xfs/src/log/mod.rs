@@ -18,7 +18,7 @@ mod writer;
 
 pub(crate) use checkpoint::Notes;
 pub(crate) use dirty::InPlace;
-pub(crate) use journal::{Journal, JournalParts, Permit};
+pub(crate) use journal::{Journal, JournalParts, Permit, WriteBack};
 pub(crate) use shape::{LogPosition, LogShape};
 pub(crate) use state::{LogEnd, end};
 pub use state::{LogState, state};

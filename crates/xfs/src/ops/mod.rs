@@ -24,5 +24,7 @@ pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
 pub use read::{FileReader, Piece, data_ranges, read_at, read_link};
+pub(crate) use edit::check_kind;
+pub(crate) use write::MAX_FILE_SIZE;
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
 pub use xattr::{NamedValue, attributes, set_attributes};

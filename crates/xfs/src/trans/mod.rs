@@ -73,6 +73,11 @@ impl<'v> Transaction<'v> {
         Ok(())
     }
 
+    /// Takes over blocks that somebody took out of the count of free space for it.
+    pub(crate) fn adopt(&mut self, blocks: u64) {
+        self.reserved += blocks;
+    }
+
     /// Gives back a part of what was reserved: the operation it was for needed less.
     pub fn release(&mut self, blocks: u64) {
         let blocks = blocks.min(self.reserved);

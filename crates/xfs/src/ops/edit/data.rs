@@ -1,6 +1,7 @@
 //! Bytes of a file on their way to its blocks.
 
 use super::FileEdit;
+use crate::data::Run;
 use crate::error::Error;
 use crate::format::Extent;
 use crate::ops::read::read_extent;
@@ -14,6 +15,8 @@ use undercroft_block::{Bio, Sector, Segment, SegmentList};
 pub(super) enum Source<'m> {
     /// Memory, whose byte `first` belongs at `offset` of the file.
     Memory { memory: &'m Arc<Vec<u8>>, first: usize, offset: u64 },
+    /// Dirty data, in whole blocks.
+    Run(&'m Run),
     /// Zeros, for what is stored; what is not is zeros already.
     Zeroes,
 }
@@ -26,6 +29,7 @@ impl Source<'_> {
                 let start = first + (bytes.start - offset) as usize;
                 segments.push(Segment::shared(memory, start..start + len));
             }
+            Self::Run(run) => run.append(segments, bytes),
             Self::Zeroes => segments.push_zeroes(len),
         }
     }

@@ -17,6 +17,7 @@ mod preallocate;
 mod shift;
 mod truncate;
 mod write;
+mod write_back;
 
 pub use clone::{CloneRange, clone_range};
 pub use dedupe::dedupe_range;
@@ -51,7 +52,9 @@ pub struct FileEdit<'a> {
     stamped: bool,
     plug: Plug,
     writes: Batch,
-    _lock: DataLock,
+    /// Steps commit before their data is on the device: the journal waits for it.
+    deferred: bool,
+    lock: DataLock,
 }
 
 /// One step: a transaction, and the inode.
@@ -79,10 +82,30 @@ impl<'a> FileEdit<'a> {
         lock: DataLock,
         now: Timestamp,
     ) -> Result<Self, Error> {
+        check_kind(volume, &inode.read())?;
+        let lock = crate::data::settle(volume, &inode, lock)?;
+        let edit = Self::deferred(volume, inode, lock, now, Batch::new())?;
+        Ok(Self { deferred: false, ..edit })
+    }
+
+    /// A file of a live volume whose dirty data is written back: nothing waits for `writes`, which
+    /// the transactions take along instead.
+    pub(crate) fn deferred(
+        volume: &'a Volume,
+        inode: Arc<Inode>,
+        lock: DataLock,
+        now: Timestamp,
+        writes: Batch,
+    ) -> Result<Self, Error> {
         let number = check_kind(volume, &inode.read())?;
         let plug = Plug::new(volume.cache().device());
-        let writes = Batch::new();
-        Ok(Self { volume, number, inode, now, stamped: false, plug, writes, _lock: lock })
+        let (stamped, deferred) = (false, true);
+        Ok(Self { volume, number, inode, now, stamped, plug, writes, deferred, lock })
+    }
+
+    /// Ends the change; the data stays locked.
+    pub(crate) fn into_lock(self) -> DataLock {
+        self.lock
     }
 
     fn geometry(&self) -> &'a Geometry {
@@ -161,6 +184,15 @@ impl<'a> FileEdit<'a> {
         trans.commit(&mut [&mut inode])
     }
 
+    /// Sees to it that what was sent is on the device before what the step maps is durable.
+    fn settle(&self, step: &mut Step<'_>) -> Result<(), Error> {
+        if self.deferred {
+            step.trans.add_data(&self.writes);
+            return Ok(());
+        }
+        self.wait()
+    }
+
     /// Does a step; once more when the space that it needs waits for the journal.
     fn retry<T>(&mut self, step: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         for _ in 1..ATTEMPTS {
@@ -185,7 +217,7 @@ impl<'a> FileEdit<'a> {
 }
 
 /// Refuses what is no regular file with data on the volume.
-fn check_kind(volume: &Volume, inode: &InodeState) -> Result<InodeNumber, Error> {
+pub(crate) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<InodeNumber, Error> {
     let superblock = volume.superblock();
     let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
     let what = if inode.core.mode == 0 {

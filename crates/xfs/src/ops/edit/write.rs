@@ -74,11 +74,11 @@ impl FileEdit<'_> {
         while at < bytes.end {
             let end = match source {
                 Source::Zeroes => bytes.end.min(at + ZEROES_MAX),
-                Source::Memory { .. } => bytes.end,
+                Source::Memory { .. } | Source::Run(_) => bytes.end,
             };
             at = self.put_piece(at..end, source)?;
         }
-        self.wait()
+        if self.deferred { Ok(()) } else { self.wait() }
     }
 
     /// Writes the front of a range, as far as the file is the same there; returns where that ends.
@@ -141,11 +141,13 @@ impl FileEdit<'_> {
     ) -> Result<FileBlock, Error> {
         let kind = ForkKind::Data;
         let mut step = self.begin()?;
+        self.adopt_margin(&mut step, source);
         bmap::prepare(&mut step.trans, &step.inode, kind, &[], &[hole.start, hole.end], 1)?;
-        let (mut step, extent) = self.take_space(step, hole.start, hole.end.0 - hole.start.0)?;
+        let len = hole.end.0 - hole.start.0;
+        let (mut step, extent) = self.take_space(step, hole.start, len, source)?;
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        self.wait()?;
+        self.settle(&mut step)?;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
@@ -161,8 +163,12 @@ impl FileEdit<'_> {
     ) -> Result<FileBlock, Error> {
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        self.wait()?;
+        if !self.deferred {
+            self.wait()?;
+        }
         let mut step = self.begin()?;
+        self.adopt_margin(&mut step, source);
+        self.settle(&mut step)?;
         let (starts, places) = ([extent.start], [extent.offset, extent.end()]);
         bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 2)?;
         bmap::convert(&mut step.trans, &mut step.inode, extent)?;
@@ -179,15 +185,16 @@ impl FileEdit<'_> {
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
         let (kind, mut step) = (ForkKind::Data, self.begin()?);
+        self.adopt_margin(&mut step, source);
         let (starts, places) = ([old.start], [old.offset, old.end()]);
         bmap::prepare(&mut step.trans, &step.inode, kind, &starts, &places, 2)?;
         let old = bmap::bounded(&mut step.trans, &step.inode, kind, old)?;
-        let (mut step, new) = self.take_space(step, old.offset, old.len.into())?;
+        let (mut step, new) = self.take_space(step, old.offset, old.len.into(), source)?;
         let old = Extent { len: new.len, ..old };
         let bytes = self.within(bytes, &new);
         let before = Old { extent: &old, size: step.inode.core.size };
         self.send(&new, bytes.clone(), source, self.geometry().block_size(), Some(before))?;
-        self.wait()?;
+        self.settle(&mut step)?;
         bmap::replace(&mut step.trans, &mut step.inode, old, new)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(new.end())
@@ -200,25 +207,46 @@ impl FileEdit<'_> {
         end: u64,
         source: Source<'_>,
     ) -> Result<(), Error> {
-        if matches!(source, Source::Memory { .. }) {
-            step.inode.core.size = step.inode.core.size.max(end);
+        let core = &mut step.inode.core;
+        match source {
+            Source::Memory { .. } => core.size = core.size.max(end),
+            Source::Run(_) => step.inode.grow_stored_size(end),
+            Source::Zeroes => {}
         }
         self.commit(step)
     }
 
-    /// Takes space for up to `len` blocks at `offset`; nothing of the file is changed by that.
+    /// Takes over what was set aside for the map of the file when its data became dirty.
+    fn adopt_margin(&self, step: &mut Step<'_>, source: Source<'_>) {
+        if matches!(source, Source::Run(_)) {
+            let margin = u64::from(self.volume.heights().bmap_data);
+            step.trans.adopt(step.inode.take_reserved(margin));
+        }
+    }
+
+    /// Takes space for up to `len` blocks at `offset`; nothing of the file is changed by that. Space
+    /// for dirty data was set aside.
     pub(super) fn take_space<'t>(
         &self,
         mut step: Step<'t>,
         offset: FileBlock,
         len: u64,
+        source: Source<'_>,
     ) -> Result<(Step<'t>, Extent), Error> {
+        let is_ours = matches!(source, Source::Run(_)) && step.inode.reserved_ahead() >= len;
         // As much as there is; the next step finds that there is no more.
-        let len = len.min(self.volume.available_blocks().max(1));
-        step.trans.reserve(len)?;
+        let len = if is_ours { len } else { len.min(self.volume.available_blocks().max(1)) };
+        if !is_ours {
+            step.trans.reserve(len)?;
+        }
         let Step { trans, inode } = &mut step;
         match bmap::find_space(trans, inode, ForkKind::Data, (offset, len), None) {
-            Ok(extent) => Ok((step, extent)),
+            Ok(extent) => {
+                if is_ours {
+                    trans.adopt(inode.take_reserved(extent.len.into()));
+                }
+                Ok((step, extent))
+            }
             Err(error) => Err(give_up(step, error)),
         }
     }
