@@ -17,7 +17,7 @@ use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::log::{self, LogState};
 use undercroft_xfs::ops;
 
-/// A volume to read. It is never written to.
+/// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
     /// Image file or block device, or a device stacked on several, such as
@@ -33,6 +33,11 @@ pub(crate) struct ImageArgs {
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
 
+    /// Leave the journal alone: see a volume that was not unmounted as it is on the disk. Without
+    /// this, its journal is replayed in memory.
+    #[arg(long)]
+    no_replay: bool,
+
     #[command(flatten)]
     stats: StatsArgs,
 
@@ -42,10 +47,24 @@ pub(crate) struct ImageArgs {
 }
 
 impl ImageArgs {
-    /// The device that the volume fills.
+    /// The device that the volume fills, for reading.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
+        self.open_device(true)
+    }
+
+    /// The device that the volume fills, for change.
+    pub(crate) fn writable_device(&self) -> Result<Arc<dyn BlockDevice>> {
+        self.open_device(false)
+    }
+
+    /// Whether the journal may be replayed.
+    pub(crate) const fn may_replay(&self) -> bool {
+        !self.no_replay
+    }
+
+    fn open_device(&self, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| eprintln!("note: {event}");
-        let disk = self.image.open(true, Some(Arc::new(note)))?;
+        let disk = self.image.open(read_only, Some(Arc::new(note)))?;
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }
@@ -74,17 +93,21 @@ impl ImageArgs {
         Ok(())
     }
 
-    /// The volume, with a note when its journal was not replayed.
+    /// The volume, with a note when it was not unmounted.
     pub(crate) fn open(&self) -> Result<Volume> {
-        let volume = Volume::open(self.device()?).map_err(|error| self.explain(error.into()))?;
-        // A journal that cannot be read is a matter for `info` and `check`.
-        if matches!(log::state(&volume), Ok(LogState::Dirty)) {
-            eprintln!(
-                "note: {} was not unmounted cleanly; its journal was not replayed, so the latest \
-                 changes may be missing",
-                self.image
-            );
-        }
+        let device = self.device()?;
+        let volume =
+            if self.no_replay { Volume::open_unreplayed(device) } else { Volume::open(device) };
+        let volume = volume.map_err(|error| self.explain(error.into()))?;
+        let what = match volume.recovery() {
+            Some(_) => "its journal was replayed in memory",
+            // A journal that cannot be read is a matter for `info` and `check`.
+            None if matches!(log::state(&volume), Ok(LogState::Dirty)) => {
+                "its journal was not replayed, so the latest changes may be missing"
+            }
+            None => return Ok(volume),
+        };
+        eprintln!("note: {} was not unmounted cleanly; {what}", self.image);
         Ok(volume)
     }
 

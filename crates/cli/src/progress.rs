@@ -37,6 +37,18 @@ impl Progress {
         bar.set_position(bytes);
         bar.set_message(entries.to_string());
     }
+
+    /// Shows how much of the bytes there are is done.
+    pub(crate) fn show_bytes(&self, done: u64, total: u64) {
+        let Self(bar) = self;
+        if bar.length().is_none() {
+            if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}") {
+                bar.set_style(style);
+            }
+            bar.set_length(total);
+        }
+        bar.set_position(done);
+    }
 }
 
 impl Drop for Progress {

@@ -1,7 +1,7 @@
 //! The error of everything that works on a volume.
 
 use crate::btree::TreeCorruption;
-use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber};
+use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
 use thiserror::Error;
 use undercroft_block::{BlockError, Sector};
 
@@ -69,6 +69,19 @@ pub enum Error {
         what: String,
     },
 
+    /// The journal holds something that cannot be replayed.
+    #[error(
+        "the journal cannot be replayed: record at cycle {}, block {}: {what}; read the volume \
+         without its journal (--no-replay), or give the latest changes up with `xfs_repair -L`",
+        lsn.cycle(), lsn.block()
+    )]
+    Journal {
+        /// Position of the record.
+        lsn: Lsn,
+        /// What is wrong.
+        what: String,
+    },
+
     /// A name or a path does not exist.
     #[error("{0}: no such file or directory")]
     NotFound(String),
@@ -76,6 +89,10 @@ pub enum Error {
     /// A name exists already.
     #[error("{0}: exists already")]
     Exists(String),
+
+    /// A directory that should go still has names.
+    #[error("{0}: the directory is not empty")]
+    NotEmpty(String),
 
     /// The operation needs another kind of file.
     #[error("{path}: {what}")]
@@ -120,6 +137,7 @@ impl Error {
                 | Self::Tree(_)
                 | Self::Inode { .. }
                 | Self::Fork { .. }
+                | Self::Journal { .. }
         )
     }
 }

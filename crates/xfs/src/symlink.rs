@@ -77,7 +77,8 @@ fn read_blocks<F: DaFork + ?Sized>(fork: &mut F, len: usize) -> Result<Vec<u8>, 
     Ok(target)
 }
 
-fn check(target: &[u8]) -> Result<(), String> {
+/// Refuses targets that no link can have; says why.
+pub(crate) fn check(target: &[u8]) -> Result<(), String> {
     if target.is_empty() || target.len() > SYMLINK_MAX {
         return Err(format!("target of {} bytes, must be 1 to {SYMLINK_MAX}", target.len()));
     }

@@ -73,6 +73,26 @@ number! {
     Lsn(u64)
 }
 
+impl Lsn {
+    /// The position of `block` in the `cycle`th round of the log.
+    #[must_use]
+    pub const fn new(cycle: u32, block: u32) -> Self {
+        Self((cycle as u64) << 32 | block as u64)
+    }
+
+    /// Round of the log.
+    #[must_use]
+    pub const fn cycle(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Block of the log, of 512 bytes.
+    #[must_use]
+    pub const fn block(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 impl AgBlock {
     /// The block `count` further on; `None` past the end of the number space.
     #[must_use]

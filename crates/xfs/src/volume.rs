@@ -14,14 +14,16 @@ use crate::format::{
 };
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
-use crate::log::{Journal, JournalParts, LogPosition, LogShape, SyncTicket};
+use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_in};
+use crate::log::{Journal, JournalParts, LogPosition, LogShape, LogState, SyncTicket};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
 
 /// Whether a volume may be written.
@@ -54,30 +56,57 @@ pub struct Volume {
     open_checkpoint: Arc<AtomicU64>,
     inodes: InodeTable,
     access: Access,
+    recovery: Option<RecoveryReport>,
     poison: Arc<Poison>,
     /// Lists for the next transactions, kept to save allocations.
     joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
+    moves: Mutex<()>,
 }
 
 impl Volume {
     /// Opens the file system that starts at sector 0 of `device`, for reading.
     ///
-    /// The journal is not replayed: a volume that was not unmounted cleanly is seen as the last
-    /// write-back left it.
+    /// If it was not unmounted, its journal is replayed in memory: the volume is seen with its
+    /// latest changes, and nothing is written. [`recovery`](Self::recovery) tells what was done.
+    ///
+    /// # Errors
+    /// No XFS superblock, features that this version does not know, a journal that cannot be
+    /// replayed ([`Error::Journal`]), or the device failed.
+    pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let superblock = read_superblock(&device)?;
+        let geometry = superblock.geometry();
+        let ends = LogArea::new(device.as_ref(), &geometry).map(|area| area.ends(&geometry));
+        if ends.transpose()?.is_none_or(|ends| ends.state != LogState::Dirty) {
+            return Ok(Self::new(device, superblock, Access::ReadOnly));
+        }
+        let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
+        let recovery = recover_in(Place::Memory, &device, &mut |_| {})?;
+        let mut volume = Self::open_unreplayed(device)?;
+        volume.recovery = recovery;
+        Ok(volume)
+    }
+
+    /// As [`open`](Self::open), but the journal is left alone: a volume that was not unmounted is
+    /// seen as the last write-back left it, which need not be consistent.
     ///
     /// # Errors
     /// No XFS superblock, features that this version does not know, or the device failed.
-    pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
-        // The largest sector there is; smaller ones only need the front.
-        let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
-        let mut bytes = vec![0; 32768.min(capacity) as usize / 512 * 512];
-        read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
-        let unusable = |error: SuperblockError| Error::NotUsable(error.to_string());
-        let superblock = Superblock::decode(&bytes).map_err(unusable)?;
-        superblock.check_primary(capacity).map_err(unusable)?;
+    pub fn open_unreplayed(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let superblock = read_superblock(&device)?;
         Ok(Self::new(device, superblock, Access::ReadOnly))
+    }
+
+    /// What replaying the journal did when the volume was opened, if there was something to replay.
+    #[must_use]
+    pub const fn recovery(&self) -> Option<&RecoveryReport> {
+        self.recovery.as_ref()
+    }
+
+    /// Whether the journal on the disk still holds what was replayed.
+    pub(crate) fn is_replayed_in_memory(&self) -> bool {
+        self.recovery.is_some() && self.access == Access::ReadOnly
     }
 
     /// Opens a volume for changes through its journal, by one writer at a time: whoever calls this
@@ -87,19 +116,22 @@ impl Volume {
     /// says so. [`close`](Self::close) leaves the volume as an unmount does; a volume that is
     /// dropped without it is left as a crash leaves it, to be replayed by whoever opens it next.
     ///
+    /// If it was not unmounted, its journal is replayed first.
+    ///
     /// # Errors
-    /// As for [`open`](Self::open); the journal is not empty; or the volume has a feature that is
-    /// known for reading only, which is named.
+    /// As for [`open`](Self::open); or the volume has a feature that is known for reading only,
+    /// which is named.
     pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
-        let mut volume = Self::open(device)?;
+        let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
         live::check(&volume)?;
-        let end = crate::log::end(&volume)?;
-        if end.state != crate::log::LogState::Clean {
-            let what = "its journal is not empty; mount and unmount it first";
-            return Err(Error::NotUsable(what.into()));
+        if let Some(recovery) = recover_in(Place::Device, &device, &mut |_| {})? {
+            // The superblock, and sizes, may have changed.
+            volume = Self::open_unreplayed(device)?;
+            volume.recovery = Some(recovery);
         }
+        let ends = crate::log::ends(&volume)?;
         // A journal that was never written begins with its first cycle.
-        let position = LogPosition::of(end.next.unwrap_or(Lsn(1 << 32)));
+        let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
         volume.start_journal(position, options)?;
         Ok(volume)
     }
@@ -132,8 +164,8 @@ impl Volume {
     /// # Errors
     /// As for [`open`](Self::open); or the journal is not empty.
     pub fn open_bulk(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
-        let mut volume = Self::open(device)?;
-        if crate::log::state(&volume)? != crate::log::LogState::Clean {
+        let mut volume = Self::open_unreplayed(device)?;
+        if crate::log::state(&volume)? != LogState::Clean {
             let what = "its journal is not empty; mount and unmount it first";
             return Err(Error::NotUsable(what.into()));
         }
@@ -164,9 +196,11 @@ impl Volume {
             open_checkpoint: Arc::default(),
             inodes: InodeTable::default(),
             access,
+            recovery: None,
             poison: Arc::default(),
             joined_lists: Mutex::default(),
             next_directory_group: AtomicU32::new(0),
+            moves: Mutex::new(()),
         }
     }
 
@@ -457,6 +491,16 @@ impl Volume {
         self.inodes.insert(inode)
     }
 
+    /// Forgets an inode that was freed.
+    pub(crate) fn drop_inode(&self, number: InodeNumber) {
+        self.inodes.remove(number);
+    }
+
+    /// Serializes moves between directories: while one goes on, no directory changes its parent.
+    pub(crate) fn lock_moves(&self) -> MutexGuard<'_, ()> {
+        self.moves.lock()
+    }
+
     /// Group in which the next directory goes, turning over all groups (algorithms reference,
     /// section 3.5).
     pub(crate) fn next_directory_group(&self) -> AgNumber {
@@ -498,6 +542,18 @@ impl Volume {
         let sector = self.geometry.header_sector(ag, index);
         self.cache.read(&BufferAddress::contiguous(sector, sectors), kind)
     }
+}
+
+/// Reads and checks the superblock of the file system that starts at sector 0.
+pub(crate) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock, Error> {
+    // The largest sector there is; smaller ones only need the front.
+    let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
+    let mut bytes = vec![0; 32768.min(capacity) as usize / 512 * 512];
+    read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
+    let unusable = |error: SuperblockError| Error::NotUsable(error.to_string());
+    let superblock = Superblock::decode(&bytes).map_err(unusable)?;
+    superblock.check_primary(capacity).map_err(unusable)?;
+    Ok(superblock)
 }
 
 impl Drop for Volume {

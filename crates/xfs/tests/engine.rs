@@ -106,7 +106,7 @@ impl History {
         let mut trans = self.volume.begin().unwrap();
         let mut parent = self.volume.lock_inode(parent).unwrap();
         let mut inode = self.volume.lock_inode(target).unwrap();
-        ops::link(&mut trans, &mut parent, name.as_bytes(), &mut inode).unwrap();
+        ops::add_link(&mut trans, &mut parent, name.as_bytes(), &mut inode).unwrap();
         trans.commit(&mut [&mut parent, &mut inode]).unwrap();
     }
 

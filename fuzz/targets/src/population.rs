@@ -114,6 +114,6 @@ fn link(
 ) -> Result<(), Error> {
     let mut trans = volume.begin()?;
     let (mut parent, mut inode) = (InodeGuard::new(parent), InodeGuard::new(inode));
-    ops::link(&mut trans, &mut parent, name, &mut inode)?;
+    ops::add_link(&mut trans, &mut parent, name, &mut inode)?;
     trans.commit(&mut [&mut parent, &mut inode])
 }

@@ -9,8 +9,9 @@ use undercroft_image::unpack::to_tar;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::{Volume, log};
 
-/// What opening a volume and looking at its journal may read.
-const OPEN: u64 = 2 << 20;
+/// What opening a volume may read, besides the journal that is replayed: blocks that writes under way
+/// at a crash can have reached are searched several times.
+const OPEN: u64 = 16 << 20;
 /// Length at which an archive of a volume is given up: its files may all be as large as it is.
 const ARCHIVE: u64 = 8 << 20;
 
@@ -33,7 +34,7 @@ pub(crate) fn run(input: &[u8]) {
     let sample = input.choose(samples());
     let intact = input.0.is_empty();
     let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), |_| true).into_device());
-    device.driver().allow(OPEN);
+    device.driver().allow(OPEN + 4 * sample.bytes);
     match Volume::open(device.clone()) {
         Ok(volume) => {
             drop(log::state(&volume).map_err(|error| error.to_string()));
@@ -49,7 +50,7 @@ pub(crate) fn run(input: &[u8]) {
     }
     // No block is followed twice as metadata; superblocks, groups and comparisons are read on top.
     device.driver().allow(4 * sample.bytes);
-    let options = CheckOptions { threads: 1, findings_max: 1000 };
+    let options = CheckOptions { threads: 1, findings_max: 1000, replay: true };
     let mut findings = Vec::new();
     let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));
     match report {

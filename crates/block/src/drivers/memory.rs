@@ -13,7 +13,7 @@ use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::request::Request;
 use crate::sector::{SECTOR_SIZE, Sector};
 
-/// Bytes that are allocated together, on the first write to one of them.
+/// Bytes that are allocated together, on the first write to one of them, unless told otherwise.
 const CHUNK: u64 = 64 << 10;
 
 /// A device whose contents live in memory; sectors never written read as zeroes and take none.
@@ -22,6 +22,8 @@ pub type MemoryDevice = Leaf<MemoryDriver>;
 /// The contents of a [`MemoryDevice`].
 pub struct MemoryDriver {
     capacity: Sector,
+    /// Bytes of a chunk.
+    chunk: u64,
     /// Contents by chunk number.
     chunks: RwLock<BTreeMap<u64, Box<[u8]>>>,
 }
@@ -31,15 +33,23 @@ impl Leaf<MemoryDriver> {
     /// thread that submits it.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
+        Self::in_pieces(bytes, CHUNK)
+    }
+
+    /// As [`new`](Self::new), with memory taken in pieces of `piece` bytes, which is not 0: small
+    /// ones suit contents that are scattered.
+    #[must_use]
+    pub fn in_pieces(bytes: u64, piece: u64) -> Self {
         let options = QueueOptions { drive: Drive::Inline, ..QueueOptions::default() };
-        Self::start(MemoryDriver::new(bytes), options)
+        let driver = MemoryDriver { chunk: piece, ..MemoryDriver::new(bytes) };
+        Self::start(driver, options)
             .expect("neither a thread nor anything of the operating system is needed")
     }
 
     /// Memory that holds contents, in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
-        self.driver().chunks.read().len() as u64 * CHUNK
+        self.driver().chunks.read().len() as u64 * self.driver().chunk
     }
 }
 
@@ -47,14 +57,15 @@ impl MemoryDriver {
     /// Contents of `bytes` bytes, rounded down to whole sectors.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        Self { capacity: Sector(bytes / SECTOR_SIZE), chunks: RwLock::default() }
+        let chunks = RwLock::default();
+        Self { capacity: Sector(bytes / SECTOR_SIZE), chunk: CHUNK, chunks }
     }
 
     fn read<'a>(&self, mut offset: u64, pieces: impl Iterator<Item = &'a mut [u8]>) {
         let chunks = self.chunks.read();
         for piece in pieces {
             let mut rest = piece;
-            for (number, range) in split(offset, rest.len() as u64) {
+            for (number, range) in split(self.chunk, offset, rest.len() as u64) {
                 let (here, after) = rest.split_at_mut(range.len());
                 match chunks.get(&number) {
                     Some(chunk) => here.copy_from_slice(&chunk[range.clone()]),
@@ -70,9 +81,10 @@ impl MemoryDriver {
         let mut chunks = self.chunks.write();
         for piece in pieces {
             let mut rest = piece;
-            for (number, range) in split(offset, rest.len() as u64) {
+            for (number, range) in split(self.chunk, offset, rest.len() as u64) {
                 let (here, after) = rest.split_at(range.len());
-                let chunk = chunks.entry(number).or_insert_with(|| vec![0; CHUNK as usize].into());
+                let chunk = chunks.entry(number);
+                let chunk = chunk.or_insert_with(|| vec![0; self.chunk as usize].into());
                 chunk[range.clone()].copy_from_slice(here);
                 offset += range.len() as u64;
                 rest = after;
@@ -85,23 +97,24 @@ impl MemoryDriver {
         let end = offset + length;
         // Only chunks that exist are visited: the range may be as large as the device.
         chunks.retain(|&number, chunk| {
-            let start = number * CHUNK;
-            let (from, to) = (offset.max(start), end.min(start + CHUNK));
+            let start = number * self.chunk;
+            let (from, to) = (offset.max(start), end.min(start + self.chunk));
             if from < to {
                 chunk[(from - start) as usize..(to - start) as usize].fill(0);
             }
-            to.saturating_sub(from) < CHUNK
+            to.saturating_sub(from) < self.chunk
         });
     }
 }
 
-/// The chunks that `length` bytes from `offset` on touch: number, and range of bytes inside.
-fn split(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
+/// The chunks of `chunk` bytes that `length` bytes from `offset` on touch: number, and range of
+/// bytes inside.
+fn split(chunk: u64, offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let end = offset + length;
-    (offset / CHUNK..end.div_ceil(CHUNK)).map(move |number| {
-        let start = number * CHUNK;
-        let (from, to) = (offset.max(start), end.min(start + CHUNK));
-        // Both are at most CHUNK.
+    (offset / chunk..end.div_ceil(chunk)).map(move |number| {
+        let start = number * chunk;
+        let (from, to) = (offset.max(start), end.min(start + chunk));
+        // Both are at most a chunk.
         (number, (from - start) as usize..(to - start) as usize)
     })
 }
@@ -155,10 +168,10 @@ mod tests {
 
     #[test]
     fn splitting_covers_the_range_once() {
-        let pieces: Vec<_> = split(CHUNK - 1, CHUNK + 2).collect();
+        let pieces: Vec<_> = split(CHUNK, CHUNK - 1, CHUNK + 2).collect();
         let full = CHUNK as usize;
         assert_eq!(pieces, [(0, full - 1..full), (1, 0..full), (2, 0..1)]);
-        assert_eq!(split(CHUNK, 0).count(), 0);
-        assert_eq!(split(5, 0).map(|(_, range)| range.len()).sum::<usize>(), 0);
+        assert_eq!(split(CHUNK, CHUNK, 0).count(), 0);
+        assert_eq!(split(CHUNK, 5, 0).map(|(_, range)| range.len()).sum::<usize>(), 0);
     }
 }

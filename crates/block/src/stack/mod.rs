@@ -1,4 +1,5 @@
-//! Devices made of devices: [`Linear`], [`Stripe`], [`Mirror`], and their [`Description`] in words.
+//! Devices made of devices: [`Linear`], [`Stripe`], [`Mirror`], and their [`Description`] in words;
+//! and [`Overlay`], a device with changes that it never sees.
 //!
 //! They map bios and hold no queue: a bio that one leg can serve is moved to it without an
 //! allocation, another is cut into parts that answer it together. What follows each other on a leg
@@ -8,6 +9,7 @@ mod description;
 mod legs;
 mod linear;
 mod mirror;
+mod overlay;
 mod report;
 mod stripe;
 
@@ -22,6 +24,7 @@ pub use description::{
 };
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
+pub use overlay::Overlay;
 pub use report::DeviceReport;
 pub use stripe::Stripe;
 

@@ -58,7 +58,11 @@ struct Summary {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let device = args.image.device()?;
-    let options = CheckOptions { threads: args.threads.get(), findings_max: args.max_findings };
+    let options = CheckOptions {
+        threads: args.threads.get(),
+        findings_max: args.max_findings,
+        replay: args.image.may_replay(),
+    };
     // A reader that goes away ends the output, not the check.
     let mut written = Ok(());
     let report = check::check(device, &options, &mut |finding| {

@@ -11,6 +11,7 @@ mod lab;
 mod ls;
 mod man;
 mod mkfs;
+mod replay;
 mod stat;
 
 use crate::image::ImageArgs;
@@ -49,6 +50,7 @@ enum Command {
     Cat(cat::Args),
     Extract(extract::Args),
     Check(check::Args),
+    Replay(replay::Args),
     Frag(frag::Args),
     Lab(lab::Args),
     Completions(completions::Args),
@@ -66,6 +68,7 @@ impl Command {
             Self::Cat(args) => Some((&args.image, false)),
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
+            Self::Replay(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Build(_) | Self::Mkfs(_) | Self::Lab(_) | Self::Completions(_) | Self::Man(_) => {
                 None
@@ -87,6 +90,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Cat(args) => cat::run(args, out_ref),
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
+        Command::Replay(args) => replay::run(args, out_ref),
         Command::Frag(args) => frag::run(args, out_ref),
         Command::Lab(args) => lab::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),

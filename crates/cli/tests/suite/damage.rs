@@ -78,6 +78,9 @@ fn reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note() {
     let (text, note) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("dirty"), "{text}");
+    assert!(note.contains("journal was replayed in memory"), "{note}");
+    let output = program().args(["info", "--no-replay"]).arg(&dirty).output().unwrap();
+    let note = String::from_utf8_lossy(&output.stderr);
     assert!(note.contains("journal was not replayed"), "{note}");
     for (command, args) in [("ls", &["-lR"][..]), ("extract", &["-"]), ("check", &[])] {
         assert_eq!(fault(command, &dirty, args), None);

@@ -205,7 +205,7 @@ impl<'a> Populator<'a> {
             let inode = InodeGuard::new(&target);
             (InodeGuard::new(parent), inode)
         };
-        ops::link(&mut trans, &mut parent, name, &mut inode)?;
+        ops::add_link(&mut trans, &mut parent, name, &mut inode)?;
         trans.commit(&mut [&mut parent, &mut inode])
     }
 

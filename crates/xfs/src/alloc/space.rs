@@ -50,8 +50,18 @@ impl FreeSpace {
     /// Takes `blocks` out of the counter; `false` if there are not as many.
     #[must_use]
     pub(crate) fn reserve(&self, blocks: u64) -> bool {
+        self.take(blocks, self.set_aside)
+    }
+
+    /// As [`reserve`](Self::reserve), of the blocks set aside too: for what frees space.
+    #[must_use]
+    pub(crate) fn reserve_set_aside(&self, blocks: u64) -> bool {
+        self.take(blocks, 0)
+    }
+
+    fn take(&self, blocks: u64, least: i64) -> bool {
         let Ok(wanted) = i64::try_from(blocks) else { return false };
-        let take = |now: i64| (now - self.set_aside >= wanted).then(|| now - wanted);
+        let take = |now: i64| (now - least >= wanted).then(|| now - wanted);
         self.blocks.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
     }
 }
@@ -73,5 +83,7 @@ mod tests {
         space.add(1);
         assert!(space.reserve(1));
         assert!(!space.reserve(u64::MAX));
+        assert!(space.reserve_set_aside(16));
+        assert!(!space.reserve_set_aside(1));
     }
 }

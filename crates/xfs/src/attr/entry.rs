@@ -20,7 +20,7 @@ pub struct Attribute<'a> {
 
 impl Attribute<'_> {
     /// Checks the lengths.
-    pub(super) fn verify(&self) -> Result<(), Error> {
+    pub(crate) fn verify(&self) -> Result<(), Error> {
         let named = |what| Error::Invalid(format!("attribute {}: {what}", self.display_name()));
         verify_attr_name(self.name).map_err(named)?;
         if self.value.len() > ATTR_VALUE_MAX {

@@ -4,9 +4,11 @@ use super::entry::Attribute;
 use super::leaves::{find, insert, tree};
 use super::remote;
 use super::shape::{Shape, add, place_value, shape, shrink, store};
-use crate::da::{DaForkMut, Path};
+use crate::da::{DaForkMut, Path, identity};
 use crate::error::Error;
-use crate::format::{AttrLeafLayout, AttrShortform, AttrValue, ShortformEntry};
+use crate::format::{
+    AttrLeafLayout, AttrShortform, AttrValue, BufferKind, ShortformEntry, da_block,
+};
 use crate::units::FileBlock;
 
 /// What a set demands of an attribute that is, or is not, there already.
@@ -120,6 +122,27 @@ pub fn set_all<F: DaForkMut + ?Sized>(
             attributes.iter().try_for_each(|attribute| set(fork, attribute, SetMode::Either))
         }
     }
+}
+
+/// Gives up all attributes of a fork with blocks: block 0 becomes a leaf without entries, so that
+/// the others can be freed from the end on, in steps.
+///
+/// # Errors
+///
+/// Block 0 is a hole; a device error.
+pub(crate) fn abandon<F: DaForkMut + ?Sized>(fork: &mut F) -> Result<(), Error> {
+    let Some(buffer) = fork.read(FileBlock(0), BufferKind::DaAny)? else {
+        return Err(fork.corrupt(FileBlock(0), "the root of the attributes is a hole".into()));
+    };
+    let (identity, crc) = (identity(fork, &buffer), fork.geometry().features.crc);
+    let layout = AttrLeafLayout::new(fork.geometry());
+    let mut guard = fork.edit(&buffer);
+    guard.set_kind(BufferKind::AttrLeaf);
+    let mut edit = guard.edit();
+    edit.zero(0..edit.bytes().len());
+    da_block::write_header(&mut edit, BufferKind::AttrLeaf, crc, &identity);
+    layout.rebuild(&mut edit, []);
+    Ok(())
 }
 
 /// The attributes of a short form list.

@@ -26,7 +26,7 @@ pub fn allocate(
     first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
     let worst = len + u64::from(trans.volume().heights().bmap_data);
-    trans.reserve(worst)?;
+    trans.claim(worst)?;
     let blocks_before = inode.core.nblocks;
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
@@ -36,7 +36,7 @@ pub fn allocate(
         offset = piece.end();
         left -= u64::from(piece.len);
     }
-    trans.release(worst.saturating_sub(inode.core.nblocks - blocks_before));
+    trans.unclaim(worst.saturating_sub(inode.core.nblocks - blocks_before));
     Ok(mapped)
 }
 

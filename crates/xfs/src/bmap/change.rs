@@ -146,7 +146,7 @@ pub fn replace_shared(
     enter(trans, inode, kind, &new)
 }
 
-/// Prepares changes of a fork at the file blocks `at`: reserves space for `records` more records in
+/// Prepares changes of a fork at the file blocks `at`: claims space for `records` more records in
 /// its tree, and locks, in ascending order, the groups of `blocks` and of the tree blocks that
 /// could be freed.
 ///
@@ -169,7 +169,7 @@ pub fn prepare(
     };
     let is_tree = matches!(fork.content, ForkContent::Btree(..));
     if records > 0 && (is_tree || !fits(fork.extent_count() as u64 + records)) {
-        trans.reserve(levels + records)?;
+        trans.claim(levels + records)?;
     }
     let mut groups: SmallVec<[AgNumber; 4]> = SmallVec::new();
     let geometry = trans.geometry();

@@ -19,9 +19,7 @@ pub(super) fn in_group<T>(
     ag: AgNumber,
     work: impl FnOnce(&mut Transaction<'_>, &mut GroupState) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    trans
-        .with_group(ag, true, work)?
-        .ok_or_else(|| Error::Busy(format!("allocation group {ag} is locked out of order")))
+    trans.in_group(ag, work)
 }
 
 /// Whether the blocks of a fork may have further owners.

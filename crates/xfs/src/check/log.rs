@@ -3,15 +3,18 @@
 
 use super::checker::Checker;
 use super::{Finding, Place};
-use crate::log::{LogEnd, LogState};
+use crate::log::{LogEnds, LogState};
 use crate::units::Lsn;
 
 const STRUCTURE: &str = "log";
 
 /// Reports on the end of the journal.
-pub(super) fn check(checker: &Checker, end: &LogEnd) {
-    if end.state == LogState::Dirty {
-        let what = "was not unmounted: replay the journal first (mount it once), then check again";
+pub(super) fn check(checker: &Checker, end: &LogEnds) {
+    if checker.volume.recovery().is_some() {
+        let what = "was not unmounted: this is the volume with its journal replayed in memory";
+        checker.add(Finding::notice(STRUCTURE, Place::Volume, what));
+    } else if end.state == LogState::Dirty {
+        let what = "was not unmounted: `undercroft replay` it first, then check again";
         checker.add(Finding::notice(STRUCTURE, Place::Volume, what));
     }
     let uuid = checker.geometry().uuid;
@@ -21,10 +24,10 @@ pub(super) fn check(checker: &Checker, end: &LogEnd) {
 }
 
 /// Nothing on the volume was written later than the journal's last record.
-pub(super) fn check_positions(checker: &Checker, end: &LogEnd) {
+pub(super) fn check_positions(checker: &Checker, end: &LogEnds) {
     let latest = checker.latest_lsn();
-    if let Some(next) = end.next.filter(|next| latest > *next) {
-        let text = |lsn: Lsn| format!("cycle {}, block {}", lsn.0 >> 32, lsn.0 & 0xffff_ffff);
+    if let Some(next) = end.head.filter(|next| latest > *next) {
+        let text = |lsn: Lsn| format!("cycle {}, block {}", lsn.cycle(), lsn.block());
         let what = format!(
             "metadata carries the log position {}, but the log ends at {}; `xfs_repair` makes a \
              log that begins behind it",

@@ -40,6 +40,7 @@ pub use finding::{Finding, Place, Severity};
 pub use report::Report;
 
 use crate::error::Error;
+use crate::log::{LogEnds, LogState};
 use crate::units::AgNumber;
 use crate::volume::Volume;
 use checker::Checker;
@@ -56,11 +57,13 @@ pub struct CheckOptions {
     pub threads: usize,
     /// Findings handed over; further ones are only counted.
     pub findings_max: u64,
+    /// Check a volume that was not unmounted as its journal makes it, replayed in memory.
+    pub replay: bool,
 }
 
 impl Default for CheckOptions {
     fn default() -> Self {
-        Self { threads: 2, findings_max: 10_000 }
+        Self { threads: 2, findings_max: 10_000, replay: true }
     }
 }
 
@@ -87,18 +90,27 @@ pub fn check(
     on_finding: &mut dyn FnMut(Finding),
 ) -> Result<Report, Error> {
     let known = has_magic(device.as_ref())?;
-    let volume = match Volume::open(device) {
-        Ok(volume) => volume,
+    let (volume, unreplayable) = match open(device, options.replay) {
+        Ok(opened) => opened,
         Err(Error::NotUsable(what)) if known => {
             on_finding(Finding::error("superblock", Place::Volume, what));
             return Ok(Report { errors: 1, ..Report::default() });
         }
         Err(error) => return Err(error),
     };
-    let end = crate::log::end(&volume)?;
+    let end = match crate::log::ends(&volume) {
+        // It was met when the volume was opened.
+        Err(Error::Journal { .. }) => LogEnds { state: LogState::Dirty, ..LogEnds::default() },
+        end => end?,
+    };
+    let replayed = volume.is_replayed_in_memory();
+    let state = if replayed { LogState::Dirty } else { end.state };
     let checker = Checker::new(volume, end.state, options);
+    if let Some(what) = unreplayable {
+        checker.error("log", Place::Volume, what);
+    }
     log::check(&checker, &end);
-    let mut report = Report { log: end.state, ..Report::default() };
+    let mut report = Report { log: state, ..Report::default() };
     let groups = check_groups(&checker);
     checker.findings.deliver(on_finding);
     let table = InodeTable::new(&groups);
@@ -113,6 +125,19 @@ pub fn check(
     report.complete = checker.is_complete();
     report.bytes = checker.bytes_read();
     Ok(report)
+}
+
+/// The volume, with its journal replayed in memory if that is wanted and can be done; else as it is
+/// on the disk, and why.
+fn open(device: Arc<dyn BlockDevice>, replay: bool) -> Result<(Volume, Option<String>), Error> {
+    let mut why = None;
+    if replay {
+        match Volume::open(Arc::clone(&device)) {
+            Err(error @ Error::Journal { .. }) => why = Some(error.to_string()),
+            opened => return Ok((opened?, None)),
+        }
+    }
+    Ok((Volume::open_unreplayed(device)?, why))
 }
 
 /// Whether the device starts like an XFS file system.

@@ -285,7 +285,10 @@ pub fn is_empty<F: DaFork + ?Sized>(fork: &mut F) -> Result<bool, Error> {
 }
 
 /// Refuses names that no entry can have, and the two that every directory has.
-fn check_name(name: &[u8]) -> Result<(), Error> {
+///
+/// # Errors
+/// What is wrong with the name.
+pub fn check_name(name: &[u8]) -> Result<(), Error> {
     let what = match name {
         b"." | b".." => "is part of every directory",
         _ if name.is_empty() => "is empty",

@@ -273,6 +273,16 @@ impl Acl {
         }
     }
 
+    /// Takes away from an access list what `mode` does not give: a list that is handed down to a
+    /// new file allows no more than whoever creates the file.
+    pub fn restrict(&mut self, mode: u16) {
+        for index in 0..self.entries.len() {
+            if let Some(shift) = self.shift(self.entries[index].tag) {
+                self.entries[index].permissions &= (mode >> shift & 7) as u8;
+            }
+        }
+    }
+
     /// Where an entry's permissions stand in the mode, if they do.
     fn shift(&self, tag: AclTag) -> Option<u16> {
         let mask = self.entries.iter().any(|entry| entry.tag == AclTag::Mask);

@@ -212,6 +212,12 @@ impl Header {
         }
     }
 
+    /// Volume that the block belongs to, as the header says.
+    #[must_use]
+    pub fn volume(&self, bytes: &[u8]) -> Uuid {
+        Uuid::from_bytes(crate::bytes::array(bytes, self.uuid))
+    }
+
     /// Log position of the last change, as the header says; `None` for kinds that never go through
     /// the journal.
     #[must_use]

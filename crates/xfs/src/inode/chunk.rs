@@ -35,7 +35,7 @@ pub fn allocate_chunk(trans: &mut Transaction<'_>, group: &mut GroupState) -> Re
 /// Whether the volume has `blocks` blocks for inodes left, and what entering them may take.
 fn reserve(trans: &mut Transaction<'_>, blocks: u32) -> bool {
     let splits = 2 * trans.volume().heights().inode;
-    trans.reserve(u64::from(blocks) + u64::from(splits)).is_ok()
+    trans.claim(u64::from(blocks) + u64::from(splits)).is_ok()
 }
 
 /// A whole chunk: the first of all where the root directory must be; others right behind the newest

@@ -6,11 +6,14 @@
 mod allocate;
 mod chunk;
 mod fork;
+mod free;
 mod table;
+pub mod unlinked;
 
 pub use allocate::allocate;
 pub use chunk::allocate_chunk;
 pub use fork::{Fork, ForkContent, ForkKind};
+pub use free::free;
 pub use table::InodeTable;
 
 use crate::bytes::{be32, be64};
@@ -19,11 +22,12 @@ use crate::data::DirtyData;
 use crate::dir::SpaceHint;
 use crate::error::Error;
 use crate::format::{
-    BufferKind, FileType, INODE_LSN_OFFSET, InodeCore, NEXT_UNLINKED_OFFSET, inode_crc_matches,
+    BufferKind, FileType, INODE_LSN_OFFSET, InodeCore, InodeFlags2, NEXT_UNLINKED_OFFSET,
+    Timestamp, inode_crc_matches,
 };
 use crate::geometry::Geometry;
 use crate::trans::Transaction;
-use crate::units::{AgBlock, InodeNumber, Lsn};
+use crate::units::{AgBlock, AgInode, InodeNumber, Lsn};
 use crate::volume::Volume;
 use parking_lot::{ArcMutexGuard, ArcRwLockWriteGuard, Mutex, RawMutex, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
@@ -155,6 +159,25 @@ impl InodeState {
         self.changed = true;
     }
 
+    /// Says that the inode was changed at `now`.
+    pub fn set_changed(&mut self, now: Timestamp) {
+        self.core.ctime = now;
+        self.core.changecount += 1;
+        self.changed = true;
+    }
+
+    /// Says that what the inode holds was changed at `now`.
+    pub fn set_modified(&mut self, now: Timestamp) {
+        self.core.mtime = now;
+        self.set_changed(now);
+    }
+
+    /// Takes back [`touch`](Self::touch): the inode is gone together with its chunk, so there is
+    /// nothing to store it in.
+    pub(crate) fn discard(&mut self) {
+        self.changed = false;
+    }
+
     /// One of the two forks; `None` for an attribute fork that does not exist.
     #[must_use]
     pub fn fork(&self, kind: ForkKind) -> Option<&Fork> {
@@ -182,12 +205,19 @@ impl InodeState {
         }
     }
 
-    /// Writes the inode into its cluster buffer, as part of the transaction.
+    /// Writes the inode into its cluster buffer, as part of the transaction. Times that its encoding
+    /// cannot hold are moved to the nearest that it can.
     pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) -> Result<(), Error> {
         if !std::mem::take(&mut self.changed) {
             return Ok(());
         }
         let geometry = trans.geometry();
+        self.core.flags2.set(InodeFlags2::BIGTIME, geometry.features.bigtime());
+        let encoding = self.core.timestamp_encoding();
+        let InodeCore { atime, mtime, ctime, crtime, .. } = &mut self.core;
+        for time in [atime, mtime, ctime, crtime] {
+            *time = time.clamped(encoding);
+        }
         self.core.data_format = self.data.format();
         self.core.data_extents = self.data.extent_count() as u64;
         if let Some(attr) = &self.attr {
@@ -198,9 +228,8 @@ impl InodeState {
         let (address, offset) = place(trans.volume(), self.number);
         let buffer = trans.read(&address, BufferKind::InodeCluster)?;
         let mut guard = trans.edit(&buffer);
-        if be32(&guard, offset + NEXT_UNLINKED_OFFSET) != self.core.next_unlinked.0 {
-            guard.put_list_pointer(offset, self.core.next_unlinked);
-        }
+        // Guarded by the lock of the group: other inodes' changes may have moved it.
+        self.core.next_unlinked = AgInode(be32(&guard, offset + NEXT_UNLINKED_OFFSET));
         // The journal stamps the cluster when it logs the inode.
         self.core.lsn = Lsn(be64(&guard, offset + INODE_LSN_OFFSET));
         let stored_size = self.stored_size();

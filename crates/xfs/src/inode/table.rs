@@ -44,6 +44,11 @@ impl InodeTable {
         Ok(Arc::clone(inodes.by_number.entry(number).or_insert_with(|| Arc::new(RwLock::new(loaded)))))
     }
 
+    /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
+    pub fn remove(&self, number: InodeNumber) {
+        self.inodes.lock().remove(&number);
+    }
+
     /// Adds an inode that was just created.
     pub fn insert(&self, state: InodeState) -> Arc<Inode> {
         let number = state.number;

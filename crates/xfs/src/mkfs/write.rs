@@ -136,9 +136,11 @@ fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
     superblock.in_progress = false;
     [superblock.inodes, superblock.free_inodes, superblock.free_blocks] = volume.counters()?;
     superblock.inode_max_percent = share_of_inodes(&superblock);
-    let root = superblock.root_inode.0;
-    superblock.rt_bitmap_inode = InodeNumber(root + 1);
-    superblock.rt_summary_inode = InodeNumber(root + 2);
+    if !volume.geometry().features.metadir() {
+        let root = superblock.root_inode.0;
+        superblock.rt_bitmap_inode = InodeNumber(root + 1);
+        superblock.rt_summary_inode = InodeNumber(root + 2);
+    }
     Ok(superblock)
 }
 

@@ -51,6 +51,17 @@ pub struct NewInode<'a> {
     pub target: &'a [u8],
 }
 
+impl NewInode<'_> {
+    /// The type of file that the mode names.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn file_type(&self) -> Result<FileType, Error> {
+        let invalid = || Error::Invalid(format!("mode {:o} names no type of file", self.mode));
+        FileType::from_mode(self.mode).ok_or_else(invalid)
+    }
+}
+
 /// Creates `name` in the directory `parent`, which has no such entry yet. The times of the parent
 /// are left alone: callers that keep time set them.
 ///
@@ -62,8 +73,7 @@ pub fn create(
     name: &[u8],
     new: &NewInode<'_>,
 ) -> Result<InodeGuard, Error> {
-    let file_type = FileType::from_mode(new.mode)
-        .ok_or_else(|| Error::Invalid(format!("mode {:o} names no type of file", new.mode)))?;
+    let file_type = new.file_type()?;
     let slot = free_slot(trans, parent, name)?;
     let number = inode::allocate(trans, Some(parent.number), file_type == FileType::Directory)?;
     let mut inode = new_inode(trans, number, Some(parent.number), file_type, new);
@@ -116,7 +126,7 @@ pub(crate) fn create_reserved(
 ///
 /// # Errors
 /// As [`create`]; or the inode has as many links as the format can count.
-pub fn link(
+pub fn add_link(
     trans: &mut Transaction<'_>,
     parent: &mut InodeGuard,
     name: &[u8],
@@ -197,7 +207,7 @@ fn add_parent_pointer(
 }
 
 /// The state of an inode at birth.
-fn new_inode(
+pub(super) fn new_inode(
     trans: &Transaction<'_>,
     number: InodeNumber,
     parent: Option<InodeNumber>,

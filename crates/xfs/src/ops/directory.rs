@@ -9,7 +9,7 @@ use crate::units::InodeNumber;
 use crate::volume::Volume;
 
 /// Checks that an inode is a directory.
-fn expect_directory(inode: &InodeState) -> Result<(), Error> {
+pub(super) fn expect_directory(inode: &InodeState) -> Result<(), Error> {
     if inode.file_type() == FileType::Directory {
         return Ok(());
     }

@@ -1,29 +1,50 @@
 //! File operations: what callers use.
 //!
-//! Operations that change a volume take an open transaction and the locked inodes that they work
-//! on; the caller commits. Those that need several transactions, such as [`FileEdit`], begin and
-//! commit them. Those that read take the volume.
+//! Two layers. [`create`], [`add_link`], [`set_attributes`], [`allocate_file`] are parts: they take
+//! an open transaction and the locked inodes that they work on, and the caller commits; a bulk load
+//! is made of them. All that take the volume and a time are whole: each begins its transaction,
+//! which may wait for the journal, then locks what it needs in the order of numbers, finds
+//! everything that speaks against it before it changes anything, makes sure of the space for its
+//! worst case, and is one transaction, or a chain of transactions that each leave a sound volume.
+//! [`FileEdit`] does so for data. Those that read take the volume.
 
 mod create;
 mod directory;
 mod edit;
 mod extent_map;
 mod footprint;
+mod inherit;
+mod link;
+mod locks;
+mod make;
+mod metadata;
 mod path;
 mod placement;
 mod read;
+mod reclaim;
+mod rename;
+mod set_xattr;
+mod space;
+mod unlink;
 mod write;
 mod xattr;
 
-pub use create::{NewInode, Times, create, link, set_metadata};
+pub use create::{NewInode, Times, add_link, create, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
 pub use edit::{CloneRange, FileEdit, Size, clone_range, dedupe_range};
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
+pub use link::link;
+pub use make::{create_unlinked, make};
+pub use metadata::{MetadataChange, change_metadata};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
 pub use read::{FileReader, Piece, data_ranges, read_at, read_link};
+pub use reclaim::reclaim;
+pub use rename::{Name, RenameMode, rename};
+pub use set_xattr::{get_xattr, remove_xattr, set_xattr};
+pub use unlink::{LastName, rmdir, unlink};
 pub(crate) use edit::check_kind;
 pub(crate) use write::MAX_FILE_SIZE;
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};

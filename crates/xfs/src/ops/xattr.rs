@@ -62,7 +62,7 @@ pub fn set_attributes<'a>(
     attr::set_all(&mut ForkWriter::new(trans, inode, ForkKind::Attr), &plain)
 }
 
-fn split<'a>(name: &'a [u8], value: &'a [u8]) -> Result<Attribute<'a>, Error> {
+pub(super) fn split<'a>(name: &'a [u8], value: &'a [u8]) -> Result<Attribute<'a>, Error> {
     let (namespace, name) = Namespace::split(name).ok_or_else(|| {
         Error::Invalid(format!(
             "attribute {}: XFS stores user., trusted. and security. attributes and POSIX ACLs",
@@ -73,12 +73,12 @@ fn split<'a>(name: &'a [u8], value: &'a [u8]) -> Result<Attribute<'a>, Error> {
 }
 
 /// Which ACL an attribute is, under its name on disk.
-fn disk_kind(attribute: &Attribute<'_>) -> Option<AclKind> {
+pub(super) fn disk_kind(attribute: &Attribute<'_>) -> Option<AclKind> {
     let trusted = attribute.namespace == Namespace::Trusted;
     trusted.then(|| AclKind::from_disk_name(attribute.name)).flatten()
 }
 
-fn invalid_list<E: Display>(name: &str) -> impl FnOnce(E) -> Error {
+pub(super) fn invalid_list<E: Display>(name: &str) -> impl FnOnce(E) -> Error {
     move |error| Error::Invalid(format!("{name}: {error}"))
 }
 

@@ -32,6 +32,8 @@ pub struct Transaction<'v> {
     changed: bool,
     /// Blocks taken out of the volume's count of free space, for what is to come.
     reserved: u64,
+    /// Those of them that no step has claimed yet.
+    unclaimed: u64,
     /// Space is so low that extents are taken as they come (algorithms reference, section 3.4).
     low_on_space: bool,
     /// On a live volume: leave to run.
@@ -48,6 +50,7 @@ impl<'v> Transaction<'v> {
             groups: SmallVec::new(),
             changed: false,
             reserved: 0,
+            unclaimed: 0,
             low_on_space: false,
             permit,
             notes: Notes::default(),
@@ -59,8 +62,9 @@ impl<'v> Transaction<'v> {
         self.permit.is_some()
     }
 
-    /// Makes sure that `blocks` further blocks are free, before anything is changed. What is not
-    /// used is given back at the end of the transaction.
+    /// Makes sure that `blocks` further blocks are free, before anything is changed: what the
+    /// steps of the operation [claim](Self::claim) comes out of them first. What is not used is
+    /// given back at the end of the transaction.
     ///
     /// # Errors
     /// [`Error::NoSpace`] if there are not as many. The transaction can go on.
@@ -70,19 +74,76 @@ impl<'v> Transaction<'v> {
             return Err(Error::NoSpace { needed: blocks, block_size });
         }
         self.reserved += blocks;
+        self.unclaimed += blocks;
         Ok(())
     }
 
     /// Takes over blocks that somebody took out of the count of free space for it.
     pub(crate) fn adopt(&mut self, blocks: u64) {
         self.reserved += blocks;
+        self.unclaimed += blocks;
     }
 
-    /// Gives back a part of what was reserved: the operation it was for needed less.
-    pub fn release(&mut self, blocks: u64) {
-        let blocks = blocks.min(self.reserved);
-        self.reserved -= blocks;
-        self.volume.free_space().add(i64::try_from(blocks).unwrap_or(i64::MAX));
+    /// Reserves what removing something may take for a while, of the blocks set aside for that if
+    /// there are no others. On a volume without even these, what needs none still works.
+    pub fn reserve_for_removal(&mut self, blocks: u64) {
+        if self.volume.free_space().reserve_set_aside(blocks) {
+            self.reserved += blocks;
+            self.unclaimed += blocks;
+        }
+    }
+
+    /// Sets `blocks` blocks aside for a step: of those reserved before, then of the volume's.
+    ///
+    /// # Errors
+    /// As for [`reserve`](Self::reserve).
+    pub fn claim(&mut self, blocks: u64) -> Result<(), Error> {
+        if let Some(missing) = blocks.checked_sub(self.unclaimed) {
+            self.reserve(missing)?;
+        }
+        self.unclaimed -= blocks;
+        Ok(())
+    }
+
+    /// Ends a claim for blocks that were not needed: the next step can have them.
+    pub fn unclaim(&mut self, blocks: u64) {
+        self.unclaimed += blocks.min(self.reserved - self.unclaimed);
+    }
+
+    /// Runs `work` in a group that the transaction holds already, or that it can wait for.
+    ///
+    /// # Errors
+    /// As [`with_group`](Self::with_group); [`Error::Busy`] if another thread holds the group and
+    /// waiting could deadlock.
+    pub fn in_group<T>(
+        &mut self,
+        ag: AgNumber,
+        work: impl FnOnce(&mut Self, &mut GroupState) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.with_group(ag, true, work)?
+            .ok_or_else(|| Error::Busy(format!("allocation group {ag} is locked out of order")))
+    }
+
+    /// Locks these groups, before others are used in whatever order: an operation that knows what
+    /// it will free names the groups here.
+    ///
+    /// # Errors
+    /// The headers of a group are damaged, or the device failed.
+    pub fn lock_groups(&mut self, groups: impl IntoIterator<Item = AgNumber>) -> Result<(), Error> {
+        let mut groups: SmallVec<[AgNumber; 8]> = groups.into_iter().collect();
+        groups.sort_unstable();
+        groups.dedup();
+        for ag in groups {
+            let locked = self.with_group(ag, true, |_, _| Ok(()))?;
+            debug_assert!(locked.is_some(), "groups are named before any other is locked");
+        }
+        Ok(())
+    }
+
+    /// Says that inodes in memory are about to change: from here on a failure leaves the volume
+    /// in an unknown state, as one behind the first change of a buffer does.
+    pub fn begin_changes(&mut self) {
+        self.changed = true;
     }
 
     /// Whether an allocation of this transaction had to take whatever there was.

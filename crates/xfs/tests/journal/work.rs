@@ -74,6 +74,6 @@ pub(crate) fn link(volume: &Volume, parent: InodeNumber, name: &str, target: Ino
     let mut trans = volume.begin().unwrap();
     let mut parent = volume.lock_inode(parent).unwrap();
     let mut inode = volume.lock_inode(target).unwrap();
-    ops::link(&mut trans, &mut parent, name.as_bytes(), &mut inode).unwrap();
+    ops::add_link(&mut trans, &mut parent, name.as_bytes(), &mut inode).unwrap();
     trans.commit(&mut [&mut parent, &mut inode]).unwrap();
 }

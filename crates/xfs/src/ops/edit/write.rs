@@ -244,6 +244,7 @@ impl FileEdit<'_> {
             Ok(extent) => {
                 if is_ours {
                     trans.adopt(inode.take_reserved(extent.len.into()));
+                    trans.claim(extent.len.into())?;
                 }
                 Ok((step, extent))
             }

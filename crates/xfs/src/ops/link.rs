@@ -1,0 +1,62 @@
+//! A further name for a file.
+
+use super::locks::{self, Locked};
+use super::rename::expect_same_project;
+use super::unlink::affected;
+use super::{add_link, lookup, path_text, space};
+use crate::dir;
+use crate::error::Error;
+use crate::format::{FileType, NLINK_PINNED, Timestamp};
+use crate::inode::unlinked;
+use crate::units::InodeNumber;
+use crate::volume::Volume;
+
+/// Gives an inode, which is no directory, the name `name` in the directory `parent`. One without a
+/// name, as [`create_unlinked`](super::create_unlinked) makes it, gets its first.
+///
+/// # Errors
+/// The name exists; the inode is a directory, is gone, or has too many names; no space; a damaged
+/// structure; the device failed.
+pub fn link(
+    volume: &Volume,
+    number: InodeNumber,
+    parent: InodeNumber,
+    name: &[u8],
+    now: Timestamp,
+) -> Result<(), Error> {
+    dir::check_name(name)?;
+    let mut trans = volume.begin()?;
+    let mut inodes = Locked::new(volume, &[number, parent])?;
+    locks::expect_directory(inodes.read(parent))?;
+    locks::expect_mutable(inodes.read(parent), false)?;
+    let inode = inodes.read(number);
+    if inode.file_type() == FileType::Directory {
+        let what = "is a directory, which cannot have another name";
+        return Err(Error::WrongKind { path: format!("inode {number}"), what });
+    }
+    if inode.core.mode == 0 {
+        return Err(Error::NotFound(format!("inode {number}")));
+    }
+    locks::expect_mutable(inode, true)?;
+    expect_same_project(inodes.read(parent), inode)?;
+    if inode.core.nlink >= NLINK_PINNED - 1 {
+        return Err(Error::Invalid(format!("inode {number} has too many links")));
+    }
+    if lookup(volume, inodes.read(parent), name)?.is_some() {
+        return Err(Error::Exists(path_text(name)));
+    }
+    trans.reserve(space::entry(&trans) + space::parent_pointer(&trans))?;
+    let mut groups = affected(volume, inodes.read(parent))?;
+    groups.extend(affected(volume, inodes.read(number))?);
+    trans.lock_groups(groups)?;
+    trans.begin_changes();
+    let (inode, parent) = inodes.pair(number, parent);
+    if inode.core.nlink == 0 {
+        let (ag, agino) = volume.geometry().split_inode(number);
+        trans.in_group(ag, |trans, group| unlinked::remove(trans, group, agino))?;
+    }
+    add_link(&mut trans, parent, name, inode)?;
+    parent.set_modified(now);
+    inode.set_changed(now);
+    inodes.commit(trans)
+}

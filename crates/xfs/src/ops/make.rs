@@ -1,0 +1,117 @@
+//! New files of all types on a volume in use.
+
+use super::create::{NewInode, create, new_inode};
+use super::inherit::Inherited;
+use super::locks::{self, Locked};
+use super::unlink::affected;
+use super::{lookup, path_text, space};
+use crate::bmap::ForkWriter;
+use crate::dir;
+use crate::error::Error;
+use crate::format::{FileType, InodeFlags};
+use crate::inode::{self, ForkKind, InodeGuard, unlinked};
+use crate::symlink;
+use crate::trans::Transaction;
+use crate::units::InodeNumber;
+use crate::volume::Volume;
+
+/// Creates `name` in the directory `parent`, with what the directory hands down: group, project,
+/// flags, default access list. The times of the directory become those of the new inode's change.
+///
+/// # Errors
+/// The name exists, or cannot be stored; no space; a damaged structure; the device failed.
+pub fn make(
+    volume: &Volume,
+    parent: InodeNumber,
+    name: &[u8],
+    new: &NewInode<'_>,
+) -> Result<InodeNumber, Error> {
+    dir::check_name(name)?;
+    let kind = check(new)?;
+    let mut trans = volume.begin()?;
+    let mut inodes = Locked::new(volume, &[parent])?;
+    let directory = inodes.get(parent);
+    locks::expect_directory(directory)?;
+    locks::expect_mutable(directory, false)?;
+    if kind == FileType::Symlink && directory.core.flags.contains(InodeFlags::NOSYMLINKS) {
+        let what = format!("{}: the directory allows no symbolic links", path_text(name));
+        return Err(Error::Invalid(what));
+    }
+    if lookup(volume, directory, name)?.is_some() {
+        return Err(Error::Exists(path_text(name)));
+    }
+    let inherited = Inherited::from(volume, directory, kind)?;
+    trans.reserve(worst_case(&trans, new, &inherited))?;
+    trans.lock_groups(affected(volume, directory)?)?;
+    trans.begin_changes();
+    let mut inode = create(&mut trans, directory, name, &inherited.apply(new))?;
+    inherited.give(&mut trans, &mut inode)?;
+    directory.set_modified(new.times.change);
+    trans.commit(&mut [directory, &mut inode])?;
+    Ok(inode.number)
+}
+
+/// Creates an inode without a name, near the directory that it may get one in later, by
+/// [`link`](super::link). It is on the list of unlinked inodes until then; without a name it is
+/// freed by [`reclaim`](super::reclaim), or after a crash.
+///
+/// # Errors
+/// As [`make`].
+pub fn create_unlinked(
+    volume: &Volume,
+    near: InodeNumber,
+    new: &NewInode<'_>,
+) -> Result<InodeNumber, Error> {
+    let kind = check(new)?;
+    if kind == FileType::Directory {
+        return Err(Error::Invalid("a directory cannot be without a name".into()));
+    }
+    let mut trans = volume.begin()?;
+    let mut inodes = Locked::new(volume, &[near])?;
+    let directory = inodes.get(near);
+    locks::expect_directory(directory)?;
+    let inherited = Inherited::from(volume, directory, kind)?;
+    trans.reserve(worst_case(&trans, new, &inherited))?;
+    trans.begin_changes();
+    let number = inode::allocate(&mut trans, Some(near), false)?;
+    let new = inherited.apply(new);
+    let mut inode = new_inode(&trans, number, Some(near), kind, &new);
+    inode.core.nlink = 0;
+    if kind == FileType::Symlink {
+        symlink::write(&mut ForkWriter::new(&mut trans, &mut inode, ForkKind::Data), new.target)?;
+    }
+    let mut inode = InodeGuard::new(&volume.insert_inode(inode));
+    inherited.give(&mut trans, &mut inode)?;
+    let (ag, agino) = volume.geometry().split_inode(number);
+    trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
+    trans.commit(&mut [&mut inode])?;
+    Ok(number)
+}
+
+/// The type of a new inode, once it is known that it can be stored.
+fn check(new: &NewInode<'_>) -> Result<FileType, Error> {
+    let kind = new.file_type()?;
+    if kind == FileType::Symlink {
+        symlink::check(new.target)
+            .map_err(|what| Error::Invalid(format!("symbolic link: {what}")))?;
+    }
+    if matches!(kind, FileType::Character | FileType::Block) && new.device.encode().is_none() {
+        let (major, minor) = (new.device.major, new.device.minor);
+        return Err(Error::Invalid(format!(
+            "device {major}:{minor}: XFS stores majors below 16384 and minors below 262144"
+        )));
+    }
+    Ok(kind)
+}
+
+/// Blocks that creating the inode may take.
+fn worst_case(trans: &Transaction<'_>, new: &NewInode<'_>, inherited: &Inherited) -> u64 {
+    let mut blocks = space::inode(trans) + space::entry(trans) + space::parent_pointer(trans);
+    if !new.target.is_empty() {
+        blocks += space::symlink(trans, new.target.len());
+    }
+    inherited
+        .attributes
+        .iter()
+        .fold(blocks, |blocks, (_, value)| blocks + space::attribute(trans, value.len()))
+}

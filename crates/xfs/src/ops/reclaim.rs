@@ -1,0 +1,130 @@
+//! Freeing an inode that has no name any more: its blocks, in steps, then itself.
+//!
+//! A file in a few pieces goes in the transaction that takes its last name away. A larger one is
+//! put on the list of unlinked inodes there, and each step after that leaves a sound volume: the
+//! file is shorter, and still on the list. Whoever finds it there after a crash goes on.
+
+use crate::attr;
+use crate::bmap::{self, ForkWriter};
+use crate::error::Error;
+use crate::format::{Extent, InodeFlags2};
+use crate::inode::{self, ForkContent, ForkKind, InodeGuard, InodeState, unlinked};
+use crate::trans::Transaction;
+use crate::units::{AgNumber, FileBlock, InodeNumber};
+use crate::volume::Volume;
+
+/// Extents that one transaction frees.
+const STEP: usize = 16;
+
+/// Extents that one transaction frees of a file whose blocks may be shared: each may touch many
+/// reference counts.
+const STEP_SHARED: usize = 2;
+
+/// Frees an inode that is on its group's list of unlinked inodes and that nobody uses any more.
+///
+/// # Errors
+/// It has a name, or is on no list; a damaged structure; the device failed.
+pub fn reclaim(volume: &Volume, number: InodeNumber) -> Result<(), Error> {
+    let inode = volume.inode(number)?;
+    loop {
+        let mut trans = volume.begin()?;
+        let mut inode = InodeGuard::new(&inode);
+        if inode.core.mode == 0 || inode.core.nlink != 0 {
+            return Err(Error::Invalid(format!("inode {number} is not one without a name")));
+        }
+        let (ag, agino) = volume.geometry().split_inode(number);
+        if is_small(volume, &inode)? {
+            trans.lock_groups(groups(volume, &inode)?)?;
+            trans.begin_changes();
+            trans.in_group(ag, |trans, group| unlinked::remove(trans, group, agino))?;
+            free_now(&mut trans, &mut inode)?;
+            return trans.commit(&mut [&mut inode]);
+        }
+        trans.begin_changes();
+        shorten(&mut trans, &mut inode)?;
+        trans.commit(&mut [&mut inode])?;
+    }
+}
+
+/// Whether one transaction can free the inode with all its blocks.
+///
+/// # Errors
+/// A mapping tree is damaged, or the device failed.
+pub(super) fn is_small(volume: &Volume, inode: &InodeState) -> Result<bool, Error> {
+    let mut extents = 0;
+    if is_shared(inode) && inode.data.extent_count() > 0 {
+        return Ok(false);
+    }
+    for kind in [ForkKind::Data, ForkKind::Attr] {
+        extents += bmap::extents(volume, inode, kind)?.len();
+        let tree = inode.fork(kind).is_some_and(|f| matches!(f.content, ForkContent::Btree(..)));
+        if tree {
+            return Ok(false);
+        }
+    }
+    Ok(extents <= STEP)
+}
+
+/// The groups that freeing a [small](is_small) inode uses.
+///
+/// # Errors
+/// As for [`is_small`].
+pub(super) fn groups(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
+    let mut groups = vec![volume.geometry().split_inode(inode.number).0];
+    for kind in [ForkKind::Data, ForkKind::Attr] {
+        let extents = bmap::extents(volume, inode, kind)?.as_slice();
+        groups.extend(extents.iter().map(|extent| group_of(volume, extent)));
+    }
+    groups.sort_unstable();
+    groups.dedup();
+    Ok(groups)
+}
+
+/// Frees a [small](is_small) inode that is on no list.
+///
+/// # Errors
+/// A damaged structure, or the device failed.
+pub(super) fn free_now(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
+    for kind in [ForkKind::Data, ForkKind::Attr] {
+        while bmap::remove(trans, inode, kind, FileBlock(0), FileBlock::NULL)? {}
+    }
+    inode::free(trans, inode)
+}
+
+/// One step on the way: frees the last extents of a fork, as far as they lie in one group. Data
+/// goes first; attributes are forgotten before the blocks they are in are taken away.
+fn shorten(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
+    let volume = trans.volume();
+    let last = |inode: &InodeState, kind| -> Result<Option<Extent>, Error> {
+        Ok(bmap::extents(volume, inode, kind)?.as_slice().last().copied())
+    };
+    let kind = match last(inode, ForkKind::Data)? {
+        Some(_) => ForkKind::Data,
+        None => ForkKind::Attr,
+    };
+    if kind == ForkKind::Attr {
+        attr::abandon(&mut ForkWriter::new(trans, inode, ForkKind::Attr))?;
+    }
+    // The block of the empty leaf is left to the last step.
+    let from = FileBlock(if kind == ForkKind::Attr { 1 } else { 0 });
+    let mut group = None;
+    for _ in 0..if is_shared(inode) { STEP_SHARED } else { STEP } {
+        let Some(extent) = last(inode, kind)?.filter(|extent| extent.end() > from) else { break };
+        if *group.get_or_insert(group_of(volume, &extent)) != group_of(volume, &extent) {
+            break;
+        }
+        bmap::remove(trans, inode, kind, from, FileBlock::NULL)?;
+    }
+    inode.core.size = 0;
+    inode.touch();
+    Ok(())
+}
+
+/// Whether other files may have blocks of this one.
+fn is_shared(inode: &InodeState) -> bool {
+    inode.core.flags2.contains(InodeFlags2::REFLINK)
+}
+
+fn group_of(volume: &Volume, extent: &Extent) -> AgNumber {
+    volume.geometry().split_block(extent.start).0
+}

@@ -1,0 +1,358 @@
+//! Moving names (algorithms reference, section 7.8).
+
+use super::locks::{self, Locked};
+use super::unlink::{Goodbye, LastName, affected, expect_empty, take_entry};
+use super::{directory, lookup, path_text, reclaim, space};
+use crate::attr::parent::{self as parent_pointer, ParentPointer};
+use crate::bmap::{ForkReader, ForkWriter};
+use crate::dir::{self, Entry};
+use crate::error::Error;
+use crate::format::{FileType, InodeFlags, Timestamp};
+use crate::inode::{ForkKind, InodeState};
+use crate::trans::Transaction;
+use crate::units::InodeNumber;
+use crate::volume::Volume;
+
+/// What a rename does about a name that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Takes its place: a file that of a file, a directory that of an empty directory. What it
+    /// stood for loses a name.
+    Replace(LastName),
+    /// Fails.
+    NoReplace,
+    /// Both names change places; both must be there.
+    Exchange,
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name<'n> {
+    /// The directory.
+    pub parent: InodeNumber,
+    /// The name.
+    pub name: &'n [u8],
+}
+
+/// Moves `from` to `to`, in the same directory or another. Two names of one file stay as they are.
+///
+/// # Errors
+/// `from` does not exist; `to` stands in the way; a directory would come to lie below itself; no
+/// space; a damaged structure; the device failed.
+pub fn rename(
+    volume: &Volume,
+    from: Name<'_>,
+    to: Name<'_>,
+    mode: RenameMode,
+    now: Timestamp,
+) -> Result<(), Error> {
+    dir::check_name(from.name)?;
+    dir::check_name(to.name)?;
+    // While this is held no directory changes its place, so what is found about them stays true.
+    let moves = (from.parent != to.parent).then(|| volume.lock_moves());
+    let mut trans = volume.begin()?;
+    let Some((mut inodes, plan)) = Plan::make(volume, from, to, mode)? else {
+        return Ok(());
+    };
+    plan.check(&inodes)?;
+    let goodbye = plan.goodbye(&inodes)?;
+    plan.reserve(&mut trans)?;
+    let mut groups = Vec::new();
+    for number in plan.inodes() {
+        groups.extend(affected(volume, inodes.read(number))?);
+    }
+    if let Some((target, goodbye)) = plan.target.zip(goodbye) {
+        groups.extend(goodbye.groups(volume, inodes.read(target))?);
+    }
+    trans.lock_groups(groups)?;
+    trans.begin_changes();
+    match plan.target {
+        Some(target) if mode == RenameMode::Exchange => {
+            plan.exchange(&mut trans, &mut inodes, target, now)?;
+        }
+        _ => plan.replace(&mut trans, &mut inodes, goodbye, now)?,
+    }
+    inodes.commit(trans)?;
+    drop((inodes, moves));
+    match (plan.target, goodbye) {
+        (Some(target), Some(Goodbye::List(LastName::Free))) => reclaim(volume, target),
+        _ => Ok(()),
+    }
+}
+
+/// A rename whose inodes are locked.
+struct Plan<'a> {
+    volume: &'a Volume,
+    from: Name<'a>,
+    to: Name<'a>,
+    mode: RenameMode,
+    /// What `from` stands for.
+    source: InodeNumber,
+    /// What `to` stands for, if anything.
+    target: Option<InodeNumber>,
+}
+
+impl<'a> Plan<'a> {
+    /// Finds out what the names stand for and locks it all; `None` if there is nothing to do.
+    fn make(
+        volume: &'a Volume,
+        from: Name<'a>,
+        to: Name<'a>,
+        mode: RenameMode,
+    ) -> Result<Option<(Locked, Self)>, Error> {
+        let found = |inodes: Option<&Locked>| -> Result<_, Error> {
+            let look = |at: Name<'_>| match inodes {
+                Some(inodes) => lookup(volume, inodes.read(at.parent), at.name),
+                None => lookup(volume, &volume.inode(at.parent)?.read(), at.name),
+            };
+            let source = look(from)?.ok_or_else(|| Error::NotFound(path_text(from.name)))?;
+            Ok((source, look(to)?))
+        };
+        let (mut source, mut target) = found(None)?;
+        loop {
+            match target {
+                Some(_) if mode == RenameMode::NoReplace => {
+                    return Err(Error::Exists(path_text(to.name)));
+                }
+                None if mode == RenameMode::Exchange => {
+                    return Err(Error::NotFound(path_text(to.name)));
+                }
+                Some(target) if target == source => return Ok(None),
+                _ => {}
+            }
+            let plan = Self { volume, from, to, mode, source, target };
+            plan.check_loops()?;
+            let numbers: smallvec::SmallVec<[_; 4]> = plan.inodes().collect();
+            let inodes = Locked::new(volume, &numbers)?;
+            let now = found(Some(&inodes))?;
+            if now == (source, target) {
+                return Ok(Some((inodes, plan)));
+            }
+            (source, target) = now;
+        }
+    }
+
+    /// All inodes that take part.
+    fn inodes(&self) -> impl Iterator<Item = InodeNumber> {
+        [self.from.parent, self.to.parent, self.source].into_iter().chain(self.target)
+    }
+
+    /// Refuses to put a directory below itself. No inode is locked yet; moves are.
+    fn check_loops(&self) -> Result<(), Error> {
+        if self.from.parent == self.to.parent {
+            // Only a damaged directory has an entry for itself or for what is above it.
+            let own = [Some(self.source), self.target].contains(&Some(self.from.parent));
+            return if own { Err(below_itself(self.from)) } else { Ok(()) };
+        }
+        if is_within(self.volume, self.to.parent, self.source)? {
+            return Err(below_itself(self.from));
+        }
+        if let Some(target) = self.target
+            && is_within(self.volume, self.from.parent, target)?
+        {
+            return match self.mode {
+                RenameMode::Exchange => Err(below_itself(self.to)),
+                _ => Err(Error::NotEmpty(path_text(self.to.name))),
+            };
+        }
+        Ok(())
+    }
+
+    /// Finds all else that speaks against it.
+    fn check(&self, inodes: &Locked) -> Result<(), Error> {
+        for parent in [self.from.parent, self.to.parent] {
+            locks::expect_directory(inodes.read(parent))?;
+            locks::expect_mutable(inodes.read(parent), true)?;
+        }
+        let source = inodes.read(self.source);
+        locks::expect_linked(source)?;
+        locks::expect_mutable(source, true)?;
+        expect_same_project(inodes.read(self.to.parent), source)?;
+        let Some(target) = self.target.map(|target| inodes.read(target)) else {
+            return Ok(());
+        };
+        locks::expect_linked(target)?;
+        locks::expect_mutable(target, true)?;
+        if self.mode == RenameMode::Exchange {
+            return expect_same_project(inodes.read(self.from.parent), target);
+        }
+        let wrong = |what| Err(Error::WrongKind { path: path_text(self.to.name), what });
+        match (is_directory(source), is_directory(target)) {
+            (true, true) => expect_empty(self.volume, target, self.to.name),
+            (true, false) => wrong("is no directory, so none can take its place"),
+            (false, true) => wrong("is a directory, which no file can take the place of"),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// How what stood in the way takes leave.
+    fn goodbye(&self, inodes: &Locked) -> Result<Option<Goodbye>, Error> {
+        let (RenameMode::Replace(last), Some(target)) = (self.mode, self.target) else {
+            return Ok(None);
+        };
+        let target = inodes.read(target);
+        let gone = is_directory(target) || target.core.nlink == 1;
+        Goodbye::of(self.volume, target, gone.then_some(last)).map(Some)
+    }
+
+    /// Makes sure of the space for the worst case: an entry, or two that outgrow their short form,
+    /// and a parent pointer for each inode that moves.
+    fn reserve(&self, trans: &mut Transaction<'_>) -> Result<(), Error> {
+        let count = if self.mode == RenameMode::Exchange { 2 } else { 1 };
+        // ".." of a directory that moves may outgrow its form too.
+        let entries = 2 * count * space::entry(trans);
+        trans.reserve(entries + count * space::parent_pointer(trans) + 3 * space::removal(trans))
+    }
+
+    /// Puts the source in the place of the target, or of nothing.
+    fn replace(
+        &self,
+        trans: &mut Transaction<'_>,
+        inodes: &mut Locked,
+        goodbye: Option<Goodbye>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let entry = entry_for(inodes.read(self.source));
+        let directory = is_directory(inodes.read(self.source));
+        let to = inodes.get(self.to.parent);
+        match goodbye {
+            Some(_) => {
+                let mut fork = ForkWriter::new(trans, to, ForkKind::Data);
+                dir::replace(&mut fork, self.to.name, entry)?;
+            }
+            None => {
+                let mut space = to.space;
+                let mut fork = ForkWriter::new(trans, to, ForkKind::Data);
+                dir::add(&mut fork, self.to.name, entry, &mut space)?;
+                to.space = space;
+            }
+        }
+        if directory {
+            // A directory that another took the place of is one subdirectory less.
+            if goodbye.is_none() {
+                to.core.nlink += 1;
+            }
+            inodes.get(self.from.parent).core.nlink -= 1;
+        }
+        take_entry(trans, inodes.get(self.from.parent), self.from.name)?;
+        inodes.get(self.from.parent).set_modified(now);
+        inodes.get(self.to.parent).set_modified(now);
+        if let Some((target, goodbye)) = self.target.zip(goodbye) {
+            let (target, parent) = inodes.pair(target, self.to.parent);
+            goodbye.drop_name(trans, target, parent, self.to.name, now)?;
+        }
+        self.settle(trans, inodes, self.source, (self.from, self.to), now)
+    }
+
+    /// Lets the two names change places.
+    fn exchange(
+        &self,
+        trans: &mut Transaction<'_>,
+        inodes: &mut Locked,
+        target: InodeNumber,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        for (at, newcomer) in [(self.from, target), (self.to, self.source)] {
+            let entry = entry_for(inodes.read(newcomer));
+            let parent = inodes.get(at.parent);
+            dir::replace(&mut ForkWriter::new(trans, parent, ForkKind::Data), at.name, entry)?;
+            parent.set_modified(now);
+        }
+        let subdirectories =
+            [self.source, target].map(|number| u32::from(is_directory(inodes.read(number))));
+        let [moved_out, moved_in] = subdirectories;
+        for (parent, less, more) in
+            [(self.from.parent, moved_out, moved_in), (self.to.parent, moved_in, moved_out)]
+        {
+            let core = &mut inodes.get(parent).core;
+            core.nlink = core.nlink + more - less;
+        }
+        self.settle(trans, inodes, self.source, (self.from, self.to), now)?;
+        self.settle(trans, inodes, target, (self.to, self.from), now)
+    }
+
+    /// Tells an inode that its name moved: `..` of a directory, the parent pointer.
+    fn settle(
+        &self,
+        trans: &mut Transaction<'_>,
+        inodes: &mut Locked,
+        number: InodeNumber,
+        (from, to): (Name<'_>, Name<'_>),
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let generation = |parent| inodes.read(parent).core.generation;
+        let pointers = [from, to].map(|at| ParentPointer {
+            name: at.name,
+            parent: at.parent,
+            generation: generation(at.parent),
+        });
+        let inode = inodes.get(number);
+        if is_directory(inode) && from.parent != to.parent {
+            dir::set_parent(&mut ForkWriter::new(trans, inode, ForkKind::Data), to.parent)?;
+        }
+        inode.set_changed(now);
+        if !trans.geometry().features.parent_pointers() {
+            return Ok(());
+        }
+        let mut fork = ForkWriter::new(trans, inode, ForkKind::Attr);
+        parent_pointer::replace(&mut fork, &pointers[0], &pointers[1])
+    }
+}
+
+fn is_directory(inode: &InodeState) -> bool {
+    inode.file_type() == FileType::Directory
+}
+
+fn entry_for(inode: &InodeState) -> Entry {
+    Entry { inode: inode.number, ftype: inode.file_type().into() }
+}
+
+/// Refuses an inode of another project in a directory that hands its project down.
+pub(super) fn expect_same_project(parent: &InodeState, inode: &InodeState) -> Result<(), Error> {
+    if parent.core.flags.contains(InodeFlags::PROJINHERIT)
+        && parent.core.project != inode.core.project
+    {
+        return Err(Error::Invalid(format!(
+            "inode {} is of project {}, the directory is for project {}: copy it instead",
+            inode.number, inode.core.project, parent.core.project
+        )));
+    }
+    Ok(())
+}
+
+fn below_itself(at: Name<'_>) -> Error {
+    let what = "the directory cannot be moved below itself";
+    Error::WrongKind { path: path_text(at.name), what }
+}
+
+/// Whether `directory` is `above`, or lies somewhere below it.
+fn is_within(volume: &Volume, directory: InodeNumber, above: InodeNumber) -> Result<bool, Error> {
+    let root = volume.geometry().root_inode;
+    let mut at = directory;
+    // Of a damaged volume, the way up may be a circle: twice the pace of the other finds it.
+    let mut slow = directory;
+    for step in 0_u64.. {
+        if at == above {
+            return Ok(true);
+        }
+        if at == root {
+            break;
+        }
+        at = parent_of(volume, at)?;
+        if step % 2 == 1 {
+            slow = parent_of(volume, slow)?;
+        }
+        if at == slow {
+            let what = "the way up from this directory does not lead to the root".to_owned();
+            return Err(Error::Inode { inode: at, what });
+        }
+    }
+    Ok(false)
+}
+
+fn parent_of(volume: &Volume, number: InodeNumber) -> Result<InodeNumber, Error> {
+    let inode = volume.inode(number)?;
+    let inode = inode.read();
+    directory::expect_directory(&inode)?;
+    dir::parent(&mut ForkReader::new(volume, &inode, ForkKind::Data))
+}

@@ -1,0 +1,54 @@
+//! Blocks that an operation may need in the worst case: it reserves them before it changes
+//! anything, so that it does not run out of space half-way (algorithms reference, section 7.8).
+//!
+use crate::format::attr_remote_blocks;
+use crate::format::symlink_blocks;
+use crate::trans::Transaction;
+
+/// Blocks of a directory that one more name can make necessary: a path of the hash tree, a data
+/// block and a block of the free index.
+const DIRECTORY_BLOCKS: u64 = 7;
+
+/// Blocks of an attribute fork that one more attribute can make necessary: a path of the hash tree,
+/// twice where an entry takes more than half a leaf.
+const ATTRIBUTE_BLOCKS: u64 = 10;
+
+/// One more name in a directory.
+pub(super) fn entry(trans: &Transaction<'_>) -> u64 {
+    let per = u64::from(trans.geometry().dir_block_blocks());
+    DIRECTORY_BLOCKS * per + maps(trans)
+}
+
+/// One more attribute with a value of `len` bytes. Moving the border of the forks may push the map
+/// of the data into a block.
+pub(super) fn attribute(trans: &Transaction<'_>, len: usize) -> u64 {
+    ATTRIBUTE_BLOCKS + 1 + u64::from(attr_remote_blocks(trans.geometry(), len)) + maps(trans)
+}
+
+/// One more parent pointer, where the volume has them.
+pub(super) fn parent_pointer(trans: &Transaction<'_>) -> u64 {
+    if trans.geometry().features.parent_pointers() { attribute(trans, 0) } else { 0 }
+}
+
+/// One more inode.
+pub(super) fn inode(trans: &Transaction<'_>) -> u64 {
+    let trees = 2 * trans.volume().heights().inode;
+    u64::from(trans.geometry().chunk_blocks()) + u64::from(trees)
+}
+
+/// The target of a symbolic link.
+pub(super) fn symlink(trans: &Transaction<'_>, len: usize) -> u64 {
+    u64::from(symlink_blocks(trans.geometry(), len)) + maps(trans)
+}
+
+/// One name or attribute less: blocks that go may split the extents they are in.
+pub(super) fn removal(trans: &Transaction<'_>) -> u64 {
+    // A data block, a block of the hash tree, one of the free index.
+    3 * (u64::from(trans.volume().heights().bmap_data) + 1)
+}
+
+/// The tree that maps a few more blocks of a fork: once for splits, once for what a step claims
+/// before it knows.
+fn maps(trans: &Transaction<'_>) -> u64 {
+    2 * u64::from(trans.volume().heights().bmap_data)
+}

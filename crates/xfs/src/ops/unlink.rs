@@ -1,0 +1,246 @@
+//! Taking names away (algorithms reference, section 7.8).
+
+use super::locks::{self, Locked};
+use super::reclaim::{self, reclaim};
+use super::{path_text, space};
+use crate::attr::parent::{self as parent_pointer, ParentPointer};
+use crate::bmap::{self, ForkReader, ForkWriter};
+use crate::dir;
+use crate::error::Error;
+use crate::format::{FileType, NLINK_PINNED, Timestamp};
+use crate::inode::{ForkKind, InodeState, unlinked};
+use crate::trans::Transaction;
+use crate::units::{AgNumber, InodeNumber};
+use crate::volume::Volume;
+
+/// What becomes of an inode whose last name goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastName {
+    /// It is freed.
+    Free,
+    /// It stays until [`reclaim`]: somebody has it open. After a crash it is freed.
+    Keep,
+}
+
+/// Removes `name`, which is no directory, from the directory `parent`; returns the inode it stood
+/// for.
+///
+/// # Errors
+/// There is no such name, or it is a directory; a damaged structure; the device failed.
+pub fn unlink(
+    volume: &Volume,
+    parent: InodeNumber,
+    name: &[u8],
+    last: LastName,
+    now: Timestamp,
+) -> Result<InodeNumber, Error> {
+    remove_name(volume, parent, name, (false, last), now)
+}
+
+/// Removes the empty directory `name` from the directory `parent`; returns its inode.
+///
+/// # Errors
+/// There is no such name; it is no directory, or not empty; a damaged structure; the device
+/// failed.
+pub fn rmdir(
+    volume: &Volume,
+    parent: InodeNumber,
+    name: &[u8],
+    last: LastName,
+    now: Timestamp,
+) -> Result<InodeNumber, Error> {
+    remove_name(volume, parent, name, (true, last), now)
+}
+
+fn remove_name(
+    volume: &Volume,
+    parent: InodeNumber,
+    name: &[u8],
+    (directory, last): (bool, LastName),
+    now: Timestamp,
+) -> Result<InodeNumber, Error> {
+    dir::check_name(name)?;
+    let mut trans = volume.begin()?;
+    let (mut inodes, child) = lock_entry(volume, parent, name)?;
+    check(volume, &inodes, (parent, child), name, directory)?;
+    let gone = directory || inodes.read(child).core.nlink == 1;
+    let goodbye = Goodbye::of(volume, inodes.read(child), gone.then_some(last))?;
+    let mut groups = affected(volume, inodes.read(parent))?;
+    groups.extend(goodbye.groups(volume, inodes.read(child))?);
+    trans.reserve_for_removal(2 * space::removal(&trans));
+    trans.lock_groups(groups)?;
+    trans.begin_changes();
+    let (parent, inode) = inodes.pair(parent, child);
+    take_entry(&mut trans, parent, name)?;
+    if directory {
+        parent.core.nlink -= 1;
+    }
+    parent.set_modified(now);
+    goodbye.drop_name(&mut trans, inode, parent, name, now)?;
+    inodes.commit(trans)?;
+    drop(inodes);
+    if goodbye == Goodbye::List(LastName::Free) {
+        reclaim(volume, child)?;
+    }
+    Ok(child)
+}
+
+/// Locks a directory and what `name` stands for in it.
+pub(super) fn lock_entry(
+    volume: &Volume,
+    parent: InodeNumber,
+    name: &[u8],
+) -> Result<(Locked, InodeNumber), Error> {
+    let mut child = locks::entry(volume, &volume.inode(parent)?.read(), name)?;
+    loop {
+        let inodes = Locked::new(volume, &[parent, child])?;
+        let now = locks::entry(volume, inodes.read(parent), name)?;
+        if now == parent {
+            let what = format!("{} leads to the directory itself", path_text(name));
+            return Err(Error::Inode { inode: parent, what });
+        }
+        if now == child {
+            return Ok((inodes, child));
+        }
+        // Somebody replaced it between the two looks.
+        child = now;
+    }
+}
+
+/// Finds all that speaks against the removal.
+fn check(
+    volume: &Volume,
+    inodes: &Locked,
+    (parent, child): (InodeNumber, InodeNumber),
+    name: &[u8],
+    directory: bool,
+) -> Result<(), Error> {
+    let (parent, inode) = (inodes.read(parent), inodes.read(child));
+    locks::expect_directory(parent)?;
+    locks::expect_mutable(parent, true)?;
+    locks::expect_linked(inode)?;
+    locks::expect_mutable(inode, true)?;
+    match (directory, inode.file_type() == FileType::Directory) {
+        (true, true) => expect_empty(volume, inode, name),
+        (true, false) => Err(Error::WrongKind { path: path_text(name), what: "not a directory" }),
+        (false, true) => Err(Error::WrongKind { path: path_text(name), what: "is a directory" }),
+        (false, false) => Ok(()),
+    }
+}
+
+/// Refuses a directory with names in it.
+pub(super) fn expect_empty(
+    volume: &Volume,
+    directory: &InodeState,
+    name: &[u8],
+) -> Result<(), Error> {
+    let empty = dir::is_empty(&mut ForkReader::new(volume, directory, ForkKind::Data))?;
+    if empty { Ok(()) } else { Err(Error::NotEmpty(path_text(name))) }
+}
+
+/// Takes a name that is there out of a directory.
+pub(super) fn take_entry(
+    trans: &mut Transaction<'_>,
+    directory: &mut InodeState,
+    name: &[u8],
+) -> Result<(), Error> {
+    let mut space = directory.space;
+    let mut fork = ForkWriter::new(trans, directory, ForkKind::Data);
+    let removed = dir::remove(&mut fork, name, &mut space)?;
+    directory.space = space;
+    directory.touch();
+    removed.map(|_| ()).ok_or_else(|| Error::NotFound(path_text(name)))
+}
+
+/// The groups that a change of a directory, or of an inode's attributes, may give blocks back to.
+pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
+    let geometry = volume.geometry();
+    let mut groups = vec![geometry.split_inode(inode.number).0];
+    let kinds: &[ForkKind] = match inode.file_type() {
+        FileType::Directory => &[ForkKind::Data, ForkKind::Attr],
+        _ => &[ForkKind::Attr],
+    };
+    for kind in kinds {
+        let extents = bmap::extents(volume, inode, *kind)?.as_slice();
+        groups.extend(extents.iter().map(|extent| geometry.split_block(extent.start).0));
+        groups.sort_unstable();
+        groups.dedup();
+    }
+    Ok(groups)
+}
+
+/// How an inode takes leave of one of its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goodbye {
+    /// It has others.
+    Links,
+    /// It is freed in the same transaction.
+    Free,
+    /// It goes on the list of unlinked inodes.
+    List(LastName),
+}
+
+impl Goodbye {
+    /// The way for an inode; `last` says what is to become of it if the name is its last.
+    pub(super) fn of(
+        volume: &Volume,
+        inode: &InodeState,
+        last: Option<LastName>,
+    ) -> Result<Self, Error> {
+        Ok(match last {
+            _ if inode.core.nlink == NLINK_PINNED => Self::Links,
+            None => Self::Links,
+            Some(LastName::Free) if reclaim::is_small(volume, inode)? => Self::Free,
+            Some(last) => Self::List(last),
+        })
+    }
+
+    /// The groups that this uses.
+    pub(super) fn groups(
+        self,
+        volume: &Volume,
+        inode: &InodeState,
+    ) -> Result<Vec<AgNumber>, Error> {
+        match self {
+            Self::Free => reclaim::groups(volume, inode),
+            Self::Links | Self::List(_) => affected(volume, inode),
+        }
+    }
+
+    /// Does it: the entry `name` of `parent` is gone already.
+    pub(super) fn drop_name(
+        self,
+        trans: &mut Transaction<'_>,
+        inode: &mut InodeState,
+        parent: &InodeState,
+        name: &[u8],
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let geometry = trans.geometry();
+        inode.set_changed(now);
+        match self {
+            Self::Links if inode.core.nlink == NLINK_PINNED => {}
+            Self::Links => inode.core.nlink -= 1,
+            Self::Free | Self::List(_) => inode.core.nlink = 0,
+        }
+        if self == Self::Free {
+            return reclaim::free_now(trans, inode);
+        }
+        if geometry.features.parent_pointers() {
+            let generation = parent.core.generation;
+            let pointer = ParentPointer { name, parent: parent.number, generation };
+            let mut fork = ForkWriter::new(trans, inode, ForkKind::Attr);
+            parent_pointer::remove(&mut fork, &pointer)?;
+        }
+        if let Self::List(_) = self {
+            if inode.file_type() == FileType::Directory && parent.number != geometry.root_inode {
+                // Nothing that was deleted leads to a directory whose number may be used again.
+                let mut fork = ForkWriter::new(trans, inode, ForkKind::Data);
+                dir::set_parent(&mut fork, geometry.root_inode)?;
+            }
+            let (ag, agino) = geometry.split_inode(inode.number);
+            trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
+        }
+        Ok(())
+    }
+}

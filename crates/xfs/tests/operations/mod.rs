@@ -1,0 +1,86 @@
+//! Random operations on a tree of files: on a model, on a volume of ours, on a kernel's mount.
+
+pub(crate) mod kernel;
+pub(crate) mod model;
+pub(crate) mod operation;
+pub(crate) mod ours;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use model::{Model, ROOT};
+use operation::{Operation, Stream};
+use ours::Ours;
+use std::path::Path;
+use undercroft_judges::mount::Access;
+use undercroft_judges::tree::{Holes, Options, compare};
+use undercroft_judges::{LoopMount, image};
+
+/// A time that both sides can be given.
+const START: i64 = 1_700_000_000;
+
+/// Runs `count` operations on the empty volume in `image`, against the model, `sessions` times; it
+/// is judged after each.
+pub(crate) fn against_model(image: &Path, seed: u64, sessions: u32, count: u32) {
+    let mut stream = Stream::new(seed, false);
+    let mut ours = Ours::open(image);
+    let root = ours.volume.inode(ours.volume.geometry().root_inode).unwrap();
+    let (mode, modification) = (root.read().core.mode & 0o7777, root.read().core.mtime.seconds);
+    drop(root);
+    let mut model = Model::new(mode, modification);
+    let mut now = START;
+    for session in 0..sessions {
+        for step in 0..count {
+            now += 1;
+            let operation = stream.next(&model);
+            let expected = model.apply(&operation, now);
+            let found = ours.apply(&operation, now);
+            assert_eq!(found, expected, "seed {seed}, {session}/{step}: {operation:?}");
+        }
+        // A root whose time was never set has nanoseconds.
+        if model.nodes[ROOT].times.1 != modification {
+            ours.compare(&model);
+        }
+        ours.close(image);
+        ours = Ours::open(image);
+        ours.compare(&model);
+    }
+}
+
+/// Runs `count` operations on the empty volume in `image`, and the same on a mount of a copy,
+/// `sessions` times; the trees are compared after each.
+pub(crate) fn against_kernel(image: &Path, seed: u64, sessions: u32, count: u32) {
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let copy = image.with_extension("kernel");
+    image::copy(image, &copy).unwrap();
+    // The model only helps to find operations that make sense.
+    let mut model = Model::new(0o755, START);
+    let mut stream = Stream::new(seed, true);
+    let mut now = START;
+    for session in 0..sessions {
+        let mut ours = Ours::open(image);
+        let mount = LoopMount::new(&copy, Access::ReadWrite, &[]).unwrap();
+        for step in 0..count {
+            now += 1;
+            let operation = stream.next(&model);
+            model.apply(&operation, now);
+            let expected = kernel::apply(mount.path(), &operation);
+            let found = ours.apply(&operation, now);
+            let at = || format!("seed {seed}, {session}/{step}: {operation:?}");
+            assert!(operation.is_vague() || found == expected.is_ok(), "{}: {expected:?}", at());
+        }
+        for (path, _) in model.walk() {
+            let times = Operation::Times { path, access: START, modification: now };
+            assert!(
+                kernel::apply(mount.path(), &times).is_ok() && ours.apply(&times, now),
+                "{times:?}"
+            );
+        }
+        ours.close(image);
+        let ours = LoopMount::new(image, Access::ReadOnly, &[]).unwrap();
+        let options = Options { holes: Holes::Ignore, ..Options::default() };
+        compare(ours.path(), mount.path(), &options).unwrap().assert_same();
+        ours.unmount().unwrap();
+        mount.unmount().unwrap();
+    }
+}
