@@ -14,11 +14,10 @@
 //! The crate has no mechanism of its own: tags, queues and drivers are those that everybody uses.
 //! What it simulates is what stands below them, a device that takes its time.
 
-#![forbid(unsafe_code)]
-
 pub mod affinity;
 mod crew;
 mod error;
+pub mod fsync;
 pub mod iops;
 mod latency;
 mod machine;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::AffinityOutcome;
+use crate::fsync::FsyncOutcome;
 use crate::iops::IopsOutcome;
 use crate::tags::TagsOutcome;
 use crate::unplug::UnplugOutcome;
@@ -28,6 +29,8 @@ pub enum Outcome {
     Unplug(UnplugOutcome),
     /// Placement of queueing and completion.
     Affinity(AffinityOutcome),
+    /// Small files, each made durable.
+    Fsync(FsyncOutcome),
 }
 
 impl Outcome {
@@ -57,6 +60,7 @@ impl Outcome {
                 "affinity: queueing and completion on chosen CPUs; {} runs of {} s",
                 of.rate.repeats, of.rate.seconds
             ),
+            Self::Fsync(_) => "fsync: files written and made durable".into(),
         }
     }
 
@@ -68,6 +72,11 @@ impl Outcome {
     /// The outcome of the experiment on unplugging.
     pub(crate) fn unplug(&self) -> Option<&UnplugOutcome> {
         if let Self::Unplug(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the experiment on fsync.
+    pub(crate) fn fsync(&self) -> Option<&FsyncOutcome> {
+        if let Self::Fsync(of) = self { Some(of) } else { None }
     }
 
     /// The outcome of the experiment on affinity.
@@ -83,7 +92,7 @@ impl Outcome {
             | Self::TagsHerd(of)
             | Self::TagsFairness(of)
             | Self::TagsVariability(of) => Some(of),
-            Self::Iops(_) | Self::Unplug(_) | Self::Affinity(_) => None,
+            Self::Iops(_) | Self::Unplug(_) | Self::Affinity(_) | Self::Fsync(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reports: tables in the shape of the sources, made of records and of nothing else.
 
 mod affinity;
+mod fsync;
 mod iops;
 mod number;
 mod tags;
@@ -48,6 +49,7 @@ fn write_section(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
         }
         Outcome::Iops(_) => iops::write(&select(section, Outcome::iops), out),
         Outcome::Affinity(_) => affinity::write(&select(section, Outcome::affinity), out),
+        Outcome::Fsync(_) => fsync::write(&select(section, Outcome::fsync), out),
         Outcome::Unplug(_) => unplug::write(&select(section, Outcome::unplug), out),
     }
 }

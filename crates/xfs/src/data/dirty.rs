@@ -170,11 +170,6 @@ impl DirtyData {
         self.over(blocks).map(|(first, piece)| first..first + piece.blocks(self.block_log))
     }
 
-    /// Whether a block is dirty.
-    pub(crate) fn covers(&self, block: u64) -> bool {
-        self.over(block..block + 1).next().is_some()
-    }
-
     /// Copies what is dirty of the bytes from `offset` on over `bytes`.
     pub(crate) fn overlay(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
@@ -295,7 +290,7 @@ mod tests {
         put(&mut dirty, 0, "yyyyzzzzyyyy");
         assert_eq!(contents(&dirty, 4), b"yyyyzzzzyyyycccc");
         assert_eq!(dirty.bytes(), 16);
-        assert!(dirty.covers(3) && !dirty.covers(4));
+        assert_eq!(dirty.ranges(3..9).collect::<Vec<_>>(), [3..4]);
     }
 
     #[test]

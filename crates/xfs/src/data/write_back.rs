@@ -84,7 +84,11 @@ fn write_one(
     let now = dirty.modified;
     drop(state);
     let mut edit = FileEdit::deferred(volume, Arc::clone(inode), lock, now, writes.clone())?;
-    edit.write_back(number, extent == Extent::All)
+    match edit.write_back(number, extent == Extent::All) {
+        // Removed meanwhile.
+        Err(Error::NotFound(_)) => Ok(()),
+        other => other,
+    }
 }
 
 /// Drops what a write-back has sent, or everything.

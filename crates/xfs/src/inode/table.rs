@@ -46,7 +46,7 @@ impl InodeTable {
 
     /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
     pub fn remove(&self, number: InodeNumber) {
-        self.inodes.lock().remove(&number);
+        self.inodes.lock().by_number.remove(&number);
     }
 
     /// Adds an inode that was just created.

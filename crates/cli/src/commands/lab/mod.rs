@@ -1,6 +1,7 @@
 //! `undercroft lab`: experiments, and reports from their records.
 
 mod affinity;
+mod fsync;
 mod iops;
 mod plot;
 mod session;
@@ -33,6 +34,7 @@ enum Command {
     Iops(iops::Args),
     Unplug(unplug::Args),
     Affinity(affinity::Args),
+    Fsync(fsync::Args),
     Table(table::Args),
     Plot(plot::Args),
 }
@@ -43,6 +45,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Command::Iops(args) => iops::run(args, out),
         Command::Unplug(args) => unplug::run(args, out),
         Command::Affinity(args) => affinity::run(args, out),
+        Command::Fsync(args) => fsync::run(args, out),
         Command::Table(args) => table::run(args, out),
         Command::Plot(args) => plot::run(args, out),
     }
