@@ -73,7 +73,8 @@ pub(super) fn run_case<T: Target>(
     let used = Usage::now() - usage;
     let counted = target.counters().since(counters);
     let per_file = |count: u64| count as f64 / sum.files.max(1) as f64;
-    let per_fsync = |count: Option<u64>| Some(count? as f64 / Some(sum.fsyncs).filter(|n| *n > 0)? as f64);
+    let per_fsync =
+        |count: Option<u64>| Some(count? as f64 / Some(sum.fsyncs).filter(|n| *n > 0)? as f64);
     let Counters { log_writes, flushes, tag_waits } = counted;
     Ok(FsyncOutcome {
         target: name,

@@ -29,7 +29,8 @@ impl Mounted {
     pub(super) fn new(top: &Path) -> Result<Self, LabError> {
         let metadata = fs::metadata(top).map_err(failed("open", top))?;
         let device = format!("/sys/dev/block/{}:{}", major(metadata.dev()), minor(metadata.dev()));
-        let name = fs::canonicalize(&device).ok().and_then(|path| Some(path.file_name()?.to_owned()));
+        let name =
+            fs::canonicalize(&device).ok().and_then(|path| Some(path.file_name()?.to_owned()));
         let counts = name.map(|name| {
             let xfs = Path::new("/sys/fs/xfs").join(name).join("stats/stats");
             (xfs, Path::new(&device).join("stat"))
@@ -43,7 +44,8 @@ impl Mounted {
         let top = fs::canonicalize(&self.top).unwrap_or_else(|_| self.top.clone());
         let mut fields = mounts.lines().map(|line| line.split_whitespace().skip(1));
         let holding = fields.by_ref().filter_map(|mut of| Some((of.next()?, of.next()?)));
-        let best = holding.filter(|(path, _)| top.starts_with(path)).max_by_key(|(path, _)| path.len());
+        let best =
+            holding.filter(|(path, _)| top.starts_with(path)).max_by_key(|(path, _)| path.len());
         best.map_or_else(|| "unknown".into(), |(_, kind)| kind.to_owned())
     }
 

@@ -43,7 +43,8 @@ impl FsyncRing {
         // SAFETY: the descriptor stays open in its slot until the completion is there, and the
         // operation has no memory.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.map_err(|_| io::Error::other("the ring has no room for as many as it was made for"))?;
+        pushed
+            .map_err(|_| io::Error::other("the ring has no room for as many as it was made for"))?;
         self.reap(0)
     }
 

@@ -59,7 +59,8 @@ impl Piece {
 
     /// The part in the blocks from `from` up to `to`, counted in the piece.
     fn part(&self, from: u64, to: u64, block_log: u8) -> Self {
-        let at = |block: u64| (self.range.start + ((block as usize) << block_log)).min(self.range.end);
+        let at =
+            |block: u64| (self.range.start + ((block as usize) << block_log)).min(self.range.end);
         Self { memory: Arc::clone(&self.memory), range: at(from)..at(to), sent: self.sent }
     }
 }

@@ -267,8 +267,7 @@ impl Inner {
     }
 
     fn write_back(&self, files: &[(Arc<Inode>, Extent)]) -> Result<(), Error> {
-        let result =
-            write_back(&self.volume, files.iter().map(|(inode, extent)| (inode, *extent)));
+        let result = write_back(&self.volume, files.iter().map(|(inode, extent)| (inode, *extent)));
         let mut queue = self.queue.lock();
         for (inode, _) in files {
             let state = inode.read();

@@ -56,11 +56,9 @@ impl BufferedWrite<'_> {
         let mut state = self.inode.write();
         let block_log = self.volume.geometry().block_log;
         let stored_size = state.core.size;
-        let dirty = state
-            .dirty
-            .get_or_insert_with(|| {
-                Box::new(DirtyData::new(block_log, self.budget, stored_size, self.now))
-            });
+        let dirty = state.dirty.get_or_insert_with(|| {
+            Box::new(DirtyData::new(block_log, self.budget, stored_size, self.now))
+        });
         let before = dirty.bytes();
         if !(appends && dirty.append(self.offset, &self.memory[self.range.clone()])) {
             for (block, memory, range) in contents {
@@ -114,7 +112,12 @@ impl BufferedWrite<'_> {
     }
 
     /// What is stored between the end of the file and the write becomes visible: zeros.
-    fn clear_gap(&self, state: &InodeState, size: u64, out: &mut Vec<Content>) -> Result<(), Error> {
+    fn clear_gap(
+        &self,
+        state: &InodeState,
+        size: u64,
+        out: &mut Vec<Content>,
+    ) -> Result<(), Error> {
         let unit = self.block_size();
         let gap = size / unit..self.offset.div_ceil(unit);
         let extents = bmap::extents(self.volume, state, ForkKind::Data)?;

@@ -52,7 +52,11 @@ pub(super) fn write_back<'i>(
 
 /// Writes the dirty data of a file, whose data the caller has locked, and waits until it is on the
 /// device: for operations that work on what is mapped.
-pub(crate) fn settle(volume: &Volume, inode: &Arc<Inode>, lock: DataLock) -> Result<DataLock, Error> {
+pub(crate) fn settle(
+    volume: &Volume,
+    inode: &Arc<Inode>,
+    lock: DataLock,
+) -> Result<DataLock, Error> {
     if inode.read().dirty.is_none() {
         return Ok(lock);
     }

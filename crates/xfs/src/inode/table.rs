@@ -41,7 +41,9 @@ impl InodeTable {
         let loaded = load()?;
         let mut inodes = self.inodes.lock();
         inodes.shrink();
-        Ok(Arc::clone(inodes.by_number.entry(number).or_insert_with(|| Arc::new(RwLock::new(loaded)))))
+        Ok(Arc::clone(
+            inodes.by_number.entry(number).or_insert_with(|| Arc::new(RwLock::new(loaded))),
+        ))
     }
 
     /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.

@@ -20,10 +20,10 @@ use crate::geometry::Geometry;
 use crate::poison::Poison;
 use crate::units::Lsn;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
-use undercroft_block::flush_plugs;
 use std::fmt;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use undercroft_block::flush_plugs;
 
 /// What a journal works on.
 pub(crate) struct JournalParts {

@@ -3,8 +3,8 @@
 
 use super::journal::Journal;
 use parking_lot::{Condvar, Mutex};
-use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
 /// What the thread is asked to do.

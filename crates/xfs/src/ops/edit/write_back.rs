@@ -35,7 +35,9 @@ impl FileEdit<'_> {
         } else if !runs.is_empty() {
             self.volume.add_data(&self.writes);
         }
-        if self.stamped && let Some(dirty) = &mut self.inode.write().dirty {
+        if self.stamped
+            && let Some(dirty) = &mut self.inode.write().dirty
+        {
             dirty.unstamped = false;
         }
         Ok(())
