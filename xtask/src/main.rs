@@ -61,6 +61,8 @@ enum Soak {
     Build(soak::BuildArguments),
     /// Random allocations and frees with every variant of the allocator, against a model
     Alloc(soak::AllocArguments),
+    /// Random operations on the data of files, against memory and against the kernel
+    Data(soak::DataArguments),
     /// Tags for many threads: nobody may be left asleep
     Tags(tags::TagsArguments),
     /// Larger models of the tag bitmap
@@ -86,6 +88,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
+        Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),

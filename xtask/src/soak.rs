@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; long
-//! histories of the allocator; many bios to a driver that fails.
+//! histories of the allocator and of files; many bios to a driver that fails.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -57,6 +57,26 @@ pub(crate) fn alloc(arguments: &AllocArguments) -> Result<()> {
     cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_alloc"]);
     cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
     cargo.args(&arguments.variant);
+    shell::run(&mut cargo)
+}
+
+/// Change files.
+#[derive(Args)]
+pub(crate) struct DataArguments {
+    /// Operations for each format
+    #[arg(long, default_value_t = 10_000)]
+    operations: u64,
+    /// Seed of the first history; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Writes, truncates, punches, shifts and shares files at random in every format, on volumes with
+/// space and on full ones, beside the kernel on a copy, and has the judges look at both; needs root.
+pub(crate) fn data(arguments: &DataArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_data"]);
+    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
     shell::run(&mut cargo)
 }
 

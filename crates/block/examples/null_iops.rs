@@ -12,7 +12,6 @@
 //! callgrind_annotate callgrind.out.*
 //! ```
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -70,7 +69,6 @@ fn read(device: &Arc<dyn BlockDevice>, seed: u64, batch: usize, rounds: usize) -
     let queue = CompletionQueue::new();
     let plug = Plug::new(device);
     let mut buffers: Vec<Buffer> = (0..batch).map(|_| Buffer::zeroed(BLOCK)).collect();
-    let mut finished = VecDeque::with_capacity(batch);
     let mut random = seed.wrapping_mul(2).wrapping_add(1);
     let start = Instant::now();
     for _ in 0..rounds {
@@ -82,10 +80,9 @@ fn read(device: &Arc<dyn BlockDevice>, seed: u64, batch: usize, rounds: usize) -
         }
         plug.flush();
         while buffers.len() < batch {
-            queue.poll_all(&mut finished);
-            for one in finished.drain(..) {
+            queue.poll_each(|one| {
                 buffers.push(one.completion.into_buffer().expect("a read of nothing"));
-            }
+            });
         }
     }
     let elapsed = start.elapsed();

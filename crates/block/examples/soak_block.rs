@@ -5,7 +5,6 @@
 //! cargo xtask soak block --operations 100000000
 //! ```
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
@@ -125,7 +124,6 @@ fn submit(
     let plug = Plug::with_threshold(device, PlugThreshold { bios: 32, bytes: 1 << 20 });
     let mut places: Vec<Place> = (0..WINDOW).map(|_| Place::default()).collect();
     let mut free: Vec<usize> = (0..WINDOW).collect();
-    let mut finished: VecDeque<Finished> = VecDeque::new();
     let mut submitted = 0;
     let mut tally = Tally::default();
     while tally.answered < operations {
@@ -135,10 +133,7 @@ fn submit(
             plug.submit(places[place].bio(&mut random).in_queue(&queue, places[place].name(place)));
             submitted += 1;
         }
-        if queue.poll_all(&mut finished) == 0 {
-            finished.push_back(queue.wait());
-        }
-        for one in finished.drain(..) {
+        let mut answer = |one: Finished| {
             let place = (one.cookie % WINDOW as u64) as usize;
             assert_eq!(one.cookie, places[place].name(place), "an answer that nobody waits for");
             assert!(places[place].in_flight, "a second answer");
@@ -146,6 +141,9 @@ fn submit(
             tally.failed += u64::from(one.completion.result.is_err());
             places[place].done(one);
             free.push(place);
+        };
+        if queue.poll_each(&mut answer) == 0 {
+            answer(queue.wait());
         }
     }
     assert_eq!(free.len(), WINDOW, "every bio was answered");

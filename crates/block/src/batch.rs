@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::callback;
 use crate::error::BlockError;
 use crate::sleep::Event;
-use crate::{callback, plug};
 
 /// Counts the outstanding bios of a job and keeps its first error. Clones share the count.
 ///
@@ -45,11 +45,9 @@ impl Batch {
     /// Must not be called in a completion callback.
     pub fn wait(&self) -> Result<(), BlockError> {
         debug_assert!(!callback::is_running(), "a completion callback must not wait");
-        plug::flush_thread();
         // Acquire: what the completing threads did to the bios is visible here.
-        self.shared
-            .finished
-            .wait_until(|| (self.shared.outstanding.load(Ordering::Acquire) == 0).then_some(()));
+        let is_done = || (self.shared.outstanding.load(Ordering::Acquire) == 0).then_some(());
+        self.shared.finished.wait_unplugged(is_done);
         self.check()
     }
 

@@ -9,23 +9,26 @@
 //! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),
 //! [`waited`](Bio::waited), [`future`](Bio::future), [`in_queue`](Bio::in_queue).
 
+mod end;
 mod intercept;
 mod split;
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
 use crate::batch::{Batch, Ticket};
 use crate::buffer::Buffer;
-use crate::callback::{self, Due};
-use crate::completion_queue::{self, CompletionQueue, Finished};
+use crate::completion_queue::CompletionQueue;
 use crate::device::{BlockDevice, Limits};
-use crate::error::{BlockError, Reason};
+use crate::error::Reason;
 use crate::future::{CompletionFuture, future};
+use crate::recycled::{Recycle, Recycled, Spares};
 use crate::sector::{SECTOR_SIZE, Sector};
 use crate::segment::SegmentList;
 use crate::waiter::{Waiter, waiter};
+pub use end::Completion;
 pub(crate) use intercept::Interceptor;
 use split::Join;
 
@@ -66,8 +69,15 @@ impl fmt::Display for Operation {
 
 /// One operation on consecutive sectors. Made by a constructor per operation, submitted through a
 /// [`Plug`](crate::Plug).
+///
+/// As large as a pointer, so it is cheap to hand on.
 #[must_use = "a bio does nothing until it is submitted"]
 pub struct Bio {
+    inner: Recycled<Inner>,
+}
+
+/// What a bio holds.
+struct Inner {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
@@ -76,16 +86,44 @@ pub struct Bio {
     /// Where its submitter sent it, for errors.
     origin: Sector,
     length: u64,
-    pub(crate) payload: Payload,
+    /// What a read fills.
+    buffer: Option<Buffer>,
+    /// What a write stores.
+    segments: SegmentList,
     receiver: Receiver,
 }
 
-/// The memory of a bio.
-#[derive(Debug)]
-pub(crate) enum Payload {
-    Nothing,
-    Write(SegmentList),
-    Read(Buffer),
+thread_local! {
+    static SPARES: Spares<Inner> = const { Spares::new() };
+}
+
+impl Recycle for Inner {
+    fn unused() -> Self {
+        Self {
+            operation: Operation::Flush,
+            force_unit_access: false,
+            immediate: false,
+            sector: Sector::ZERO,
+            origin: Sector::ZERO,
+            length: 0,
+            buffer: None,
+            segments: SegmentList::new(),
+            receiver: Receiver::Nobody,
+        }
+    }
+
+    fn spares() -> &'static LocalKey<Spares<Self>> {
+        &SPARES
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.buffer = None;
+        if self.segments.count() > 0 {
+            self.segments = SegmentList::new();
+        }
+        self.receiver = Receiver::Nobody;
+    }
 }
 
 /// Who learns how a bio ended.
@@ -104,65 +142,89 @@ enum Receiver {
     Part(Arc<Join>),
 }
 
-/// How a bio ended.
-#[derive(Debug)]
-pub struct Completion {
-    /// What the bio did.
-    pub operation: Operation,
-    /// Its first sector, as the submitter gave it.
-    pub sector: Sector,
-    /// Whether it succeeded. After a failed write the sectors hold old, new or mixed contents.
-    pub result: Result<(), BlockError>,
-    /// The buffer of a read, filled if the read succeeded, unspecified contents if not.
-    pub buffer: Option<Buffer>,
-}
-
 impl Bio {
     /// A read of `buffer.len()` bytes from `sector` on; the buffer comes back in the completion.
     pub fn read(sector: Sector, buffer: Buffer) -> Self {
         let length = buffer.len() as u64;
-        Self::new(Operation::Read, sector, length, Payload::Read(buffer))
+        let mut bio = Self::new(Operation::Read, sector, length);
+        bio.inner.buffer = Some(buffer);
+        bio
     }
 
     /// A write of `segments` to `sector` on; their total must be a whole number of sectors.
     pub fn write(sector: Sector, segments: impl Into<SegmentList>) -> Self {
         let segments = segments.into();
         let length = segments.bytes();
-        Self::new(Operation::Write, sector, length, Payload::Write(segments))
+        let mut bio = Self::new(Operation::Write, sector, length);
+        bio.inner.segments = segments;
+        bio
     }
 
     /// A flush: completes when everything submitted before it is durable.
     pub fn flush() -> Self {
-        Self::new(Operation::Flush, Sector::ZERO, 0, Payload::Nothing)
+        Self::new(Operation::Flush, Sector::ZERO, 0)
     }
 
     /// Makes `bytes` bytes (whole sectors) from `sector` on read as zeroes.
     pub fn write_zeroes(sector: Sector, bytes: u64) -> Self {
-        Self::new(Operation::WriteZeroes, sector, bytes, Payload::Nothing)
+        Self::new(Operation::WriteZeroes, sector, bytes)
     }
 
     /// Gives `bytes` bytes (whole sectors) from `sector` on back to the device.
     pub fn discard(sector: Sector, bytes: u64) -> Self {
-        Self::new(Operation::Discard, sector, bytes, Payload::Nothing)
+        Self::new(Operation::Discard, sector, bytes)
     }
 
-    fn new(operation: Operation, sector: Sector, length: u64, payload: Payload) -> Self {
-        let receiver = Receiver::Nobody;
-        let (force_unit_access, immediate) = (false, false);
-        let origin = sector;
-        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
+    #[inline]
+    fn new(operation: Operation, sector: Sector, length: u64) -> Self {
+        let mut inner = Recycled::<Inner>::cleared();
+        inner.operation = operation;
+        inner.force_unit_access = false;
+        inner.immediate = false;
+        inner.sector = sector;
+        inner.origin = sector;
+        inner.length = length;
+        Self { inner }
+    }
+
+    /// A bio that does the same, without memory, and tells `receiver`.
+    fn sibling(&self, receiver: Receiver) -> Self {
+        let Inner { operation, force_unit_access, immediate, sector, origin, length, .. } =
+            *self.inner;
+        let mut sibling = Self::new(operation, sector, length);
+        sibling.inner.force_unit_access = force_unit_access;
+        sibling.inner.immediate = immediate;
+        sibling.inner.origin = origin;
+        sibling.inner.receiver = receiver;
+        sibling
+    }
+
+    /// What a write stores; nothing for other operations.
+    pub(crate) fn segments(&self) -> &SegmentList {
+        &self.inner.segments
+    }
+
+    /// What a read fills.
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
+        self.inner.buffer.as_mut()
+    }
+
+    /// Takes the memory away and never frees it.
+    pub(crate) fn leak_memory(&mut self) {
+        std::mem::forget(self.inner.buffer.take());
+        std::mem::forget(std::mem::take(&mut self.inner.segments));
     }
 
     /// Forced unit access: this bio completes only when its own sectors are durable.
     pub fn force_unit_access(mut self) -> Self {
-        self.force_unit_access = true;
+        self.inner.force_unit_access = true;
         self
     }
 
     /// Declares that the submitter does nothing but wait for this bio, so that a device may do the
     /// work in the submitting thread instead of handing it to another.
     pub(crate) fn immediate(mut self) -> Self {
-        self.immediate = true;
+        self.inner.immediate = true;
         self
     }
 
@@ -172,13 +234,13 @@ impl Bio {
     /// the work waited for. Callbacks do not nest: one that is due while another runs in the same
     /// thread runs after it.
     pub fn on_complete(mut self, receiver: impl FnOnce(Completion) + Send + 'static) -> Self {
-        self.receiver = Receiver::Callback(Box::new(receiver));
+        self.inner.receiver = Receiver::Callback(Box::new(receiver));
         self
     }
 
     /// Delivers the completion to `queue`, under the name `cookie`.
     pub fn in_queue(mut self, queue: &CompletionQueue, cookie: u64) -> Self {
-        self.receiver = Receiver::Queue { number: queue.number(), cookie };
+        self.inner.receiver = Receiver::Queue { number: queue.number(), cookie };
         self
     }
 
@@ -190,7 +252,7 @@ impl Bio {
 
     /// Counts this bio in `batch`, which keeps its error. The buffer of a read is dropped.
     pub fn in_batch(mut self, batch: &Batch) -> Self {
-        self.receiver = Receiver::Batch(batch.ticket());
+        self.inner.receiver = Receiver::Batch(batch.ticket());
         self
     }
 
@@ -203,42 +265,42 @@ impl Bio {
     /// What the bio does.
     #[must_use]
     pub fn operation(&self) -> Operation {
-        self.operation
+        self.inner.operation
     }
 
     /// Whether the bio's own sectors must be durable when it completes.
     #[must_use]
     pub fn is_force_unit_access(&self) -> bool {
-        self.force_unit_access
+        self.inner.force_unit_access
     }
 
     /// Whether the submitter does nothing but wait for this bio.
     pub(crate) fn is_immediate(&self) -> bool {
-        self.immediate
+        self.inner.immediate
     }
 
     /// The first sector, in the addresses of the device that was handed the bio last.
     #[must_use]
     pub fn sector(&self) -> Sector {
-        self.sector
+        self.inner.sector
     }
 
     /// The first sector as the submitter gave it; errors and completions carry it.
     #[must_use]
     pub fn origin(&self) -> Sector {
-        self.origin
+        self.inner.origin
     }
 
     /// Moves the bio to `sector`, for a stacked device that hands it to one below.
     pub fn remap(&mut self, sector: Sector) {
-        self.sector = sector;
+        self.inner.sector = sector;
     }
 
     /// Moves an operation without memory to `sectors`, whole or a part of what it did.
     pub(crate) fn reshape(&mut self, sectors: Range<Sector>) {
-        debug_assert!(matches!(self.payload, Payload::Nothing), "{self:?} has memory");
-        self.sector = sectors.start;
-        self.length = (sectors.end.0 - sectors.start.0) * SECTOR_SIZE;
+        debug_assert!(self.segment_count() == 0, "{self:?} has memory");
+        self.inner.sector = sectors.start;
+        self.inner.length = (sectors.end.0 - sectors.start.0) * SECTOR_SIZE;
     }
 
     /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
@@ -246,7 +308,7 @@ impl Bio {
     /// returns any other.
     #[must_use]
     pub fn admit<D: BlockDevice + ?Sized>(self, device: &D) -> Option<Self> {
-        if self.operation.modifies() && device.is_read_only() {
+        if self.inner.operation.modifies() && device.is_read_only() {
             self.fail(device.name(), Reason::ReadOnly);
             return None;
         }
@@ -261,46 +323,36 @@ impl Bio {
     /// The length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
-        self.length
+        self.inner.length
     }
 
     /// The sector after the last; `None` when the bio is not made of whole sectors, or when it
     /// ends beyond every possible device.
     pub(crate) fn end(&self) -> Option<Sector> {
-        self.sector.checked_add(Sector::from_bytes(self.length)?)
+        self.inner.sector.checked_add(Sector::from_bytes(self.inner.length)?)
     }
 
     /// Number of pieces of memory that a driver has to name for this bio.
     pub(crate) fn segment_count(&self) -> usize {
-        match &self.payload {
-            Payload::Nothing => 0,
-            Payload::Write(segments) => segments.count(),
-            Payload::Read(_) => 1,
-        }
+        self.inner.segments.count() + usize::from(self.inner.buffer.is_some())
     }
 
     /// How many bytes from the front on fit in one request within `limits`; `None` if all do, or
     /// if not even one block would. Always whole blocks.
     pub(crate) fn fitting_bytes(&self, limits: &Limits) -> Option<u64> {
-        let too_long = match &self.payload {
-            Payload::Nothing => return None,
-            Payload::Read(_) => self.length > limits.max_request_bytes,
-            Payload::Write(segments) => {
-                self.length > limits.max_request_bytes || segments.count() > limits.max_segments
-            }
-        };
-        if !too_long {
+        let Inner { length, segments, .. } = &*self.inner;
+        if *length <= limits.max_request_bytes && segments.count() <= limits.max_segments
+            || self.segment_count() == 0
+        {
             return None;
         }
-        let mut bytes = self.length.min(limits.max_request_bytes);
-        if let Payload::Write(segments) = &self.payload
-            && segments.count() > limits.max_segments
-        {
+        let mut bytes = limits.max_request_bytes.min(*length);
+        if segments.count() > limits.max_segments {
             let first = segments.iter().take(limits.max_segments);
             bytes = bytes.min(first.map(|segment| segment.len() as u64).sum());
         }
         let bytes = bytes / limits.block_bytes * limits.block_bytes;
-        (bytes > 0 && bytes < self.length).then_some(bytes)
+        (bytes > 0 && bytes < *length).then_some(bytes)
     }
 
     /// Whether every piece of memory starts and ends at a multiple of `unit` bytes.
@@ -308,88 +360,19 @@ impl Bio {
         let aligned = |bytes: &[u8]| {
             (bytes.as_ptr() as usize).is_multiple_of(unit) && bytes.len().is_multiple_of(unit)
         };
-        match &self.payload {
-            Payload::Nothing => true,
-            Payload::Write(segments) => segments.iter().all(|segment| aligned(segment)),
-            Payload::Read(buffer) => aligned(buffer),
-        }
-    }
-
-    /// Ends the bio well.
-    pub fn succeed(mut self) {
-        self.finish(Ok(()));
-    }
-
-    /// Ends the bio with an error on `device`.
-    pub fn fail(mut self, device: &str, reason: Reason) {
-        let error = self.error(device, reason);
-        self.finish(Err(error));
-    }
-
-    fn error(&self, device: &str, reason: Reason) -> BlockError {
-        let Self { operation, origin: sector, length, .. } = *self;
-        BlockError { device: device.into(), operation, sector, length, reason }
-    }
-
-    /// What a receiver is told; takes the memory.
-    fn completion(&mut self, result: Result<(), BlockError>) -> Completion {
-        let buffer = match std::mem::replace(&mut self.payload, Payload::Nothing) {
-            Payload::Read(buffer) => Some(buffer),
-            Payload::Write(_) | Payload::Nothing => None,
-        };
-        let Self { operation, origin: sector, .. } = *self;
-        Completion { operation, sector, result, buffer }
-    }
-
-    /// Delivers `result` to the receiver; later calls do nothing.
-    pub(crate) fn finish(&mut self, result: Result<(), BlockError>) {
-        match std::mem::replace(&mut self.receiver, Receiver::Nobody) {
-            Receiver::Nobody => {
-                debug_assert!(result.is_ok(), "an error reached nobody: {result:?}");
-            }
-            Receiver::Batch(ticket) => ticket.complete(result),
-            Receiver::Queue { number, cookie } => {
-                let completion = self.completion(result);
-                completion_queue::deliver(number, Finished { cookie, completion });
-            }
-            Receiver::Callback(receiver) => {
-                let completion = self.completion(result);
-                callback::run(Due::Callback(receiver, completion));
-            }
-            Receiver::Interceptor(interceptor) => {
-                callback::run(Due::Interceptor(interceptor, self.without_receiver(), result));
-            }
-            Receiver::Part(join) => {
-                join.answered(std::mem::replace(&mut self.payload, Payload::Nothing), result);
-            }
-        }
-    }
-}
-
-impl Drop for Bio {
-    fn drop(&mut self) {
-        if !matches!(self.receiver, Receiver::Nobody) {
-            let error = self.error("no device", Reason::Abandoned);
-            self.finish(Err(error));
-        }
+        self.inner.segments.iter().all(|segment| aligned(segment))
+            && self.inner.buffer.as_ref().is_none_or(|buffer| aligned(buffer))
     }
 }
 
 impl fmt::Debug for Bio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bio")
-            .field("operation", &self.operation)
-            .field("force_unit_access", &self.force_unit_access)
-            .field("sector", &self.sector)
-            .field("length", &self.length)
+            .field("operation", &self.inner.operation)
+            .field("force_unit_access", &self.inner.force_unit_access)
+            .field("sector", &self.inner.sector)
+            .field("length", &self.inner.length)
             .finish_non_exhaustive()
-    }
-}
-
-impl Completion {
-    /// The filled buffer of a successful read (empty for other operations), or the error.
-    pub fn into_buffer(self) -> Result<Buffer, BlockError> {
-        self.result.map(|()| self.buffer.unwrap_or_else(|| Buffer::zeroed(0)))
     }
 }
 

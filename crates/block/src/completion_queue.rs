@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::bio::Completion;
+use crate::bio::{Bio, Completion};
+use crate::callback;
+use crate::error::BlockError;
 use crate::queue::claim;
 use crate::sleep::Event;
-use crate::{callback, plug};
 
 /// Collects the completions of bios that were [put in it](crate::Bio::in_queue). Belongs to the
 /// thread that made it.
@@ -37,13 +38,33 @@ pub struct Finished {
     pub completion: Completion,
 }
 
+/// A bio that ended, as it lies in the queue.
+pub(crate) struct Arrived {
+    cookie: u64,
+    bio: Bio,
+    result: Result<(), BlockError>,
+}
+
+impl Arrived {
+    /// `bio`, whose receiver was taken, and which ended with `result`.
+    #[inline]
+    pub(crate) fn new(cookie: u64, bio: Bio, result: Result<(), BlockError>) -> Self {
+        Self { cookie, bio, result }
+    }
+
+    #[inline]
+    fn finished(self) -> Finished {
+        Finished { cookie: self.cookie, completion: self.bio.into_completion(self.result) }
+    }
+}
+
 /// What arrived in the thread that owns the queue.
-type Local = RefCell<VecDeque<Finished>>;
+type Local = RefCell<VecDeque<Arrived>>;
 
 /// What arrived in other threads.
 #[derive(Default)]
 struct Remote {
-    arrived: Mutex<VecDeque<Finished>>,
+    arrived: Mutex<VecDeque<Arrived>>,
     /// Whether `arrived` holds any; changed under its lock.
     any: AtomicBool,
     event: Event,
@@ -57,20 +78,33 @@ thread_local! {
 /// The queues of all threads, by number.
 static REMOTE: RwLock<Option<HashMap<u64, Arc<Remote>>>> = RwLock::new(None);
 
-/// Delivers a completion to the queue with this number, if it still exists.
-pub(crate) fn deliver(number: u64, finished: Finished) {
-    let mut finished = Some(finished);
+/// Delivers a bio that ended to the queue with this number, if it still exists.
+#[inline]
+pub(crate) fn deliver(number: u64, arrived: Arrived) {
+    match local(number) {
+        Some(local) => local.borrow_mut().push_back(arrived),
+        None => deliver_elsewhere(number, arrived),
+    }
+}
+
+/// The queue of this thread with this number.
+fn local(number: u64) -> Option<Rc<Local>> {
+    let find = |queues: &RefCell<Vec<(u64, Rc<Local>)>>| {
+        let queues = queues.borrow();
+        let found = queues.iter().find(|(other, _)| *other == number);
+        found.map(|(_, local)| Rc::clone(local))
+    };
     // A thread that is ending has no queues any more.
-    let _ = LOCAL.try_with(|queues| {
-        if let Some((_, local)) = queues.borrow().iter().find(|(other, _)| *other == number) {
-            local.borrow_mut().extend(finished.take());
-        }
-    });
-    let Some(finished) = finished else { return };
+    LOCAL.try_with(find).ok().flatten()
+}
+
+/// The same, for the queue of another thread.
+#[cold]
+fn deliver_elsewhere(number: u64, one: Arrived) {
     let remote = REMOTE.read().as_ref().and_then(|queues| queues.get(&number)).map(Arc::clone);
     if let Some(remote) = remote {
         let mut arrived = remote.arrived.lock();
-        arrived.push_back(finished);
+        arrived.push_back(one);
         remote.any.store(true, Ordering::Release);
         drop(arrived);
         remote.event.notify();
@@ -103,16 +137,20 @@ impl CompletionQueue {
         })
     }
 
-    /// Moves every completion that has arrived to the end of `finished`, as [`poll`](Self::poll)
-    /// would give them one by one; returns how many.
-    pub fn poll_all(&self, finished: &mut VecDeque<Finished>) -> usize {
-        let before = finished.len();
+    /// Gives `take` every completion that has arrived, as [`poll`](Self::poll) would one by one;
+    /// returns how many. What arrives meanwhile is left for the next call.
+    pub fn poll_each(&self, mut take: impl FnMut(Finished)) -> usize {
         if self.local.borrow().is_empty() && !self.remote.any.load(Ordering::Acquire) {
             claim::poll();
         }
-        finished.extend(self.take_remote());
-        finished.append(&mut self.local.borrow_mut());
-        finished.len() - before
+        self.bring_remote();
+        let count = self.local.borrow().len();
+        for _ in 0..count {
+            // Not borrowed during the call, which may submit more.
+            let Some(arrived) = self.local.borrow_mut().pop_front() else { break };
+            take(arrived.finished());
+        }
+        count
     }
 
     /// Sleeps until a completion has arrived; flushes the plugs of this thread first. A bio must be
@@ -120,29 +158,25 @@ impl CompletionQueue {
     #[must_use]
     pub fn wait(&self) -> Finished {
         debug_assert!(!callback::is_running(), "a completion callback must not wait");
-        plug::flush_thread();
-        self.remote.event.wait_until(|| self.poll())
+        self.remote.event.wait_unplugged(|| self.poll())
     }
 
     fn take(&self) -> Option<Finished> {
-        let first = self.local.borrow_mut().pop_front();
-        if first.is_some() || !self.remote.any.load(Ordering::Acquire) {
-            return first;
+        let mut first = self.local.borrow_mut().pop_front();
+        if first.is_none() {
+            self.bring_remote();
+            first = self.local.borrow_mut().pop_front();
         }
-        let mut arrived = self.take_remote();
-        let first = arrived.pop_front();
-        self.local.borrow_mut().append(&mut arrived);
-        first
+        first.map(Arrived::finished)
     }
 
-    /// What arrived in other threads.
-    fn take_remote(&self) -> VecDeque<Finished> {
-        if !self.remote.any.load(Ordering::Acquire) {
-            return VecDeque::new();
+    /// Moves what arrived in other threads to the end of what arrived here.
+    fn bring_remote(&self) {
+        if self.remote.any.load(Ordering::Acquire) {
+            let mut arrived = self.remote.arrived.lock();
+            self.remote.any.store(false, Ordering::Relaxed);
+            self.local.borrow_mut().append(&mut arrived);
         }
-        let mut arrived = self.remote.arrived.lock();
-        self.remote.any.store(false, Ordering::Relaxed);
-        std::mem::take(&mut *arrived)
     }
 }
 

@@ -127,12 +127,7 @@ pub trait DriverQueue {
 pub(crate) fn drain(queue: &mut impl DriverQueue, name: &str) {
     let mut completions = Completions::default();
     while queue.in_flight() > 0 && queue.reap(&mut completions, Wait::Forever).is_ok() {
-        for (request, result) in completions.ended.drain(..) {
-            match result {
-                Ok(()) => request.complete(),
-                Err(failure) => request.fail(name, failure.done, &failure.reason),
-            }
-        }
+        completions.ended.drain(..).for_each(|request| request.answer(name));
     }
 }
 
@@ -166,13 +161,15 @@ impl<E: Into<Reason>> From<E> for Failure {
 /// The requests that ended, with how.
 #[derive(Debug, Default)]
 pub struct Completions {
-    pub(crate) ended: Vec<(Request, Result<(), Failure>)>,
+    /// Each with [how](Request::note).
+    pub(crate) ended: Vec<Request>,
 }
 
 impl Completions {
     /// Hands `request` back. Its bios are answered when the driver has returned to its caller.
-    pub fn push(&mut self, request: Request, result: Result<(), Failure>) {
-        self.ended.push((request, result));
+    pub fn push(&mut self, mut request: Request, result: Result<(), Failure>) {
+        request.note(result);
+        self.ended.push(request);
     }
 
     /// Requests handed back so far.

@@ -1,6 +1,7 @@
 //! Why an operation on a device failed.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -8,12 +9,19 @@ use thiserror::Error;
 use crate::bio::Operation;
 use crate::sector::Sector;
 
-/// The failure of one bio, with the addresses its submitter used.
+/// The failure of one bio, with the addresses its submitter used: dereferences to
+/// [`FailedBio`].
 ///
-/// The reason is the [`source`](std::error::Error::source); print the chain to see both.
+/// The reason is the [`source`](std::error::Error::source); print the chain to see both. As large
+/// as a pointer, so that what may fail does not cost more than what cannot.
+#[derive(Clone, Debug, Error)]
+#[error(transparent)]
+pub struct BlockError(Box<FailedBio>);
+
+/// Which bio failed, and why.
 #[derive(Clone, Debug, Error)]
 #[error("{operation} of {length} bytes at sector {sector} of {device} failed")]
-pub struct BlockError {
+pub struct FailedBio {
     /// Name of the device that refused or failed.
     pub device: Arc<str>,
     /// What was asked for.
@@ -72,7 +80,26 @@ impl From<rustix::io::Errno> for Reason {
     }
 }
 
+impl Deref for BlockError {
+    type Target = FailedBio;
+
+    fn deref(&self) -> &FailedBio {
+        &self.0
+    }
+}
+
 impl BlockError {
+    #[cold]
+    pub(crate) fn new(failed: FailedBio) -> Self {
+        Self(Box::new(failed))
+    }
+
+    /// The same error, of a bio with these addresses.
+    pub(crate) fn at(mut self, sector: Sector, length: u64) -> Self {
+        (self.0.sector, self.0.length) = (sector, length);
+        self
+    }
+
     /// The error of the operating system behind this failure.
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
@@ -99,13 +126,13 @@ mod tests {
 
     #[test]
     fn an_error_names_device_operation_place_and_reason() {
-        let error = BlockError {
+        let error = BlockError::new(FailedBio {
             device: "disk.img".into(),
             operation: Operation::Write,
             sector: Sector(8),
             length: 4096,
             reason: io::Error::from(io::ErrorKind::StorageFull).into(),
-        };
+        });
         assert_eq!(error.to_string(), "write of 4096 bytes at sector 8 of disk.img failed");
         assert!(error.is_no_space());
         assert_eq!(error.source().map(ToString::to_string), Some("no storage space".into()));

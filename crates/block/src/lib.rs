@@ -49,6 +49,7 @@ pub mod partition;
 mod plug;
 mod pool;
 mod queue;
+mod recycled;
 mod region;
 mod request;
 mod sector;
@@ -78,7 +79,7 @@ pub use drivers::{
     Bell, Engine, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
     NullDriver, NullOptions, NullQueue, OpenError, announce_fallback,
 };
-pub use error::{BlockError, Reason};
+pub use error::{BlockError, FailedBio, Reason};
 pub use future::CompletionFuture;
 pub use plug::{Plug, PlugThreshold, flush_thread as flush_plugs};
 pub use pool::BufferPool;

@@ -7,14 +7,15 @@
 //! never waits for bios that it holds back itself, and stacked devices need no plug of their own:
 //! what they spread over their legs merges on the legs.
 //!
-//! Order: staged bios of a leaf do not overlap. A bio that overlaps a staged one flushes the plug
-//! first, and queues keep the order of overlapping requests, so what one thread submits to one
+//! Order: bios that overlap leave in the order in which they were staged, in different lists of
+//! requests, and queues keep the order of overlapping requests. So what one thread submits to one
 //! device takes effect as if done in order. A flush bio sends everything staged ahead of it.
 //!
 //! A plug made while the thread has one for the same device joins it: a function may plug for
 //! itself, and its bios still leave with those of its caller.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -61,29 +62,37 @@ struct Staging {
 /// The staged bios of all leaves that the thread has reached.
 #[derive(Default)]
 struct Staged {
-    leaves: SmallVec<[LeafStage; 1]>,
+    leaves: Vec<LeafStage>,
     bios: usize,
     bytes: u64,
 }
 
-/// Bios for one leaf that do not overlap, and their order by sector.
+/// Bios for one leaf.
 struct LeafStage {
     queue: Arc<dyn RequestQueue>,
     limits: Limits,
-    /// In order of submission. `None` never outlives [`LeafStage::move_to_requests`].
-    bios: Vec<Option<Bio>>,
-    /// Sorted by sector. Kept apart from the bios because inserting moves these small records.
-    order: Vec<Place>,
+    /// In order of submission.
+    bios: Vec<Bio>,
+    /// Whether each starts where the one before ends, or behind; and where the last one ends.
+    ascending: bool,
+    end: Sector,
     /// Empty but during a flush; kept for its memory.
+    spare: Spare,
+}
+
+/// Lists that a flush needs.
+#[derive(Default)]
+struct Spare {
+    bios: Vec<Option<Bio>>,
+    order: Vec<Key>,
     requests: RequestList,
 }
 
-/// Where one staged bio lies on the leaf, and in [`LeafStage::bios`].
-#[derive(Clone, Copy)]
-struct Place {
-    start: Sector,
-    end: Sector,
-    index: usize,
+/// First sector and number of a bio, in one integer: sorting compares them without a branch.
+type Key = u128;
+
+fn key(bio: &Bio, number: usize) -> Key {
+    u128::from(bio.sector().0) << 64 | number as u128
 }
 
 thread_local! {
@@ -91,15 +100,21 @@ thread_local! {
     static ACTIVE: RefCell<Vec<Weak<Staging>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Flushes every plug of this thread. It is called before a thread sleeps in this crate; who sleeps
-/// elsewhere, for somebody who may wait for what the thread holds back, calls it too.
+/// Flushes every plug of this thread until none holds anything. It is called before a thread sleeps
+/// in this crate; who sleeps elsewhere, for somebody who may wait for what the thread holds back,
+/// calls it too.
 pub fn flush_thread() {
+    // Callbacks that run meanwhile may stage more.
+    while flush_once() {}
+}
+
+/// Flushes every plug of this thread; returns whether one held something.
+fn flush_once() -> bool {
     // Copied out: submitting may run callbacks, and those may make plugs.
     let active: SmallVec<[Rc<Staging>; 2]> =
         ACTIVE.with_borrow(|active| active.iter().filter_map(Weak::upgrade).collect());
-    for staging in &active {
-        staging.flush();
-    }
+    let held = active.iter().filter(|staging| staging.staged.borrow().bios > 0);
+    held.map(|staging| staging.flush()).count() > 0
 }
 
 /// Submits one bio without staging it.
@@ -212,37 +227,36 @@ impl Staging {
             self.flush();
             return queue.submit(&mut RequestList::of(Request::new(bio)));
         }
-        let limits = self.staged.borrow_mut().leaf(queue).limits;
-        if bio.fitting_bytes(&limits).is_some() {
-            return for_each_fitting(bio, &limits, |part| self.stage_fitting(queue, part));
+        let mut staged = self.staged.borrow_mut();
+        let index = staged.leaf(queue);
+        let limits = &staged.leaves[index].limits;
+        if bio.fitting_bytes(limits).is_none() {
+            return self.stage_fitting(staged, index, bio);
         }
-        self.stage_fitting(queue, bio);
+        let limits = *limits;
+        drop(staged);
+        for_each_fitting(bio, &limits, |part| {
+            let mut staged = self.staged.borrow_mut();
+            let index = staged.leaf(queue);
+            self.stage_fitting(staged, index, part);
+        });
     }
 
-    /// Stages `bio`, which a request can hold.
+    /// Stages `bio`, which a request can hold, for the leaf with this index.
     #[inline]
-    fn stage_fitting(&self, queue: &Arc<dyn RequestQueue>, bio: Bio) {
+    fn stage_fitting(&self, mut staged: RefMut<'_, Staged>, index: usize, bio: Bio) {
+        let leaf = &mut staged.leaves[index];
         let Some(end) = bio.end() else {
+            let queue = Arc::clone(&leaf.queue);
+            drop(staged);
             return bio.fail(queue.name(), Reason::Misaligned { unit: SECTOR_SIZE });
         };
-        let place = Place { start: bio.sector(), end, index: 0 };
-        loop {
-            let mut staged = self.staged.borrow_mut();
-            let leaf = staged.leaf(queue);
-            if let Some(position) = leaf.position(place) {
-                let length = bio.length();
-                leaf.insert(position, place, bio);
-                staged.bios += 1;
-                staged.bytes = staged.bytes.saturating_add(length);
-                if !staged.reaches(self.threshold) {
-                    return;
-                }
-                drop(staged);
-                return self.flush();
-            }
+        let length = bio.length();
+        leaf.push(bio, end);
+        staged.bios += 1;
+        staged.bytes = staged.bytes.saturating_add(length);
+        if staged.bios >= self.threshold.bios || staged.bytes >= self.threshold.bytes {
             drop(staged);
-            // It overlaps a staged one. Again after each flush: the flush may have run callbacks
-            // that staged bios of their own.
             self.flush();
         }
     }
@@ -251,10 +265,7 @@ impl Staging {
         // Taken out first: submitting may run callbacks that submit through this plug.
         let mut staged = self.staged.take();
         for leaf in &mut staged.leaves {
-            leaf.move_to_requests();
-            if !leaf.requests.is_empty() {
-                leaf.queue.submit(&mut leaf.requests);
-            }
+            leaf.send();
         }
         // The memory is used again, if nothing was staged meanwhile.
         let mut now = self.staged.borrow_mut();
@@ -271,17 +282,14 @@ impl Drop for Staging {
 }
 
 impl Staged {
-    fn reaches(&self, threshold: PlugThreshold) -> bool {
-        self.bios >= threshold.bios || self.bytes >= threshold.bytes
-    }
-
-    fn leaf(&mut self, queue: &Arc<dyn RequestQueue>) -> &mut LeafStage {
+    /// The index of the leaf `queue`.
+    #[inline]
+    fn leaf(&mut self, queue: &Arc<dyn RequestQueue>) -> usize {
         let same = |leaf: &LeafStage| Arc::ptr_eq(&leaf.queue, queue);
-        let index = self.leaves.iter().position(same).unwrap_or_else(|| {
+        self.leaves.iter().position(same).unwrap_or_else(|| {
             self.leaves.push(LeafStage::new(queue));
             self.leaves.len() - 1
-        });
-        &mut self.leaves[index]
+        })
     }
 }
 
@@ -291,40 +299,101 @@ impl LeafStage {
             queue: Arc::clone(queue),
             limits: queue.limits(),
             bios: Vec::new(),
-            order: Vec::new(),
-            requests: RequestList::new(),
+            ascending: true,
+            end: Sector::ZERO,
+            spare: Spare::default(),
         }
     }
 
-    /// Where in `order` a bio at `place` belongs; `None` when it overlaps a staged one.
-    fn position(&self, place: Place) -> Option<usize> {
-        // Staged bios do not overlap, so only the two neighbours can overlap the new one. Most
-        // bios continue where the last one ended, so the end is tried before searching.
-        let position = match self.order.last() {
-            Some(last) if last.end > place.start => {
-                self.order.partition_point(|staged| staged.end <= place.start)
+    #[inline]
+    fn push(&mut self, bio: Bio, end: Sector) {
+        self.ascending &= self.end <= bio.sector();
+        self.end = end;
+        self.bios.push(bio);
+    }
+
+    /// Hands everything staged to the queue: by sector, neighbours merged, and what overlaps in the
+    /// order of submission.
+    fn send(&mut self) {
+        self.end = Sector::ZERO;
+        if std::mem::replace(&mut self.ascending, true) {
+            let mut requests = std::mem::take(&mut self.spare.requests);
+            self.bios.drain(..).for_each(|bio| append(&mut requests, bio, &self.limits));
+            self.submit(requests);
+            return;
+        }
+        let mut bios = std::mem::take(&mut self.spare.bios);
+        bios.extend(self.bios.drain(..).map(Some));
+        if !self.send_sorted(&mut bios) {
+            // Rare: most callers do not write what they have just written or asked for.
+            let mut rest = &mut bios[..];
+            while !rest.is_empty() {
+                let (round, behind) = rest.split_at_mut(apart(rest));
+                let sent = self.send_sorted(round);
+                debug_assert!(sent, "they lie apart");
+                rest = behind;
             }
-            _ => self.order.len(),
+        }
+        bios.clear();
+        self.spare.bios = bios;
+    }
+
+    /// Sends `bios`, unless some overlap.
+    fn send_sorted(&mut self, bios: &mut [Option<Bio>]) -> bool {
+        let mut order = std::mem::take(&mut self.spare.order);
+        order.extend(bios.iter().enumerate().filter_map(|(n, bio)| Some(key(bio.as_ref()?, n))));
+        order.sort_unstable();
+        // The low half is the number.
+        let number = |key: &Key| *key as u64 as usize;
+        let mut requests = std::mem::take(&mut self.spare.requests);
+        let mut end = Sector::ZERO;
+        let is_apart = |key| {
+            let bio = bios[number(key)].as_ref();
+            bio.is_none_or(|bio| bio.sector() >= std::mem::replace(&mut end, last(bio)))
         };
-        let free = self.order.get(position).is_none_or(|next| place.end <= next.start);
-        free.then_some(position)
-    }
-
-    fn insert(&mut self, position: usize, place: Place, bio: Bio) {
-        self.order.insert(position, Place { index: self.bios.len(), ..place });
-        self.bios.push(Some(bio));
-    }
-
-    /// Makes requests of the staged bios, by sector, neighbours merged.
-    fn move_to_requests(&mut self) {
-        for place in &self.order {
-            let Some(bio) = self.bios[place.index].take() else { continue };
-            match self.requests.last_mut() {
-                Some(last) if last.accepts(&bio, &self.limits) => last.merge(bio),
-                _ => self.requests.push(Request::new(bio)),
-            }
+        let apart = order.iter().all(is_apart);
+        if apart {
+            let sorted = order.iter().filter_map(|key| bios[number(key)].take());
+            sorted.for_each(|bio| append(&mut requests, bio, &self.limits));
         }
-        self.order.clear();
-        self.bios.clear();
+        order.clear();
+        self.spare.order = order;
+        self.submit(requests);
+        apart
+    }
+
+    /// Hands `requests` to the queue, and keeps the memory of the list.
+    fn submit(&mut self, mut requests: RequestList) {
+        if !requests.is_empty() {
+            self.queue.submit(&mut requests);
+        }
+        self.spare.requests = requests;
+    }
+}
+
+/// The sector behind the last one of a staged bio, which is made of whole sectors.
+fn last(bio: &Bio) -> Sector {
+    bio.end().unwrap_or(Sector::MAX)
+}
+
+/// How many of the first of `bios` do not overlap with each other; at least one.
+fn apart(bios: &[Option<Bio>]) -> usize {
+    let mut taken = BTreeMap::new();
+    let overlapping = bios.iter().flatten().position(|bio| {
+        let (start, end) = (bio.sector(), last(bio));
+        let before = taken.range(..end).next_back();
+        let overlaps = before.is_some_and(|(_, taken_until)| *taken_until > start);
+        taken.insert(start, end);
+        overlaps
+    });
+    overlapping.unwrap_or(bios.len())
+}
+
+/// Puts `bio` in the last request, if that goes on with it, or in a new one.
+#[inline]
+fn append(requests: &mut RequestList, bio: Bio, limits: &Limits) {
+    match requests.last_mut() {
+        Some(last) if last.accepts(&bio, limits) => last.merge(bio),
+        _ => requests.push(Request::new(bio)),
     }
 }

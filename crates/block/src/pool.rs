@@ -18,7 +18,6 @@ use parking_lot::Mutex;
 
 use crate::arena::{Arena, ORDERS};
 use crate::buffer::{BUFFER_ALIGNMENT, Buffer};
-use crate::plug;
 use crate::region::{Memory, Region};
 use crate::sleep::Event;
 
@@ -130,8 +129,7 @@ impl BufferPool {
         if let Some(grant) = self.try_take(length) {
             return grant;
         }
-        plug::flush_thread();
-        self.shared.returned.wait_until(|| self.try_take(length))
+        self.shared.returned.wait_unplugged(|| self.try_take(length))
     }
 
     /// Wraps granted memory; memory of the allocator is taken here, outside the lock.

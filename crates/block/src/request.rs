@@ -5,21 +5,31 @@
 //! queue layer then answers every bio in it once. Dropping a request instead is a defect: its bios
 //! complete with [`Reason::Abandoned`], and debug builds panic.
 
-use std::cell::RefCell;
 use std::ops::Range;
+use std::thread::LocalKey;
 
 use undercroft_tags::Tag;
 
-use crate::bio::{Bio, Operation, Payload};
+use crate::bio::{Bio, Operation};
 use crate::device::Limits;
+use crate::driver::Failure;
 use crate::error::Reason;
 use crate::queue::Ordered;
+use crate::recycled::{Recycle, Recycled, Spares};
 use crate::sector::{SECTOR_SIZE, Sector};
 
 /// One operation of a driver: bios of one kind whose sectors follow each other.
+///
+/// As large as a pointer, so it is cheap to hand on.
 #[must_use = "a request must be submitted, completed or failed"]
 #[derive(Debug)]
 pub struct Request {
+    pub(crate) inner: Recycled<Inner>,
+}
+
+/// What a request holds: its bios, and what the queue layer notes on the way.
+#[derive(Debug)]
+pub(crate) struct Inner {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
@@ -36,9 +46,50 @@ pub struct Request {
     pub(crate) cpu: u32,
     /// When it was submitted, in nanoseconds.
     pub(crate) submitted: u64,
-    /// In the order of their sectors; empty only when the request was answered. On the heap, so
-    /// that requests are cheap to move; the memory is used again by later requests.
-    bios: Vec<Bio>,
+    /// Why it failed, when it has. Boxed, since few do.
+    pub(crate) failure: Option<Box<Failure>>,
+    /// The bio with the first sectors; none only when the request was answered.
+    first: Option<Bio>,
+    /// Those behind it, in the order of their sectors.
+    others: Vec<Bio>,
+}
+
+thread_local! {
+    static SPARES: Spares<Inner> = const { Spares::new() };
+}
+
+impl Recycle for Inner {
+    fn unused() -> Self {
+        Self {
+            operation: Operation::Flush,
+            force_unit_access: false,
+            immediate: false,
+            sector: Sector::ZERO,
+            length: 0,
+            segments: 0,
+            tag: None,
+            ordered: 0,
+            hardware: 0,
+            cpu: 0,
+            submitted: 0,
+            failure: None,
+            first: None,
+            others: Vec::new(),
+        }
+    }
+
+    fn spares() -> &'static LocalKey<Spares<Self>> {
+        &SPARES
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.failure = None;
+        self.first = None;
+        if !self.others.is_empty() {
+            self.others = Vec::new();
+        }
+    }
 }
 
 /// What a device can serve, at one moment.
@@ -53,128 +104,125 @@ impl Request {
     /// A request of one bio, which is made of whole sectors ([`Bio::end`] exists).
     pub(crate) fn new(bio: Bio) -> Self {
         debug_assert!(bio.end().is_some());
-        Self {
-            operation: bio.operation(),
-            force_unit_access: bio.is_force_unit_access(),
-            immediate: bio.is_immediate(),
-            sector: bio.sector(),
-            length: bio.length(),
-            segments: bio.segment_count(),
-            tag: None,
-            ordered: 0,
-            hardware: 0,
-            cpu: 0,
-            submitted: 0,
-            bios: {
-                let mut bios = spare_list();
-                bios.push(bio);
-                bios
-            },
-        }
+        let mut inner = Recycled::<Inner>::cleared();
+        inner.operation = bio.operation();
+        inner.force_unit_access = bio.is_force_unit_access();
+        inner.immediate = bio.is_immediate();
+        inner.sector = bio.sector();
+        inner.length = bio.length();
+        inner.segments = bio.segment_count();
+        inner.tag = None;
+        inner.ordered = 0;
+        inner.first = Some(bio);
+        Self { inner }
     }
 
     /// What to do.
     #[must_use]
     pub fn operation(&self) -> Operation {
-        self.operation
+        self.inner.operation
     }
 
     /// Whether the sectors must be durable on completion.
     #[must_use]
     pub fn is_force_unit_access(&self) -> bool {
-        self.force_unit_access
+        self.inner.force_unit_access
     }
 
     /// Whether the submitting thread does nothing but wait for this request: a device that can
     /// serve it in that thread saves two changes of threads.
     #[must_use]
     pub fn is_immediate(&self) -> bool {
-        self.immediate
+        self.inner.immediate
     }
 
     /// The first sector.
     #[must_use]
     pub fn sector(&self) -> Sector {
-        self.sector
+        self.inner.sector
     }
 
     /// The length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
-        self.length
+        self.inner.length
     }
 
     /// Number of this request among those in flight in its hardware queue, below the depth given
     /// to the driver queue: an index for a driver's table, and what it puts in a ring.
     #[must_use]
     pub fn tag(&self) -> u32 {
-        self.tag.map_or(0, Tag::number)
+        self.inner.tag.map_or(0, Tag::number)
     }
 
     /// Number of bios in the request.
     #[must_use]
     pub fn bio_count(&self) -> usize {
-        self.bios.len()
+        usize::from(self.inner.first.is_some()) + self.inner.others.len()
     }
 
     /// Number of pieces that [`gather`](Self::gather) or [`scatter`](Self::scatter) yields.
     #[must_use]
     pub fn segment_count(&self) -> usize {
-        self.segments
+        self.inner.segments
     }
 
     /// The sectors covered; for a request handed to a driver, inside the device.
     #[must_use]
     pub fn sectors(&self) -> Range<Sector> {
-        let end = Sector(self.sector.0.saturating_add(Sector::covering(self.length).0));
-        self.sector..end
+        let end = Sector(self.inner.sector.0.saturating_add(Sector::covering(self.inner.length).0));
+        self.inner.sector..end
+    }
+
+    fn bios(&self) -> impl Iterator<Item = &Bio> {
+        self.inner.first.iter().chain(&self.inner.others)
+    }
+
+    fn bios_mut(&mut self) -> impl Iterator<Item = &mut Bio> {
+        let inner = &mut *self.inner;
+        inner.first.iter_mut().chain(&mut inner.others)
+    }
+
+    /// The bios, to be answered.
+    fn take_bios(&mut self) -> impl Iterator<Item = Bio> + use<> {
+        self.inner.first.take().into_iter().chain(std::mem::take(&mut self.inner.others))
     }
 
     /// The bytes of a write, in order.
     pub fn gather(&self) -> impl Iterator<Item = &[u8]> {
-        self.bios
-            .iter()
-            .filter_map(|bio| match &bio.payload {
-                Payload::Write(segments) => Some(segments.iter()),
-                Payload::Read(_) | Payload::Nothing => None,
-            })
-            .flatten()
-            .map(|segment| &**segment)
+        self.bios().flat_map(|bio| bio.segments().iter()).map(|segment| &**segment)
     }
 
     /// The memory to fill of a read, in order.
     pub fn scatter(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.bios.iter_mut().filter_map(|bio| match &mut bio.payload {
-            Payload::Read(buffer) => Some(&mut **buffer),
-            Payload::Write(_) | Payload::Nothing => None,
-        })
+        self.bios_mut().filter_map(|bio| bio.buffer_mut().map(|buffer| &mut **buffer))
     }
 
     /// Takes the memory away from the request and never frees it: for a driver that cannot tell
     /// whether something still reads or writes it.
     pub(crate) fn leak_memory(&mut self) {
-        for bio in &mut self.bios {
-            std::mem::forget(std::mem::replace(&mut bio.payload, Payload::Nothing));
-        }
+        self.bios_mut().for_each(Bio::leak_memory);
     }
 
     /// Whether `bio` continues this request, and the result stays within `limits`.
     pub(crate) fn accepts(&self, bio: &Bio, limits: &Limits) -> bool {
-        let length = self.length.saturating_add(bio.length());
-        let segments = self.segments + bio.segment_count();
-        bio.sector() == self.sectors().end
-            && bio.operation() == self.operation
-            && bio.is_force_unit_access() == self.force_unit_access
+        if bio.sector() != self.sectors().end {
+            return false;
+        }
+        let length = self.inner.length.saturating_add(bio.length());
+        let segments = self.inner.segments + bio.segment_count();
+        bio.operation() == self.inner.operation
+            && bio.is_force_unit_access() == self.inner.force_unit_access
             && (segments == 0 || length <= limits.max_request_bytes)
             && segments <= limits.max_segments
     }
 
     /// Appends `bio`, which this request [accepts](Self::accepts).
     pub(crate) fn merge(&mut self, bio: Bio) {
-        self.length += bio.length();
-        self.segments += bio.segment_count();
-        self.immediate |= bio.is_immediate();
-        self.bios.push(bio);
+        self.inner.length += bio.length();
+        self.inner.segments += bio.segment_count();
+        self.inner.immediate |= bio.is_immediate();
+        self.inner.others.push(bio);
     }
 
     /// Whether a device can serve all bios of the request.
@@ -182,11 +230,12 @@ impl Request {
         let Terms { limits, capacity, read_only } = terms;
         let in_blocks = |bytes: u64| bytes.is_multiple_of(limits.block_bytes);
         self.sectors().end <= *capacity
-            && !(*read_only && self.operation.modifies())
+            && !(*read_only && self.inner.operation.modifies())
             && (limits.block_bytes == SECTOR_SIZE
-                || (in_blocks(self.sector.0.wrapping_mul(SECTOR_SIZE)) && in_blocks(self.length)))
+                || (in_blocks(self.inner.sector.0.wrapping_mul(SECTOR_SIZE))
+                    && in_blocks(self.inner.length)))
             && (limits.memory_alignment <= 1
-                || self.bios.iter().all(|bio| bio.is_memory_aligned(limits.memory_alignment)))
+                || self.bios().all(|bio| bio.is_memory_aligned(limits.memory_alignment)))
     }
 
     /// Fails the bios that `device`, which is as `terms` says, cannot serve, and returns the rest,
@@ -195,18 +244,17 @@ impl Request {
         let capacity = terms.capacity;
         // Sectors ascend through the bios, so those out of range are the last ones.
         while self.sectors().end > capacity {
-            let Some(bio) = self.bios.pop() else { break };
-            self.length -= bio.length();
-            self.segments -= bio.segment_count();
+            let last = self.inner.others.pop();
+            let Some(bio) = last.or_else(|| self.inner.first.take()) else { break };
+            self.inner.length -= bio.length();
+            self.inner.segments -= bio.segment_count();
             bio.fail(device, Reason::OutOfRange { capacity });
-            if self.bios.is_empty() {
-                return None;
-            }
+            self.inner.first.as_ref()?;
         }
         if self.is_admissible(terms) {
             return Some(self);
         }
-        let reason = if terms.read_only && self.operation.modifies() {
+        let reason = if terms.read_only && self.inner.operation.modifies() {
             Reason::ReadOnly
         } else {
             let Limits { block_bytes, memory_alignment, .. } = terms.limits;
@@ -216,20 +264,32 @@ impl Request {
         None
     }
 
-    /// Ends the request well.
-    pub(crate) fn complete(mut self) {
-        for bio in &mut self.bios {
-            bio.finish(Ok(()));
+    /// Notes how the request ended, to be [answered](Self::answer) later.
+    #[inline]
+    pub(crate) fn note(&mut self, result: Result<(), Failure>) {
+        self.inner.failure = result.err().map(Box::new);
+    }
+
+    /// Ends the request as was noted; errors are those of `device`.
+    #[inline]
+    pub(crate) fn answer(mut self, device: &str) {
+        match self.inner.failure.take() {
+            None => self.complete(),
+            Some(failure) => self.fail(device, failure.done, &failure.reason),
         }
-        self.bios.clear();
-        keep_list(std::mem::take(&mut self.bios));
+    }
+
+    /// Ends the request well.
+    #[inline]
+    pub(crate) fn complete(mut self) {
+        self.take_bios().for_each(|bio| bio.finish(Ok(())));
     }
 
     /// Ends the request with an error on `device` after the first `done` bytes were transferred:
     /// bios that lie in them succeed, the others fail.
     pub(crate) fn fail(mut self, device: &str, done: u64, reason: &Reason) {
         let mut end = 0;
-        for bio in self.bios.drain(..) {
+        for bio in self.take_bios() {
             end += bio.length();
             // A flush transfers nothing, so no number of bytes done makes it succeed.
             if bio.length() > 0 && end <= done {
@@ -243,7 +303,7 @@ impl Request {
 
 impl Ordered for Request {
     fn operation(&self) -> Operation {
-        self.operation
+        self.inner.operation
     }
 
     fn sectors(&self) -> Range<Sector> {
@@ -251,48 +311,18 @@ impl Ordered for Request {
     }
 
     fn number(&self) -> u64 {
-        self.ordered
+        self.inner.ordered
     }
 
     fn set_number(&mut self, number: u64) {
-        self.ordered = number;
+        self.inner.ordered = number;
     }
-}
-
-thread_local! {
-    /// Empty lists of bios with memory, from requests answered in this thread.
-    static SPARE_LISTS: RefCell<Vec<Vec<Bio>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Most lists kept by a thread, and most bios that one of them has memory for: a request of many
-/// bios gives its memory back.
-const SPARE_LISTS_MAX: usize = 256;
-const SPARE_LIST_BIOS: usize = 8;
-
-/// An empty list, with memory for a bio if this thread has kept some.
-fn spare_list() -> Vec<Bio> {
-    let spare = SPARE_LISTS.try_with(|lists| lists.borrow_mut().pop());
-    spare.ok().flatten().unwrap_or_default()
-}
-
-/// Keeps the memory of an empty list.
-fn keep_list(list: Vec<Bio>) {
-    if list.capacity() > SPARE_LIST_BIOS {
-        return;
-    }
-    // A thread that is ending keeps nothing.
-    let _ = SPARE_LISTS.try_with(|lists| {
-        let mut lists = lists.borrow_mut();
-        if lists.len() < SPARE_LISTS_MAX {
-            lists.push(list);
-        }
-    });
 }
 
 impl Drop for Request {
     fn drop(&mut self) {
         debug_assert!(
-            self.bios.is_empty() || std::thread::panicking(),
+            self.inner.first.is_none() || std::thread::panicking(),
             "a request was dropped unanswered"
         );
     }

@@ -11,6 +11,15 @@ mod imp {
 
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, fence};
 
+    /// Checks a model in all interleavings in which at most so many times a thread is stopped that
+    /// could have gone on. Almost all defects need one or two (Musuvathi and Qadeer, 2007).
+    #[cfg(test)]
+    pub(crate) fn model_with_preemptions(most: usize, model: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(most);
+        builder.check(model);
+    }
+
     /// A lock without poisoning.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::bio::Completion;
+use crate::callback;
 use crate::sleep::Event;
-use crate::{callback, plug};
 
 /// The receiving end of one completion, from [`Bio::waited`](crate::Bio::waited).
 #[derive(Debug)]
@@ -41,7 +41,6 @@ impl Waiter {
     #[must_use]
     pub fn wait(self) -> Completion {
         debug_assert!(!callback::is_running(), "a completion callback must not wait");
-        plug::flush_thread();
-        self.slot.arrived.wait_until(|| self.slot.completion.lock().take())
+        self.slot.arrived.wait_unplugged(|| self.slot.completion.lock().take())
     }
 }

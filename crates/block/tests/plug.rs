@@ -37,16 +37,27 @@ fn the_threshold_flushes() {
 }
 
 #[test]
-fn an_overlapping_bio_sends_what_is_staged_first() {
+fn bios_that_overlap_take_effect_in_the_order_of_submission() {
     let disk = disk();
     let batch = Batch::new();
     let plug = Plug::new(&disk);
-    plug.submit(write(4, &batch));
-    plug.submit(Bio::write(Sector(1), Buffer::zeroed(4 * 512)).in_batch(&batch));
-    assert_eq!(disk.statistics().bios, 1);
-    plug.submit(Bio::write(Sector(4), Buffer::zeroed(4 * 512)).in_batch(&batch));
-    assert_eq!(disk.statistics().bios, 2);
+    let write = |sector, sectors: usize, byte| {
+        let bytes = Buffer::copy_of(&vec![byte; sectors * 512]);
+        plug.submit(Bio::write(Sector(sector), bytes).in_batch(&batch));
+    };
+    write(4, 1, 1);
+    write(1, 4, 2);
+    write(20, 1, 3);
+    write(4, 4, 4);
+    write(0, 2, 5);
+    assert_eq!(disk.statistics().bios, 0);
     batch.wait().unwrap();
+    let bytes = read_buffer(&*disk, Sector(0), 21 * 512).unwrap();
+    let found: Vec<u8> = bytes.chunks(512).map(|sector| sector[0]).collect();
+    let expected = [5, 5, 2, 2, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+    assert_eq!(found, expected);
+    let passed = disk.statistics();
+    assert_eq!((passed.bios, passed.requests), (6, 6));
 }
 
 #[test]
@@ -108,7 +119,7 @@ fn a_callback_may_submit_through_the_plug_that_runs_it() {
         move |_| Plug::new(&disk).submit(next)
     };
     plug.submit(Bio::write(Sector(0), Buffer::zeroed(512)).on_complete(again));
-    // Overlaps the first, so flushes it; its callback stages a bio that overlaps this one again.
+    // Overlaps the first, whose callback stages one more when the others have been sent.
     plug.submit(write(0, &batch));
     batch.wait().unwrap();
     assert_eq!(disk.statistics().bios, 3);

@@ -97,6 +97,18 @@ pub enum LabError {
     /// fio could not be run.
     #[error("fio: {0}")]
     Fio(String),
+    /// A change of the volume that an experiment works on failed.
+    #[error(transparent)]
+    Volume(#[from] undercroft_xfs::Error),
+    /// The volume of an experiment cannot be made.
+    #[error(transparent)]
+    Format(#[from] undercroft_xfs::mkfs::MkfsError),
+    /// Free space cannot be made to look as asked for.
+    #[error("cannot age the volume: {0}")]
+    Map(String),
+    /// What an experiment left is damaged: a defect of what was measured.
+    #[error("the volume is damaged after the run, a defect of what was measured: {0}")]
+    Unsound(String),
     /// A thread could not be bound to a CPU.
     #[error("cannot run a thread on CPU {cpu} alone: {source}")]
     Pin {

@@ -15,6 +15,9 @@
 //! What it simulates is what stands below them, a device that takes its time.
 
 pub mod affinity;
+pub mod age;
+pub mod alloc;
+mod buckets;
 mod crew;
 mod error;
 pub mod fsync;
@@ -24,6 +27,7 @@ mod machine;
 mod options;
 mod outcome;
 mod plot;
+mod random;
 mod rate;
 mod record;
 mod report;
@@ -33,6 +37,7 @@ mod text_table;
 pub mod unplug;
 mod usage;
 
+pub use buckets::{Line, lines};
 pub use error::LabError;
 pub use latency::{Latency, LatencyRecorder};
 pub use machine::Machine;

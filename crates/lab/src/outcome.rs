@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::AffinityOutcome;
+use crate::age::AgeOutcome;
+use crate::alloc::{AllocOutcome, SearchOutcome};
 use crate::fsync::FsyncOutcome;
 use crate::iops::IopsOutcome;
 use crate::tags::TagsOutcome;
@@ -31,6 +33,14 @@ pub enum Outcome {
     Affinity(AffinityOutcome),
     /// Small files, each made durable.
     Fsync(FsyncOutcome),
+    /// Free space that was made.
+    Age(AgeOutcome),
+    /// The workload on an allocator.
+    Alloc(AllocOutcome),
+    /// Speed of single allocations.
+    AllocSearch(SearchOutcome),
+    /// The same by the number of free extents.
+    AllocGrowth(SearchOutcome),
 }
 
 impl Outcome {
@@ -61,6 +71,17 @@ impl Outcome {
                 of.rate.repeats, of.rate.seconds
             ),
             Self::Fsync(_) => "fsync: files written and made durable".into(),
+            Self::Age(of) => format!("age: {} free space in {} groups", of.map.name(), of.groups),
+            Self::Alloc(of) => format!(
+                "alloc: {} files, {} MB, by {} writers",
+                of.files,
+                of.data_bytes >> 20,
+                of.writers
+            ),
+            Self::AllocSearch(_) => "alloc: one extent at a time".to_owned(),
+            Self::AllocGrowth(_) => {
+                "alloc: ever more free extents near the hint are too short".to_owned()
+            }
         }
     }
 
@@ -84,6 +105,24 @@ impl Outcome {
         if let Self::Affinity(of) = self { Some(of) } else { None }
     }
 
+    /// Free space that was made.
+    pub(crate) fn age(&self) -> Option<&AgeOutcome> {
+        if let Self::Age(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the workload on an allocator.
+    pub(crate) fn alloc(&self) -> Option<&AllocOutcome> {
+        if let Self::Alloc(of) = self { Some(of) } else { None }
+    }
+
+    /// The speed of single allocations.
+    pub(crate) fn search(&self) -> Option<&SearchOutcome> {
+        match self {
+            Self::AllocSearch(of) | Self::AllocGrowth(of) => Some(of),
+            _ => None,
+        }
+    }
+
     /// The outcome of an experiment on tags, whichever it is.
     pub(crate) fn tags(&self) -> Option<&TagsOutcome> {
         match self {
@@ -92,7 +131,7 @@ impl Outcome {
             | Self::TagsHerd(of)
             | Self::TagsFairness(of)
             | Self::TagsVariability(of) => Some(of),
-            Self::Iops(_) | Self::Unplug(_) | Self::Affinity(_) | Self::Fsync(_) => None,
+            _ => None,
         }
     }
 }

@@ -95,6 +95,18 @@ impl Bitmap {
         self.words.iter().enumerate().any(|(index, word)| word.free() & reach.mask(index) != 0)
     }
 
+    /// Number of bits that were free a moment ago, counted up to `most`.
+    pub(crate) fn count_free(&self, most: u32) -> u32 {
+        let mut free = 0;
+        for word in &self.words[..] {
+            free += word.free().count_ones();
+            if free >= most {
+                return most;
+            }
+        }
+        free
+    }
+
     /// Busy bits: word by word, each as it was at one moment.
     pub(crate) fn busy(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(index, word)| {

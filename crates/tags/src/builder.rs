@@ -31,6 +31,7 @@ pub struct Builder {
     round_robin: bool,
     fair_sharing: bool,
     pockets: bool,
+    threads_at_once: Option<u32>,
 }
 
 impl Builder {
@@ -51,6 +52,7 @@ impl Builder {
             round_robin: false,
             fair_sharing: false,
             pockets: true,
+            threads_at_once: None,
         }
     }
 
@@ -110,6 +112,15 @@ impl Builder {
         self
     }
 
+    /// How many threads [`WakePolicy::Counters`] has on their way at once, from their wake-up to their
+    /// look for a tag; at least one. By default as many as there are processors for this process: to
+    /// wake more would only make them wait for one of those.
+    #[must_use]
+    pub fn threads_at_once(mut self, threads: u32) -> Self {
+        self.threads_at_once = Some(threads);
+        self
+    }
+
     /// The least limit that [shallow callers](crate::Caller::set_shallow_limit) will have. The wake
     /// batch must be small enough for it, so it is declared beforehand.
     #[must_use]
@@ -139,6 +150,7 @@ impl Builder {
             min_shallow: self.min_shallow_depth,
             policy: self.policy,
             queues: self.wait_queues,
+            threads_at_once: self.threads_at_once.unwrap_or_else(processors).max(1),
         };
         if let Some(batch) = self.wake_batch
             && rule.batch(depth, 1) != batch
@@ -189,4 +201,9 @@ impl Builder {
             _ => Ok(()),
         }
     }
+}
+
+/// Processors that this process may use; one if that is unknown.
+fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }

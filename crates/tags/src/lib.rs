@@ -73,9 +73,9 @@
 //!
 //! | | invariant | where |
 //! |---|---|---|
-//! | I1 | a put and a waiter never overlook each other: each writes, passes a full barrier, and looks | `sync`, `Place::publish`, `Pool::look_for_waiters`; for tags kept by callers, `pocket` |
+//! | I1 | a put and a waiter never overlook each other: each writes, passes a full barrier, and looks | `sync`, `Place::publish`, `Pool::look_for_waiters`; for tags kept by callers, `pocket`; for threads on their way, `Place::answer` |
 //! | I2 | what the last holder of a tag did is seen by the next: release in the put, acquire in the get | `Word::clear`, `Word::take`, `Pocket::take` |
-//! | I3 | enough puts are still to come for every sleeper: the batch is small enough for what a waiter can count on, and what is below a batch is carried | `wake_batch`, `policy` |
+//! | I3 | enough puts are still to come for every sleeper: the batch is small enough for what a waiter can count on, and what is below a batch is carried | `wake_batch`, `policy`; the proof is in `policy::counters` |
 //! | I4 | a search fails only after it saw every tag within reach busy | `Bitmap::find`, `Pool::close_gate` |
 //! | I5 | a waiter who gives up, or cannot use its wake-up, passes it on | `Place::drop`, `Place::sleep_again` |
 //! | I6 | a sleeper holds no tag that only it could put | the caller's duty, see [`Caller`] |

@@ -46,7 +46,7 @@ impl Pool {
         Self {
             bitmap: Bitmap::new(capacity, depth),
             queues: Queues::new(rule.queues),
-            policy: rule.policy.make(rule.queues, batch),
+            policy: rule.policy.make(rule.queues, batch, rule.threads_at_once),
             gate: Gate::new(pockets),
             held: Held::new(capacity),
             batch: AtomicU32::new(batch),
@@ -196,8 +196,22 @@ impl Pool {
     #[cold]
     #[inline(never)]
     fn wake(&self, freed: u32) {
-        let wakes = Wakes { queues: &self.queues, pool: self, batch: self.batch() };
-        self.policy.freed(&wakes, freed);
+        self.policy.freed(&self.wakes(), freed);
+    }
+
+    /// A waiter has a tag. The policy may have left others asleep while it was on its way.
+    pub(crate) fn look_again(&self) {
+        #[cfg(loom)]
+        if sync::sabotage::leaves_out(sync::sabotage::Part::LookingAgain) {
+            return;
+        }
+        if self.queues.waiting() != 0 {
+            self.policy.look_again(&self.wakes());
+        }
+    }
+
+    fn wakes(&self) -> Wakes<'_> {
+        Wakes { queues: &self.queues, pool: self, batch: self.batch() }
     }
 
     /// Changes the depth and wakes everybody.

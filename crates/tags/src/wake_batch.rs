@@ -16,6 +16,8 @@ pub(crate) struct BatchRule {
     pub(crate) min_shallow: Option<u32>,
     pub(crate) policy: WakePolicy,
     pub(crate) queues: usize,
+    /// Threads that can be on their way from a wake-up to their look at the same time.
+    pub(crate) threads_at_once: u32,
 }
 
 impl BatchRule {
@@ -47,6 +49,7 @@ mod tests {
             min_shallow: None,
             policy: WakePolicy::Counters,
             queues: 8,
+            threads_at_once: 1,
         };
         for (depth, users, batch) in
             [(1, 1, 1), (8, 1, 1), (15, 1, 1), (16, 1, 2), (64, 1, 8), (10_000, 1, 8), (64, 2, 4)]
@@ -65,6 +68,7 @@ mod tests {
             min_shallow: None,
             policy: WakePolicy::CyclicBatches,
             queues: 4,
+            threads_at_once: 1,
         };
         assert_eq!(rule.batch(64, 1), 6);
         assert_eq!(rule.batch(16, 1), 4);

@@ -129,11 +129,16 @@ impl Volume {
             volume = Self::open_unreplayed(device)?;
             volume.recovery = Some(recovery);
         }
-        let ends = crate::log::ends(&volume)?;
+        volume.into_live(options)
+    }
+
+    /// Starts the journal of a volume that has nothing to replay.
+    pub(crate) fn into_live(mut self, options: &LiveOptions) -> Result<Self, Error> {
+        let ends = crate::log::ends(&self)?;
         // A journal that was never written begins with its first cycle.
         let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
-        volume.start_journal(position, options)?;
-        Ok(volume)
+        self.start_journal(position, options)?;
+        Ok(self)
     }
 
     fn start_journal(&mut self, position: LogPosition, options: &LiveOptions) -> Result<(), Error> {
@@ -306,6 +311,12 @@ impl Volume {
     #[must_use]
     pub fn log_limit(&self) -> usize {
         self.journal.as_ref().map_or(usize::MAX, |journal| journal.limit())
+    }
+
+    /// Whether changes go through the journal.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.journal.is_some()
     }
 
     pub(crate) fn journal(&self) -> Option<&Arc<Journal>> {

@@ -2,6 +2,8 @@
 //! copy; judged by our own check and by `xfs_repair -n`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "data/crash.rs"]
+mod crash;
 #[path = "data/history.rs"]
 mod history;
 #[path = "allocator/judged.rs"]
@@ -12,6 +14,7 @@ mod mirror;
 mod operation;
 
 use history::{FORMATS, Format, History, prepare};
+use std::sync::Arc;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, kernel};
 
@@ -91,5 +94,64 @@ fn a_full_volume_refuses_and_an_emptied_one_has_its_space_again() {
         history.empty();
         assert_eq!(history.finish(&image), before, "{}: free blocks", format.name);
         judged::sound(&image, &format!("{}, emptied", format.name));
+    }
+}
+
+/// Threads that change files of their own meet in groups and trees, while others read.
+#[test]
+fn threads_share_a_volume() {
+    const THREADS: usize = 4;
+    for (number, format) in (0..).zip([&FORMATS[0], &FORMATS[5], &FORMATS[3]]) {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("threads.img");
+        prepare(&image, format, 512 << 20, THREADS * 2);
+        let volume = Arc::new(history::open(&image, true));
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let volume = Arc::clone(&volume);
+                scope.spawn(move || {
+                    let seed = 300 + number * 10 + thread as u64;
+                    let files = [thread * 2, thread * 2 + 1];
+                    History::of(volume, format, &files, (seed, true)).run(150);
+                });
+            }
+        });
+        volume.close().unwrap();
+        drop(volume);
+        judged::sound(&image, &format!("{}, threads", format.name));
+    }
+}
+
+/// What is stored, unwritten and shared is where the kernel sees it.
+#[test]
+fn maps_are_those_that_the_kernel_sees() {
+    if !kernel::available_or_report("xfs::data::maps_are_those_that_the_kernel_sees") {
+        return;
+    }
+    for (seed, format) in (400..).zip([&FORMATS[0], &FORMATS[5]]) {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("maps.img");
+        prepare(&image, format, 512 << 20, FILES);
+        let mut history = History::start(&image, format, FILES, (seed, true));
+        history.run(120);
+        let maps: Vec<_> = (0..FILES).map(|file| history.map(file)).collect();
+        assert!(maps.iter().flatten().any(|extent| extent.shared), "nothing is shared");
+        history.finish(&image);
+        let mount = LoopMount::new(&image, Access::ReadOnly, &[]).unwrap();
+        for (file, map) in maps.iter().enumerate() {
+            assert_eq!(mirror::map(&mount, file), *map, "file {file}");
+        }
+        mount.unmount().unwrap();
+    }
+}
+
+/// Whatever a crash leaves: the kernel's replay of it has all that was synced.
+#[test]
+fn synced_data_is_there_after_a_crash() {
+    if !kernel::available_or_report("xfs::data::synced_data_is_there_after_a_crash") {
+        return;
+    }
+    for (seed, format) in (500..).zip([&FORMATS[0], &FORMATS[3], &FORMATS[5]]) {
+        crash::run(format, seed, 40, 6);
     }
 }

@@ -11,7 +11,7 @@ use undercroft_xfs::frag::{self, Layout, Selection};
 
 fn layout(image: &Path, selection: Selection) -> Layout {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, true).unwrap());
-    frag::measure(&Volume::open(device).unwrap(), selection).unwrap()
+    frag::measure(&Volume::open(device).unwrap(), |inode| selection.contains(inode)).unwrap()
 }
 
 /// The numbers of a text, in order.

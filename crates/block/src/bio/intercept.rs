@@ -17,25 +17,17 @@ impl Bio {
         &mut self,
         interceptor: impl FnOnce(Self, Result<(), BlockError>) + Send + 'static,
     ) {
-        let receiver = std::mem::replace(&mut self.receiver, Receiver::Nobody);
-        self.receiver = Receiver::Interceptor(Box::new(move |mut bio: Self, result| {
-            bio.receiver = receiver;
+        let receiver = std::mem::replace(&mut self.inner.receiver, Receiver::Nobody);
+        self.inner.receiver = Receiver::Interceptor(Box::new(move |mut bio: Self, result| {
+            bio.inner.receiver = receiver;
             interceptor(bio, result);
         }));
     }
 
     /// Ends the bio as `result` says; an error gets the addresses of the submitter.
-    pub fn answer(mut self, result: Result<(), BlockError>) {
-        let (sector, length) = (self.origin, self.length);
-        self.finish(result.map_err(|error| BlockError { sector, length, ..error }));
-    }
-
-    /// The bio without its receiver, which has been taken.
-    pub(super) fn without_receiver(&mut self) -> Self {
-        let payload = std::mem::replace(&mut self.payload, super::Payload::Nothing);
-        let receiver = Receiver::Nobody;
-        let Self { operation, force_unit_access, immediate, sector, origin, length, .. } = *self;
-        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
+    pub fn answer(self, result: Result<(), BlockError>) {
+        let (sector, length) = (self.origin(), self.length());
+        self.finish(result.map_err(|error| error.at(sector, length)));
     }
 }
 

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::{Bio, Payload, Receiver};
+use super::{Bio, Receiver};
 use crate::buffer::Buffer;
 use crate::error::BlockError;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::sector::SECTOR_SIZE;
 
 /// Where the parts of one bio meet.
 pub(super) struct Join {
@@ -40,30 +40,26 @@ impl Bio {
     /// When `bytes` is not a whole number of sectors, or does not leave a part on both sides.
     pub fn split_front(&mut self, bytes: u64) -> Self {
         assert!(
-            0 < bytes && bytes < self.length && bytes.is_multiple_of(SECTOR_SIZE),
+            0 < bytes && bytes < self.length() && bytes.is_multiple_of(SECTOR_SIZE),
             "a cut at {bytes} of {self:?}"
         );
         let receiver = self.shared_receiver();
-        // The cut is inside memory, if there is any.
-        let at = bytes as usize;
-        let payload = match &mut self.payload {
-            Payload::Nothing => Payload::Nothing,
-            Payload::Write(segments) => {
-                let rest = segments.split_off(bytes);
-                Payload::Write(std::mem::replace(segments, rest))
-            }
-            Payload::Read(buffer) => {
-                let rest = buffer.split_off(at);
-                Payload::Read(std::mem::replace(buffer, rest))
-            }
-        };
-        let Self { operation, force_unit_access, immediate, sector, origin, .. } = *self;
-        let cut = Sector(bytes / SECTOR_SIZE);
-        self.sector = Sector(sector.0 + cut.0);
-        self.origin = Sector(origin.0 + cut.0);
-        self.length -= bytes;
-        let length = bytes;
-        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
+        let mut front = self.sibling(receiver);
+        if self.inner.segments.count() > 0 {
+            let rest = self.inner.segments.split_off(bytes);
+            front.inner.segments = std::mem::replace(&mut self.inner.segments, rest);
+        }
+        if let Some(buffer) = &mut self.inner.buffer {
+            // The cut is inside memory.
+            let rest = buffer.split_off(bytes as usize);
+            front.inner.buffer = Some(std::mem::replace(buffer, rest));
+        }
+        front.inner.length = bytes;
+        let cut = bytes / SECTOR_SIZE;
+        self.inner.sector.0 += cut;
+        self.inner.origin.0 += cut;
+        self.inner.length -= bytes;
+        front
     }
 
     /// A second bio that does the same, for another device. The receiver hears when both have been
@@ -73,25 +69,24 @@ impl Bio {
     /// When the bio is a read, whose buffer has one owner.
     pub fn twin(&mut self) -> Self {
         let mut twin = self.copy();
-        twin.receiver = self.shared_receiver();
+        twin.inner.receiver = self.shared_receiver();
         twin
     }
 
     /// A bio that does the same and has no receiver.
     pub(crate) fn copy(&self) -> Self {
-        let payload = match &self.payload {
-            Payload::Nothing => Payload::Nothing,
-            Payload::Write(segments) => Payload::Write(segments.clone()),
-            Payload::Read(_) => panic!("a copy of {self:?}, whose buffer has one owner"),
-        };
-        let receiver = Receiver::Nobody;
-        let Self { operation, force_unit_access, immediate, sector, origin, length, .. } = *self;
-        Self { operation, force_unit_access, immediate, sector, origin, length, payload, receiver }
+        assert!(
+            self.operation() != super::Operation::Read,
+            "a copy of {self:?}, whose buffer has one owner"
+        );
+        let mut copy = self.sibling(Receiver::Nobody);
+        copy.inner.segments = self.inner.segments.clone();
+        copy
     }
 
     /// A receiver for one more bio, beside which this one becomes a part.
     fn shared_receiver(&mut self) -> Receiver {
-        match &self.receiver {
+        match &self.inner.receiver {
             Receiver::Nobody => return Receiver::Nobody,
             Receiver::Part(join) => {
                 // Relaxed: this bio is a part that was not answered, so the count is not zero.
@@ -103,34 +98,19 @@ impl Bio {
             | Receiver::Callback(_)
             | Receiver::Interceptor(_) => {}
         }
-        let receiver = std::mem::replace(&mut self.receiver, Receiver::Nobody);
-        let payload = Payload::Nothing;
-        let Self { operation, force_unit_access, immediate, sector, origin, length, .. } = *self;
-        let whole = Self {
-            operation,
-            force_unit_access,
-            immediate,
-            sector,
-            origin,
-            length,
-            payload,
-            receiver,
-        };
+        let receiver = std::mem::replace(&mut self.inner.receiver, Receiver::Nobody);
+        let whole = self.sibling(receiver);
         let gathered = Gathered { whole: Some(whole), buffers: SmallVec::new(), first_error: None };
         let join = Join { outstanding: AtomicUsize::new(2), gathered: Mutex::new(gathered) };
         let join = Arc::new(join);
-        self.receiver = Receiver::Part(Arc::clone(&join));
+        self.inner.receiver = Receiver::Part(Arc::clone(&join));
         Receiver::Part(join)
     }
 }
 
 impl Join {
     /// Takes the answer of a part; after the last one, answers the whole.
-    pub(super) fn answered(&self, payload: Payload, result: Result<(), BlockError>) {
-        let buffer = match payload {
-            Payload::Read(buffer) => Some(buffer),
-            Payload::Write(_) | Payload::Nothing => None,
-        };
+    pub(super) fn answered(&self, buffer: Option<Buffer>, result: Result<(), BlockError>) {
         if buffer.is_some() || result.is_err() {
             let mut gathered = self.gathered.lock();
             gathered.buffers.extend(buffer);
@@ -143,7 +123,7 @@ impl Join {
             let mut gathered = self.gathered.lock();
             let answer = gathered.answer();
             drop(gathered);
-            if let Some((mut whole, result)) = answer {
+            if let Some((whole, result)) = answer {
                 whole.finish(result);
             }
         }
@@ -154,12 +134,12 @@ impl Gathered {
     /// The whole, and how it ended.
     fn answer(&mut self) -> Option<(Bio, Result<(), BlockError>)> {
         let mut whole = self.whole.take()?;
-        if whole.operation == super::Operation::Read {
-            whole.payload = Payload::Read(rejoined(std::mem::take(&mut self.buffers)));
+        if whole.operation() == super::Operation::Read {
+            whole.inner.buffer = Some(rejoined(std::mem::take(&mut self.buffers)));
         }
         let result = self.first_error.take().map_or(Ok(()), |error| {
             // Which part failed is a matter of the devices below, not of the submitter.
-            Err(BlockError { sector: whole.origin, length: whole.length, ..error })
+            Err(error.at(whole.origin(), whole.length()))
         });
         Some((whole, result))
     }
@@ -180,6 +160,7 @@ fn rejoined(mut parts: SmallVec<[Buffer; 4]>) -> Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sector;
     use crate::bio::{Completion, Operation};
     use crate::error::Reason;
     use crate::segment::SegmentList;
@@ -202,8 +183,7 @@ mod tests {
         let sectors = [(110, 6), (100, 2), (102, 4), (106, 4)];
         for (part, (sector, length)) in parts.iter_mut().zip(sectors) {
             assert_eq!((part.sector(), part.length()), (Sector(sector), length * 512));
-            let Payload::Read(buffer) = &mut part.payload else { panic!("a read") };
-            buffer.fill(sector as u8);
+            part.buffer_mut().unwrap().fill(sector as u8);
         }
         for part in parts {
             assert!(completions.lock().is_empty());
@@ -233,8 +213,8 @@ mod tests {
         rest = rest.force_unit_access();
         let front = rest.split_front(512);
         for (part, expected) in [(&front, &bytes[..512]), (&rest, &bytes[512..])] {
-            let Payload::Write(segments) = &part.payload else { panic!("a write") };
-            let found: Vec<u8> = segments.iter().flat_map(|segment| segment.to_vec()).collect();
+            let found: Vec<u8> =
+                part.segments().iter().flat_map(|segment| segment.to_vec()).collect();
             assert_eq!(found, expected);
             assert!(part.is_force_unit_access());
         }

@@ -105,7 +105,7 @@ impl<D: Driver> Driving<D> {
             }
             for request in requests.iter_mut().skip(count) {
                 let Some(tag) = tags.pop() else { break };
-                request.tag = Some(tag);
+                request.inner.tag = Some(tag);
                 count += 1;
             }
         }
@@ -217,7 +217,9 @@ impl<D: Driver> Driving<D> {
     pub(super) fn take_waiting(&mut self) -> RequestList {
         self.tag_wait = None;
         let mut waiting = std::mem::take(&mut self.tagged);
-        self.hardware.tags.put_all(waiting.iter_mut().filter_map(|request| request.tag.take()));
+        self.hardware
+            .tags
+            .put_all(waiting.iter_mut().filter_map(|request| request.inner.tag.take()));
         waiting.append(&mut self.untagged);
         waiting
     }

@@ -9,13 +9,11 @@ use super::hardware::{HardwareQueue, STOPPED};
 use super::leaf::{Shared, Via};
 use crate::affinity::{Placement, Redirect, current_cpu, redirect};
 use crate::clock;
-use crate::driver::{Completions, Driver, Failure};
+use crate::driver::{Completions, Driver};
 use crate::drivers::Bell;
 use crate::error::Reason;
 use crate::request::Request;
 use crate::statistics::{Counters, QueueLatencyCells};
-
-type Ended = (Request, Result<(), Failure>);
 
 impl<D: Driver> Shared<D> {
     /// Gives the tags of the requests in `completions` back, starts those that waited for them,
@@ -38,7 +36,7 @@ impl<D: Driver> Shared<D> {
         if !hardware.started.is_empty() {
             name_stopped(hardware, ended);
         }
-        hardware.tags.put_all(ended.iter_mut().filter_map(|(request, _)| request.tag.take()));
+        hardware.tags.put_all(ended.iter_mut().filter_map(|request| request.inner.tag.take()));
         if self.keeps_order() {
             self.let_others_start(ended);
         }
@@ -72,7 +70,7 @@ impl<D: Driver> Shared<D> {
         &self,
         cpu: u32,
         how: Redirect,
-        mut ended: Vec<Ended>,
+        mut ended: Vec<Request>,
         ring: &mut impl FnMut(&Bell),
     ) {
         // A leaf that is gone leaves nobody who could have handed this in.
@@ -103,23 +101,22 @@ impl<D: Driver> Shared<D> {
     }
 
     /// Tells every receiver; returns the first panic of one.
-    fn answer(&self, ended: &mut Vec<Ended>) -> Option<Box<dyn Any + Send>> {
+    fn answer(&self, ended: &mut Vec<Request>) -> Option<Box<dyn Any + Send>> {
         let mut panic = None;
-        for (request, result) in ended.drain(..) {
-            let answered = catch_unwind(AssertUnwindSafe(|| match result {
-                Ok(()) => request.complete(),
-                Err(failure) => request.fail(self.driver.name(), failure.done, &failure.reason),
-            }));
-            panic = panic.or(answered.err());
+        let mut ended = ended.drain(..);
+        while ended.len() > 0 {
+            // Caught once for all, and once more for each that panics.
+            let all = || ended.by_ref().for_each(|request| request.answer(self.driver.name()));
+            panic = panic.or(catch_unwind(AssertUnwindSafe(all)).err());
         }
         panic
     }
 
     /// Starts the requests that waited for those that ended because they overlap.
-    fn let_others_start(&self, ended: &[Ended]) {
+    fn let_others_start(&self, ended: &[Request]) {
         let mut released = Vec::new();
         let mut order = self.order.lock();
-        for (request, _) in ended {
+        for request in ended {
             order.leave(request, &mut released);
         }
         drop(order);
@@ -130,28 +127,28 @@ impl<D: Driver> Shared<D> {
 }
 
 /// Takes out what is to be answered on other CPUs.
-fn take_redirected(ended: &mut Vec<Ended>, placement: &Placement) -> Vec<(u32, Vec<Ended>)> {
+fn take_redirected(ended: &mut Vec<Request>, placement: &Placement) -> Vec<(u32, Vec<Request>)> {
     let here = current_cpu();
-    let mut redirected: Vec<(u32, Vec<Ended>)> = Vec::new();
-    for (request, result) in std::mem::take(ended) {
-        let Some(cpu) = placement.completion.target(request.cpu, here) else {
-            ended.push((request, result));
+    let mut redirected: Vec<(u32, Vec<Request>)> = Vec::new();
+    for request in std::mem::take(ended) {
+        let Some(cpu) = placement.completion.target(request.inner.cpu, here) else {
+            ended.push(request);
             continue;
         };
         match redirected.iter_mut().find(|(other, _)| *other == cpu) {
-            Some((_, list)) => list.push((request, result)),
-            None => redirected.push((cpu, vec![(request, result)])),
+            Some((_, list)) => list.push(request),
+            None => redirected.push((cpu, vec![request])),
         }
     }
     redirected
 }
 
 /// Gives the error of requests that were stopped because of their time limit its name.
-fn name_stopped(hardware: &HardwareQueue, ended: &mut [Ended]) {
-    for (request, result) in ended {
+fn name_stopped(hardware: &HardwareQueue, ended: &mut [Request]) {
+    for request in ended {
         let started = hardware.started[request.tag() as usize].swap(0, Ordering::Relaxed);
         if started & STOPPED != 0
-            && let Err(failure) = result
+            && let Some(failure) = &mut request.inner.failure
         {
             failure.reason = Reason::TimedOut;
         }
@@ -159,15 +156,18 @@ fn name_stopped(hardware: &HardwareQueue, ended: &mut [Ended]) {
 }
 
 /// Counts what ended.
-fn count(ended: &[Ended], counters: &Counters, latencies: &QueueLatencyCells, writers: Writers) {
+fn count(ended: &[Request], counters: &Counters, latencies: &QueueLatencyCells, writers: Writers) {
     let now = clock::nanoseconds();
-    let mut errors = 0;
-    for (request, result) in ended {
-        let latency = now.saturating_sub(request.submitted);
-        latencies.record(request.operation(), latency, writers);
-        errors += u64::from(result.is_err());
+    // Those that were submitted together and end together are counted together.
+    let alike = |one: &Request, other: &Request| {
+        one.inner.submitted == other.inner.submitted && one.operation() == other.operation()
+    };
+    for group in ended.chunk_by(alike) {
+        let latency = now.saturating_sub(group[0].inner.submitted);
+        latencies.record(group[0].operation(), latency, group.len() as u64, writers);
     }
+    let errors = ended.iter().filter(|request| request.inner.failure.is_some()).count();
     if errors > 0 {
-        counters.errors.add(errors, writers);
+        counters.errors.add(errors as u64, writers);
     }
 }

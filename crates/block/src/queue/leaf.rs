@@ -421,10 +421,10 @@ impl<D: Driver> Shared<D> {
         }
         let (now, cpu) = (clock::nanoseconds(), crate::affinity::current_cpu());
         for request in requests.iter_mut() {
-            request.submitted = now;
-            request.cpu = cpu;
+            request.inner.submitted = now;
+            request.inner.cpu = cpu;
             // Hardware queues are numbered from zero on, one for each claim ever made.
-            request.hardware = hardware.index as u32;
+            request.inner.hardware = hardware.index as u32;
         }
         if self.keeps_order() {
             self.hold_back(requests, hardware);
@@ -590,7 +590,7 @@ impl<D: Driver> Shared<D> {
 
     /// The hardware queue that `request` was submitted to; another one if its claim is gone.
     pub(super) fn hardware_of(&self, request: &Request) -> Arc<HardwareQueue> {
-        self.hardware_at(request.hardware as usize)
+        self.hardware_at(request.inner.hardware as usize)
     }
 
     fn hardware_at(&self, index: usize) -> Arc<HardwareQueue> {
@@ -630,7 +630,7 @@ impl<D: Driver> Shared<D> {
         let (mut local, mut remote) = (0, 0);
         for request in requests.iter() {
             let bios = request.bio_count() as u64;
-            *(if request.cpu == cpu { &mut local } else { &mut remote }) += bios;
+            *(if request.inner.cpu == cpu { &mut local } else { &mut remote }) += bios;
         }
         for (counter, bios) in
             [(&hardware.counters.queued_local, local), (&hardware.counters.queued_remote, remote)]

@@ -45,10 +45,10 @@ impl Default for LatencyCells {
 }
 
 impl LatencyCells {
-    /// Counts one latency in nanoseconds.
-    pub(crate) fn record(&self, nanoseconds: u64, writers: Writers) {
-        self.counts[bucket(nanoseconds)].add(1, writers);
-        self.sum.add(nanoseconds, writers);
+    /// Counts `times` times a latency in nanoseconds.
+    pub(crate) fn record(&self, nanoseconds: u64, times: u64, writers: Writers) {
+        self.counts[bucket(nanoseconds)].add(times, writers);
+        self.sum.add(nanoseconds.wrapping_mul(times), writers);
     }
 
     /// The counts so far.
@@ -172,7 +172,7 @@ mod tests {
     fn mean_and_quantiles_are_those_of_the_values() {
         let cells = LatencyCells::default();
         for value in 1..=1000 {
-            cells.record(value * 1000, Writers::One);
+            cells.record(value * 1000, 1, Writers::One);
         }
         let before = cells.snapshot();
         assert_eq!(before.count(), 1000);
@@ -183,7 +183,7 @@ mod tests {
         }
         let deviation = before.standard_deviation().as_nanos() as f64;
         assert!((deviation / 288_675.0 - 1.0).abs() < 0.02, "{deviation}");
-        cells.record(5, Writers::Many);
+        cells.record(5, 1, Writers::Many);
         let passed = cells.snapshot() - before.clone();
         assert_eq!((passed.count(), passed.mean()), (1, Duration::from_nanos(5)));
         assert_eq!(before.clone() + passed, cells.snapshot());

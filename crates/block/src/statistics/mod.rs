@@ -202,14 +202,20 @@ pub(crate) struct QueueLatencyCells {
 }
 
 impl QueueLatencyCells {
-    /// Counts a request that took so many nanoseconds.
-    pub(crate) fn record(&self, operation: Operation, nanoseconds: u64, writers: Writers) {
+    /// Counts `requests` requests that took so many nanoseconds each.
+    pub(crate) fn record(
+        &self,
+        operation: Operation,
+        nanoseconds: u64,
+        requests: u64,
+        writers: Writers,
+    ) {
         let cells = match operation {
             Operation::Read => &self.read,
             Operation::Write => &self.write,
             Operation::Flush | Operation::Discard | Operation::WriteZeroes => &self.other,
         };
-        cells.record(nanoseconds, writers);
+        cells.record(nanoseconds, requests, writers);
     }
 
     /// The counts so far.

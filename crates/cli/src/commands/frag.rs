@@ -4,10 +4,13 @@ use crate::image::ImageArgs;
 use crate::report::Outcome;
 use anyhow::{Context, Result};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use undercroft_xfs::frag::{self, Bucket, Layout, Selection};
+use undercroft_lab::{Line, lines};
+use undercroft_xfs::frag::{self, Layout, Selection};
 
 /// Show how files and free space are laid out.
 ///
@@ -23,6 +26,10 @@ pub(super) struct Args {
     /// Count directories and symbolic links, too, not only regular files.
     #[arg(long)]
     all: bool,
+
+    /// Count only what is below this directory of the volume.
+    #[arg(long, value_name = "PATH")]
+    below: Option<OsString>,
 
     /// Print JSON.
     #[arg(long)]
@@ -58,25 +65,20 @@ struct Json {
     free_longest: u32,
 }
 
-/// A line of a histogram.
-#[derive(Serialize)]
-struct Line {
-    from: u64,
-    to: u64,
-    count: u64,
-    blocks: u64,
-}
-
-fn lines(buckets: impl IntoIterator<Item = Bucket>) -> Vec<Line> {
-    let line = |Bucket { from, to, count, sum }| Line { from, to, count, blocks: sum };
-    buckets.into_iter().filter(|bucket| bucket.count > 0).map(line).collect()
-}
-
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
     let selection = if args.all { Selection::Everything } else { Selection::Files };
-    let layout =
-        frag::measure(&volume, selection).map_err(|error| args.image.explain(error.into()))?;
+    let path = args.below.as_ref().map(|path| path.as_bytes());
+    let layout = path
+        .map(|path| frag::below(&volume, path))
+        .transpose()
+        .and_then(|below| {
+            frag::measure(&volume, |inode| {
+                let inside = below.as_ref().is_none_or(|below| below.contains(&inode.number));
+                inside && selection.contains(inode)
+            })
+        })
+        .map_err(|error| args.image.explain(error.into()))?;
     if let Some(path) = &args.map {
         fs::write(path, layout.picture.svg())
             .with_context(|| format!("cannot write {}", path.display()))?;

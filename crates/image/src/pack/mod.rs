@@ -21,6 +21,7 @@ pub use error::PackError;
 pub use options::{PackOptions, SizeChoice};
 pub use populate::Progress;
 pub use survey::Survey;
+pub use target::mounted_at;
 
 use own_image::WithoutImage;
 use populate::Populator;

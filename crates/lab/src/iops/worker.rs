@@ -90,13 +90,13 @@ impl<'a> Worker<'a> {
             }
             outstanding = self.crowd.batch;
             plug.flush();
-            let mut finished = Some(queue.wait());
-            while let Some(one) = finished {
-                self.take_back(one)?;
-                outstanding -= 1;
-                done += 1;
-                finished = queue.poll();
-            }
+            self.take_back(queue.wait())?;
+            let mut failed = None;
+            let ended =
+                1 + queue.poll_each(|one| failed = self.take_back(one).err().or(failed.take()));
+            failed.map_or(Ok(()), Err)?;
+            outstanding -= ended;
+            done += ended as u64;
             count.store(done, Ordering::Relaxed);
         }
         for _ in 0..outstanding {

@@ -3,6 +3,7 @@
 mod chart;
 mod svg;
 
+use crate::alloc::AllocOutcome;
 use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::record::{Record, sections};
@@ -69,9 +70,63 @@ fn chart_of(section: &[Record]) -> Chart {
                 let series = format!("{} us a request", unplug.service_us);
                 chart.put(&series, &unplug.variant.to_string(), rate(&unplug.rate));
             }
+            Outcome::Age(_)
+            | Outcome::Alloc(_)
+            | Outcome::AllocSearch(_)
+            | Outcome::AllocGrowth(_) => put_allocator(&mut chart, &record.outcome),
         }
     }
     chart
+}
+
+/// What the experiments on the allocator found.
+fn put_allocator(chart: &mut Chart, outcome: &Outcome) {
+    match outcome {
+        Outcome::Age(age) => {
+            chart.categories_title = "length of a free extent in blocks, from".to_owned();
+            chart.values_title = "free extents".to_owned();
+            for line in &age.free {
+                chart.put(age.map.name(), &line.from.to_string(), plain(line.count as f64));
+            }
+        }
+        Outcome::Alloc(alloc) => {
+            chart.kind = Kind::Lines;
+            chart.categories_title = "part of the group between hint and extent".to_owned();
+            chart.values_title = "per cent of the extents".to_owned();
+            put_distances(chart, alloc);
+        }
+        Outcome::AllocSearch(search) => {
+            chart.categories_title = "free space".to_owned();
+            chart.values_title = "thousand allocations a second".to_owned();
+            chart.put(&search.variant, &search.free_space, plain(search.per_second / 1e3));
+        }
+        Outcome::AllocGrowth(search) => {
+            chart.kind = Kind::Lines;
+            chart.categories_title = "free extents".to_owned();
+            chart.values_title = "log10 of nanoseconds an allocation".to_owned();
+            let nanoseconds = (search.latency.mean * 1e3).max(1.0);
+            let extents = search.free_extents.to_string();
+            chart.put(&search.variant, &extents, plain(nanoseconds.log10()));
+        }
+        _ => {}
+    }
+}
+
+/// Shares of extents by distance, nearest first; those in another group last.
+fn put_distances(chart: &mut Chart, alloc: &AllocOutcome) {
+    let Some(layout) = &alloc.layout else { return };
+    let series = format!("{}, {}", alloc.variant, alloc.free_space);
+    let percent = |count: u64| plain(count as f64 * 100.0 / layout.actual.max(1) as f64);
+    for (power, count) in layout.distances_normalised.iter().enumerate().rev() {
+        chart.put(&series, &format!("2^-{power}"), percent(*count));
+    }
+    let switches = layout.first_switches + layout.later_switches;
+    chart.put(&series, "other group", percent(switches));
+}
+
+/// A value that was not repeated.
+fn plain(mean: f64) -> Value {
+    Value { mean, deviation: 0.0 }
 }
 
 /// Thousands of I/Os a second.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::number::{percent, thousands};
+use super::number::{percent, rate_cells, thousands};
 use crate::iops::IopsOutcome;
 use crate::text_table::TextTable;
 
@@ -44,6 +44,7 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
         let ratio = |value: fn(&IopsOutcome) -> f64| {
             fio.map_or_else(String::new, |fio| percent(value(one) / value(fio)))
         };
+        let [iops, stddev] = rate_cells(&one.rate);
         table.row([
             one.driver.clone(),
             one.access.to_string(),
@@ -51,8 +52,8 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
             cache(one).to_owned(),
             one.threads.to_string(),
             one.batch.to_string(),
-            thousands(one.rate.iops),
-            thousands(one.rate.stddev),
+            iops,
+            stddev,
             thousands(one.rate.iops / one.threads as f64),
             format!("{:.1}", one.rate.cpu_ns_per_io),
             format!("{:.4}", one.rate.voluntary_switches_per_io),

@@ -1,6 +1,7 @@
 //! Reports: tables in the shape of the sources, made of records and of nothing else.
 
 mod affinity;
+mod alloc;
 mod fsync;
 mod iops;
 mod number;
@@ -51,6 +52,11 @@ fn write_section(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
         Outcome::Affinity(_) => affinity::write(&select(section, Outcome::affinity), out),
         Outcome::Fsync(_) => fsync::write(&select(section, Outcome::fsync), out),
         Outcome::Unplug(_) => unplug::write(&select(section, Outcome::unplug), out),
+        Outcome::Age(_) => alloc::write_ages(&select(section, Outcome::age), out),
+        Outcome::Alloc(_) => alloc::write(&select(section, Outcome::alloc), out),
+        Outcome::AllocSearch(_) | Outcome::AllocGrowth(_) => {
+            alloc::write_searches(&select(section, Outcome::search), out)
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Numbers as the tables print them.
 
+use crate::latency::Latency;
+use crate::rate::Rate;
+
 /// Thousands with one decimal, as fio and the mailing lists print I/Os a second: `1681.1K`.
 pub(super) fn thousands(value: f64) -> String {
     format!("{:.1}K", value / 1e3)
@@ -13,6 +16,16 @@ pub(super) fn thousands_with_deviation(mean: f64, deviation: f64) -> String {
 /// A share in percent with one decimal.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
+}
+
+/// I/Os a second and their deviation, for two columns.
+pub(super) fn rate_cells(rate: &Rate) -> [String; 2] {
+    [thousands(rate.iops), thousands(rate.stddev)]
+}
+
+/// Mean, median and 99th percentile in microseconds, for three columns.
+pub(super) fn latency_cells(latency: &Latency) -> [String; 3] {
+    [latency.mean, latency.p50, latency.p99].map(|value| format!("{value:.1}"))
 }
 
 #[cfg(test)]

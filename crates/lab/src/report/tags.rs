@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::number::{percent, thousands, thousands_with_deviation};
+use super::number::{latency_cells, percent, rate_cells, thousands_with_deviation};
 use crate::spread::Spread;
 use crate::tags::{PolicyName, TagsOutcome};
 use crate::text_table::TextTable;
@@ -60,13 +60,15 @@ pub(super) fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> i
         if last_depth.replace(one.depth).is_some_and(|last| last != one.depth) {
             table.rule('-');
         }
+        let [iops, stddev] = rate_cells(&one.rate);
+        let [mean, p50, p99] = latency_cells(&one.latency);
         table.row([
             one.depth.to_string(),
             one.policy.to_string(),
             if one.fair { "fair" } else { "none" }.to_owned(),
             one.reader.clone(),
-            thousands(one.rate.iops),
-            thousands(one.rate.stddev),
+            iops,
+            stddev,
             percent(one.rate.variation()),
             baseline(one, outcomes).map_or_else(String::new, |other| ratio(one, other)),
             format!("{:.3}", one.sleeps_per_get),
@@ -75,9 +77,9 @@ pub(super) fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> i
             format!("{:.3}", one.rate.voluntary_switches_per_io),
             format!("{:.3}", one.rate.involuntary_switches_per_io),
             format!("{:.0}", one.rate.cpu_ns_per_io),
-            format!("{:.1}", one.latency.mean),
-            format!("{:.1}", one.latency.p50),
-            format!("{:.1}", one.latency.p99),
+            mean,
+            p50,
+            p99,
             format!("{:.1}", one.latency.max),
         ]);
     }

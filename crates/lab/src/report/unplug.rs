@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::number::{percent, thousands};
+use super::number::{latency_cells, percent, rate_cells};
 use crate::text_table::TextTable;
 use crate::unplug::{UnplugOutcome, Variant};
 
@@ -31,20 +31,22 @@ pub(super) fn write(outcomes: &[&UnplugOutcome], out: &mut dyn Write) -> io::Res
             .iter()
             .find(|other| other.variant == Variant::Locked && other.service_us == one.service_us);
         let gain = locked.filter(|locked| locked.rate.iops > 0.0);
+        let [iops, stddev] = rate_cells(&one.rate);
+        let [mean, p50, p99] = latency_cells(&one.latency);
         table.row([
             format!("{:.0}", one.service_us),
             one.variant.to_string(),
-            thousands(one.rate.iops),
-            thousands(one.rate.stddev),
+            iops,
+            stddev,
             gain.map_or_else(String::new, |from| percent(one.rate.iops / from.rate.iops - 1.0)),
             format!("{:.3}", one.unplugs_per_io),
             format!("{:.3}", one.locks_per_io),
             format!("{:.3}", one.locks_per_idle_unplug),
             format!("{:.0}", one.rate.cpu_ns_per_io),
             format!("{:.3}", one.rate.voluntary_switches_per_io),
-            format!("{:.1}", one.latency.mean),
-            format!("{:.1}", one.latency.p50),
-            format!("{:.1}", one.latency.p99),
+            mean,
+            p50,
+            p99,
         ]);
     }
     table.write(out)

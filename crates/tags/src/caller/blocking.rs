@@ -41,11 +41,11 @@ impl Caller {
             return Some(tag);
         }
         let sleeper = Sleeper::current();
-        let place = self.publish(Signal::Thread(sleeper.wake()));
+        let mut place = self.publish(Signal::Thread(sleeper.wake()));
         let mut woken_before = false;
         loop {
             if let Some(tag) = self.second_look() {
-                return Some(tag);
+                return Some(self.end_wait(place, tag));
             }
             if woken_before {
                 place.sleep_again();
@@ -57,9 +57,8 @@ impl Caller {
                 }
                 sleeper.sleep(deadline);
             }
-            if let Some(tag) = self.search() {
-                self.use_wake(place);
-                return Some(tag);
+            if let Some(tag) = self.answer(&mut place) {
+                return Some(self.end_wait(place, tag));
             }
             woken_before = true;
             place.publish_again(Signal::Thread(sleeper.wake()));

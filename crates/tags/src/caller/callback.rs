@@ -60,7 +60,7 @@ impl Caller {
         }
         let place = self.publish(Signal::Callback(Arc::clone(&callback)));
         if let Some(tag) = self.second_look() {
-            return Attempt::Tag(tag);
+            return Attempt::Tag(self.end_wait(place, tag));
         }
         self.count_sleep();
         Attempt::Waiting(CallbackWait { place, callback, _user: self.user.clone() })
@@ -70,18 +70,16 @@ impl Caller {
 impl CallbackWait {
     /// Tries again, with the caller that waits. Without a tag it waits on at its old place, with the
     /// same callback; before the callback was called, it only tries.
-    pub fn retry(self, caller: &mut Caller) -> Attempt {
+    pub fn retry(mut self, caller: &mut Caller) -> Attempt {
         let woken = self.place.is_woken();
-        if let Some(tag) = caller.search() {
-            if woken {
-                caller.use_wake(self.place);
-            }
-            return Attempt::Tag(tag);
+        let tag = if woken { caller.answer(&mut self.place) } else { caller.search() };
+        if let Some(tag) = tag {
+            return Attempt::Tag(caller.end_wait(self.place, tag));
         }
         if woken {
             self.place.publish_again(Signal::Callback(Arc::clone(&self.callback)));
             if let Some(tag) = caller.second_look() {
-                return Attempt::Tag(tag);
+                return Attempt::Tag(caller.end_wait(self.place, tag));
             }
             self.place.sleep_again();
             caller.count_sleep();

@@ -37,22 +37,21 @@ impl Future for GetAsync<'_> {
                 }
                 let place = this.caller.publish(signal());
                 if let Some(tag) = this.caller.second_look() {
-                    return Poll::Ready(tag);
+                    return Poll::Ready(this.caller.end_wait(place, tag));
                 }
                 this.place = Some(place);
             }
-            Some(place) => {
+            Some(mut place) => {
                 if !place.is_woken_or_tell(signal()) {
                     this.place = Some(place);
                     return Poll::Pending;
                 }
-                if let Some(tag) = this.caller.search() {
-                    this.caller.use_wake(place);
-                    return Poll::Ready(tag);
+                if let Some(tag) = this.caller.answer(&mut place) {
+                    return Poll::Ready(this.caller.end_wait(place, tag));
                 }
                 place.publish_again(signal());
                 if let Some(tag) = this.caller.second_look() {
-                    return Poll::Ready(tag);
+                    return Poll::Ready(this.caller.end_wait(place, tag));
                 }
                 place.sleep_again();
                 this.place = Some(place);

@@ -282,10 +282,19 @@ impl Caller {
         self.counts.sleeps.add(1);
     }
 
-    /// Ends a wait by the use of its wake-up.
-    fn use_wake(&self, place: Place) {
+    /// The look of a waiter who was woken.
+    fn answer(&mut self, place: &mut Place) -> Option<Tag> {
+        place.answer();
+        let tag = self.search()?;
         self.counts.wakes_used.add(1);
-        place.used();
+        Some(tag)
+    }
+
+    /// Ends a wait with a tag. While the waiter was on its way, others may have been spared theirs.
+    fn end_wait(&self, place: Place, tag: Tag) -> Tag {
+        drop(place);
+        self.pool.look_again();
+        tag
     }
 }
 

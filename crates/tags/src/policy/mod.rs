@@ -3,7 +3,7 @@
 //! A policy is asked only when somebody waits. Whatever it decides must wake every sleeper in the
 //! end (invariant I3): a sleeper saw every tag busy after it was published, so at least as many puts
 //! are still to come as there are tags; [`crate::wake_batch`] keeps the batch small enough that
-//! these puts make up enough batches for all queues.
+//! these puts make up enough batches for all queues. The argument for [`counters`] is there.
 
 mod counters;
 mod cyclic;
@@ -18,8 +18,10 @@ use crate::wait::Queues;
 #[non_exhaustive]
 pub enum WakePolicy {
     /// Two ever-growing counters for the whole set, of tags put and of wake-ups granted; when they are
-    /// a batch apart, a batch of waiters is woken, spread over the queues. Linux since 6.2 (2022),
-    /// with the repairs of 2023; see [the thread](https://lkml.org/lkml/2022/11/5/274).
+    /// a batch apart, waiters are woken, spread over the queues. Linux since 6.2 (2022), with the
+    /// repairs of 2023; see [the thread](https://lkml.org/lkml/2022/11/5/274). Unlike there, no
+    /// wake-up is granted for a tag that somebody else has taken meanwhile, nor while as many threads
+    /// as can run are on their way from their wake-up to the tags; these see to the rest.
     #[default]
     Counters,
     /// Each queue counts puts down from a batch; at zero it wakes a batch of its own waiters and the
@@ -36,6 +38,9 @@ pub enum WakePolicy {
 pub(crate) trait Policy: fmt::Debug + Send + Sync {
     /// `freed` tags were put, at least one, and somebody waited.
     fn freed(&self, wakes: &Wakes<'_>, freed: u32);
+
+    /// A waiter has a tag and waits no more, and somebody else waits.
+    fn look_again(&self, _wakes: &Wakes<'_>) {}
 }
 
 /// What a policy has to work with.
@@ -61,10 +66,11 @@ impl Wakes<'_> {
 }
 
 impl WakePolicy {
-    /// The policy for a set with this many wait queues and this batch at first.
-    pub(crate) fn make(self, queues: usize, batch: u32) -> Box<dyn Policy> {
+    /// The policy for a set with this many wait queues, this batch at first, and so many threads that
+    /// can run at once.
+    pub(crate) fn make(self, queues: usize, batch: u32, threads: u32) -> Box<dyn Policy> {
         match self {
-            Self::Counters => Box::new(counters::Counters::new()),
+            Self::Counters => Box::new(counters::Counters::new(threads)),
             Self::CyclicBatches => Box::new(cyclic::CyclicBatches::new(queues, batch)),
             Self::WakeOne => Box::new(one_or_all::WakeOne),
             Self::WakeAll => Box::new(one_or_all::WakeAll),

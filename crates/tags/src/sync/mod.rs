@@ -61,6 +61,26 @@ pub(crate) fn barrier_after_publish() {
     imp::fence(Ordering::SeqCst);
 }
 
+/// Between the count of a put and the look for threads on their way, whose looks the put may rely on;
+/// and between the end of such a way and its look. Dekker's pattern once more: a put that sees a
+/// thread on its way has its bit and its count seen by that thread.
+pub(crate) fn barrier_after_count() {
+    #[cfg(loom)]
+    if sabotage::leaves_out(sabotage::Part::BarrierAfterCount) {
+        return;
+    }
+    imp::fence(Ordering::SeqCst);
+}
+
+/// The other half of [`barrier_after_count`].
+pub(crate) fn barrier_after_answer() {
+    #[cfg(loom)]
+    if sabotage::leaves_out(sabotage::Part::BarrierAfterAnswer) {
+        return;
+    }
+    imp::fence(Ordering::SeqCst);
+}
+
 /// Between a change of depth or shares and the look for waiters whom it may help.
 pub(crate) fn barrier_after_change() {
     imp::fence(Ordering::SeqCst);

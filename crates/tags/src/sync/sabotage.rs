@@ -23,6 +23,12 @@ pub enum Part {
     LightBarrier = 32,
     /// Closing the gate before a search fails.
     Closing = 64,
+    /// The barrier between the count of a put and the look for threads on their way.
+    BarrierAfterCount = 128,
+    /// The barrier between the end of a thread's way and its look.
+    BarrierAfterAnswer = 256,
+    /// The look for others at the end of a wait.
+    LookingAgain = 512,
 }
 
 /// Leaves `part` out from now on.

@@ -15,7 +15,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::demand::Demand;
 use crate::statistics::WaitCounts;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use queue::Queue;
 
 /// The wait queues of one pool of tags.
@@ -25,6 +25,9 @@ pub(crate) struct Queues {
     waiting: CachePadded<AtomicUsize>,
     /// The queue that the next walk begins with.
     next: CachePadded<AtomicUsize>,
+    /// Threads that were woken and have not begun to look for a tag. They will, unlike tasks, which
+    /// their executor may keep from running; so others may be spared the way on their account.
+    called: CachePadded<AtomicU32>,
     queues: Box<[CachePadded<Queue>]>,
 }
 
@@ -33,6 +36,7 @@ impl Queues {
         Self {
             waiting: CachePadded::new(AtomicUsize::new(0)),
             next: CachePadded::new(AtomicUsize::new(0)),
+            called: CachePadded::new(AtomicU32::new(0)),
             queues: (0..queues).map(|_| CachePadded::new(Queue::new())).collect(),
         }
     }
@@ -46,6 +50,11 @@ impl Queues {
     #[inline(always)]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Number of threads that were woken and have not begun to look.
+    pub(crate) fn called(&self) -> u32 {
+        self.called.load(Ordering::SeqCst)
     }
 
     /// Whether somebody waits in one queue. The same look as [`Queues::waiting`]: a waiter who is not
@@ -86,7 +95,12 @@ impl Queues {
         if !self.has_waiters(queue) {
             return 0;
         }
-        let woken = self.queues[queue].take(most, can_use, &self.waiting);
+        self.take(&self.queues[queue], most, can_use)
+    }
+
+    /// Wakes up to `most` waiters of a queue for whom `can_use` holds; returns how many.
+    fn take(&self, queue: &Queue, most: u32, can_use: impl Fn(Demand) -> bool) -> u32 {
+        let woken = queue.take(most, can_use, &self.waiting, &self.called);
         let count = woken.len();
         woken.send();
         count
@@ -95,7 +109,7 @@ impl Queues {
     /// Wakes everybody, also those who could not use a tag before whatever has changed now.
     pub(crate) fn wake_everybody(&self) {
         for queue in &self.queues {
-            queue.take(u32::MAX, |_| true, &self.waiting).send();
+            self.take(queue, u32::MAX, |_| true);
         }
     }
 

@@ -6,31 +6,36 @@ use super::queue::Ticket;
 use super::signal::Signal;
 use crate::demand::Demand;
 use crate::pool::Pool;
-use crate::sync;
+use crate::sync::{self, Ordering};
 
 /// A place in a queue. Dropping it gives it up; if the waiter has been woken meanwhile, the wake-up
-/// goes to the next (invariant I5). A waiter who used its wake-up says so with [`Place::used`].
+/// goes to the next (invariant I5). A waiter who looks for a tag because of its wake-up says so with
+/// [`Place::answer`], and goes back with [`Place::publish_again`] if it found none.
 #[derive(Debug)]
 pub(crate) struct Place {
     pool: Arc<Pool>,
     queue: usize,
     ticket: Ticket,
     demand: Demand,
-    held: bool,
+    is_thread: bool,
+    /// Whether there is a wake-up to come, or one that is not answered.
+    open: bool,
 }
 
 impl Place {
     /// Publishes a new waiter at the end of `queue`.
     pub(crate) fn publish(pool: &Arc<Pool>, queue: usize, signal: Signal, demand: Demand) -> Self {
         let queues = pool.queues();
+        let is_thread = signal.is_thread();
         let ticket = queues.queues[queue].publish(None, signal, demand, &queues.waiting);
         sync::barrier_after_publish();
-        Self { pool: Arc::clone(pool), queue, ticket, demand, held: true }
+        Self { pool: Arc::clone(pool), queue, ticket, demand, is_thread, open: true }
     }
 
     /// Publishes a waiter again who was woken and found nothing, at its old place.
-    pub(crate) fn publish_again(&self, signal: Signal) {
+    pub(crate) fn publish_again(&mut self, signal: Signal) {
         let queues = self.pool.queues();
+        self.open = true;
         self.queue().publish(Some(self.ticket), signal, self.demand, &queues.waiting);
         sync::barrier_after_publish();
     }
@@ -56,9 +61,13 @@ impl Place {
         }
     }
 
-    /// The waiter was woken and has a tag: the wake-up is spent.
-    pub(crate) fn used(mut self) {
-        self.held = false;
+    /// The waiter was woken and is about to look for a tag: the wake-up is spent.
+    pub(crate) fn answer(&mut self) {
+        self.open = false;
+        if self.is_thread {
+            self.pool.queues().called.fetch_sub(1, Ordering::SeqCst);
+            sync::barrier_after_answer();
+        }
     }
 
     fn queue(&self) -> &super::queue::Queue {
@@ -78,7 +87,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.held && !self.queue().leave(self.ticket, &self.pool.queues().waiting) {
+        if self.open && !self.queue().leave(self.ticket, &self.pool.queues().waiting) {
+            self.answer();
             self.pass_on(|demand| self.pool.could_use(demand));
         }
     }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::signal::{Signal, Signals};
 use crate::demand::Demand;
 use crate::statistics::WaitCounts;
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering};
 
 /// Order of arrival in one queue.
 pub(super) type Ticket = u64;
@@ -91,12 +91,14 @@ impl Queue {
         waiter.is_some()
     }
 
-    /// Takes out the first `most` waiters for whom `can_use` holds. They count as woken.
+    /// Takes out the first `most` waiters for whom `can_use` holds. They count as woken, and threads
+    /// among them as `called`.
     pub(super) fn take(
         &self,
         most: u32,
         can_use: impl Fn(Demand) -> bool,
         waiting: &AtomicUsize,
+        called: &AtomicU32,
     ) -> Signals {
         let mut list = self.list.lock();
         let tickets: SmallVec<[Ticket; 8]> = list
@@ -116,6 +118,8 @@ impl Queue {
             list.counts.granted += count as u64;
             self.len.fetch_sub(count, Ordering::Relaxed);
             waiting.fetch_sub(count, Ordering::Relaxed);
+            let threads = signals.iter().filter(|signal| signal.is_thread()).count();
+            called.fetch_add(threads as u32, Ordering::SeqCst);
         }
         drop(list);
         Signals::new(signals)

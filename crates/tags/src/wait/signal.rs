@@ -30,6 +30,11 @@ impl Signal {
         }
     }
 
+    /// Whether a thread is told, which will look for a tag by itself.
+    pub(crate) fn is_thread(&self) -> bool {
+        matches!(self, Self::Thread(_))
+    }
+
     /// For dumps.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

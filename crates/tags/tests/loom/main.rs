@@ -41,14 +41,19 @@ fn model(preemptions: usize, case: impl Fn() + Sync + Send + 'static) {
     println!("{} executions", executions.load(Ordering::Relaxed));
 }
 
-/// A set with one wait queue, unless the case is about several; without pockets, unless it is about
-/// them.
+/// A set with one wait queue and one thread on its way at a time, unless the case is about several;
+/// without pockets, unless it is about them.
 fn small(depth: u32, policy: WakePolicy, batch: u32) -> TagSet {
     with_queues(depth, policy, batch, 1).build().unwrap()
 }
 
 fn with_queues(depth: u32, policy: WakePolicy, batch: u32, queues: usize) -> Builder {
-    TagSet::builder(depth).policy(policy).wake_batch(batch).wait_queues(queues).pockets(false)
+    TagSet::builder(depth)
+        .policy(policy)
+        .wake_batch(batch)
+        .wait_queues(queues)
+        .threads_at_once(1)
+        .pockets(false)
 }
 
 /// Who holds which tag: no tag may have two holders, and what one holder wrote the next must see.

@@ -6,7 +6,7 @@ use loom::thread;
 use undercroft_tags::WakePolicy;
 use undercroft_tags::sync::sabotage::{Part, leave_out};
 
-use crate::{kinds, model, pockets, small};
+use crate::{kinds, model, pockets, small, threads};
 
 /// A put and a waiter.
 fn one_put_one_waiter() {
@@ -55,11 +55,15 @@ fn sabotaged() {
         "carry" => leave_out(Part::Carry),
         "light barrier" => leave_out(Part::LightBarrier),
         "closing" => leave_out(Part::Closing),
+        "barrier after count" => leave_out(Part::BarrierAfterCount),
+        "barrier after answer" => leave_out(Part::BarrierAfterAnswer),
+        "looking again" => leave_out(Part::LookingAgain),
         part => panic!("there is no part {part}"),
     }
     match value(CASE).as_str() {
         "one put" => model(2, one_put_one_waiter),
         "two puts" => model(2, two_puts_one_batch),
+        "two sleepers" => model(2, || threads::two_sleepers_two_puts(1, 1)),
         "pocket" => model(3, pockets::a_put_into_the_pocket),
         "dropped future" => model(2, kinds::dropped_future_beside_a_waiter),
         case => panic!("there is no case {case}"),
@@ -83,7 +87,7 @@ fn run(case: &str, part: &str) -> Result<(), String> {
 
 #[test]
 fn each_part_is_needed() {
-    for case in ["one put", "two puts", "dropped future", "pocket"] {
+    for case in ["one put", "two puts", "two sleepers", "dropped future", "pocket"] {
         run(case, "").unwrap_or_else(|error| panic!("{case}, nothing left out: {error}"));
     }
     for (case, part) in [
@@ -92,10 +96,13 @@ fn each_part_is_needed() {
         ("one put", "second look"),
         ("dropped future", "passing on"),
         ("two puts", "carry"),
+        ("two sleepers", "barrier after count"),
+        ("two sleepers", "barrier after answer"),
+        ("two sleepers", "looking again"),
         ("pocket", "light barrier"),
         ("pocket", "closing"),
     ] {
-        let error = run(case, part).expect_err("a lost wake-up goes unnoticed");
+        let Err(error) = run(case, part) else { panic!("{case} without {part} goes unnoticed") };
         assert!(error.contains("deadlock"), "{case} without {part}: {error}");
     }
 }

@@ -68,6 +68,60 @@ fn three_threads_share_two_tags_in_batches_of_two() {
     model(2, || rounds(2, 2, 1, WakePolicy::CyclicBatches, 3, 2));
 }
 
+/// Two tags are put and two threads wait; one of them at a time is on its way. Neither puts its tag
+/// before both have one: whoever comes first must see to the other.
+pub(crate) fn two_sleepers_two_puts(queues: usize, at_once: u32) {
+    let set =
+        with_queues(2, WakePolicy::Counters, 1, queues).threads_at_once(at_once).build().unwrap();
+    let holders = Holders::new(2);
+    let mut first = set.caller();
+    let tags = [first.try_get().unwrap(), first.try_get().unwrap()];
+    let waiters: Vec<_> = (0..2)
+        .map(|_| {
+            let mut caller = set.caller();
+            let holders = holders.clone();
+            thread::spawn(move || {
+                let tag = caller.get_blocking();
+                holders.hold(tag);
+                tag
+            })
+        })
+        .collect();
+    for tag in tags {
+        set.put(tag);
+    }
+    for waiter in waiters {
+        set.put(waiter.join().unwrap());
+    }
+    assert_eq!((set.in_use(), set.waiting()), (0, 0));
+}
+
+#[test]
+fn the_next_is_woken_by_the_one_before() {
+    model(3, || two_sleepers_two_puts(1, 1));
+    model(2, || two_sleepers_two_puts(2, 1));
+    model(2, || two_sleepers_two_puts(1, 2));
+}
+
+/// As before, and a third thread takes and puts a tag: what is spared on its account is made good.
+#[test]
+fn a_tag_taken_in_between_is_put_again() {
+    model(2, || {
+        let set = with_queues(2, WakePolicy::Counters, 1, 1).build().unwrap();
+        let mut first = set.caller();
+        let tags = [first.try_get().unwrap(), first.try_get().unwrap()];
+        let mut caller = set.caller();
+        let waiter = thread::spawn(move || caller.get_blocking());
+        set.put(tags[0]);
+        let taken = first.try_get();
+        set.put(tags[1]);
+        // The other tag stays out: the waiter must not count on it.
+        let tag = waiter.join().unwrap();
+        taken.into_iter().chain([tag]).for_each(|tag| set.put(tag));
+        assert_eq!((set.in_use(), set.waiting()), (0, 0));
+    });
+}
+
 #[test]
 fn waiters_stand_in_different_queues() {
     model(2, || rounds(1, 1, 2, WakePolicy::Counters, 3, 1));

@@ -24,9 +24,9 @@ fn check(ordinary: usize, case: impl Fn() + Send + Sync + 'static) {
 }
 
 /// More workers than tags: at any moment eight of sixteen wait. Some lose patience, some put by
-/// batches.
-fn sixteen_workers(policy: WakePolicy) {
-    let set = TagSet::builder(8).policy(policy).build().unwrap();
+/// batches. So many threads may be on their way at once.
+fn sixteen_workers(policy: WakePolicy, at_once: u32) {
+    let set = TagSet::builder(8).policy(policy).threads_at_once(at_once).build().unwrap();
     let holders: Arc<Vec<AtomicUsize>> = Arc::new((0..8).map(|_| AtomicUsize::new(0)).collect());
     let workers: Vec<_> = (0..16)
         .map(|worker| {
@@ -57,13 +57,20 @@ fn sixteen_workers(policy: WakePolicy) {
 #[test]
 fn eight_wait_for_eight() {
     for policy in POLICIES {
-        check(300, move || sixteen_workers(policy));
+        check(300, move || sixteen_workers(policy, 1));
     }
+    check(300, move || sixteen_workers(WakePolicy::Counters, 3));
 }
 
 /// Threads, tasks and callbacks together, with a resize in between.
 fn all_kinds(policy: WakePolicy) {
-    let set = TagSet::builder(8).max_depth(12).policy(policy).wait_queues(2).build().unwrap();
+    let set = TagSet::builder(8)
+        .max_depth(12)
+        .policy(policy)
+        .wait_queues(2)
+        .threads_at_once(1)
+        .build()
+        .unwrap();
     let mut holder = set.caller();
     let tags: Vec<Tag> = std::iter::from_fn(|| holder.try_get()).collect();
     let mut workers = Vec::new();
@@ -129,7 +136,7 @@ fn threads_tasks_and_callbacks() {
 /// A callback in the middle of a put puts in turn, on the same thread and on others at once; the
 /// sleeping threads must all be reached.
 fn completion_in_completion(policy: WakePolicy) {
-    let set = TagSet::builder(8).policy(policy).build().unwrap();
+    let set = TagSet::builder(8).policy(policy).threads_at_once(2).build().unwrap();
     let mut holder = set.caller();
     let tags: Vec<Tag> = std::iter::from_fn(|| holder.try_get()).collect();
     let waits: Vec<CallbackWait> = tags[..4]
@@ -183,10 +190,45 @@ fn a_completion_interrupts_a_completion() {
     }
 }
 
+/// Eight sleepers and eight puts; nobody puts before all have their tag. Batches are of one, so no
+/// tag may be left beside a sleeper.
+fn eight_keep_their_tags(at_once: u32) {
+    let set = TagSet::builder(8).wake_batch(1).threads_at_once(at_once).build().unwrap();
+    let mut holder = set.caller();
+    let tags: Vec<Tag> = std::iter::from_fn(|| holder.try_get()).collect();
+    let sleepers: Vec<_> = (0..8)
+        .map(|_| {
+            let mut caller = set.caller();
+            thread::spawn(move || caller.get_blocking())
+        })
+        .collect();
+    let putters: Vec<_> = tags
+        .chunks(2)
+        .map(|tags| {
+            let (set, tags) = (set.clone(), tags.to_vec());
+            thread::spawn(move || tags.into_iter().for_each(|tag| set.put(tag)))
+        })
+        .collect();
+    for putter in putters {
+        putter.join().unwrap();
+    }
+    let tags: Vec<Tag> = sleepers.into_iter().map(|sleeper| sleeper.join().unwrap()).collect();
+    assert_eq!((set.in_use(), set.waiting()), (8, 0));
+    set.put_all(tags);
+}
+
+#[test]
+fn no_tag_is_left_beside_a_sleeper() {
+    for at_once in [1, 2, 8] {
+        check(1000, move || eight_keep_their_tags(at_once));
+    }
+}
+
 /// Two users and a shallow caller on one set.
 fn limited(policy: WakePolicy) {
     let set = TagSet::builder(8)
         .policy(policy)
+        .threads_at_once(1)
         .fair_sharing(true)
         .min_shallow_depth(2)
         .reserved(1)

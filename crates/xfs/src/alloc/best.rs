@@ -45,11 +45,19 @@ pub fn allocate_best(
             }
         }
     }
-    let found = groups::allocate(trans, &attempt)?;
-    if found.is_some() {
-        return Ok(found);
+    loop {
+        let found = groups::allocate(trans, &attempt)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        // Other threads may have taken the longest extent since it was looked for.
+        let (ag, _) = geometry.split_block(request.target);
+        let longest = groups::longest_anywhere(trans, ag, max_len)?.max(request.min_len);
+        if longest >= attempt.min_len {
+            return low_on_space(trans, &mut attempt, request.min_len);
+        }
+        attempt.min_len = longest;
     }
-    low_on_space(trans, &mut attempt, request.min_len)
 }
 
 /// Right behind the last extent, else at a stripe unit.

@@ -70,7 +70,11 @@ pub(crate) fn longest_usable(volume: &Volume, group: &GroupState) -> u32 {
 }
 
 /// Blocks that a request may take from the group at most; `None` if it must not take any.
-fn available(trans: &Transaction<'_>, group: &GroupState, request: &Request) -> Option<u32> {
+pub(super) fn available(
+    trans: &Transaction<'_>,
+    group: &GroupState,
+    request: &Request,
+) -> Option<u32> {
     let agf = &group.agf;
     let need = needed(trans.volume(), group);
     let reserved = group.reserved.outstanding(agf, &group.agi, request.pool);

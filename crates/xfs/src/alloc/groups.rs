@@ -30,9 +30,12 @@ pub fn allocate(
             let ag = AgNumber((start + step) % count);
             let mode =
                 if ag == target_group && target.0 > 0 { Mode::Near(target) } else { Mode::BySize };
-            let served = trans.with_group(ag, wait, |trans, group| {
-                mode::admit_and_find(trans, group, request, mode)
-            })?;
+            let served = trans.with_group_if(
+                ag,
+                wait,
+                |trans, group| mode::accepts(trans, group, request, mode),
+                |trans, group| mode::serve(trans, group, request, mode),
+            )?;
             if let Some(Some(found)) = served {
                 return Ok(found);
             }

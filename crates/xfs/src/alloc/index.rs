@@ -99,28 +99,33 @@ impl FreeIndex {
     /// The last extent of at least `len` blocks that starts before `bound`.
     pub(crate) fn last_before(&self, bound: AgBlock, len: u32) -> Option<AllocRecord> {
         let region = ((bound.0 >> self.region_log) as usize).min(self.regions.len() - 1);
-        let found = self.regions[region]
-            .iter()
-            .rev()
-            .find(|extent| extent.start < bound && extent.len >= len);
-        found.copied().or_else(|| {
-            let region = self.region_left_of(region, len)?;
-            self.regions[region].iter().rev().find(|extent| extent.len >= len).copied()
-        })
+        let last = |extents: &[AllocRecord]| {
+            extents.iter().rev().find(|extent| extent.len >= len).copied()
+        };
+        let found = self.with_enough(region, len).and_then(|extents| {
+            last(&extents[..extents.partition_point(|extent| extent.start < bound)])
+        });
+        found.or_else(|| last(&self.regions[self.region_left_of(region, len)?]))
     }
 
     /// The first extent of at least `len` blocks that starts at or after `bound`.
     pub(crate) fn first_from(&self, bound: AgBlock, len: u32) -> Option<AllocRecord> {
         let region = (bound.0 >> self.region_log) as usize;
-        let found = self
-            .regions
-            .get(region)?
-            .iter()
-            .find(|extent| extent.start >= bound && extent.len >= len);
-        found.copied().or_else(|| {
-            let region = self.region_right_of(region, len)?;
-            self.regions[region].iter().find(|extent| extent.len >= len).copied()
-        })
+        let first =
+            |extents: &[AllocRecord]| extents.iter().find(|extent| extent.len >= len).copied();
+        if region >= self.regions.len() {
+            return None;
+        }
+        let found = self.with_enough(region, len).and_then(|extents| {
+            first(&extents[extents.partition_point(|extent| extent.start < bound)..])
+        });
+        found.or_else(|| first(&self.regions[self.region_right_of(region, len)?]))
+    }
+
+    /// The extents of a region, if one of them has `len` blocks.
+    fn with_enough(&self, region: usize, len: u32) -> Option<&[AllocRecord]> {
+        let enough = self.longest[self.regions.len() + region] >= len;
+        enough.then_some(&self.regions[region])
     }
 
     /// The nearest region to the left that has an extent of at least `len` blocks.

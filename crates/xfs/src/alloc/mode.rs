@@ -35,21 +35,37 @@ pub fn allocate_in_group(
     request: &Request,
     mode: Mode,
 ) -> Result<Option<Allocation>, Error> {
-    Ok(admit_and_find(trans, group, request, mode)?.flatten())
+    if !accepts(trans, group, request, mode) {
+        return Ok(None);
+    }
+    Ok(serve(trans, group, request, mode)?.flatten())
 }
 
-/// Allocates inside a group: the outer `None` if it does not accept the request, the inner one if
-/// it has nothing that fits.
-pub(super) fn admit_and_find(
+/// Whether the group has room for the request. Nothing is changed.
+pub(super) fn accepts(
+    trans: &Transaction<'_>,
+    group: &GroupState,
+    request: &Request,
+    mode: Mode,
+) -> bool {
+    begin_event(trans, group, request, mode);
+    let accepted = freelist::available(trans, group, request).is_some();
+    if !accepted {
+        refused_event(trans, group, request);
+    }
+    accepted
+}
+
+/// Allocates inside a group that [accepts](accepts) the request: the outer `None` if its free list
+/// cannot be filled, the inner one if it has nothing that fits.
+pub(super) fn serve(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     request: &Request,
     mode: Mode,
 ) -> Result<Option<Option<Allocation>>, Error> {
-    begin_event(trans, group, request, mode);
     let Some(admission) = freelist::admit(trans, group, request)? else {
-        let hint = AgBlock(0);
-        Search::new(trans, group, request, hint, request.max_len).step(AllocationStep::Refused);
+        refused_event(trans, group, request);
         return Ok(None);
     };
     let found = search(trans, group, request, mode, admission.max_len)?;
@@ -61,6 +77,11 @@ pub(super) fn admit_and_find(
         return Err(Error::Busy(format!("allocation group {}: {what}", group.number)));
     }
     Ok(Some(allocation))
+}
+
+fn refused_event(trans: &Transaction<'_>, group: &GroupState, request: &Request) {
+    let hint = AgBlock(0);
+    Search::new(trans, group, request, hint, request.max_len).step(AllocationStep::Refused);
 }
 
 fn begin_event(trans: &Transaction<'_>, group: &GroupState, request: &Request, mode: Mode) {

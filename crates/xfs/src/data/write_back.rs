@@ -50,8 +50,8 @@ pub(super) fn write_back<'i>(
     result
 }
 
-/// Writes the dirty data of a file, whose data the caller has locked, and waits until it is on the
-/// device: for operations that work on what is mapped.
+/// Sends the dirty data of a file, whose data the caller has locked, to the device: for operations
+/// that work on what is mapped.
 pub(crate) fn settle(
     volume: &Volume,
     inode: &Arc<Inode>,
@@ -61,12 +61,10 @@ pub(crate) fn settle(
         return Ok(lock);
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let writes = Batch::new();
     let now = inode.read().dirty.as_ref().map_or_else(Default::default, |dirty| dirty.modified);
-    let mut edit = FileEdit::deferred(volume, Arc::clone(inode), lock, now, writes.clone())?;
+    let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, now, Batch::new())?;
     edit.write_back(number, true)?;
     let lock = edit.into_lock();
-    writes.wait()?;
     release(volume, inode, number, false);
     Ok(lock)
 }
@@ -87,7 +85,7 @@ fn write_one(
     }
     let now = dirty.modified;
     drop(state);
-    let mut edit = FileEdit::deferred(volume, Arc::clone(inode), lock, now, writes.clone())?;
+    let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, now, writes.clone())?;
     match edit.write_back(number, extent == Extent::All) {
         // Removed meanwhile.
         Err(Error::NotFound(_)) => Ok(()),

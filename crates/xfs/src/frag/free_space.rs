@@ -20,6 +20,18 @@ pub struct FreeSpace {
 }
 
 impl FreeSpace {
+    /// That of a volume.
+    ///
+    /// # Errors
+    /// A header or a tree is damaged, or the device failed.
+    pub fn of(volume: &Volume) -> Result<Self, Error> {
+        let mut free = Self::default();
+        for ag in (0..volume.geometry().ag_count).map(AgNumber) {
+            free.add(volume, ag, |_| ())?;
+        }
+        Ok(free)
+    }
+
     /// Adds the extents of a group; `visit` sees those of the by-block tree.
     pub(super) fn add(
         &mut self,

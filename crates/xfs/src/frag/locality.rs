@@ -10,6 +10,41 @@ use crate::format::Extent;
 use crate::geometry::Geometry;
 use crate::units::FsBlock;
 
+/// From the hint of an extent to where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Inside a group, in blocks.
+    Inside(u32),
+    /// To another group, of the first extent of a file.
+    FirstElsewhere,
+    /// To another group, of a later one.
+    LaterElsewhere,
+}
+
+impl Step {
+    /// Of an extent; `before` is the one before it in the file, `inode` the block of the inode.
+    pub(super) fn between(
+        geometry: &Geometry,
+        inode: FsBlock,
+        before: Option<Extent>,
+        extent: Extent,
+    ) -> Self {
+        let hint = before.map_or(inode, |before| behind(geometry, before, extent));
+        let ((hint_ag, hint), (ag, start)) =
+            (geometry.split_block(hint), geometry.split_block(extent.start));
+        match before {
+            _ if hint_ag == ag => Self::Inside(hint.0.abs_diff(start.0)),
+            None => Self::FirstElsewhere,
+            Some(_) => Self::LaterElsewhere,
+        }
+    }
+
+    /// Whether it is longer than `limit` blocks.
+    pub(super) fn is_beyond(self, limit: u32) -> bool {
+        !matches!(self, Self::Inside(distance) if distance <= limit)
+    }
+}
+
 /// Distances of extents from their hints, in blocks.
 #[derive(Clone, Debug)]
 pub struct Locality {
@@ -36,29 +71,21 @@ impl Locality {
         }
     }
 
-    /// Counts an extent and returns its distance; `before` is the one before it in the file, `inode`
-    /// the block of the inode.
-    pub(super) fn add(
-        &mut self,
-        geometry: &Geometry,
-        inode: FsBlock,
-        before: Option<Extent>,
-        extent: Extent,
-    ) -> u32 {
-        let hint = before.map_or(inode, |before| behind(geometry, before, extent));
-        let ((hint_ag, hint), (ag, start)) =
-            (geometry.split_block(hint), geometry.split_block(extent.start));
-        if hint_ag == ag {
-            let distance = hint.0.abs_diff(start.0);
-            self.histogram.add(distance.into());
-            self.distances.push(distance);
-            return distance;
+    /// Counts an extent.
+    pub(super) fn add(&mut self, step: Step) {
+        match step {
+            Step::Inside(distance) => {
+                self.histogram.add(distance.into());
+                self.distances.push(distance);
+            }
+            Step::FirstElsewhere => self.first_switches += 1,
+            Step::LaterElsewhere => self.later_switches += 1,
         }
-        if before.is_some() {
-            self.later_switches += 1;
-        } else {
-            self.first_switches += 1;
-        }
+    }
+
+    /// Blocks of a group.
+    #[must_use]
+    pub fn group_blocks(&self) -> u32 {
         self.group_blocks
     }
 
@@ -149,14 +176,17 @@ mod tests {
         let mut locality = Locality::new(&geometry);
         let inode = at(1, 100);
         let first = extent(0, at(1, 130), 10);
-        assert_eq!(locality.add(&geometry, inode, None, first), 30);
         // Behind a hole of five blocks, as if it were filled.
         let second = extent(15, at(1, 145), 1);
-        assert_eq!(locality.add(&geometry, inode, Some(first), second), 0);
         let third = extent(16, at(1, 140), 1);
-        assert_eq!(locality.add(&geometry, inode, Some(second), third), 6);
         let far = extent(17, at(2, 140), 1);
-        assert_eq!(locality.add(&geometry, inode, Some(third), far), geometry.ag_blocks);
+        let pairs =
+            [(None, first), (Some(first), second), (Some(second), third), (Some(third), far)];
+        let steps = pairs.map(|(before, next)| Step::between(&geometry, inode, before, next));
+        let inside = Step::Inside;
+        assert_eq!(steps, [inside(30), inside(0), inside(6), Step::LaterElsewhere]);
+        assert!(steps[2].is_beyond(5) && !steps[2].is_beyond(6) && steps[3].is_beyond(u32::MAX));
+        steps.into_iter().for_each(|step| locality.add(step));
         assert_eq!((locality.first_switches, locality.later_switches), (0, 1));
         assert_eq!((locality.extents(), locality.median()), (4, Some(6)));
         assert_eq!((locality.within(6), locality.mean()), (2, Some(12.0)));

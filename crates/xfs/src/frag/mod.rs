@@ -5,14 +5,17 @@
 //! so any volume will do, whoever wrote it; one whose journal is not empty is seen as the last
 //! write-back left it.
 
+mod below;
 mod free_space;
 mod histogram;
 mod locality;
 mod picture;
 
+pub use below::below;
 pub use free_space::FreeSpace;
 pub use histogram::{Bucket, Histogram};
 pub use locality::Locality;
+use locality::Step;
 pub use picture::{Cell, Picture};
 
 use crate::error::Error;
@@ -21,6 +24,7 @@ use crate::inode::{ForkKind, InodeState};
 use crate::units::{AgInode, AgNumber, InodeNumber};
 use crate::volume::Volume;
 use crate::{ag, bmap};
+use std::iter;
 
 /// Whose mappings are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,12 +37,15 @@ pub enum Selection {
 }
 
 impl Selection {
-    fn contains(self, kind: FileType) -> bool {
+    /// Whether an inode belongs to it.
+    #[must_use]
+    pub fn contains(self, inode: &InodeState) -> bool {
         match self {
-            Self::Files => kind == FileType::Regular,
-            Self::Everything => {
-                matches!(kind, FileType::Regular | FileType::Directory | FileType::Symlink)
-            }
+            Self::Files => inode.file_type() == FileType::Regular,
+            Self::Everything => matches!(
+                inode.file_type(),
+                FileType::Regular | FileType::Directory | FileType::Symlink
+            ),
         }
     }
 }
@@ -75,11 +82,11 @@ impl Layout {
     }
 }
 
-/// Measures a volume.
+/// Measures the inodes of a volume that are `wanted`, its free space, and draws all of it.
 ///
 /// # Errors
 /// A structure is damaged, or the device failed.
-pub fn measure(volume: &Volume, selection: Selection) -> Result<Layout, Error> {
+pub fn measure(volume: &Volume, wanted: impl Fn(&InodeState) -> bool) -> Result<Layout, Error> {
     let mut layout = Layout {
         inodes: 0,
         mapped_inodes: 0,
@@ -98,7 +105,8 @@ pub fn measure(volume: &Volume, selection: Selection) -> Result<Layout, Error> {
         ag::inode_chunks(volume, ag, |chunk| chunks.push(chunk))?;
         for number in chunks.iter().flat_map(|chunk| inodes_of(volume, ag, chunk)) {
             let inode = volume.inode(number)?;
-            layout.add(volume, &inode.read(), selection)?;
+            let inode = inode.read();
+            layout.add(volume, &inode, wanted(&inode))?;
         }
     }
     Ok(layout)
@@ -117,41 +125,40 @@ fn inodes_of<'a>(
 }
 
 impl Layout {
-    fn add(
-        &mut self,
-        volume: &Volume,
-        inode: &InodeState,
-        selection: Selection,
-    ) -> Result<(), Error> {
-        let kind = inode.file_type();
+    fn add(&mut self, volume: &Volume, inode: &InodeState, wanted: bool) -> Result<(), Error> {
+        let data = inode.file_type() == FileType::Regular;
         // Blocks of the realtime section are numbered on their own.
-        if inode.core.flags.contains(InodeFlags::REALTIME) || !selection.contains(kind) {
+        if inode.core.flags.contains(InodeFlags::REALTIME) || !(wanted || data) {
             return Ok(());
         }
         let geometry = volume.geometry();
-        let extents = bmap::extents(volume, inode, ForkKind::Data)?.as_slice();
+        let stored = bmap::extents(volume, inode, ForkKind::Data)?.as_slice();
         let home = geometry.inode_fs_block(inode.number);
         let far = geometry.ag_blocks / 100;
-        self.inodes += 1;
-        self.stored += extents.len() as u64;
-        let (mut before, mut count) = (None, 0);
-        for extent in merged(extents, |left, right| {
+        let extents = merged(stored, |left, right| {
             geometry.split_block(left.start).0 == geometry.split_block(right.start).0
-        }) {
-            let distance = self.locality.add(geometry, home, before, extent);
-            if kind == FileType::Regular {
-                let cell = if distance > far { Cell::FarData } else { Cell::Data };
-                self.picture.add_extent(geometry, extent, cell);
+        });
+        let hints = iter::once(None).chain(extents.iter().copied().map(Some));
+        for (extent, before) in extents.iter().zip(hints) {
+            let step = Step::between(geometry, home, before, *extent);
+            if data {
+                let cell = if step.is_beyond(far) { Cell::FarData } else { Cell::Data };
+                self.picture.add_extent(geometry, *extent, cell);
             }
-            let continues = before.is_some_and(|before: Extent| before.end() == extent.offset);
-            self.ideal += u64::from(!continues);
-            count += 1;
-            before = Some(extent);
+            if wanted {
+                self.locality.add(step);
+                let continues = before.is_some_and(|before: Extent| before.end() == extent.offset);
+                self.ideal += u64::from(!continues);
+            }
         }
-        self.actual += count;
-        if count > 0 {
-            self.mapped_inodes += 1;
-            self.extents_per_inode.add(count);
+        if wanted {
+            self.inodes += 1;
+            self.stored += stored.len() as u64;
+            self.actual += extents.len() as u64;
+            if !extents.is_empty() {
+                self.mapped_inodes += 1;
+                self.extents_per_inode.add(extents.len() as u64);
+            }
         }
         Ok(())
     }

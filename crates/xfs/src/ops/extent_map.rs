@@ -5,7 +5,7 @@ use crate::bmap;
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2};
 use crate::inode::{ForkKind, InodeState};
-use crate::units::FsBlock;
+use crate::units::{FileBlock, FsBlock};
 use crate::volume::Volume;
 
 /// A part of a file, all of it mapped in the same way.
@@ -38,23 +38,29 @@ pub fn extent_map(volume: &Volume, inode: &InodeState) -> Result<Vec<MappedExten
 
 /// Adds an extent in parts that are shared or not.
 fn add_parts(volume: &Volume, extent: Extent, map: &mut Vec<MappedExtent>) -> Result<(), Error> {
-    let geometry = volume.geometry();
-    let (ag, start) = geometry.split_block(extent.start);
-    let mut at = extent;
-    let mut push = |at: &mut Extent, len: u32, shared: bool| {
-        if len > 0 {
-            map.push(MappedExtent { extent: Extent { len, ..*at }, shared });
+    let (ag, start) = volume.geometry().split_block(extent.start);
+    let known = map.len();
+    let mut push = |from: u32, to: u32, shared: bool| match map[known..].last_mut() {
+        _ if from >= to => {}
+        // Shared with more files than the part before.
+        Some(last) if last.shared && shared => last.extent.len += to - from,
+        _ => {
+            let offset = FileBlock(extent.offset.0 + u64::from(from));
+            let start = FsBlock(extent.start.0 + u64::from(from));
+            map.push(MappedExtent {
+                extent: Extent { offset, start, len: to - from, ..extent },
+                shared,
+            });
         }
-        at.offset.0 += u64::from(len);
-        at.start = FsBlock(at.start.0 + u64::from(len));
-        at.len -= len;
     };
+    let mut done = 0;
     ag::shared_extents(volume, ag, start, extent.len, |shared| {
-        let before = shared.start.0 - geometry.split_block(at.start).1.0;
-        push(&mut at, before, false);
-        push(&mut at, shared.len, true);
+        let from = (shared.start.0 - start.0).max(done);
+        let to = (shared.start.0 - start.0 + shared.len).min(extent.len);
+        push(done, from, false);
+        push(from, to, true);
+        done = done.max(to);
     })?;
-    let rest = at.len;
-    push(&mut at, rest, false);
+    push(done, extent.len, false);
     Ok(())
 }

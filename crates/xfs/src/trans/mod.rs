@@ -271,24 +271,58 @@ impl<'v> Transaction<'v> {
         wait: bool,
         work: impl FnOnce(&mut Self, &mut GroupState) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
-        let slot = match self.groups.iter().position(|(held, _)| *held == ag) {
-            Some(slot) => slot,
-            None => {
-                let in_order = self.groups.iter().all(|(held, _)| *held < ag);
-                let Some(guard) = self.volume.lock_group(ag, wait && in_order)? else {
-                    return Ok(None);
-                };
-                self.groups.push((ag, Some(guard)));
-                self.groups.len() - 1
-            }
-        };
-        let mut guard = self.groups[slot].1.take().expect("a group is not entered twice at a time");
+        let Some(mut guard) = self.take_group(ag, wait)? else { return Ok(None) };
         let result = work(self, guard.state());
-        self.groups[slot].1 = Some(guard);
+        self.keep_group(ag, guard);
         if result.as_ref().is_err_and(Error::is_damage) {
             self.volume.poison("damage was found in an allocation group; run `undercroft check`");
         }
         result.map(Some)
+    }
+
+    /// As [`with_group`](Self::with_group), for a group that passes `test`. One that does not is
+    /// given up at once, unless the transaction held it before: a group that cannot help must not
+    /// keep others waiting, nor forbid waiting for groups below it.
+    ///
+    /// # Errors
+    /// As [`with_group`](Self::with_group).
+    pub(crate) fn with_group_if<T>(
+        &mut self,
+        ag: AgNumber,
+        wait: bool,
+        test: impl FnOnce(&Self, &GroupState) -> bool,
+        work: impl FnOnce(&mut Self, &mut GroupState) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let held = self.groups.len();
+        let Some(mut guard) = self.take_group(ag, wait)? else { return Ok(None) };
+        let passes = test(self, guard.state());
+        if passes || self.groups.len() == held {
+            self.keep_group(ag, guard);
+        } else {
+            self.groups.pop();
+        }
+        if passes { self.with_group(ag, wait, work) } else { Ok(None) }
+    }
+
+    /// The guard of a group, to be [kept](Self::keep_group) when its turn is over; `None` if
+    /// another thread has it and the transaction does not wait.
+    fn take_group(&mut self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
+        if let Some((_, guard)) = self.groups.iter_mut().find(|(held, _)| *held == ag) {
+            return Ok(Some(guard.take().expect("a group is not entered twice at a time")));
+        }
+        let in_order = self.groups.iter().all(|(held, _)| *held < ag);
+        let guard = self.volume.lock_group(ag, wait && in_order)?;
+        if guard.is_some() {
+            self.groups.push((ag, None));
+        }
+        Ok(guard)
+    }
+
+    /// Keeps the lock of a group to the end.
+    fn keep_group(&mut self, ag: AgNumber, guard: GroupGuard) {
+        if let Some((_, slot)) = self.groups.iter_mut().find(|(held, _)| *held == ag) {
+            *slot = Some(guard);
+        }
     }
 
     /// Makes all changes of the transaction, and of these inodes, part of the volume.

@@ -9,7 +9,7 @@ use undercroft_judges::Xfsprogs;
 use undercroft_judges::random::Random;
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::mkfs;
-use undercroft_xfs::ops::{self, CloneRange, FileEdit, NewInode, Size, Times};
+use undercroft_xfs::ops::{self, CloneRange, FileEdit, MappedExtent, NewInode, Size, Times};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
@@ -49,9 +49,19 @@ pub(crate) const FORMATS: [Format; 9] = [
 /// The time of every operation.
 const NOW: Timestamp = Timestamp { seconds: 1_700_000_000, nanoseconds: 1 };
 
+/// A piece of a file, in sectors of 512 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapped {
+    pub(crate) offset: u64,
+    pub(crate) sector: u64,
+    pub(crate) len: u64,
+    pub(crate) unwritten: bool,
+    pub(crate) shared: bool,
+}
+
 /// A volume under test and what its files should hold.
 pub(crate) struct History {
-    pub(crate) volume: Volume,
+    pub(crate) volume: Arc<Volume>,
     pub(crate) files: Vec<Vec<u8>>,
     pub(crate) inodes: Vec<InodeNumber>,
     random: Random,
@@ -88,7 +98,7 @@ pub(crate) fn prepare(image: &Path, format: &Format, size: u64, files: usize) {
     mkfs::finish(&volume, false).unwrap();
 }
 
-fn open(image: &Path, live: bool) -> Volume {
+pub(crate) fn open(image: &Path, live: bool) -> Volume {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
     if live {
         Volume::open_live(device, &LiveOptions::default()).unwrap()
@@ -105,15 +115,25 @@ impl History {
         count: usize,
         (seed, live): (u64, bool),
     ) -> Self {
-        let volume = open(image, live);
+        let files: Vec<usize> = (0..count).collect();
+        Self::of(Arc::new(open(image, live)), format, &files, (seed, live))
+    }
+
+    /// A history of some files of a volume.
+    pub(crate) fn of(
+        volume: Arc<Volume>,
+        format: &Format,
+        files: &[usize],
+        (seed, live): (u64, bool),
+    ) -> Self {
         let root = volume.inode(volume.geometry().root_inode).unwrap();
-        let lookup = |file| ops::lookup(&volume, &root.read(), name(file).as_bytes());
-        let inodes = (0..count).map(|file| lookup(file).unwrap().unwrap()).collect();
+        let lookup = |file: &usize| ops::lookup(&volume, &root.read(), name(*file).as_bytes());
+        let inodes = files.iter().map(|file| lookup(file).unwrap().unwrap()).collect();
         let size_max = 300 * format.block_size.max(2048);
         let Format { block_size, reflink, .. } = *format;
         Self {
             volume,
-            files: vec![Vec::new(); count],
+            files: vec![Vec::new(); files.len()],
             inodes,
             random: Random::new(seed),
             bounds: Bounds { block_size, size_max, reflink },
@@ -213,6 +233,22 @@ impl History {
         let mut bytes = vec![0xff; inode.core.size as usize];
         ops::read_at(&self.volume, &inode, 0, &mut bytes).unwrap();
         bytes
+    }
+
+    /// Where a file is, in sectors of 512 bytes.
+    pub(crate) fn map(&self, file: usize) -> Vec<Mapped> {
+        let geometry = self.volume.geometry();
+        let per_block = self.bounds.block_size / 512;
+        let map = |found: &MappedExtent| Mapped {
+            offset: found.extent.offset.0 * per_block,
+            sector: geometry.sector(found.extent.start).0,
+            len: u64::from(found.extent.len) * per_block,
+            unwritten: found.extent.unwritten,
+            shared: found.shared,
+        };
+        let inode = self.volume.inode(self.inodes[file]).unwrap();
+        let extents = ops::extent_map(&self.volume, &inode.read()).unwrap();
+        extents.iter().map(map).collect()
     }
 
     fn compare(&self, file: usize, when: &str) {

@@ -1,6 +1,6 @@
 //! The same operations by the kernel, on a mounted volume.
 
-use super::history::{name, same};
+use super::history::{Mapped, name, same};
 use super::operation::{Operation, pattern};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{File, OpenOptions};
@@ -64,4 +64,40 @@ pub(crate) fn compare(mount: &LoopMount, files: &[Vec<u8>]) {
         let found = std::fs::read(mount.join(name(file))).unwrap();
         same(&found, expected, &format!("read by the kernel: file {file}"));
     }
+}
+
+/// Where the kernel says that a file is.
+pub(crate) fn map(mount: &LoopMount, file: usize) -> Vec<Mapped> {
+    const UNWRITTEN: u64 = 0x800;
+    const SHARED: u64 = 0x2000;
+    let mut command = Command::new("xfs_io");
+    command.args(["-r", "-c", "fiemap -v"]).arg(mount.join(name(file)));
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let range = |text: &str| {
+        let (first, last) = text.trim_matches(['[', ']', ':']).split_once("..").unwrap();
+        (first.parse::<u64>().unwrap(), last.parse::<u64>().unwrap())
+    };
+    let mut map = Vec::new();
+    // A heading of two lines; then number, range in the file, range on the device, length, flags.
+    for line in text.lines().skip(2) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words[2] == "hole" {
+            continue;
+        }
+        let ((first, last), (sector, _)) = (range(words[1]), range(words[2]));
+        let flags = u64::from_str_radix(words[4].trim_start_matches("0x"), 16).unwrap();
+        map.push(Mapped {
+            offset: first,
+            sector,
+            len: last + 1 - first,
+            unwritten: flags & UNWRITTEN != 0,
+            shared: flags & SHARED != 0,
+        });
+    }
+    map
+}
+
+/// Sizes of the mounted files, each read to its end.
+pub(crate) fn sizes(mount: &LoopMount, files: usize) -> Vec<usize> {
+    (0..files).map(|file| std::fs::read(mount.join(name(file))).unwrap().len()).collect()
 }

@@ -73,7 +73,7 @@ impl MixedDriver {
             rest = behind;
         }
         let mut copy = Request::new(Bio::write(request.sector(), memory));
-        copy.tag = request.tag;
+        copy.inner.tag = request.inner.tag;
         Some(copy)
     }
 }
@@ -140,12 +140,13 @@ impl MixedQueue {
 
     /// Ends the requests whose copies ended.
     fn settle(&mut self, completions: &mut Completions) {
-        for (copy, result) in std::mem::take(&mut self.ended.ended) {
+        for mut copy in std::mem::take(&mut self.ended.ended) {
+            let failure = copy.inner.failure.take();
             let original = self.originals[copy.tag() as usize].take();
             // Nobody waits for the copy.
             copy.complete();
             let Some(mut request) = original else { continue };
-            let result = result.or_else(|_| {
+            let result = failure.map_or(Ok(()), |_| {
                 // The page cache may take what the disk does not take directly; if not, its answer
                 // is the one to give.
                 self.goes_around = false;

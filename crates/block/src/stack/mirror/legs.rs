@@ -199,6 +199,7 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::FailedBio;
 
     #[test]
     fn reads_go_where_there_is_least_to_do_or_on() {
@@ -221,13 +222,13 @@ mod tests {
 
     #[test]
     fn the_last_leg_stays() {
-        let error = BlockError {
+        let error = BlockError::new(FailedBio {
             device: "leg".into(),
             operation: crate::Operation::Write,
             sector: Sector(0),
             length: 512,
             reason: crate::Reason::ReadOnly,
-        };
+        });
         let members = Members::new(3, &[1]).unwrap();
         assert_eq!((members.live().len(), members.written().len()), (2, 2));
         assert!(members.change(1, LegState::Stale, LegState::Resynchronising));

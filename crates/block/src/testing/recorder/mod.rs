@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::bio::{Bio, Operation, Payload};
+use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
 use crate::error::BlockError;
 use crate::sector::Sector;
@@ -119,13 +119,9 @@ impl Recorder {
 
 impl Change {
     fn of(bio: &Bio) -> Self {
-        let data = match &bio.payload {
-            // A copy: the memory may be that of a pool, where others wait for it.
-            Payload::Write(segments) => {
-                Some(segments.iter().flat_map(|segment| segment.iter().copied()).collect())
-            }
-            Payload::Read(_) | Payload::Nothing => None,
-        };
+        // A copy: the memory may be that of a pool, where others wait for it.
+        let bytes = || bio.segments().iter().flat_map(|segment| segment.iter().copied());
+        let data = (bio.operation() == Operation::Write).then(|| bytes().collect());
         Self {
             operation: bio.operation(),
             force_unit_access: bio.is_force_unit_access(),

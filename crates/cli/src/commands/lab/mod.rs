@@ -1,6 +1,8 @@
 //! `undercroft lab`: experiments, and reports from their records.
 
 mod affinity;
+mod age;
+mod alloc;
 mod fsync;
 mod iops;
 mod plot;
@@ -35,6 +37,8 @@ enum Command {
     Unplug(unplug::Args),
     Affinity(affinity::Args),
     Fsync(fsync::Args),
+    Age(age::Args),
+    Alloc(alloc::Args),
     Table(table::Args),
     Plot(plot::Args),
 }
@@ -46,6 +50,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Command::Unplug(args) => unplug::run(args, out),
         Command::Affinity(args) => affinity::run(args, out),
         Command::Fsync(args) => fsync::run(args, out),
+        Command::Age(args) => age::run(args, out),
+        Command::Alloc(args) => alloc::run(args, out),
         Command::Table(args) => table::run(args, out),
         Command::Plot(args) => plot::run(args, out),
     }

@@ -90,6 +90,17 @@ pub(super) fn run(
     Ok(())
 }
 
+/// Prints an outcome that came of its own accord: as a record, or as a table.
+pub(super) fn report(outcome: Outcome, seed: u64, json: bool, out: &mut dyn Write) -> Result<()> {
+    let record = Record { outcome, session: Session::begin(command(), seed)? };
+    if json {
+        write_record(out, &record)?;
+    } else {
+        write_tables(&[record], out)?;
+    }
+    Ok(())
+}
+
 fn flush(out: &mut dyn Write) -> Result<(), LabError> {
     out.flush().map_err(LabError::Write)
 }

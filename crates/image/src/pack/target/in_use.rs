@@ -4,7 +4,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// Where a target is mounted: itself, or through a loop device over it.
-pub(super) fn mounted_at(image: &Path, metadata: &std::fs::Metadata) -> Option<String> {
+#[must_use]
+pub fn mounted_at(image: &Path, metadata: &std::fs::Metadata) -> Option<String> {
     let mut devices = Vec::new();
     if metadata.file_type().is_block_device() {
         devices.push(metadata.rdev());

@@ -7,6 +7,8 @@ mod naming;
 #[cfg(test)]
 mod tests;
 
+pub use in_use::mounted_at;
+
 use super::PackError;
 use file::{Place, TargetFile};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Bytes of a file on their way to its blocks.
 
-use super::FileEdit;
+use super::{FileEdit, Step};
 use crate::data::Run;
 use crate::error::Error;
 use crate::format::Extent;
@@ -67,9 +67,28 @@ impl FileEdit<'_> {
         Ok(())
     }
 
-    /// Waits for what was sent.
-    pub(super) fn wait(&self) -> Result<(), Error> {
-        self.plug.flush();
+    /// Sees to it that what was sent is on the device before the step is part of the volume: the
+    /// journal waits for it, or this does.
+    pub(super) fn before(&self, step: &mut Step<'_>) -> Result<(), Error> {
+        if !self.plugged {
+            self.plug.flush();
+        }
+        if self.volume.is_live() {
+            step.trans.add_data(&self.writes);
+            return Ok(());
+        }
+        Ok(self.writes.wait()?)
+    }
+
+    /// As [`before`](Self::before), for whatever becomes durable from now on.
+    pub(super) fn settle(&self) -> Result<(), Error> {
+        if !self.plugged {
+            self.plug.flush();
+        }
+        if self.volume.is_live() {
+            self.volume.add_data(&self.writes);
+            return Ok(self.writes.check()?);
+        }
         Ok(self.writes.wait()?)
     }
 
@@ -94,8 +113,6 @@ impl FileEdit<'_> {
         if let Some((old, known)) =
             old.map(|old| (old, known(&old))).filter(|(_, known)| *known > 0)
         {
-            // What was sent to these blocks earlier must be there.
-            self.wait()?;
             let content = read_extent(self.volume, old.extent, bytes.start, known)?;
             segments.push(Segment::shared(&Arc::new(content), 0..known));
             segments.push_zeroes(len - known);

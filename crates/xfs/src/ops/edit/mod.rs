@@ -52,8 +52,8 @@ pub struct FileEdit<'a> {
     stamped: bool,
     plug: Plug,
     writes: Batch,
-    /// Steps commit before their data is on the device: the journal waits for it.
-    deferred: bool,
+    /// What is sent stays in the plug, for its neighbours in other files.
+    plugged: bool,
     lock: DataLock,
 }
 
@@ -84,13 +84,13 @@ impl<'a> FileEdit<'a> {
     ) -> Result<Self, Error> {
         check_kind(volume, &inode.read())?;
         let lock = crate::data::settle(volume, &inode, lock)?;
-        let edit = Self::deferred(volume, inode, lock, now, Batch::new())?;
-        Ok(Self { deferred: false, ..edit })
+        let edit = Self::plugged(volume, inode, lock, now, Batch::new())?;
+        Ok(Self { plugged: false, ..edit })
     }
 
-    /// A file of a live volume whose dirty data is written back: nothing waits for `writes`, which
-    /// the transactions take along instead.
-    pub(crate) fn deferred(
+    /// A file of a live volume whose dirty data is written back together with that of others, as a
+    /// part of `writes`. What is sent is on its way when the plug of the caller is flushed.
+    pub(crate) fn plugged(
         volume: &'a Volume,
         inode: Arc<Inode>,
         lock: DataLock,
@@ -99,8 +99,8 @@ impl<'a> FileEdit<'a> {
     ) -> Result<Self, Error> {
         let number = check_kind(volume, &inode.read())?;
         let plug = Plug::new(volume.cache().device());
-        let (stamped, deferred) = (false, true);
-        Ok(Self { volume, number, inode, now, stamped, plug, writes, deferred, lock })
+        let (stamped, plugged) = (false, true);
+        Ok(Self { volume, number, inode, now, stamped, plug, writes, plugged, lock })
     }
 
     /// Ends the change; the data stays locked.
@@ -151,7 +151,7 @@ impl<'a> FileEdit<'a> {
 
     /// Ends an operation: sets the times if no step has, and the size where it grows.
     fn finish(&mut self, size: u64) -> Result<(), Error> {
-        self.wait()?;
+        self.settle()?;
         if self.stamped && size <= self.size() {
             return Ok(());
         }
@@ -182,15 +182,6 @@ impl<'a> FileEdit<'a> {
         }
         inode.touch();
         trans.commit(&mut [&mut inode])
-    }
-
-    /// Sees to it that what was sent is on the device before what the step maps is durable.
-    fn settle(&self, step: &mut Step<'_>) -> Result<(), Error> {
-        if self.deferred {
-            step.trans.add_data(&self.writes);
-            return Ok(());
-        }
-        self.wait()
     }
 
     /// Does a step; once more when the space that it needs waits for the journal.

@@ -70,15 +70,19 @@ impl FileEdit<'_> {
 
     /// Writes a range piece by piece.
     pub(super) fn put(&mut self, bytes: Range<u64>, source: Source<'_>) -> Result<(), Error> {
-        let mut at = bytes.start;
-        while at < bytes.end {
+        let mut done = Ok(bytes.start);
+        while let Ok(at) = done
+            && at < bytes.end
+        {
             let end = match source {
                 Source::Zeroes => bytes.end.min(at + ZEROES_MAX),
                 Source::Memory { .. } | Source::Run(_) => bytes.end,
             };
-            at = self.put_piece(at..end, source)?;
+            done = self.put_piece(at..end, source);
         }
-        if self.deferred { Ok(()) } else { self.wait() }
+        // Also of what an error ended: blocks may have been overwritten.
+        self.settle()?;
+        done.map(drop)
     }
 
     /// Writes the front of a range, as far as the file is the same there; returns where that ends.
@@ -147,7 +151,7 @@ impl FileEdit<'_> {
         let (mut step, extent) = self.take_space(step, hole.start, len, source)?;
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        self.settle(&mut step)?;
+        self.before(&mut step)?;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
@@ -163,12 +167,9 @@ impl FileEdit<'_> {
     ) -> Result<FileBlock, Error> {
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
-        if !self.deferred {
-            self.wait()?;
-        }
         let mut step = self.begin()?;
         self.adopt_margin(&mut step, source);
-        self.settle(&mut step)?;
+        self.before(&mut step)?;
         let (starts, places) = ([extent.start], [extent.offset, extent.end()]);
         bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 2)?;
         bmap::convert(&mut step.trans, &mut step.inode, extent)?;
@@ -194,7 +195,7 @@ impl FileEdit<'_> {
         let bytes = self.within(bytes, &new);
         let before = Old { extent: &old, size: step.inode.core.size };
         self.send(&new, bytes.clone(), source, self.geometry().block_size(), Some(before))?;
-        self.settle(&mut step)?;
+        self.before(&mut step)?;
         bmap::replace(&mut step.trans, &mut step.inode, old, new)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(new.end())

@@ -29,11 +29,11 @@ impl FileEdit<'_> {
         };
         if stored_size < size || (times && unstamped && !self.stamped) {
             let mut step = self.begin()?;
-            self.settle(&mut step)?;
+            self.before(&mut step)?;
             step.inode.grow_stored_size(size);
             self.commit(step)?;
         } else if !runs.is_empty() {
-            self.volume.add_data(&self.writes);
+            self.settle()?;
         }
         if self.stamped
             && let Some(dirty) = &mut self.inode.write().dirty

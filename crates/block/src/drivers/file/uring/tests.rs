@@ -37,7 +37,7 @@ fn requests(bios: impl IntoIterator<Item = Bio>) -> RequestList {
     let mut tags = TagSet::new(DEPTH).unwrap().caller();
     let tagged = |bio| {
         let mut request = Request::new(bio);
-        request.tag = tags.try_get();
+        request.inner.tag = tags.try_get();
         request
     };
     let mut list = RequestList::default();
@@ -48,12 +48,7 @@ fn requests(bios: impl IntoIterator<Item = Bio>) -> RequestList {
 /// Answers what `queue` puts out until nothing is in flight.
 fn finish(queue: &mut UringQueue, mut completions: Completions) {
     loop {
-        for (request, result) in completions.ended.drain(..) {
-            match result {
-                Ok(()) => request.complete(),
-                Err(failure) => request.fail("image", failure.done, &failure.reason),
-            }
-        }
+        completions.ended.drain(..).for_each(|request| request.answer("image"));
         if queue.in_flight() == 0 {
             return;
         }

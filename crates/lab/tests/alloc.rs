@@ -1,0 +1,123 @@
+//! The experiments on the allocator in their smoke size: what is counted, and what is left.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+
+use undercroft_judges::mount::Access;
+use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_lab::alloc::{self, AllocOptions, AllocOutcome, Case, SearchOutcome};
+use undercroft_lab::{Outcome, RunOptions, Size};
+use undercroft_xfs::alloc::Variant;
+
+const SMOKE: RunOptions = RunOptions { size: Size::Smoke, repeat: None, duration: None, seed: 1 };
+
+fn run(options: &AllocOptions) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    alloc::run(options, &SMOKE, &mut |outcome| outcomes.push(outcome)).unwrap();
+    outcomes
+}
+
+fn workload(options: &AllocOptions) -> Vec<AllocOutcome> {
+    let of = |outcome| match outcome {
+        Outcome::Alloc(of) => of,
+        other => panic!("{other:?} of another part"),
+    };
+    run(options).into_iter().map(of).collect()
+}
+
+fn searches(options: &AllocOptions) -> Vec<SearchOutcome> {
+    let of = |outcome| match outcome {
+        Outcome::AllocSearch(of) | Outcome::AllocGrowth(of) => of,
+        other => panic!("{other:?} of another part"),
+    };
+    run(options).into_iter().map(of).collect()
+}
+
+/// Runs the workload with each variant and has the volume judged.
+fn judged(case: Case, image: &Path) -> Vec<AllocOutcome> {
+    let run = |variant| {
+        let options = AllocOptions {
+            cases: vec![case],
+            variants: vec![variant],
+            keep: Some(image.to_owned()),
+            ..AllocOptions::default()
+        };
+        let [outcome] = workload(&options).try_into().unwrap();
+        if let Err(complaint) = Xfsprogs::newest().unwrap().repair_check(image) {
+            panic!("{variant}, {case} free space: {complaint}");
+        }
+        outcome
+    };
+    Variant::ALL.into_iter().map(run).collect()
+}
+
+#[test]
+fn every_variant_leaves_a_sound_volume_with_all_files() {
+    let directory = tempfile::tempdir().unwrap();
+    for case in [Case::Clean, Case::Random] {
+        let outcomes = judged(case, &directory.path().join("kept.img"));
+        for (one, variant) in outcomes.iter().zip(Variant::ALL) {
+            assert_eq!((one.variant.as_str(), one.files), (variant.name(), 400));
+            assert!(one.operations.iter().all(|row| row.latency.count == 400), "{one:?}");
+            let layout = one.layout.as_ref().unwrap();
+            // 400 files and seven directories with a block each.
+            assert_eq!((layout.inodes, layout.ideal), (407, 407));
+            let counted: u64 = layout.distances.iter().map(|line| line.count).sum();
+            assert_eq!(counted, layout.actual);
+            let whole = layout.actual < layout.ideal + 8;
+            assert_eq!(whole, case == Case::Clean, "{case}: {layout:?}");
+        }
+        // By size means far away; near and indexed stay where they are wanted.
+        if case == Case::Random {
+            let median = |index: usize| outcomes[index].layout.as_ref().unwrap().median_distance;
+            assert!(median(2) > median(0).max(median(3)).map(|near| 4 * near), "{outcomes:?}");
+        }
+    }
+}
+
+#[test]
+fn searches_are_timed_on_the_free_space_asked_for() {
+    let cases = vec![Case::Pathological, Case::Sequential, Case::Growth];
+    let outcomes = searches(&AllocOptions { cases, ..AllocOptions::default() });
+    // Two maps of one size, and the pathological one of two sizes.
+    assert_eq!(outcomes.len(), 4 * Variant::ALL.len());
+    for (one, variant) in outcomes.iter().zip(Variant::ALL.iter().cycle()) {
+        assert_eq!(one.variant, variant.name());
+        assert!(one.allocations > 0 && one.per_second > 0.0, "{one:?}");
+    }
+    let extents: Vec<u64> = outcomes.iter().step_by(4).map(|one| one.free_extents).collect();
+    // The short ones, 2,000 long ones, and what trees took or left.
+    assert!(extents[0].abs_diff(3000) < 20 && extents[1] == 2, "{extents:?}");
+    assert!(extents[2].abs_diff(3000) < 20 && extents[3].abs_diff(12_000) < 20, "{extents:?}");
+}
+
+#[test]
+fn the_same_files_are_made_on_a_mounted_directory() {
+    if !kernel::available_or_report("lab::alloc::the_same_files_are_made_on_a_mounted_directory") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("kernel.img");
+    Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &["-d", "agcount=8"]).unwrap();
+    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+    for (data, name) in [(false, "allocated"), (true, "written")] {
+        let place = mount.join(name);
+        std::fs::create_dir(&place).unwrap();
+        let options = AllocOptions {
+            bytes: Some(256 << 20),
+            files: Some(100),
+            on: Some(place.clone()),
+            data,
+            ..AllocOptions::default()
+        };
+        let [one] = workload(&options).try_into().unwrap();
+        assert_eq!((one.variant.as_str(), one.files, one.data_written), ("kernel", 100, data));
+        let sizes = (0..2).flat_map(|number| {
+            std::fs::read_dir(place.join(format!("directory-{number}"))).unwrap()
+        });
+        let sizes: Vec<u64> = sizes.map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
+        assert_eq!((sizes.len(), sizes.iter().sum()), (100, one.data_bytes));
+    }
+    mount.unmount().unwrap();
+}

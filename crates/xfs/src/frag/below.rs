@@ -1,0 +1,34 @@
+//! The inodes of one directory tree.
+
+use crate::dir::Position;
+use crate::error::Error;
+use crate::format::FileType;
+use crate::ops;
+use crate::units::InodeNumber;
+use crate::volume::Volume;
+use std::collections::HashSet;
+
+/// The inode at `path` and, if it is a directory, all below it.
+///
+/// # Errors
+/// Nothing is there, a directory is damaged, or the device failed.
+pub fn below(volume: &Volume, path: &[u8]) -> Result<HashSet<InodeNumber>, Error> {
+    let top = ops::resolve(volume, path)?;
+    let mut inodes = HashSet::from([top]);
+    let mut waiting = vec![top];
+    while let Some(number) = waiting.pop() {
+        let inode = volume.inode(number)?;
+        let inode = inode.read();
+        if inode.file_type() != FileType::Directory {
+            continue;
+        }
+        ops::entries(volume, &inode, Position::START, |entry| {
+            // A damaged volume may have circles.
+            if inodes.insert(entry.inode) {
+                waiting.push(entry.inode);
+            }
+            true
+        })?;
+    }
+    Ok(inodes)
+}

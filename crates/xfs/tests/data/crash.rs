@@ -1,0 +1,101 @@
+//! Operations on data cut off at random: the kernel replays what a crash left, and every operation
+//! that was synced is there whole.
+
+use crate::history::{self, Format, History, prepare, same};
+use crate::{judged, mirror};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use undercroft_block::testing::recorder::{Event, Recorder, Unflushed};
+use undercroft_block::{BlockDevice, FileDevice, Sector, read_exact_at};
+use undercroft_judges::LoopMount;
+use undercroft_judges::mount::Access;
+use undercroft_judges::random::Random;
+use undercroft_xfs::Volume;
+use undercroft_xfs::volume::LiveOptions;
+
+const FILES: usize = 4;
+
+/// Files after an operation, and the one that the next operation changes.
+struct State {
+    files: Vec<Vec<u8>>,
+    next: usize,
+}
+
+/// Runs a history with a sync behind each operation, and cuts it in `cuts` places.
+pub(crate) fn run(format: &Format, seed: u64, operations: usize, cuts: usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("recorded.img");
+    prepare(&image, format, 96 << 20, FILES);
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
+    let recorder = Arc::new(Recorder::with_contents(device).unwrap());
+    let device: Arc<dyn BlockDevice> = Arc::clone(&recorder) as _;
+    let volume = Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap());
+    let files: Vec<usize> = (0..FILES).collect();
+    let mut history = History::of(Arc::clone(&volume), format, &files, (seed, true));
+    let mut states = Vec::new();
+    for _ in 0..operations {
+        let before = history.files.clone();
+        let operation = history.step();
+        states.push(State { files: before, next: operation.file() });
+        volume.sync().unwrap();
+        recorder.mark("synced");
+    }
+    states.push(State { files: history.files.clone(), next: 0 });
+    drop(history);
+    drop(volume);
+    let mut random = Random::new(seed);
+    let events = recorder.recording().unwrap().events().len() as u64;
+    let mut places: Vec<u64> = (0..cuts).map(|_| random.below(events)).collect();
+    places.sort_unstable();
+    let mut recording = recorder.recording().unwrap();
+    let mut synced = 0;
+    for place in places {
+        while (recording.position() as u64) < place
+            && let Some(event) = recording.step()
+        {
+            synced += usize::from(matches!(event, Event::Mark(_)));
+        }
+        let unflushed = match random.below(4) {
+            0 => Unflushed::Dropped,
+            1 => Unflushed::Kept,
+            _ => Unflushed::Torn { seed: random.bits() },
+        };
+        let cut = directory.path().join("cut.img");
+        store(&*recording.disk(unflushed), &cut);
+        let when = format!("{}, seed {seed}, event {place}, {unflushed:?}", format.name);
+        check(&cut, &states[synced], synced + 1 == states.len(), &when);
+    }
+}
+
+/// Has the kernel replay a disk, and compares what is there with what was synced.
+fn check(image: &Path, state: &State, is_last: bool, when: &str) {
+    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
+    for (file, expected) in state.files.iter().enumerate() {
+        if is_last || file != state.next {
+            let found = std::fs::read(mount.join(history::name(file))).unwrap();
+            same(&found, expected, &format!("{when}: file {file}"));
+        }
+    }
+    // The rest is readable, too.
+    assert_eq!(mirror::sizes(&mount, FILES).len(), FILES);
+    mount.unmount().unwrap();
+    judged::sound(image, when);
+}
+
+/// Writes a disk to a sparse file.
+fn store(disk: &dyn BlockDevice, image: &Path) {
+    const CHUNK: usize = 64 << 10;
+    let len = disk.capacity().to_bytes().unwrap();
+    let file = File::create(image).unwrap();
+    file.set_len(len).unwrap();
+    let mut bytes = vec![0; CHUNK];
+    for offset in (0..len).step_by(CHUNK) {
+        let bytes = &mut bytes[..CHUNK.min((len - offset) as usize)];
+        read_exact_at(disk, Sector(offset / 512), bytes).unwrap();
+        if bytes.iter().any(|byte| *byte != 0) {
+            file.write_all_at(bytes, offset).unwrap();
+        }
+    }
+}
