@@ -78,12 +78,6 @@ pub enum LabError {
         /// What the device counted.
         counted: Box<undercroft_block::Statistics>,
     },
-    /// An operation on a volume failed.
-    #[error(transparent)]
-    Xfs(#[from] undercroft_xfs::Error),
-    /// No volume can be made.
-    #[error("no volume can be made: {0}")]
-    Volume(String),
     /// An operation in a directory failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Target {

@@ -155,7 +155,7 @@ fn make(path: &Path, bytes: u64) -> Result<(), LabError> {
     file.sync_all().map_err(failed)?;
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, false)?);
     let options = MkfsOptions::new(bytes, Uuid::from_u128(u128::from(fastrand::u64(..))));
-    let plan = mkfs::plan(&options).map_err(|error| LabError::Volume(error.to_string()))?;
+    let plan = mkfs::plan(&options)?;
     let volume = mkfs::begin(&device, plan, &new_inode(FileType::Directory))?;
     mkfs::finish(&volume, true)?;
     Ok(())

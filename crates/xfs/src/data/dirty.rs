@@ -291,7 +291,7 @@ mod tests {
         put(&mut dirty, 0, "yyyyzzzzyyyy");
         assert_eq!(contents(&dirty, 4), b"yyyyzzzzyyyycccc");
         assert_eq!(dirty.bytes(), 16);
-        assert_eq!(dirty.ranges(3..9).collect::<Vec<_>>(), [3..4]);
+        assert!(dirty.ranges(3..9).eq(std::iter::once(3..4)));
     }
 
     #[test]
