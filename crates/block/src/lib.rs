@@ -81,7 +81,7 @@ pub use drivers::{
 };
 pub use error::{BlockError, FailedBio, Reason};
 pub use future::CompletionFuture;
-pub use plug::{Plug, PlugThreshold};
+pub use plug::{Plug, PlugThreshold, flush_thread as flush_plugs};
 pub use pool::BufferPool;
 pub use queue::{
     Claim, Completer, Drive, Frozen, Leaf, OverlapOrder, QueueOptions, RequestList, RequestQueue,

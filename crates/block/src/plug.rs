@@ -100,8 +100,10 @@ thread_local! {
     static ACTIVE: RefCell<Vec<Weak<Staging>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Flushes every plug of this thread until none holds anything; called before it sleeps.
-pub(crate) fn flush_thread() {
+/// Flushes every plug of this thread until none holds anything. It is called before a thread sleeps
+/// in this crate; who sleeps elsewhere, for somebody who may wait for what the thread holds back,
+/// calls it too.
+pub fn flush_thread() {
     // Callbacks that run meanwhile may stage more.
     while flush_once() {}
 }

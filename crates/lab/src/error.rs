@@ -78,6 +78,16 @@ pub enum LabError {
         /// What the device counted.
         counted: Box<undercroft_block::Statistics>,
     },
+    /// An operation in a directory failed.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Target {
+        /// The operation.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// fio could not be run.
     #[error("fio: {0}")]
     Fio(String),

@@ -14,14 +14,13 @@
 //! The crate has no mechanism of its own: tags, queues and drivers are those that everybody uses.
 //! What it simulates is what stands below them, a device that takes its time.
 
-#![forbid(unsafe_code)]
-
 pub mod affinity;
 pub mod age;
 pub mod alloc;
 mod buckets;
 mod crew;
 mod error;
+pub mod fsync;
 pub mod iops;
 mod latency;
 mod machine;

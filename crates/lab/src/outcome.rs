@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::affinity::AffinityOutcome;
 use crate::age::AgeOutcome;
 use crate::alloc::{AllocOutcome, SearchOutcome};
+use crate::fsync::FsyncOutcome;
 use crate::iops::IopsOutcome;
 use crate::tags::TagsOutcome;
 use crate::unplug::UnplugOutcome;
@@ -30,6 +31,8 @@ pub enum Outcome {
     Unplug(UnplugOutcome),
     /// Placement of queueing and completion.
     Affinity(AffinityOutcome),
+    /// Small files, each made durable.
+    Fsync(FsyncOutcome),
     /// Free space that was made.
     Age(AgeOutcome),
     /// The workload on an allocator.
@@ -67,6 +70,7 @@ impl Outcome {
                 "affinity: queueing and completion on chosen CPUs; {} runs of {} s",
                 of.rate.repeats, of.rate.seconds
             ),
+            Self::Fsync(_) => "fsync: files written and made durable".into(),
             Self::Age(of) => format!("age: {} free space in {} groups", of.map.name(), of.groups),
             Self::Alloc(of) => format!(
                 "alloc: {} files, {} MB, by {} writers",
@@ -89,6 +93,11 @@ impl Outcome {
     /// The outcome of the experiment on unplugging.
     pub(crate) fn unplug(&self) -> Option<&UnplugOutcome> {
         if let Self::Unplug(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the experiment on fsync.
+    pub(crate) fn fsync(&self) -> Option<&FsyncOutcome> {
+        if let Self::Fsync(of) = self { Some(of) } else { None }
     }
 
     /// The outcome of the experiment on affinity.

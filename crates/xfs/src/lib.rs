@@ -60,6 +60,7 @@ pub mod bytes;
 pub mod cache;
 pub mod check;
 pub mod da;
+pub mod data;
 pub mod dir;
 pub mod error;
 pub mod format;
@@ -75,6 +76,7 @@ pub mod trans;
 pub mod units;
 pub mod volume;
 
+pub use data::{Files, FilesOptions};
 pub use error::Error;
 pub use geometry::Geometry;
 pub use volume::Volume;

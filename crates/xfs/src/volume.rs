@@ -307,6 +307,12 @@ impl Volume {
     /// As [`begin`](Self::begin); or the journal never has that much room.
     pub fn begin_sized(&self, log_bytes: usize) -> Result<Transaction<'_>, Error> {
         self.check_writable()?;
+        self.count_free_space()?;
+        let permit = self.journal.as_ref().map(|journal| journal.enter(log_bytes)).transpose()?;
+        Ok(Transaction::new(self, permit))
+    }
+
+    fn count_free_space(&self) -> Result<(), Error> {
         if !self.free_space.is_complete() {
             // Reading the headers of a group adds it to the count.
             for ag in (0..self.geometry.ag_count).map(AgNumber) {
@@ -314,8 +320,23 @@ impl Volume {
             }
             self.free_space.set_complete();
         }
-        let permit = self.journal.as_ref().map(|journal| journal.enter(log_bytes)).transpose()?;
-        Ok(Transaction::new(self, permit))
+        Ok(())
+    }
+
+    /// Takes blocks out of the count of free space for a transaction to come, which
+    /// [adopts](Transaction::adopt) them.
+    pub(crate) fn reserve_ahead(&self, blocks: u64) -> Result<(), Error> {
+        self.check_writable()?;
+        self.count_free_space()?;
+        if self.free_space.reserve(blocks) {
+            return Ok(());
+        }
+        Err(Error::NoSpace { needed: blocks, block_size: self.geometry.block_size() })
+    }
+
+    /// Gives back what was reserved ahead and not adopted.
+    pub(crate) fn release_ahead(&self, blocks: u64) {
+        self.free_space.add(i64::try_from(blocks).unwrap_or(i64::MAX));
     }
 
     /// Bytes of the journal that a transaction may have at most.
@@ -330,8 +351,8 @@ impl Volume {
         self.journal.is_some()
     }
 
-    pub(crate) fn journal(&self) -> Option<&Journal> {
-        self.journal.as_deref()
+    pub(crate) fn journal(&self) -> Option<&Arc<Journal>> {
+        self.journal.as_ref()
     }
 
     /// Makes everything durable that was committed so far, and waits for it. On a volume that is

@@ -57,6 +57,14 @@ fn chart_of(section: &[Record]) -> Chart {
                 let value = Value { mean: affinity.rate.cpu_ns_per_io / 1e3, deviation: 0.0 };
                 chart.put(&series, &affinity.placement.to_string(), value);
             }
+            Outcome::Fsync(fsync) => {
+                chart.categories_title = "threads".to_owned();
+                chart.values_title = "thousand files a second".to_owned();
+                let series = format!("{}, mode {}", fsync.target, fsync.mode);
+                let deviation = fsync.files_per_second * fsync.coefficient_of_variation / 1e3;
+                let value = Value { mean: fsync.files_per_second / 1e3, deviation };
+                chart.put(&series, &fsync.threads.to_string(), value);
+            }
             Outcome::Unplug(unplug) => {
                 chart.categories_title = "variant".to_owned();
                 let series = format!("{} us a request", unplug.service_us);

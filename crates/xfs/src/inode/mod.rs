@@ -18,6 +18,7 @@ pub use table::InodeTable;
 
 use crate::bytes::{be32, be64};
 use crate::cache::BufferAddress;
+use crate::data::DirtyData;
 use crate::dir::SpaceHint;
 use crate::error::Error;
 use crate::format::{
@@ -49,6 +50,8 @@ pub struct InodeState {
     pub attr: Option<Fork>,
     /// Directories: where names were added last.
     pub(crate) space: SpaceHint,
+    /// Data that is newer than the device. The size of the core is that of the file with it.
+    pub(crate) dirty: Option<Box<DirtyData>>,
     /// Newer than its cluster buffer.
     changed: bool,
     /// Held by whoever changes the data, over all the steps of a change.
@@ -97,20 +100,52 @@ impl InodeState {
             _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
         };
         let space = SpaceHint::default();
-        Ok(Self { number, core, data, attr, space, changed: false, data_lock: OnceLock::new() })
+        let (changed, data_lock) = (false, OnceLock::new());
+        Ok(Self { number, core, data, attr, space, dirty: None, changed, data_lock })
     }
 
     /// A new inode that is not stored yet.
     pub(crate) fn new(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
         let space = SpaceHint::default();
         let number = core.number;
-        Self { number, core, data, attr, space, changed: true, data_lock: OnceLock::new() }
+        let (changed, data_lock) = (true, OnceLock::new());
+        Self { number, core, data, attr, space, dirty: None, changed, data_lock }
     }
 
     /// Waits for the lock of the data of an inode.
     pub(crate) fn lock_data(inode: &Inode) -> DataLock {
         let lock = Arc::clone(inode.read().data_lock.get_or_init(Arc::default));
-        lock.lock_arc()
+        lock.try_lock_arc().unwrap_or_else(|| {
+            // Whoever has it may wait for bios that this thread holds back.
+            undercroft_block::flush_plugs();
+            lock.lock_arc()
+        })
+    }
+
+    /// The data up to the byte `end` is on its way: the stored size can grow as far.
+    pub(crate) fn grow_stored_size(&mut self, end: u64) {
+        let size = self.core.size;
+        if let Some(dirty) = &mut self.dirty {
+            dirty.stored_size = dirty.stored_size.max(end.min(size));
+        }
+    }
+
+    /// Blocks that are set aside for dirty data.
+    pub(crate) fn reserved_ahead(&self) -> u64 {
+        self.dirty.as_ref().map_or(0, |dirty| dirty.reserved)
+    }
+
+    /// Takes up to `blocks` of the blocks set aside; returns how many.
+    pub(crate) fn take_reserved(&mut self, blocks: u64) -> u64 {
+        let Some(dirty) = &mut self.dirty else { return 0 };
+        let taken = blocks.min(dirty.reserved);
+        dirty.reserved -= taken;
+        taken
+    }
+
+    /// The size that is stored: data that is not on the device is not part of it.
+    fn stored_size(&self) -> u64 {
+        self.dirty.as_ref().map_or(self.core.size, |dirty| dirty.stored_size.min(self.core.size))
     }
 
     /// Type of the file. An inode in memory is in use, so it has one.
@@ -197,11 +232,13 @@ impl InodeState {
         self.core.next_unlinked = AgInode(be32(&guard, offset + NEXT_UNLINKED_OFFSET));
         // The journal stamps the cluster when it logs the inode.
         self.core.lsn = Lsn(be64(&guard, offset + INODE_LSN_OFFSET));
+        let stored_size = self.stored_size();
         let mut edit = guard.edit();
         let bytes = edit.region(offset..offset + geometry.inode_size());
-        self.core
-            .encode(bytes, geometry)
-            .map_err(|error| Error::Inode { inode: self.number, what: error.to_string() })?;
+        let size = std::mem::replace(&mut self.core.size, stored_size);
+        let encoded = self.core.encode(bytes, geometry);
+        self.core.size = size;
+        encoded.map_err(|error| Error::Inode { inode: self.number, what: error.to_string() })?;
         self.data.encode(&mut bytes[self.core.data_fork(geometry)]);
         if let Some(attr) = &self.attr {
             attr.encode(&mut bytes[self.core.attr_fork(geometry)]);

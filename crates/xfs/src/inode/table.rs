@@ -14,7 +14,14 @@ const IDLE_LIMIT: usize = 4096;
 /// All inodes in memory, by number.
 #[derive(Debug, Default)]
 pub struct InodeTable {
-    inodes: Mutex<FxHashMap<InodeNumber, Arc<Inode>>>,
+    inodes: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_number: FxHashMap<InodeNumber, Arc<Inode>>,
+    /// Inodes that somebody held at the last sweep.
+    held: usize,
 }
 
 impl InodeTable {
@@ -27,19 +34,21 @@ impl InodeTable {
         number: InodeNumber,
         load: impl FnOnce() -> Result<InodeState, Error>,
     ) -> Result<Arc<Inode>, Error> {
-        if let Some(inode) = self.inodes.lock().get(&number) {
+        if let Some(inode) = self.inodes.lock().by_number.get(&number) {
             return Ok(Arc::clone(inode));
         }
         // Loaded without the lock: another thread may do the same, and the first one wins.
         let loaded = load()?;
         let mut inodes = self.inodes.lock();
-        shrink(&mut inodes);
-        Ok(Arc::clone(inodes.entry(number).or_insert_with(|| Arc::new(RwLock::new(loaded)))))
+        inodes.shrink();
+        Ok(Arc::clone(
+            inodes.by_number.entry(number).or_insert_with(|| Arc::new(RwLock::new(loaded))),
+        ))
     }
 
     /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
     pub fn remove(&self, number: InodeNumber) {
-        self.inodes.lock().remove(&number);
+        self.inodes.lock().by_number.remove(&number);
     }
 
     /// Adds an inode that was just created.
@@ -47,16 +56,19 @@ impl InodeTable {
         let number = state.number;
         let inode = Arc::new(RwLock::new(state));
         let mut inodes = self.inodes.lock();
-        shrink(&mut inodes);
-        inodes.insert(number, Arc::clone(&inode));
+        inodes.shrink();
+        inodes.by_number.insert(number, Arc::clone(&inode));
         inode
     }
 }
 
-/// Drops what nobody holds when there is too much; at least half the limit stays free afterwards
-/// unless it is in use, so the sweep is paid for by as many insertions.
-fn shrink(inodes: &mut FxHashMap<InodeNumber, Arc<Inode>>) {
-    if inodes.len() >= IDLE_LIMIT {
-        inodes.retain(|_, inode| Arc::strong_count(inode) > 1);
+impl Known {
+    /// Drops what nobody holds when there is too much. Between two sweeps come as many insertions
+    /// as inodes that the sweep could not drop, so these pay for it.
+    fn shrink(&mut self) {
+        if self.by_number.len() >= IDLE_LIMIT.max(2 * self.held) {
+            self.by_number.retain(|_, inode| Arc::strong_count(inode) > 1);
+            self.held = self.by_number.len();
+        }
     }
 }

@@ -21,8 +21,9 @@ use crate::poison::Poison;
 use crate::units::Lsn;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use undercroft_block::flush_plugs;
 
 /// What a journal works on.
 pub(crate) struct JournalParts {
@@ -70,6 +71,15 @@ pub(crate) struct Journal {
     pub(super) writer: Mutex<Writer>,
     pub(super) tickets: Tickets,
     pub(super) worker: Worker,
+    /// Who has data of files to be written back.
+    pub(super) files: Mutex<Option<Weak<dyn WriteBack>>>,
+}
+
+/// Who has data of files in memory.
+pub(crate) trait WriteBack: Send + Sync {
+    /// Writes back what tickets wait for, and what is too much, and [keeps](Journal::keep_promises)
+    /// the promises.
+    fn write_back(&self);
 }
 
 /// Leave for a transaction to run, and a promise of space in the journal.
@@ -116,6 +126,7 @@ impl Journal {
             writer: Mutex::new(Writer::new(start, transaction)),
             tickets: Tickets::default(),
             worker: Worker::default(),
+            files: Mutex::new(None),
         });
         journal.update_free(&journal.writer.lock());
         Worker::start(&journal)
@@ -157,7 +168,11 @@ impl Journal {
         }
         loop {
             self.poison.check()?;
-            let gate = self.gate.read();
+            let gate = self.gate.try_read().unwrap_or_else(|| {
+                // Whoever writes the journal may wait for bios that this thread holds back.
+                flush_plugs();
+                self.gate.read()
+            });
             let mut open = self.open.lock();
             match self.room(&open, bytes) {
                 Room::Enough => {
@@ -166,6 +181,7 @@ impl Journal {
                 }
                 Room::Later => {
                     drop(gate);
+                    flush_plugs();
                     self.released.wait(&mut open);
                 }
                 Room::None => {
@@ -191,6 +207,7 @@ impl Journal {
 
     /// Makes room for a transaction of `bytes` bytes.
     fn make_room(&self, bytes: usize) -> Result<(), Error> {
+        flush_plugs();
         let mut writer = self.writer.lock();
         let has_room = || !matches!(self.room(&self.open.lock(), bytes), Room::None);
         if has_room() {
@@ -243,6 +260,28 @@ impl Journal {
         let ticket = self.tickets.draw(sequence, || self.outcome(sequence));
         self.worker.want(sequence);
         ticket
+    }
+
+    /// Has the thread of the journal write back what `files` has, whenever it is asked to.
+    pub(crate) fn set_files(&self, files: Weak<dyn WriteBack>) {
+        *self.files.lock() = Some(files);
+    }
+
+    /// Asks for the write-back of files.
+    pub(crate) fn want_write_back(&self) {
+        self.worker.want_write_back();
+    }
+
+    /// A ticket for data that the thread of the journal is yet to write back.
+    pub(crate) fn promise(&self) -> SyncTicket {
+        self.tickets.draw(u64::MAX, || self.poison.reason().map(Err))
+    }
+
+    /// What the first `count` promises are about was committed.
+    pub(crate) fn keep_promises(&self, count: usize) {
+        let sequence = self.newest();
+        self.tickets.move_promises(count, sequence, || self.outcome(sequence));
+        self.worker.want(sequence);
     }
 
     /// Makes everything durable that was committed so far. One of the threads that wait does the

@@ -22,7 +22,7 @@ mod writer;
 
 pub(crate) use checkpoint::Notes;
 pub(crate) use dirty::InPlace;
-pub(crate) use journal::{Journal, JournalParts, JournalStart, Permit};
+pub(crate) use journal::{Journal, JournalParts, JournalStart, Permit, WriteBack};
 pub(crate) use recovery::LogEnds;
 pub use recovery::LogState;
 pub(crate) use shape::{LogPosition, LogShape};

@@ -134,6 +134,27 @@ impl Tickets {
         SyncTicket { shared }
     }
 
+    /// Makes the first `count` tickets for the last checkpoint there can ever be ones for
+    /// `sequence`. `outcome` is as for [`draw`](Self::draw).
+    pub(super) fn move_promises(
+        &self,
+        count: usize,
+        sequence: u64,
+        outcome: impl FnOnce() -> Option<Answer>,
+    ) {
+        let mut waiting = self.waiting.lock();
+        let Some(promises) = waiting.get_mut(&u64::MAX) else { return };
+        let rest = promises.split_off(count.min(promises.len()));
+        let moved = std::mem::replace(promises, rest);
+        match outcome() {
+            None => waiting.entry(sequence).or_default().extend(moved),
+            Some(answer) => {
+                drop(waiting);
+                moved.into_iter().for_each(|ticket| ticket.complete(&answer));
+            }
+        }
+    }
+
     /// Answers all tickets up to `sequence`.
     pub(super) fn complete(&self, sequence: u64, answer: &Answer) {
         let done = {

@@ -3,8 +3,8 @@
 
 use super::journal::Journal;
 use parking_lot::{Condvar, Mutex};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
 /// What the thread is asked to do.
@@ -13,6 +13,8 @@ struct Wishes {
     /// This checkpoint should become durable.
     checkpoint: u64,
     push: bool,
+    /// Data of files should be written back.
+    write_back: bool,
     stop: bool,
 }
 
@@ -51,6 +53,15 @@ impl Worker {
         }
     }
 
+    /// Asks for data of files to be written back.
+    pub(super) fn want_write_back(&self) {
+        let mut wishes = self.wishes.lock();
+        if !wishes.write_back {
+            wishes.write_back = true;
+            self.changed.notify_one();
+        }
+    }
+
     /// Ends the thread when it has done what it is at.
     pub(super) fn stop(&self) {
         self.wishes.lock().stop = true;
@@ -69,19 +80,24 @@ impl Journal {
     fn work(&self) {
         let mut done = 0;
         loop {
-            let checkpoint = {
+            let write_back = {
                 let mut wishes = self.worker.wishes.lock();
                 loop {
                     if wishes.stop || self.poison.is_set() {
                         return;
                     }
-                    if wishes.checkpoint > done || wishes.push {
+                    if wishes.checkpoint > done || wishes.push || wishes.write_back {
                         wishes.push = false;
-                        break wishes.checkpoint;
+                        break std::mem::take(&mut wishes.write_back);
                     }
                     self.worker.changed.wait(&mut wishes);
                 }
             };
+            if write_back {
+                let files = self.files.lock().as_ref().and_then(Weak::upgrade);
+                files.inspect(|files| files.write_back());
+            }
+            let checkpoint = self.worker.wishes.lock().checkpoint;
             done = checkpoint;
             let mut writer = self.writer.lock();
             // A failure was told to everybody who waits.

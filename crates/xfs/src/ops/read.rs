@@ -71,6 +71,12 @@ impl<'a> FileReader<'a> {
         if offset >= size {
             return Ok(None);
         }
+        let block_size = self.volume.geometry().block_size() as u64;
+        let limit = match self.dirty_piece(offset) {
+            Some(dirty) if dirty.start <= offset => return Ok(Some(self.copy_dirty(dirty.end))),
+            Some(dirty) => dirty.start,
+            None => size,
+        };
         let geometry = self.volume.geometry();
         let block = FileBlock(offset >> geometry.block_log);
         let extents = bmap::extents(self.volume, self.inode, ForkKind::Data)?;
@@ -83,13 +89,15 @@ impl<'a> FileReader<'a> {
                 Some(extent) => byte_offset(geometry, extent.offset, size),
                 None => size,
             };
+            let end = end.min(limit);
             self.next = end;
             return Ok(Some(Piece::Hole { offset, len: end - offset }));
         };
         // Blocks behind the end of the file are not read.
         let end = extent.end().0.min(geometry.blocks_for(size));
         let left = (end << geometry.block_log) - offset;
-        let read = left.min(CHUNK_BYTES);
+        // Dirty data begins with a block, or there is none.
+        let read = left.min(CHUNK_BYTES).min((limit - offset).next_multiple_of(block_size));
         let start = crate::units::FsBlock(extent.start.0 + (block.0 - extent.offset.0));
         let device = self.volume.cache().device().as_ref();
         // At most a megabyte.
@@ -97,6 +105,27 @@ impl<'a> FileReader<'a> {
         let len = read.min(size - offset);
         self.next = offset + len;
         Ok(Some(Piece::Data { offset, buffer, len: len as usize }))
+    }
+
+    /// Bytes of the first piece of dirty data that ends behind `offset`, within the file.
+    fn dirty_piece(&self, offset: u64) -> Option<Range<u64>> {
+        let dirty = self.inode.dirty.as_ref()?;
+        let (geometry, size) = (self.volume.geometry(), self.inode.core.size);
+        let blocks = offset >> geometry.block_log..geometry.blocks_for(size);
+        let piece = dirty.ranges(blocks).next()?;
+        Some(piece.start << geometry.block_log..size.min(piece.end << geometry.block_log))
+    }
+
+    /// A copy of dirty data from here to `end`, or as much of it as is good for a piece.
+    fn copy_dirty(&mut self, end: u64) -> Piece {
+        let offset = self.next;
+        let len = (end - offset).min(CHUNK_BYTES) as usize;
+        let mut buffer = Buffer::zeroed(len);
+        if let Some(dirty) = &self.inode.dirty {
+            dirty.overlay(offset, &mut buffer);
+        }
+        self.next += len as u64;
+        Piece::Data { offset, buffer, len }
     }
 }
 
@@ -128,6 +157,9 @@ pub fn read_at(
             bytes[start..start + content.len()].copy_from_slice(&content);
         }
         at = behind;
+    }
+    if let Some(dirty) = inode.dirty.as_ref().filter(|_| offset < end) {
+        dirty.overlay(offset, &mut bytes[..(end - offset) as usize]);
     }
     Ok(())
 }
@@ -163,12 +195,19 @@ fn byte_offset(geometry: &Geometry, block: FileBlock, size: u64) -> u64 {
 pub fn data_ranges(volume: &Volume, inode: &InodeState) -> Result<Vec<Range<u64>>, Error> {
     let (geometry, size) = (volume.geometry(), inode.core.size);
     let extents = bmap::extents(volume, inode, ForkKind::Data)?.as_slice();
+    let stored = extents.iter().filter(|extent| !extent.unwritten);
+    let mut blocks: Vec<_> = stored.map(|extent| (extent.offset, extent.end())).collect();
+    if let Some(dirty) = &inode.dirty {
+        let dirty = dirty.ranges(0..geometry.blocks_for(size));
+        blocks.extend(dirty.map(|range| (FileBlock(range.start), FileBlock(range.end))));
+        blocks.sort_unstable();
+    }
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    for extent in extents.iter().filter(|extent| !extent.unwritten) {
-        let start = byte_offset(geometry, extent.offset, size);
-        let end = byte_offset(geometry, extent.end(), size);
+    for (start, end) in blocks {
+        let start = byte_offset(geometry, start, size);
+        let end = byte_offset(geometry, end, size);
         match ranges.last_mut() {
-            Some(last) if last.end == start => last.end = end,
+            Some(last) if last.end >= start => last.end = last.end.max(end),
             _ if start < end => ranges.push(start..end),
             _ => {}
         }

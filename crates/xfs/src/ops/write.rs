@@ -22,7 +22,7 @@ use undercroft_block::{Batch, Bio, BlockDevice, Plug, Segment, SegmentList};
 const SEND_BYTES: u64 = 1 << 20;
 
 /// Largest file of the format in bytes: 2^63 - 1.
-pub(super) const MAX_FILE_SIZE: u64 = i64::MAX as u64;
+pub(crate) const MAX_FILE_SIZE: u64 = i64::MAX as u64;
 
 /// Extents of the data of one file, ascending.
 pub type FileMap = SmallVec<[Extent; 1]>;

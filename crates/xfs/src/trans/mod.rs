@@ -78,6 +78,12 @@ impl<'v> Transaction<'v> {
         Ok(())
     }
 
+    /// Takes over blocks that somebody took out of the count of free space for it.
+    pub(crate) fn adopt(&mut self, blocks: u64) {
+        self.reserved += blocks;
+        self.unclaimed += blocks;
+    }
+
     /// Reserves what removing something may take for a while, of the blocks set aside for that if
     /// there are no others. On a volume without even these, what needs none still works.
     pub fn reserve_for_removal(&mut self, blocks: u64) {

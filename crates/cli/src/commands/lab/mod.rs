@@ -3,6 +3,7 @@
 mod affinity;
 mod age;
 mod alloc;
+mod fsync;
 mod iops;
 mod plot;
 mod session;
@@ -35,6 +36,7 @@ enum Command {
     Iops(iops::Args),
     Unplug(unplug::Args),
     Affinity(affinity::Args),
+    Fsync(fsync::Args),
     Age(age::Args),
     Alloc(alloc::Args),
     Table(table::Args),
@@ -47,6 +49,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Command::Iops(args) => iops::run(args, out),
         Command::Unplug(args) => unplug::run(args, out),
         Command::Affinity(args) => affinity::run(args, out),
+        Command::Fsync(args) => fsync::run(args, out),
         Command::Age(args) => age::run(args, out),
         Command::Alloc(args) => alloc::run(args, out),
         Command::Table(args) => table::run(args, out),

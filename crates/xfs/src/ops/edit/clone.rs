@@ -76,8 +76,9 @@ impl<'a> Pair<'a> {
             let first = InodeState::lock_data(&inodes.1);
             (InodeState::lock_data(&inodes.0), first)
         };
+        let lock = crate::data::settle(volume, &inodes.0, locks.0)?;
         let target = FileEdit::with_lock(volume, inodes.1, locks.1, now)?;
-        Ok(Self { source: Some(inodes.0), target, _lock: Some(locks.0) })
+        Ok(Self { source: Some(inodes.0), target, _lock: Some(lock) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Bytes of a file on their way to its blocks.
 
 use super::{FileEdit, Step};
+use crate::data::Run;
 use crate::error::Error;
 use crate::format::Extent;
 use crate::ops::read::read_extent;
@@ -14,6 +15,8 @@ use undercroft_block::{Bio, Sector, Segment, SegmentList};
 pub(super) enum Source<'m> {
     /// Memory, whose byte `first` belongs at `offset` of the file.
     Memory { memory: &'m Arc<Vec<u8>>, first: usize, offset: u64 },
+    /// Dirty data, in whole blocks.
+    Run(&'m Run),
     /// Zeros, for what is stored; what is not is zeros already.
     Zeroes,
 }
@@ -26,6 +29,7 @@ impl Source<'_> {
                 let start = first + (bytes.start - offset) as usize;
                 segments.push(Segment::shared(memory, start..start + len));
             }
+            Self::Run(run) => run.append(segments, bytes),
             Self::Zeroes => segments.push_zeroes(len),
         }
     }
@@ -66,7 +70,9 @@ impl FileEdit<'_> {
     /// Sees to it that what was sent is on the device before the step is part of the volume: the
     /// journal waits for it, or this does.
     pub(super) fn before(&self, step: &mut Step<'_>) -> Result<(), Error> {
-        self.plug.flush();
+        if !self.plugged {
+            self.plug.flush();
+        }
         if self.volume.is_live() {
             step.trans.add_data(&self.writes);
             return Ok(());
@@ -76,7 +82,9 @@ impl FileEdit<'_> {
 
     /// As [`before`](Self::before), for whatever becomes durable from now on.
     pub(super) fn settle(&self) -> Result<(), Error> {
-        self.plug.flush();
+        if !self.plugged {
+            self.plug.flush();
+        }
         if self.volume.is_live() {
             self.volume.add_data(&self.writes);
             return Ok(self.writes.check()?);

@@ -17,6 +17,7 @@ mod preallocate;
 mod shift;
 mod truncate;
 mod write;
+mod write_back;
 
 pub use clone::{CloneRange, clone_range};
 pub use dedupe::dedupe_range;
@@ -51,7 +52,9 @@ pub struct FileEdit<'a> {
     stamped: bool,
     plug: Plug,
     writes: Batch,
-    _lock: DataLock,
+    /// What is sent stays in the plug, for its neighbours in other files.
+    plugged: bool,
+    lock: DataLock,
 }
 
 /// One step: a transaction, and the inode.
@@ -79,10 +82,30 @@ impl<'a> FileEdit<'a> {
         lock: DataLock,
         now: Timestamp,
     ) -> Result<Self, Error> {
+        check_kind(volume, &inode.read())?;
+        let lock = crate::data::settle(volume, &inode, lock)?;
+        let edit = Self::plugged(volume, inode, lock, now, Batch::new())?;
+        Ok(Self { plugged: false, ..edit })
+    }
+
+    /// A file of a live volume whose dirty data is written back together with that of others, as a
+    /// part of `writes`. What is sent is on its way when the plug of the caller is flushed.
+    pub(crate) fn plugged(
+        volume: &'a Volume,
+        inode: Arc<Inode>,
+        lock: DataLock,
+        now: Timestamp,
+        writes: Batch,
+    ) -> Result<Self, Error> {
         let number = check_kind(volume, &inode.read())?;
         let plug = Plug::new(volume.cache().device());
-        let writes = Batch::new();
-        Ok(Self { volume, number, inode, now, stamped: false, plug, writes, _lock: lock })
+        let (stamped, plugged) = (false, true);
+        Ok(Self { volume, number, inode, now, stamped, plug, writes, plugged, lock })
+    }
+
+    /// Ends the change; the data stays locked.
+    pub(crate) fn into_lock(self) -> DataLock {
+        self.lock
     }
 
     fn geometry(&self) -> &'a Geometry {
@@ -185,7 +208,7 @@ impl<'a> FileEdit<'a> {
 }
 
 /// Refuses what is no regular file with data on the volume.
-fn check_kind(volume: &Volume, inode: &InodeState) -> Result<InodeNumber, Error> {
+pub(crate) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<InodeNumber, Error> {
     let superblock = volume.superblock();
     let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
     let what = if inode.core.mode == 0 {

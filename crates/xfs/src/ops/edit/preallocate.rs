@@ -107,7 +107,7 @@ impl FileEdit<'_> {
         let mut step = self.begin()?;
         bmap::prepare(&mut step.trans, &step.inode, kind, &[], &[hole.start, hole.end], 1)?;
         let (mut step, mut extent) =
-            self.take_space(step, hole.start, hole.end.0 - hole.start.0)?;
+            self.take_space(step, hole.start, hole.end.0 - hole.start.0, Source::Zeroes)?;
         extent.unwritten = true;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
         step.inode.core.flags |= InodeFlags::PREALLOC;

@@ -76,7 +76,7 @@ impl FileEdit<'_> {
         {
             let end = match source {
                 Source::Zeroes => bytes.end.min(at + ZEROES_MAX),
-                Source::Memory { .. } => bytes.end,
+                Source::Memory { .. } | Source::Run(_) => bytes.end,
             };
             done = self.put_piece(at..end, source);
         }
@@ -145,8 +145,10 @@ impl FileEdit<'_> {
     ) -> Result<FileBlock, Error> {
         let kind = ForkKind::Data;
         let mut step = self.begin()?;
+        self.adopt_margin(&mut step, source);
         bmap::prepare(&mut step.trans, &step.inode, kind, &[], &[hole.start, hole.end], 1)?;
-        let (mut step, extent) = self.take_space(step, hole.start, hole.end.0 - hole.start.0)?;
+        let len = hole.end.0 - hole.start.0;
+        let (mut step, extent) = self.take_space(step, hole.start, len, source)?;
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
         self.before(&mut step)?;
@@ -166,6 +168,7 @@ impl FileEdit<'_> {
         let bytes = self.within(bytes, &extent);
         self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
         let mut step = self.begin()?;
+        self.adopt_margin(&mut step, source);
         self.before(&mut step)?;
         let (starts, places) = ([extent.start], [extent.offset, extent.end()]);
         bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 2)?;
@@ -183,10 +186,11 @@ impl FileEdit<'_> {
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
         let (kind, mut step) = (ForkKind::Data, self.begin()?);
+        self.adopt_margin(&mut step, source);
         let (starts, places) = ([old.start], [old.offset, old.end()]);
         bmap::prepare(&mut step.trans, &step.inode, kind, &starts, &places, 2)?;
         let old = bmap::bounded(&mut step.trans, &step.inode, kind, old)?;
-        let (mut step, new) = self.take_space(step, old.offset, old.len.into())?;
+        let (mut step, new) = self.take_space(step, old.offset, old.len.into(), source)?;
         let old = Extent { len: new.len, ..old };
         let bytes = self.within(bytes, &new);
         let before = Old { extent: &old, size: step.inode.core.size };
@@ -204,25 +208,47 @@ impl FileEdit<'_> {
         end: u64,
         source: Source<'_>,
     ) -> Result<(), Error> {
-        if matches!(source, Source::Memory { .. }) {
-            step.inode.core.size = step.inode.core.size.max(end);
+        let core = &mut step.inode.core;
+        match source {
+            Source::Memory { .. } => core.size = core.size.max(end),
+            Source::Run(_) => step.inode.grow_stored_size(end),
+            Source::Zeroes => {}
         }
         self.commit(step)
     }
 
-    /// Takes space for up to `len` blocks at `offset`; nothing of the file is changed by that.
+    /// Takes over what was set aside for the map of the file when its data became dirty.
+    fn adopt_margin(&self, step: &mut Step<'_>, source: Source<'_>) {
+        if matches!(source, Source::Run(_)) {
+            let margin = u64::from(self.volume.heights().bmap_data);
+            step.trans.adopt(step.inode.take_reserved(margin));
+        }
+    }
+
+    /// Takes space for up to `len` blocks at `offset`; nothing of the file is changed by that. Space
+    /// for dirty data was set aside.
     pub(super) fn take_space<'t>(
         &self,
         mut step: Step<'t>,
         offset: FileBlock,
         len: u64,
+        source: Source<'_>,
     ) -> Result<(Step<'t>, Extent), Error> {
+        let is_ours = matches!(source, Source::Run(_)) && step.inode.reserved_ahead() >= len;
         // As much as there is; the next step finds that there is no more.
-        let len = len.min(self.volume.available_blocks().max(1));
-        step.trans.reserve(len)?;
+        let len = if is_ours { len } else { len.min(self.volume.available_blocks().max(1)) };
+        if !is_ours {
+            step.trans.reserve(len)?;
+        }
         let Step { trans, inode } = &mut step;
         match bmap::find_space(trans, inode, ForkKind::Data, (offset, len), None) {
-            Ok(extent) => Ok((step, extent)),
+            Ok(extent) => {
+                if is_ours {
+                    trans.adopt(inode.take_reserved(extent.len.into()));
+                    trans.claim(extent.len.into())?;
+                }
+                Ok((step, extent))
+            }
             Err(error) => Err(give_up(step, error)),
         }
     }

@@ -1,0 +1,45 @@
+//! Dirty data of a file on its way to its blocks.
+
+use super::FileEdit;
+use super::data::Source;
+use crate::error::Error;
+
+impl FileEdit<'_> {
+    /// Sends all dirty data that was not sent yet, as the write-back `number`, and commits what it
+    /// maps, the size, and with `times` the times. Where all of it goes to blocks that the file has
+    /// already, and the times can wait, there is nothing to commit.
+    pub(crate) fn write_back(&mut self, number: u64, times: bool) -> Result<(), Error> {
+        self.start();
+        let runs = match &self.inode.read().dirty {
+            Some(dirty) => dirty.runs(),
+            None => return Ok(()),
+        };
+        let block_log = self.geometry().block_log;
+        for run in &runs {
+            let bytes = run.blocks.start << block_log..run.blocks.end << block_log;
+            self.put(bytes, Source::Run(run))?;
+            if let Some(dirty) = &mut self.inode.write().dirty {
+                dirty.set_sent(run, number);
+            }
+        }
+        let (size, stored_size, unstamped) = {
+            let state = self.inode.read();
+            let Some(dirty) = &state.dirty else { return Ok(()) };
+            (state.core.size, dirty.stored_size, dirty.unstamped)
+        };
+        if stored_size < size || (times && unstamped && !self.stamped) {
+            let mut step = self.begin()?;
+            self.before(&mut step)?;
+            step.inode.grow_stored_size(size);
+            self.commit(step)?;
+        } else if !runs.is_empty() {
+            self.settle()?;
+        }
+        if self.stamped
+            && let Some(dirty) = &mut self.inode.write().dirty
+        {
+            dirty.unstamped = false;
+        }
+        Ok(())
+    }
+}

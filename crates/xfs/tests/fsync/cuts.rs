@@ -1,0 +1,132 @@
+//! Cuts of the power while tickets are under way: every file whose ticket was answered is there,
+//! whole.
+
+use crate::work::{contents, create, memory, open, repair_is_content, write};
+use std::sync::Arc;
+use undercroft_block::Sector;
+use undercroft_block::testing::recorder::{Event, Recorder, Recording, Unflushed};
+use undercroft_block::{BlockDevice, read_buffer};
+use undercroft_judges::mount::Access;
+use undercroft_judges::random::Random;
+use undercroft_judges::{LoopMount, kernel};
+use undercroft_xfs::{Volume, ops};
+
+const FILES: usize = 400;
+
+/// Length of a file: some end inside a block, some have several extents' worth of data.
+fn len(number: usize) -> usize {
+    match number % 7 {
+        0 => 60_000,
+        1 => 100,
+        2 => 4097,
+        _ => 4096,
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("file-{number}")
+}
+
+/// A run with many tickets in flight; an answered one leaves a mark with the number of its file.
+fn record() -> Recording {
+    let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
+    let files = open(Arc::clone(&recorder) as _, 1 << 20);
+    for number in 0..FILES {
+        let file = create(&files, &name(number));
+        let bytes = contents(number, len(number));
+        write(&files, &file, 0, &bytes[..bytes.len() / 2]).unwrap();
+        write(&files, &file, bytes.len() as u64 / 2, &bytes[bytes.len() / 2..]).unwrap();
+        let marks = Arc::clone(&recorder);
+        let ticket = if number % 5 == 0 { files.fdatasync(&file) } else { files.fsync(&file) };
+        ticket.on_complete(move |result| {
+            result.unwrap();
+            marks.mark(&number.to_string());
+        });
+        if number % 40 == 0 {
+            files.sync().wait().unwrap();
+        }
+    }
+    files.sync().wait().unwrap();
+    drop(files);
+    recorder.recording().unwrap()
+}
+
+fn note(event: &Event, durable: &mut Vec<usize>) {
+    if let Event::Mark(text) = event {
+        durable.push(text.parse().unwrap());
+    }
+}
+
+fn check(disk: &Arc<dyn BlockDevice>, durable: &[usize], place: &str) {
+    let volume = Volume::open(Arc::clone(disk)).unwrap();
+    let root = volume.inode(volume.geometry().root_inode).unwrap();
+    for number in durable {
+        let found = ops::lookup(&volume, &root.read(), name(*number).as_bytes()).unwrap();
+        let inode = volume.inode(found.unwrap_or_else(|| panic!("{place}: {number}"))).unwrap();
+        let mut bytes = vec![0; inode.read().core.size as usize];
+        ops::read_at(&volume, &inode.read(), 0, &mut bytes).unwrap();
+        assert!(bytes == contents(*number, len(*number)), "{place}: contents of {number}");
+    }
+}
+
+#[test]
+fn every_file_whose_ticket_was_answered_is_there_whole() {
+    let mut recording = record();
+    let mut random = Random::new(11);
+    let (mut durable, mut cuts) = (Vec::new(), 0);
+    while let Some(event) = recording.step() {
+        note(event, &mut durable);
+        let at = recording.position();
+        if !random.one_in(12) {
+            continue;
+        }
+        let unflushed = match random.below(4) {
+            0 => Unflushed::Dropped,
+            1 => Unflushed::Kept,
+            _ => Unflushed::Torn { seed: at as u64 },
+        };
+        cuts += 1;
+        check(&recording.disk(unflushed), &durable, &format!("cut behind event {at}"));
+    }
+    assert_eq!(durable.len(), FILES);
+    assert!(cuts > 50, "{cuts} cuts");
+}
+
+#[test]
+fn a_kernel_finds_them_too() {
+    if !kernel::available_or_report("fsync::a_kernel_finds_them_too") {
+        return;
+    }
+    let mut recording = record();
+    let end = recording.events().len();
+    let mut durable = Vec::new();
+    let directory = tempfile::tempdir().unwrap();
+    for (number, stop) in [end / 3, end / 2, end - 10].into_iter().enumerate() {
+        while recording.position() < stop {
+            note(recording.step().unwrap(), &mut durable);
+        }
+        let image = directory.path().join(format!("cut-{number}"));
+        copy(&recording.disk(Unflushed::Torn { seed: number as u64 }), &image);
+        let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+        for number in &durable {
+            let found = std::fs::read(mount.join(name(*number))).unwrap();
+            assert!(found == contents(*number, len(*number)), "contents of {number}");
+        }
+        mount.unmount().unwrap();
+        repair_is_content(&image);
+    }
+    assert!(durable.len() > FILES / 2);
+}
+
+fn copy(disk: &Arc<dyn BlockDevice>, image: &std::path::Path) {
+    let sectors = disk.capacity().0;
+    let file = std::fs::File::create(image).unwrap();
+    file.set_len(sectors * 512).unwrap();
+    for start in (0..sectors).step_by(2048) {
+        let count = 2048.min(sectors - start);
+        let bytes = read_buffer(disk.as_ref(), Sector(start), count as usize * 512).unwrap();
+        if bytes.iter().any(|byte| *byte != 0) {
+            std::os::unix::fs::FileExt::write_all_at(&file, &bytes, start * 512).unwrap();
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Devices that fail: whoever waits is told, and the volume is read-only.
+
+use crate::work::{contents, create, memory, open, write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use undercroft_block::Operation;
+use undercroft_block::testing::{Fault, FaultyDevice};
+
+/// Tickets on a device with this fault; returns how many were answered with an error.
+fn failed(fault: Fault) -> usize {
+    let device = Arc::new(FaultyDevice::new(memory(256 << 20), [fault]));
+    let files = open(Arc::clone(&device) as _, 8 << 20);
+    let answers = Arc::new([const { AtomicUsize::new(0) }; 2]);
+    let mut drawn = 0;
+    for number in 0..2000 {
+        let volume = files.volume();
+        if volume.begin().is_err() {
+            break;
+        }
+        let file = create(&files, &format!("file-{number}"));
+        if write(&files, &file, 0, &contents(number, 4096)).is_err() {
+            break;
+        }
+        let answers = Arc::clone(&answers);
+        drawn += 1;
+        files.fsync(&file).on_complete(move |result| {
+            answers[usize::from(result.is_err())].fetch_add(1, Ordering::AcqRel);
+        });
+        if number % 50 == 0 {
+            std::thread::yield_now();
+        }
+    }
+    let last = files.sync().wait();
+    assert!(device.injected() > 0);
+    let error = last.unwrap_err().to_string();
+    assert!(error.contains("fail"), "{error}");
+    let count = |index: usize| answers[index].load(Ordering::Acquire);
+    assert_eq!(count(0) + count(1), drawn, "every ticket is answered once");
+    // Poisoned: a later success cannot hide the failure.
+    assert!(files.volume().begin().is_err());
+    assert!(files.sync_and_wait().is_err() && files.close().is_err());
+    count(1)
+}
+
+#[test]
+fn a_failed_flush_is_told_to_all_and_poisons() {
+    assert!(failed(Fault::new().on(Operation::Flush).from_nth(2)) > 0);
+}
+
+#[test]
+fn a_failed_write_is_told_to_all_and_poisons() {
+    assert!(failed(Fault::new().on(Operation::Write).from_nth(5)) > 0);
+}
