@@ -69,6 +69,8 @@ enum Soak {
     Models(tags::ModelsArguments),
     /// A driver that fails at random: no bio is lost or answered twice
     Block(soak::BlockArguments),
+    /// Replay volumes that the kernel left dirty
+    Recovery(soak::RecoveryArguments),
 }
 
 fn main() -> ExitCode {
@@ -92,6 +94,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
+        Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

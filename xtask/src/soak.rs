@@ -107,6 +107,25 @@ pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Replay volumes that the kernel left dirty.
+#[derive(Args)]
+pub(crate) struct RecoveryArguments {
+    /// Number of volumes
+    #[arg(long, default_value_t = 200)]
+    count: u64,
+    /// Seed of the first; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Has the kernel leave volumes dirty under load, and compares its replay with ours; needs root.
+pub(crate) fn recovery(arguments: &RecoveryArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_recovery"]);
+    cargo.args(["--", &arguments.count.to_string(), &arguments.seed.to_string()]);
+    shell::run(&mut cargo)
+}
+
 /// Fuzzes each target and fails when one of them found something. Everything that is fuzzed is safe
 /// Rust, so no sanitizer is needed, and the stable compiler will do.
 pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Runs long random histories of operations on the data of files, in every format, on volumes that
-//! are now and then full; the kernel does the same on a copy, replays what crashes leave, and the
-//! judges look at all of it.
+//! are now and then full; the kernel does the same on a copy, and replays what crashes leave, as we
+//! do; the judges look at all of it.
 //!
 //! `cargo run --release -p undercroft-xfs --example soak_data -- OPERATIONS SEED [FORMAT]`
 
@@ -80,7 +80,7 @@ fn roomy(format: &Format, operations: u64, seed: u64) {
 fn full(format: &Format, operations: u64, seed: u64) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("full.img");
-    prepare(&image, format, 96 << 20, FILES);
+    prepare(&image, format, (8192 * format.block_size).max(96 << 20), FILES);
     let before = History::start(&image, format, FILES, (seed, true)).finish(&image);
     let mut history = History::start(&image, format, FILES, (seed, true));
     history.set_size_max(12 << 20);

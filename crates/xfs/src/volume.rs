@@ -15,7 +15,9 @@ use crate::format::{
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
 use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_in};
-use crate::log::{Journal, JournalParts, LogPosition, LogShape, LogState, SyncTicket};
+use crate::log::{
+    Journal, JournalParts, JournalStart, LogEnds, LogPosition, LogShape, LogState, SyncTicket,
+};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
@@ -137,11 +139,42 @@ impl Volume {
         let ends = crate::log::ends(&self)?;
         // A journal that was never written begins with its first cycle.
         let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
-        self.start_journal(position, options)?;
+        // No record before it is known to this session.
+        let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
+        self.start_journal(&start, options)?;
         Ok(self)
     }
 
-    fn start_journal(&mut self, position: LogPosition, options: &LiveOptions) -> Result<(), Error> {
+    /// Opens a volume on which everything was replayed but what intents promise, so that this can be
+    /// done. Recovery starts at `pinned`, if anywhere, until [`unpin_log`](Self::unpin_log).
+    pub(crate) fn open_replayed(
+        device: &Arc<dyn BlockDevice>,
+        ends: &LogEnds,
+        pinned: Option<Lsn>,
+        place: Place,
+    ) -> Result<Self, Error> {
+        let mut volume = Self::open_unreplayed(Arc::clone(device))?;
+        if place == Place::Device {
+            live::check(&volume)?;
+        }
+        let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
+        let (previous_block, record_bytes) = ends.last.unwrap_or((u32::MAX, 0));
+        let start = JournalStart { position, previous_block, pinned };
+        volume.start_journal(&start, &LiveOptions { record_bytes })?;
+        Ok(volume)
+    }
+
+    /// What was promised in the journal before it was opened is done and durable.
+    pub(crate) fn unpin_log(&self) {
+        self.journal.iter().for_each(|journal| journal.unpin());
+    }
+
+    /// Bytes of the journal that the next transaction can have at once.
+    pub(crate) fn log_room(&self) -> usize {
+        self.journal.as_ref().map_or(usize::MAX, |journal| journal.room_now())
+    }
+
+    fn start_journal(&mut self, start: &JournalStart, options: &LiveOptions) -> Result<(), Error> {
         let sector_bytes = 1 << self.superblock.log_sector_log;
         let parts = JournalParts {
             cache: Arc::clone(&self.cache),
@@ -154,8 +187,7 @@ impl Volume {
         };
         self.log_reservation =
             crate::mkfs::largest_chain(&self.geometry).min(parts.shape.checkpoint_limit());
-        // No record before it is known to this session.
-        self.journal = Some(Journal::start(parts, position, u32::MAX)?);
+        self.journal = Some(Journal::start(parts, start)?);
         self.access = Access::Live;
         Ok(())
     }

@@ -27,6 +27,10 @@ const LEFT: usize = 8;
 const RIGHT: usize = 12;
 const CHECKSUM: usize = 52;
 const RECORDS: usize = 56;
+/// Places in the AGF, which is the second sector.
+const SECTOR: usize = 512;
+const AGF_LONGEST: usize = 56;
+const AGF_CHECKSUM: usize = 216;
 /// Pointers of a node follow its 336 keys.
 const POINTERS: usize = RECORDS + 336 * 8;
 
@@ -68,6 +72,15 @@ impl Tree {
         u32::from_be_bytes(self.read(block)[offset..offset + 4].try_into().unwrap())
     }
 
+    /// Overwrites a number in the AGF of group 0 and repairs the checksum.
+    fn put_agf(&self, offset: usize, value: u32) {
+        let mut bytes = vec![0; SECTOR];
+        self.file.read_exact_at(&mut bytes, SECTOR as u64).unwrap();
+        bytes[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
+        checksum::stamp(&mut bytes, AGF_CHECKSUM);
+        self.file.write_all_at(&bytes, SECTOR as u64).unwrap();
+    }
+
     /// The leaf of this number, from 0.
     fn leaf(&self, index: usize) -> u32 {
         self.get(self.root, POINTERS + 4 * index)
@@ -102,6 +115,7 @@ const LIES: &[Lie] = &[
     }),
     ("a node that is its own child", false, |tree| tree.put(tree.root, POINTERS + 4, tree.root)),
     ("one leaf under two keys", true, |tree| tree.put(tree.root, POINTERS + 4, tree.leaf(0))),
+    ("a header that contradicts both trees", false, |tree| tree.put_agf(AGF_LONGEST, 900)),
     ("an extent in the header", false, |tree| tree.put(tree.leaf(0), length_of(0) - 4, 0)),
 ];
 

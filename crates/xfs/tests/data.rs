@@ -145,7 +145,8 @@ fn maps_are_those_that_the_kernel_sees() {
     }
 }
 
-/// Whatever a crash leaves: the kernel's replay of it has all that was synced.
+/// Whatever a crash leaves: the kernel's replay of it and ours have all that was synced, and the
+/// same beyond that.
 #[test]
 fn synced_data_is_there_after_a_crash() {
     if !kernel::available_or_report("xfs::data::synced_data_is_there_after_a_crash") {

@@ -35,6 +35,9 @@ use mounted::OnMount;
 use search::Ground;
 use volume::{Headers, OnVolume};
 
+/// Size of the source's volume.
+const SOURCE_BYTES: u64 = 500 << 30;
+
 /// Deviation of the logarithm of a file's size.
 const SPREAD: f64 = 2.5;
 
@@ -81,7 +84,7 @@ pub struct AllocOptions {
     pub variants: Vec<Variant>,
     /// Bytes of the volume.
     pub bytes: Option<u64>,
-    /// Groups of the volume; those of mkfs for a striped volume without it.
+    /// Groups of the volume; without it 16, on 500 GiB by way of a stripe unit.
     pub groups: Option<u32>,
     /// Threads that write.
     pub writers: Option<usize>,
@@ -109,20 +112,23 @@ pub struct AllocOptions {
 struct Scale {
     bytes: u64,
     groups: Option<u32>,
+    /// Only the size of the source has its stripes.
+    stripe: Option<(u64, u64)>,
     writers: usize,
     jobs: Jobs,
 }
 
 impl Scale {
     fn new(options: &AllocOptions, run: &RunOptions) -> Self {
-        let bytes = options.bytes.unwrap_or(run.sized(500 << 30, 2 << 30));
+        let bytes = options.bytes.unwrap_or(run.sized(SOURCE_BYTES, 2 << 30));
         let files = options.files.unwrap_or(run.sized(40_000, 400));
         // 500 MB of 500 GB; 70 % of the volume.
         let spread = options.spread.unwrap_or(SPREAD);
         let jobs = Jobs::new(files, bytes / 1000, bytes / 10 * 7, spread, run.seed);
         Self {
             bytes,
-            groups: options.groups.or(run.sized(None, Some(16))),
+            groups: options.groups.or((bytes != SOURCE_BYTES).then_some(16)),
+            stripe: (bytes == SOURCE_BYTES).then_some(volume::STRIPE),
             writers: options.writers.unwrap_or(run.sized(64, 8)).max(1),
             jobs,
         }
@@ -194,7 +200,7 @@ fn workload(
     run: &RunOptions,
 ) -> Result<AllocOutcome, LabError> {
     let scale = Scale::new(options, run);
-    let volume = volume::make(image, scale.bytes, scale.groups, variant, run.seed)?;
+    let volume = volume::make(image, scale.bytes, (scale.groups, scale.stripe), variant, run.seed)?;
     let fillers = match case {
         Case::Random => {
             let map = FreeMap::random(volume.geometry().ag_blocks);

@@ -23,14 +23,14 @@ use crate::age::plain_inode;
 use crate::error::LabError;
 use crate::random::stream;
 
-/// A stripe unit takes 16 blocks off the group size of 500 GiB in 16 groups, as in the source.
-const STRIPE: (u64, u64) = (64 << 10, 256 << 10);
+/// On 500 GiB a stripe unit takes 16 blocks off the size of 16 groups, as in the source.
+pub(super) const STRIPE: (u64, u64) = (64 << 10, 256 << 10);
 
 /// A new volume in a sparse file, open for changes that skip the journal.
 pub(super) fn make(
     image: &Path,
     bytes: u64,
-    groups: Option<u32>,
+    (groups, stripe): (Option<u32>, Option<(u64, u64)>),
     variant: Variant,
     seed: u64,
 ) -> Result<Volume, LabError> {
@@ -39,7 +39,7 @@ pub(super) fn make(
     file.set_len(bytes).map_err(failed)?;
     let options = MkfsOptions {
         ag_count: groups,
-        stripe: Some(STRIPE),
+        stripe,
         ..MkfsOptions::new(bytes, Uuid::from_u64_pair(seed, bytes))
     };
     let plan = mkfs::plan(&options)?;

@@ -6,6 +6,7 @@
 //! records in its range; [`prefix`] cuts a range to what one transaction should do.
 
 use super::{AgTree, GroupState};
+use crate::alloc::Pool;
 use crate::btree::{Cursor, Lookup, Refcountbt};
 use crate::error::Error;
 use crate::format::{AllocRecord, RefcountDomain, RefcountKey, RefcountRecord};
@@ -85,8 +86,10 @@ pub fn remove_staging(
 /// # Errors
 /// [`Error::NoSpace`].
 pub fn check_room(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Error> {
-    // A change adds two records at most: two splits of every level, and the refill of the list.
-    let needed = 4 * (group.agf.refcountbt.levels + 1);
+    // A change adds two records at most: two splits of every level, and the refill of the list. In
+    // a small group the whole tree is smaller than that: no more is kept, nor needed.
+    let kept = group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary);
+    let needed = (4 * (group.agf.refcountbt.levels + 1)).min(kept);
     if group.agf.free_blocks >= needed {
         return Ok(());
     }

@@ -78,11 +78,14 @@ fn at_end_of_file(
     if end.continues && ag.0 < trans.geometry().ag_count {
         let slop = (aligned.min_len + unit).saturating_sub(attempt.min_len + 1);
         let exact = Request { alignment_slop: slop, ..attempt.clone() };
-        let found = trans.with_group(ag, true, |trans, group| {
-            allocate_in_group(trans, group, &exact, Mode::Exact(block))
+        let found = trans.with_search(|trans| {
+            let found = trans.with_group(ag, true, |trans, group| {
+                allocate_in_group(trans, group, &exact, Mode::Exact(block))
+            })?;
+            Ok(found.flatten())
         })?;
-        if let Some(Some(found)) = found {
-            return Ok(Some(found));
+        if found.is_some() {
+            return Ok(found);
         }
     }
     groups::allocate(trans, &aligned)

@@ -21,6 +21,10 @@ pub fn allocate(
     trans: &mut Transaction<'_>,
     request: &Request,
 ) -> Result<Option<Allocation>, Error> {
+    trans.with_search(|trans| search(trans, request))
+}
+
+fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Allocation>, Error> {
     let geometry = trans.geometry();
     let (target_group, target) = geometry.split_block(request.target);
     let count = geometry.ag_count;

@@ -33,7 +33,12 @@ pub(super) fn find(
 ) -> Result<Small, Error> {
     let mut tree = AgTree::<Cntbt>::new(trans, group);
     let request = search.request;
-    if let Some(longest) = cursor.previous(&mut tree)? {
+    let longest = cursor.previous(&mut tree)?;
+    if longest.map_or(0, |longest| longest.len) != group.agf.longest {
+        let at = longest.map_or(AgBlock(0), |longest| longest.start);
+        return Err(group.corrupt("cntbt", at, "the longest free extent is not that of the AGF"));
+    }
+    if let Some(longest) = longest {
         if longest.len >= request.min_len {
             search.event(AllocationStep::SmallDone, longest.start, longest.len);
             return Ok(Small::Record(longest));

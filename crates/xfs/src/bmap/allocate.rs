@@ -71,10 +71,13 @@ pub fn find_space(
     let max_len = len.min(u64::from(MAX_EXTENT_LEN)) as u32;
     let user_data = kind == ForkKind::Data && inode.file_type() == FileType::Regular;
     let Target { block, at_end, continues } = target(trans, inode, kind, (offset, len), first)?;
+    // A directory block is one buffer, and kernels do not replay one that lies in pieces.
+    let directory = kind == ForkKind::Data && inode.file_type() == FileType::Directory;
+    let whole = directory && trans.is_live();
     let request = Request {
         user_data,
         min_left: min_left(inode, kind),
-        min_len: 1,
+        min_len: if whole { max_len } else { 1 },
         owner: None,
         ..Request::metadata(block, max_len, RmapOwner(0))
     };

@@ -107,6 +107,21 @@ pub fn shift(
     change_mapping(trans, inode, part, Extent { offset, ..part })
 }
 
+/// Unmaps an extent or a part of one, and leaves its blocks allocated: somebody else will map them.
+///
+/// # Errors
+/// As for [`replace`].
+pub fn detach(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    part: Extent,
+) -> Result<(), Error> {
+    cut(trans, inode, kind, (part.offset, part.end()))?;
+    settle(trans, inode, kind)?;
+    leave(trans, inode, kind, &part)
+}
+
 /// Maps the same blocks in another way.
 fn change_mapping(
     trans: &mut Transaction<'_>,

@@ -204,7 +204,16 @@ impl DaFork for ForkWriter<'_, '_> {
     }
 
     fn read(&mut self, block: FileBlock, kind: BufferKind) -> Result<Option<BufferRef>, Error> {
-        self.reader().read(block, kind)
+        let buffer = self.reader().read(block, kind)?;
+        let scattered = buffer.as_ref().is_some_and(|buffer| buffer.address().parts().len() > 1);
+        if scattered && self.trans.is_live() {
+            return Err(Error::Invalid(format!(
+                "directory {} has a block in several pieces, which no kernel replays from a \
+                 journal; copy it to a new directory instead",
+                self.inode.number
+            )));
+        }
+        Ok(buffer)
     }
 
     fn corrupt(&self, block: FileBlock, what: String) -> Error {

@@ -16,7 +16,7 @@ mod target;
 mod tree;
 
 pub use allocate::{allocate, find_space};
-pub use change::{add, bounded, convert, prepare, remove, replace, replace_shared, shift};
+pub use change::{add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift};
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use load::extents;

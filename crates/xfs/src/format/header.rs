@@ -218,6 +218,13 @@ impl Header {
         Uuid::from_bytes(crate::bytes::array(bytes, self.uuid))
     }
 
+    /// Whether the checksum is that of the bytes.
+    #[must_use]
+    pub fn checksum_matches(&self, bytes: &[u8], block_size: usize) -> bool {
+        let mut pieces = bytes.chunks_exact(self.unit(bytes.len(), block_size));
+        pieces.all(|piece| checksum::verify(piece, self.crc).is_ok())
+    }
+
     /// Log position of the last change, as the header says; `None` for kinds that never go through
     /// the journal.
     #[must_use]

@@ -5,7 +5,7 @@
 
 use super::items;
 use crate::cache::{BufferRef, Cache, Content};
-use crate::format::{BufferKind, InodeCreateItem, OperationHeader};
+use crate::format::{BufferKind, InodeCreateItem, IntentDone, OperationHeader};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(crate) struct Notes {
     freed: FxHashMap<BufferKey, bool>,
     created: SmallVec<[InodeCreateItem; 1]>,
     data: SmallVec<[Batch; 1]>,
+    /// Items that say that intents of a kernel are done.
+    done: Vec<Vec<u8>>,
 }
 
 impl Notes {
@@ -37,6 +39,13 @@ impl Notes {
     /// A chunk of inodes was made.
     pub(crate) fn create(&mut self, chunk: InodeCreateItem) {
         self.created.push(chunk);
+    }
+
+    /// An intent of a kernel is done.
+    pub(crate) fn finish(&mut self, done: &IntentDone) {
+        let mut region = Vec::new();
+        done.encode(&mut region);
+        self.done.push(region);
     }
 
     /// These writes of file data must be durable before the transaction is.
@@ -57,8 +66,12 @@ pub(super) struct Checkpoint {
     pub(super) freed: Vec<BufferRef>,
     pub(super) cancels: FxHashMap<BufferKey, ()>,
     pub(super) created: Vec<InodeCreateItem>,
-    /// Writes of file data that must be durable before the first record.
+    /// Items that say that intents of a kernel are done.
+    pub(super) done: Vec<Vec<u8>>,
+    /// Writes of file data that must be waited for before the first record.
     pub(super) data: Vec<Batch>,
+    /// File data was written, which must be flushed before the first record.
+    pub(super) has_data: bool,
     /// The most bytes that the items take.
     pub(super) bytes: usize,
     /// The most bytes that running transactions will add.
@@ -76,11 +89,12 @@ impl Checkpoint {
             && self.direct.is_empty()
             && self.cancels.is_empty()
             && self.created.is_empty()
+            && self.done.is_empty()
     }
 
     /// Whether there is nothing to make durable.
     pub(super) fn is_empty(&self) -> bool {
-        self.has_no_items() && self.data.is_empty()
+        self.has_no_items() && !self.has_data
     }
 
     /// Takes what a transaction changed; its buffers are no longer part of it.
@@ -98,9 +112,19 @@ impl Checkpoint {
         }
         self.bytes += notes.created.len() * (OperationHeader::LEN + InodeCreateItem::LEN);
         self.created.extend(notes.created.drain(..));
-        // Nothing to wait for, unless it failed.
-        notes.data.retain(|writes| writes.outstanding() > 0 || writes.check().is_err());
-        self.data.append(&mut notes.data.drain(..).collect());
+        self.bytes +=
+            notes.done.iter().map(|done| OperationHeader::LEN + done.len()).sum::<usize>();
+        self.done.append(&mut notes.done);
+        notes.data.drain(..).for_each(|writes| self.add_data(writes));
+    }
+
+    /// Takes writes of file data that must be durable before the checkpoint is.
+    pub(super) fn add_data(&mut self, writes: Batch) {
+        self.has_data = true;
+        // Nothing to wait for, but for the flush, if all are done and none failed.
+        if writes.outstanding() > 0 || writes.check().is_err() {
+            self.data.push(writes);
+        }
     }
 
     fn add_buffer(&mut self, cache: &Cache, buffer: &BufferRef, content: &mut Content) {

@@ -75,7 +75,7 @@ fn changed_inodes<'c>(
 pub(super) struct ItemWriter<'w> {
     pub(super) stream: &'w mut RecordStream,
     pub(super) geometry: &'w Geometry,
-    /// Start of the checkpoint.
+    /// Start of the checkpoint, which is stamped into buffers.
     pub(super) lsn: Lsn,
     /// Memory of a region.
     pub(super) region: Vec<u8>,
@@ -88,7 +88,7 @@ impl ItemWriter<'_> {
         address: &BufferAddress,
         content: &mut Content,
     ) -> Result<(), Error> {
-        // A transaction never changes a buffer of several parts (`Transaction::edit_allowed`).
+        // Operations neither make nor change one of several parts (`bmap::ForkWriter`).
         let &[(sector, sectors)] = address.parts() else {
             return Err(Error::Block {
                 structure: content.kind.name(),

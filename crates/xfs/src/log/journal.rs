@@ -38,6 +38,18 @@ pub(crate) struct JournalParts {
     pub(crate) superblock: BufferRef,
 }
 
+/// Where a journal goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JournalStart {
+    /// Where the next record goes.
+    pub(crate) position: LogPosition,
+    /// Block of the record before it; all ones if none.
+    pub(crate) previous_block: u32,
+    /// Where recovery starts until [`Journal::unpin`]; `None` if nothing before `position` is
+    /// needed.
+    pub(crate) pinned: Option<Lsn>,
+}
+
 /// The journal.
 pub(crate) struct Journal {
     pub(super) cache: Arc<Cache>,
@@ -88,15 +100,11 @@ enum Room {
 }
 
 impl Journal {
-    /// A journal whose next record goes to `position`; everything before is behind the tail.
+    /// A journal that goes on at `start`.
     ///
     /// # Errors
     /// The operating system has no thread left.
-    pub(crate) fn start(
-        parts: JournalParts,
-        position: LogPosition,
-        previous_block: u32,
-    ) -> Result<Arc<Self>, Error> {
+    pub(crate) fn start(parts: JournalParts, start: &JournalStart) -> Result<Arc<Self>, Error> {
         let JournalParts { cache, geometry, shape, poison, open_sequence, busy, superblock } =
             parts;
         open_sequence.store(1, Ordering::Release);
@@ -115,7 +123,7 @@ impl Journal {
             released: Condvar::new(),
             durable: AtomicU64::new(0),
             free_bytes: AtomicUsize::new(0),
-            writer: Mutex::new(Writer::new(position, previous_block, transaction)),
+            writer: Mutex::new(Writer::new(start, transaction)),
             tickets: Tickets::default(),
             worker: Worker::default(),
             files: Mutex::new(None),
@@ -124,6 +132,21 @@ impl Journal {
         Worker::start(&journal)
             .map_err(|error| Error::Busy(format!("no thread for the journal: {error}")))?;
         Ok(journal)
+    }
+
+    /// What was promised before the start of this session is done and durable.
+    pub(crate) fn unpin(&self) {
+        self.writer.lock().pinned = None;
+    }
+
+    /// Bytes that a transaction may log without waiting for room, if none other runs.
+    pub(crate) fn room_now(&self) -> usize {
+        let free = self.free_bytes.load(Ordering::Acquire);
+        let mut bytes = self.limit().min(free);
+        while self.shape.checkpoint_bytes(bytes) > free && bytes > 0 {
+            bytes -= bytes.div_ceil(8);
+        }
+        bytes
     }
 
     /// Most bytes that one transaction may log.
@@ -277,7 +300,7 @@ impl Journal {
 
     /// Waits for these writes of file data before the open checkpoint is written.
     pub(crate) fn add_data(&self, writes: &undercroft_block::Batch) {
-        self.open.lock().data.push(writes.clone());
+        self.open.lock().add_data(writes.clone());
     }
 
     /// Refuses every further change and answers everybody who waits.

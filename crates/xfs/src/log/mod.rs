@@ -11,6 +11,8 @@ mod dirty;
 mod items;
 mod journal;
 mod records;
+#[cfg(test)]
+mod records_tests;
 pub mod recovery;
 mod shape;
 mod state;
@@ -20,7 +22,7 @@ mod writer;
 
 pub(crate) use checkpoint::Notes;
 pub(crate) use dirty::InPlace;
-pub(crate) use journal::{Journal, JournalParts, Permit, WriteBack};
+pub(crate) use journal::{Journal, JournalParts, JournalStart, Permit, WriteBack};
 pub(crate) use recovery::LogEnds;
 pub use recovery::LogState;
 pub(crate) use shape::{LogPosition, LogShape};

@@ -17,7 +17,7 @@
 use super::checkpoint::Checkpoint;
 use super::dirty::{DirtyList, InPlace};
 use super::items::ItemWriter;
-use super::journal::Journal;
+use super::journal::{Journal, JournalStart};
 use super::records::{RecordStream, Seal, SealedRecords};
 use super::shape::LogPosition;
 use crate::cache::BufferRef;
@@ -43,6 +43,8 @@ pub(super) struct Writer {
     pub(super) position: LogPosition,
     /// Tail that the last durable record published.
     pub(super) tail: LogPosition,
+    /// Recovery starts here for now, whatever is dirty: what was promised there is not done yet.
+    pub(super) pinned: Option<Lsn>,
     pub(super) previous_block: u32,
     /// Number of the next transaction in the journal.
     pub(super) transaction: u32,
@@ -63,13 +65,16 @@ struct Closed {
     logged: Vec<BufferRef>,
     freed: Vec<BufferRef>,
     data: Vec<Batch>,
+    has_data: bool,
 }
 
 impl Writer {
-    pub(super) fn new(position: LogPosition, previous_block: u32, transaction: u32) -> Self {
+    pub(super) fn new(start: &JournalStart, transaction: u32) -> Self {
+        let JournalStart { position, pinned, previous_block } = *start;
         Self {
             position,
-            tail: position,
+            tail: pinned.map_or(position, LogPosition::of),
+            pinned,
             previous_block,
             transaction,
             last_start: None,
@@ -146,7 +151,7 @@ impl Journal {
         let writes = Batch::new();
         if !checkpoint.direct.is_empty() {
             self.cache.write_directly(&checkpoint.direct, &writes)?;
-            checkpoint.data.push(writes);
+            checkpoint.add_data(writes);
         }
         if !stream.is_empty() {
             stream.finish();
@@ -160,8 +165,8 @@ impl Journal {
             };
             self.free_bytes.store(rest, Ordering::Release);
         }
-        let Checkpoint { sequence, freed, data, .. } = checkpoint;
-        Ok(Some(Closed { sequence, start, stream, logged, freed, data }))
+        let Checkpoint { sequence, freed, data, has_data, .. } = checkpoint;
+        Ok(Some(Closed { sequence, start, stream, logged, freed, data, has_data }))
     }
 
     /// Adds the superblock to a checkpoint that is otherwise empty.
@@ -175,8 +180,8 @@ impl Journal {
         checkpoint.bytes += super::items::bound(&content, &self.geometry);
     }
 
-    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty
-    /// from then on.
+    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty from
+    /// then on.
     fn log_items(
         &self,
         checkpoint: &mut Checkpoint,
@@ -191,6 +196,9 @@ impl Journal {
                 chunk.encode(&mut region);
                 items.stream.region(&region);
             }
+        }
+        for done in &checkpoint.done {
+            items.stream.region(done);
         }
         let mut logged = std::mem::take(&mut checkpoint.buffers);
         let mut failed = None;
@@ -223,12 +231,13 @@ impl Journal {
     fn write_closed(&self, writer: &mut Writer, closed: Closed) -> Result<(), Error> {
         for writes in &closed.data {
             writes.wait()?;
-            writer.unflushed = true;
         }
+        writer.unflushed |= closed.has_data;
         self.flush(writer)?;
         if !closed.stream.is_empty() {
             // Nothing older than this checkpoint is needed if nothing is dirty.
             let tail = writer.dirty.tail().unwrap_or(closed.start.lsn());
+            let tail = writer.pinned.unwrap_or(tail);
             let sealed = closed.stream.seal(&Seal {
                 uuid: self.geometry.uuid,
                 position: closed.start,

@@ -13,7 +13,7 @@
 use crate::ag::{GroupGuard, GroupState};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::error::Error;
-use crate::format::{BufferKind, InodeCreateItem};
+use crate::format::{BufferKind, InodeCreateItem, IntentDone};
 use crate::geometry::Geometry;
 use crate::inode::InodeGuard;
 use crate::log::{Notes, Permit};
@@ -58,7 +58,7 @@ impl<'v> Transaction<'v> {
     }
 
     /// Whether the changes go through the journal.
-    const fn is_live(&self) -> bool {
+    pub(crate) const fn is_live(&self) -> bool {
         self.permit.is_some()
     }
 
@@ -250,6 +250,13 @@ impl<'v> Transaction<'v> {
         }
     }
 
+    /// Says that the transaction does what an intent of a kernel promised.
+    pub(crate) fn note_done(&mut self, done: &IntentDone) {
+        if self.is_live() {
+            self.notes.finish(done);
+        }
+    }
+
     /// Makes the transaction wait for writes of file data: it is not durable before they are.
     pub fn add_data(&mut self, writes: &Batch) {
         if self.is_live() {
@@ -302,6 +309,25 @@ impl<'v> Transaction<'v> {
             self.groups.pop();
         }
         if passes { self.with_group(ag, wait, work) } else { Ok(None) }
+    }
+
+    /// Runs a search for space. If it finds nothing and changed nothing, the groups that it locked
+    /// are given up, so that a weaker request can wait for any group again.
+    ///
+    /// # Errors
+    /// Those of `search`.
+    pub(crate) fn with_search<T>(
+        &mut self,
+        search: impl FnOnce(&mut Self) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        // What is changed in a group joins the transaction, and none of a group that it did not
+        // hold was joined before.
+        let (held, joined) = (self.groups.len(), self.joined.len());
+        let found = search(self)?;
+        if found.is_none() && self.joined.len() == joined {
+            self.groups.truncate(held);
+        }
+        Ok(found)
     }
 
     /// The guard of a group, to be [kept](Self::keep_group) when its turn is over; `None` if

@@ -1,8 +1,8 @@
-//! Operations on data cut off at random: the kernel replays what a crash left, and every operation
-//! that was synced is there whole.
+//! Operations on data cut off at random: what a crash left is replayed by the kernel and, a copy, by
+//! us; every operation that was synced is there whole.
 
 use crate::history::{self, Format, History, prepare, same};
-use crate::{judged, mirror};
+use crate::judged;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -27,7 +27,7 @@ struct State {
 pub(crate) fn run(format: &Format, seed: u64, operations: usize, cuts: usize) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("recorded.img");
-    prepare(&image, format, 96 << 20, FILES);
+    prepare(&image, format, (8192 * format.block_size).max(96 << 20), FILES);
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
     let recorder = Arc::new(Recorder::with_contents(device).unwrap());
     let device: Arc<dyn BlockDevice> = Arc::clone(&recorder) as _;
@@ -62,26 +62,52 @@ pub(crate) fn run(format: &Format, seed: u64, operations: usize, cuts: usize) {
             1 => Unflushed::Kept,
             _ => Unflushed::Torn { seed: random.bits() },
         };
-        let cut = directory.path().join("cut.img");
-        store(&*recording.disk(unflushed), &cut);
+        let disk = recording.disk(unflushed);
+        let (ours, its) = (directory.path().join("ours.img"), directory.path().join("its.img"));
+        store(&*disk, &ours);
+        store(&*disk, &its);
         let when = format!("{}, seed {seed}, event {place}, {unflushed:?}", format.name);
-        check(&cut, &states[synced], synced + 1 == states.len(), &when);
+        let state = &states[synced];
+        let is_last = synced + 1 == states.len();
+        let expected: Vec<_> = (state.files.iter().enumerate())
+            .map(|(file, bytes)| (is_last || file != state.next).then_some(&bytes[..]))
+            .collect();
+        let kernels = replayed_by_the_kernel(&its, &expected, &when);
+        assert!(replayed_by_us(&ours, format, &expected, &when) == kernels, "{when}: replays");
     }
 }
 
-/// Has the kernel replay a disk, and compares what is there with what was synced.
-fn check(image: &Path, state: &State, is_last: bool, when: &str) {
-    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
-    for (file, expected) in state.files.iter().enumerate() {
-        if is_last || file != state.next {
-            let found = std::fs::read(mount.join(history::name(file))).unwrap();
-            same(&found, expected, &format!("{when}: file {file}"));
+/// Compares the files of which it is known what they must hold.
+fn compare(found: &[Vec<u8>], expected: &[Option<&[u8]>], when: &str) {
+    for (file, (found, expected)) in found.iter().zip(expected).enumerate() {
+        if let Some(expected) = expected {
+            same(found, expected, &format!("{when}: file {file}"));
         }
     }
-    // The rest is readable, too.
-    assert_eq!(mirror::sizes(&mount, FILES).len(), FILES);
+}
+
+fn replayed_by_the_kernel(image: &Path, expected: &[Option<&[u8]>], when: &str) -> Vec<Vec<u8>> {
+    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
+    let read = |file| std::fs::read(mount.join(history::name(file))).unwrap();
+    let found: Vec<_> = (0..FILES).map(read).collect();
     mount.unmount().unwrap();
+    compare(&found, expected, &format!("{when}, replayed by the kernel"));
     judged::sound(image, when);
+    found
+}
+
+fn replayed_by_us(
+    image: &Path,
+    format: &Format,
+    expected: &[Option<&[u8]>],
+    when: &str,
+) -> Vec<Vec<u8>> {
+    let history = History::start(image, format, FILES, (0, true));
+    let found: Vec<_> = (0..FILES).map(|file| history.content(file)).collect();
+    history.finish(image);
+    compare(&found, expected, &format!("{when}, replayed by us"));
+    judged::sound(image, when);
+    found
 }
 
 /// Writes a disk to a sparse file.

@@ -96,8 +96,3 @@ pub(crate) fn map(mount: &LoopMount, file: usize) -> Vec<Mapped> {
     }
     map
 }
-
-/// Sizes of the mounted files, each read to its end.
-pub(crate) fn sizes(mount: &LoopMount, files: usize) -> Vec<usize> {
-    (0..files).map(|file| std::fs::read(mount.join(name(file))).unwrap().len()).collect()
-}

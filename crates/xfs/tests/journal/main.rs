@@ -2,5 +2,13 @@
 //! `xfs_logprint`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod audit;
+mod constraints;
+mod crash;
+mod crash_tests;
+mod faults;
+mod refused;
 mod replay;
+mod threads;
+mod tree;
 mod work;

@@ -68,3 +68,29 @@ fn a_closed_volume_is_clean() {
     drop(volume);
     Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
 }
+
+/// `xfs_logprint` reads a journal of ours to its end.
+#[test]
+fn logprint_reads_the_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    make(&image, &MkfsOptions::new(512 << 20, Uuid::from_u128(7)));
+    let volume = open(&image);
+    fill(&volume);
+    volume.sync().unwrap();
+    drop(volume);
+    for arguments in [&["-t"][..], &["-t", "-i"], &["-t", "-b"], &["-d"], &[]] {
+        let newest = Xfsprogs::newest().unwrap();
+        let mut command = std::process::Command::new(newest.tool("xfs_logprint").unwrap());
+        let output = command.args(arguments).arg(&image).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).to_lowercase()
+            + &String::from_utf8_lossy(&output.stderr).to_lowercase();
+        assert!(output.status.success(), "{arguments:?}: {text}");
+        for word in
+            ["error", "bad magic", "bad log", "illegal", "unknown", "unrecognised", "corrupt"]
+        {
+            let line = text.lines().find(|line| line.contains(word));
+            assert!(line.is_none(), "{arguments:?}: {line:?}");
+        }
+    }
+}

@@ -274,6 +274,21 @@ mod tests {
     }
 
     #[test]
+    fn units_are_not_torn() {
+        let mut script = Script::default();
+        script.write(4, &[7; 64]);
+        for seed in 0..100 {
+            let disk = script.disk(Unflushed::TornInUnits { seed, sectors: 8 }, 80);
+            let holds: Vec<bool> = disk.iter().map(|byte| *byte == 7).collect();
+            // The write starts in the middle of a unit and ends in that of another.
+            for unit in [4..8, 8..16, 16..24, 56..64, 64..68] {
+                let first = holds[unit.start];
+                assert!(holds[unit].iter().all(|holds| *holds == first), "{seed}: {holds:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_tear_is_the_same_at_every_cut() {
         let mut script = Script::default();
         for sector in 0..16 {

@@ -22,6 +22,14 @@ pub enum Unflushed {
         /// Chooses what happens to which write.
         seed: u64,
     },
+    /// As [`Torn`](Self::Torn), but each unit of the disk is written as a whole or not at all, as
+    /// far as one write covers it: a disk whose sectors are larger inside than they seem.
+    TornInUnits {
+        /// Chooses what happens to which write.
+        seed: u64,
+        /// Length of a unit in sectors.
+        sectors: u64,
+    },
 }
 
 /// The state of a disk at one point of a recording.
@@ -114,6 +122,11 @@ impl DiskState {
                 Unflushed::Torn { seed } => {
                     volatile.apply(&mut contents, tear(&sectors, mix(seed ^ mix(*number))));
                 }
+                Unflushed::TornInUnits { seed, sectors: unit } => {
+                    let kept = tear(&sectors, mix(seed ^ mix(*number))).into_iter();
+                    let kept = kept.map(|part| whole_units(part, &sectors, unit));
+                    volatile.apply(&mut contents, kept.filter(|part| part.start < part.end));
+                }
             }
         }
         contents
@@ -123,6 +136,16 @@ impl DiskState {
     pub(super) fn volatile_bytes(&self) -> u64 {
         self.volatile_bytes
     }
+}
+
+/// The units of `unit` sectors that lie in `part` of `whole`. What is cut off at an end of the
+/// whole counts as a unit.
+fn whole_units(part: Range<Sector>, whole: &Range<Sector>, unit: u64) -> Range<Sector> {
+    let up = |sector: Sector| Sector(sector.0.next_multiple_of(unit));
+    let down = |sector: Sector| Sector(sector.0 / unit * unit);
+    let start = if part.start == whole.start { part.start } else { up(part.start) };
+    let end = if part.end == whole.end { part.end } else { down(part.end) };
+    start..end.max(start)
 }
 
 impl Volatile {

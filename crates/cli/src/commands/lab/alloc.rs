@@ -56,7 +56,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     size: Option<u64>,
 
-    /// Groups of the volume; without it those that mkfs chooses for a striped one, 16 of 500 GiB.
+    /// Groups of the volume, 16 without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     groups: Option<u32>,
 

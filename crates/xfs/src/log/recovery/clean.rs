@@ -3,7 +3,7 @@
 
 use super::area::LogArea;
 use super::ends::LogEnds;
-use crate::bytes::{put_be16, put_be32, put_be64};
+use crate::bytes::{be16, be32, put_be16, put_be32, put_be64};
 use crate::error::Error;
 use crate::format::log_record::{LOG_BLOCK, MIN_BUFFER};
 use crate::format::log_record_seal::seal_record;
@@ -49,6 +49,24 @@ pub(super) fn mark_clean(
     write_superblock(device, &geometry, counters, last)?;
     flush(device)?;
     write_unmount_record(device, &superblock, ends)?;
+    Ok(flush(device)?)
+}
+
+/// Clears what the superblock says of a journal that is empty now, and of quotas that were not
+/// maintained.
+pub(super) fn clear_flags(device: &dyn BlockDevice, geometry: &Geometry) -> Result<(), Error> {
+    let mut bytes = vec![0; geometry.sector_size()];
+    read_exact_at(device, Sector(0), &mut bytes)?;
+    if be16(&bytes, 176) == 0 && be32(&bytes, 220) == 0 {
+        return Ok(());
+    }
+    put_be16(&mut bytes, 176, 0);
+    put_be32(&mut bytes, 220, 0);
+    if let Some(header) = Header::of(BufferKind::Superblock) {
+        let lsn = header.lsn(&bytes).unwrap_or_default();
+        header.stamp(&mut bytes, lsn, geometry.block_size());
+    }
+    write_all_at(device, Sector(0), &bytes)?;
     Ok(flush(device)?)
 }
 

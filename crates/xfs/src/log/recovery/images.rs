@@ -47,7 +47,9 @@ impl Image {
     /// written after them.
     ///
     /// What the block is, is seen from its content, not from the item. Blocks without a position,
-    /// and blocks of other volumes, are always older.
+    /// and blocks of other volumes, are always older. So are those that a crash tore while they
+    /// were written: each item holds all that changed since the last write that was flushed, so
+    /// applying all of them mends the block, where Linux gives up.
     pub(super) fn is_newer(&mut self, lsn: Lsn, geometry: &Geometry) -> bool {
         if self.group == Some(lsn) {
             return false;
@@ -67,6 +69,9 @@ impl Image {
             }
             _ => header.volume(&self.bytes),
         };
+        if !header.checksum_matches(&self.bytes, geometry.block_size()) {
+            return None;
+        }
         let position = header.lsn(&self.bytes)?;
         let known = volume == geometry.meta_uuid && position != Lsn(0) && !position.is_null();
         known.then_some(position)

@@ -11,12 +11,16 @@ mod blocks;
 mod cancels;
 mod clean;
 mod ends;
+mod finish;
 mod head;
 mod images;
 mod inodes;
 mod intents;
+mod leftovers;
 mod record;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 pub(crate) use area::LogArea;
@@ -27,7 +31,7 @@ use crate::error::Error;
 use crate::format::{BufferItem, Intent, LogItemKind, Superblock};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
-use crate::volume::read_superblock;
+use crate::volume::{Volume, read_superblock};
 use cancels::Cancels;
 use record::{Records, Strictness};
 use replay::Replay;
@@ -135,7 +139,7 @@ pub(crate) fn recover_in(
     if place == Place::Device {
         flush(device.as_ref())?;
     }
-    let report = RecoveryReport {
+    let mut report = RecoveryReport {
         tail,
         head,
         records,
@@ -147,19 +151,35 @@ pub(crate) fn recover_in(
         ..RecoveryReport::default()
     };
     let unfinished = replay.intents.into_unfinished();
-    check_unfinished(&unfinished)?;
-    clean::mark_clean(device, &ends, last)?;
+    if unfinished.is_empty() && !leftovers::has_any(&Volume::open_unreplayed(Arc::clone(device))?)?
+    {
+        clean::mark_clean(device, &ends, last)?;
+    } else {
+        complete(place, device, &ends, &unfinished, &mut report)?;
+    }
     Ok(Some(report))
 }
 
-fn check_unfinished(unfinished: &[(Intent, Lsn)]) -> Result<(), Error> {
-    match unfinished.first() {
-        None => Ok(()),
-        Some((intent, lsn)) => {
-            let what = format!("unfinished {:?}", intent.kind());
-            Err(Error::Journal { lsn: *lsn, what })
-        }
+/// Does what a volume needs beyond the changes that were logged, through its journal.
+fn complete(
+    place: Place,
+    device: &Arc<dyn BlockDevice>,
+    ends: &LogEnds,
+    unfinished: &[(Intent, Lsn)],
+    report: &mut RecoveryReport,
+) -> Result<(), Error> {
+    let pinned = unfinished.first().map(|(_, lsn)| *lsn);
+    let volume = Volume::open_replayed(device, ends, pinned, place)?;
+    if !unfinished.is_empty() {
+        finish::finish(&volume, unfinished)?;
+        volume.sync()?;
+        volume.unpin_log();
     }
+    report.intents = unfinished.len() as u64;
+    report.unlinked = leftovers::free_unlinked(&volume)?;
+    report.cow_extents = leftovers::free_staging(&volume)?;
+    volume.close()?;
+    clean::clear_flags(device.as_ref(), volume.geometry())
 }
 
 /// Refuses volumes whose journal is not to be replayed by this version.

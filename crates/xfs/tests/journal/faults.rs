@@ -1,0 +1,99 @@
+//! Devices that fail: who is told, what stays.
+
+use crate::crash::make;
+use crate::tree::tree;
+use crate::work::create;
+use std::sync::Arc;
+use undercroft_block::testing::{Fault, FaultyDevice};
+use undercroft_block::{BlockDevice, Operation};
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::mkfs::MkfsOptions;
+use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{Error, Volume};
+use uuid::Uuid;
+
+fn faulty(fault: Fault) -> Volume {
+    let device = make(&MkfsOptions::new(64 << 20, Uuid::from_u128(1)));
+    let device: Arc<dyn BlockDevice> = Arc::new(FaultyDevice::new(device, [fault]));
+    Volume::open_live(device, &LiveOptions::default()).unwrap()
+}
+
+/// Creates files and syncs until something fails; returns how many were durable.
+fn fill(volume: &Volume) -> (u32, Error) {
+    let root = volume.geometry().root_inode;
+    for number in 0..10_000 {
+        let made = create(volume, root, &format!("file-{number}"), FileType::Regular);
+        if let Err(error) = made.and_then(|_| volume.sync()) {
+            return (number, error);
+        }
+    }
+    panic!("nothing failed");
+}
+
+#[test]
+fn a_failed_journal_ends_all_changes() {
+    // A journal that nothing else is written beside needs no flush but the first.
+    for (operation, nth, expected) in [(Operation::Write, 20, 10), (Operation::Flush, 0, 0)] {
+        let volume = faulty(Fault::new().on(operation).from_nth(nth));
+        let (durable, error) = fill(&volume);
+        assert!(durable >= expected, "{operation}: {durable}");
+        assert!(matches!(error, Error::Device(_)), "{operation}: {error}");
+        // From now on everybody is told, and why.
+        let root = volume.geometry().root_inode;
+        let error = create(&volume, root, "late", FileType::Regular).unwrap_err();
+        let Error::ReadOnly(reason) = error else { panic!("{error}") };
+        assert!(reason.contains(&operation.to_string()), "{reason}");
+        assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+        assert!(matches!(volume.force().unwrap().wait(), Err(Error::ReadOnly(_))));
+        assert!(matches!(volume.close(), Err(Error::ReadOnly(_))));
+        // What is in memory can be read.
+        assert!(tree(&volume).unwrap().len() > durable as usize);
+    }
+}
+
+/// A single failure is not forgotten by what succeeds later.
+#[test]
+fn a_failed_flush_is_not_healed_by_the_next() {
+    let volume = faulty(Fault::new().on(Operation::Flush).nth(0));
+    let (_, error) = fill(&volume);
+    assert!(matches!(error, Error::Device(_)), "{error}");
+    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+}
+
+#[test]
+fn every_ticket_of_a_failed_checkpoint_is_told() {
+    let volume = faulty(Fault::new().on(Operation::Flush).from_nth(0));
+    let root = volume.geometry().root_inode;
+    let tickets: Vec<_> = (0..20)
+        .map_while(|number| {
+            create(&volume, root, &format!("file-{number}"), FileType::Regular).ok()?;
+            volume.force().ok()
+        })
+        .collect();
+    assert!(!tickets.is_empty());
+    for ticket in tickets {
+        assert!(matches!(ticket.wait(), Err(Error::ReadOnly(_))));
+    }
+}
+
+/// A transaction that gives up half-way takes nothing of it to the journal, and what was committed
+/// before with it: the device holds what was durable.
+#[test]
+fn half_a_transaction_is_never_written() {
+    let device = make(&MkfsOptions::new(64 << 20, Uuid::from_u128(1)));
+    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap();
+    let root = volume.geometry().root_inode;
+    create(&volume, root, "durable", FileType::Regular).unwrap();
+    volume.sync().unwrap();
+    create(&volume, root, "committed", FileType::Regular).unwrap();
+    let ticket = {
+        let mut trans = volume.begin().unwrap();
+        let mut parent = volume.lock_inode(root).unwrap();
+        let new = crate::work::new(FileType::Regular);
+        drop(undercroft_xfs::ops::create(&mut trans, &mut parent, b"half", &new).unwrap());
+        volume.force().unwrap()
+    };
+    assert!(matches!(ticket.wait(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.begin(), Err(Error::ReadOnly(_))));
+}

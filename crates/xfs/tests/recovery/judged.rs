@@ -1,0 +1,57 @@
+//! One dirty volume, replayed by us and by the kernel.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_judges::mount::Access;
+use undercroft_judges::tree::{self, Options};
+use undercroft_judges::{LoopMount, Xfsprogs, image};
+use undercroft_xfs::Volume;
+use undercroft_xfs::check::{CheckOptions, check};
+use undercroft_xfs::log::recovery::{RecoveryReport, recover};
+
+/// Replays copies of the dirty volume `image` by us, in memory and in place, and by the kernel.
+/// Fails unless ours is clean by `xfs_repair -n` and by our check, and both give the same tree.
+pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let (ours, theirs) = (image.with_extension("ours"), image.with_extension("theirs"));
+    image::copy(image, &ours).map_err(|error| text(&error))?;
+    image::copy(image, &theirs).map_err(|error| text(&error))?;
+
+    // In memory: the device cannot be written to.
+    let device: Arc<dyn BlockDevice> =
+        Arc::new(FileDevice::open(&ours, true).map_err(|error| text(&error))?);
+    let volume = Volume::open(Arc::clone(&device)).map_err(|error| text(&error))?;
+    let in_memory = volume.recovery().cloned();
+    drop(volume);
+    let mut findings = Vec::new();
+    let options = CheckOptions::default();
+    let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));
+    report.map_err(|error| text(&error))?;
+    // What the kernel leaves behind after a crash, too: half-made attributes, blocks behind the end.
+    let harmless = ["not unmounted", "left incomplete", "behind its size"];
+    findings.retain(|finding| !harmless.iter().any(|known| finding.contains(known)));
+    if !findings.is_empty() {
+        return Err(format!("replayed in memory: {findings:#?}"));
+    }
+
+    let device: Arc<dyn BlockDevice> =
+        Arc::new(FileDevice::open(&ours, false).map_err(|error| text(&error))?);
+    let report = recover(&device, &mut |_| {}).map_err(|error| text(&error))?;
+    drop(device);
+    if report != in_memory {
+        return Err(format!("in place {report:?}, in memory {in_memory:?}"));
+    }
+    let newest = Xfsprogs::newest().map_err(|error| text(&error))?;
+    newest.repair_check(&ours).map_err(|error| text(&error))?;
+    let mount = |image: &Path, access| LoopMount::new(image, access, &["noatime"]);
+    let kernel = mount(&theirs, Access::ReadWrite).map_err(|error| text(&error))?;
+    kernel.unmount().map_err(|error| text(&error))?;
+    let kernel = mount(&theirs, Access::ReadOnly).map_err(|error| text(&error))?;
+    let replayed = mount(&ours, Access::ReadOnly).map_err(|error| text(&error))?;
+    let options = Options { ctime: true, ..Options::default() };
+    let compared = tree::compare(replayed.path(), kernel.path(), &options);
+    let compared = compared.map_err(|error| text(&error))?;
+    if compared.same() { Ok(report) } else { Err(text(&compared)) }
+}

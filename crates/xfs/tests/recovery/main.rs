@@ -1,0 +1,81 @@
+//! Volumes that the kernel left dirty: our replay against the kernel's, judged by the newest
+//! `xfs_repair -n`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod judged;
+mod load;
+mod promises;
+
+use judged::judge;
+use load::End;
+use promises::Promise;
+use std::time::Duration;
+use undercroft_judges::mount::Access;
+use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+
+/// Name, `mkfs.xfs` and mount options, ends of the sessions.
+type Case = (&'static str, &'static [&'static str], &'static [&'static str], &'static [End]);
+
+const CASES: [Case; 10] = [
+    ("defaults", &[], &[], &[End::Flushed]),
+    ("defaults, cut", &[], &[], &[End::Cut, End::Cut]),
+    ("no sharing", &["-m", "reflink=0"], &[], &[End::Flushed]),
+    ("no sharing, no owners", &["-m", "reflink=0,rmapbt=0"], &[], &[End::Cut]),
+    ("parents", &["-n", "parent=1", "-i", "exchange=1"], &[], &[End::Cut, End::Flushed]),
+    ("records of 256 KiB", &[], &["logbsize=256k"], &[End::Cut]),
+    ("three sessions", &[], &["logbsize=64k"], &[End::Flushed, End::Cut, End::Cut]),
+    ("stripes", &["-l", "su=32k"], &[], &[End::Cut]),
+    ("sectors of 4 KiB", &["-s", "size=4096"], &[], &[End::Cut]),
+    ("small blocks", &["-b", "size=1024", "-n", "size=4096"], &[], &[End::Cut]),
+];
+
+fn under_load(&(_, mkfs, options, ends): &Case, seed: u64) -> Result<(), String> {
+    let scratch = tempfile::tempdir().unwrap();
+    let image = scratch.path().join("image");
+    Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, mkfs).unwrap();
+    for (round, end) in (0..).zip(ends) {
+        let mount = LoopMount::new(&image, Access::ReadWrite, options).unwrap();
+        load::run(mount.path(), Duration::from_millis(400), seed * 8 + round, *end);
+        mount.unmount().unwrap();
+    }
+    let report = judge(&image)?;
+    if report.is_some() { Ok(()) } else { Err("the volume was not dirty".into()) }
+}
+
+#[test]
+fn volumes_under_load_are_replayed_as_the_kernel_does() {
+    const NAME: &str = "xfs::recovery::volumes_under_load_are_replayed_as_the_kernel_does";
+    if !kernel::available_or_report(NAME) {
+        return;
+    }
+    let failed = (1..).zip(&CASES).filter_map(|(seed, case)| {
+        under_load(case, seed).err().map(|what| format!("{}: {what}", case.0))
+    });
+    let failed: Vec<_> = failed.collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn what_the_kernel_promised_is_done() {
+    if !kernel::available_or_report("xfs::recovery::what_the_kernel_promised_is_done") {
+        return;
+    }
+    let (mut failed, mut finished) = (Vec::new(), 0);
+    for promise in [Promise::Truncate, Promise::Clone, Promise::Names] {
+        for delay in [20, 35, 50, 80] {
+            let scratch = tempfile::tempdir().unwrap();
+            let image = scratch.path().join("image");
+            let format = ["-n", "parent=1", "-i", "exchange=1"];
+            Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
+            let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+            promises::cut_off(mount.path(), promise, Duration::from_millis(delay));
+            mount.unmount().unwrap();
+            match judge(&image) {
+                Ok(report) => finished += report.map_or(0, |report| report.intents),
+                Err(what) => failed.push(format!("{promise:?} after {delay} ms: {what}")),
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(finished > 0, "no intent was unfinished in any of the volumes");
+}

@@ -1,0 +1,98 @@
+//! Work that the kernel does in several transactions, cut off in the middle.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::ioctl_ficlone;
+
+use super::load::{End, shut_down};
+
+/// What is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// A file whose blocks others have is cut to nothing: reverse mappings, counts, free space.
+    Truncate,
+    /// Many extents are shared with a new file: counts, mappings.
+    Clone,
+    /// Many files are renamed, linked and deleted: parent pointers.
+    Names,
+}
+
+const EXTENTS: u64 = 3000;
+
+/// Prepares, starts and cuts off `promise` on the volume mounted at `root`.
+pub(crate) fn cut_off(root: &Path, promise: Promise, delay: Duration) {
+    prepare(root, promise);
+    rustix::fs::syncfs(File::open(root).unwrap()).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..3 {
+            let stop = &stop;
+            // Every sync ends a checkpoint, so that the steps of the work fall into many.
+            scope.spawn(move || noise(root, number, stop));
+        }
+        scope.spawn(move || work(root, promise));
+        thread::sleep(delay);
+        shut_down(root, End::Cut);
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+fn prepare(root: &Path, promise: Promise) {
+    if promise == Promise::Names {
+        for directory in 0..4 {
+            fs::create_dir(root.join(format!("d{directory}"))).unwrap();
+            for name in 0..1500 {
+                File::create(root.join(format!("d{directory}/n{name}"))).unwrap();
+            }
+        }
+        return;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    let file = options.open(root.join("a")).unwrap();
+    for extent in 0..EXTENTS {
+        file.write_all_at(&[extent as u8; 4096], extent * 8192).unwrap();
+    }
+    if promise == Promise::Truncate {
+        ioctl_ficlone(File::create(root.join("b")).unwrap(), &file).unwrap();
+    }
+}
+
+fn noise(root: &Path, number: u32, stop: &AtomicBool) {
+    let path = root.join(format!("noise{number}"));
+    let Ok(file) = File::create(&path) else { return };
+    for round in 0.. {
+        let mode = fs::Permissions::from_mode(0o600 + round % 8);
+        if stop.load(Ordering::Relaxed)
+            || file.set_permissions(mode).is_err()
+            || file.sync_all().is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Works until the kernel refuses.
+fn work(root: &Path, promise: Promise) {
+    let _ = match promise {
+        Promise::Truncate => {
+            let file = OpenOptions::new().write(true).open(root.join("a"));
+            file.and_then(|file| file.set_len(0))
+        }
+        Promise::Clone => (0..50).try_for_each(|number| {
+            let new = File::create(root.join(format!("c{number}")))?;
+            Ok(ioctl_ficlone(new, File::open(root.join("a"))?)?)
+        }),
+        Promise::Names => (0..1500).try_for_each(|name| {
+            let path = |directory: u32, name: String| root.join(format!("d{directory}/{name}"));
+            fs::rename(path(0, format!("n{name}")), path(1, format!("moved{name}")))?;
+            fs::hard_link(path(2, format!("n{name}")), path(3, format!("link{name}")))?;
+            fs::remove_file(path(3, format!("n{name}")))
+        }),
+    };
+}
