@@ -126,7 +126,7 @@ fn run_iteration<T: Target>(
         life(0).map(|done| vec![done])
     } else {
         thread::scope(|scope| {
-            let threads = muster(scope, &gate, case.threads, &life)?;
+            let threads = muster(scope, &gate, case.threads, life)?;
             gate.open();
             dismiss(threads).into_iter().collect()
         })

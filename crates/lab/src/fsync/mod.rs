@@ -1,6 +1,6 @@
 //! Small files, each made durable: what an fsync costs, and what a ticket for one saves.
 //!
-//! Source: Chinner and Axboe 2014 (background `tags-and-aio-fsync-2014`). fs_mark wrote 800,000
+//! Source: Chinner and Axboe 2014 ("xfs: wire up aio_fsync method"). fs_mark wrote 800,000
 //! files of 4 KiB in an iteration and asked for the fsync of all at once, by a thread for each that
 //! waited. Contexts were switched 400,000 to 800,000 times a second, and once memory was full of
 //! clean pages one iteration differed from the next by a quarter and more. A later run of the same
