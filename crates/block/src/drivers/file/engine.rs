@@ -10,9 +10,9 @@ use rustix::io::Errno;
 /// How a file device moves bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// The faster of the two for how the file is opened: io_uring for direct I/O, if the system
-    /// allows it, else threads. Through the page cache a transfer is a copy, which a ring does in
-    /// the one thread that enters it and threads do in parallel.
+    /// By how the file is opened: io_uring for direct I/O, if the system allows it, else threads.
+    /// Through the page cache a transfer is mostly a copy, which a ring does in the one thread that
+    /// enters it and threads do in parallel; that this makes threads faster was not measured.
     #[default]
     Auto,
     /// io_uring, or an error where it is not allowed.
