@@ -1,4 +1,5 @@
-//! Checks of the tag bitmap that are not ordinary tests: models of its protocol, and the soak.
+//! Checks of the tag bitmap that are not ordinary tests: models of its protocol, those of the block
+//! layer beside them, and the soak.
 
 use std::process::Command;
 
@@ -11,21 +12,46 @@ use crate::{shell, workspace};
 /// its own, in a target directory of its own, since it changes the flags of every crate.
 struct Checker {
     name: &'static str,
+    /// What the models are about.
+    subject: &'static str,
+    package: &'static str,
+    /// Which target of the package has the models.
+    target: &'static [&'static str],
     /// Arguments of the test program, ahead of those for a longer run.
     arguments: &'static [&'static str],
 }
 
 /// All interleavings of small cases.
-const LOOM: Checker = Checker { name: "loom", arguments: &[] };
+const LOOM: Checker = Checker {
+    name: "loom",
+    subject: "the tag bitmap",
+    package: "undercroft-tags",
+    target: &["--test", "loom"],
+    arguments: &[],
+};
+/// The same for how threads of the block layer sleep, enter, and hand over.
+const BLOCK: Checker = Checker {
+    name: "loom",
+    subject: "the block layer",
+    package: "undercroft-block",
+    target: &["--lib"],
+    arguments: &["models::"],
+};
 /// Random interleavings of larger ones. Shared writes are counted for the whole process, so tests
 /// run one after the other.
-const SHUTTLE: Checker = Checker { name: "shuttle", arguments: &["--test-threads=1"] };
+const SHUTTLE: Checker = Checker {
+    name: "shuttle",
+    subject: "the tag bitmap",
+    package: "undercroft-tags",
+    target: &["--test", "shuttle"],
+    arguments: &["--test-threads=1"],
+};
 
 impl Checker {
     fn command(&self) -> Command {
         let mut command = workspace::cargo();
-        command.args(["test", "--release", "--package", "undercroft-tags"]);
-        command.args(["--test", self.name, "--"]).args(self.arguments);
+        command.args(["test", "--release", "--package", self.package]);
+        command.args(self.target).arg("--").args(self.arguments);
         let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
         command.env("RUSTFLAGS", format!("{flags} --cfg {}", self.name).trim_start());
         command.env("CARGO_TARGET_DIR", workspace::target(self.name));
@@ -35,9 +61,9 @@ impl Checker {
 
 /// Runs the models that are quick enough for every change.
 pub(crate) fn check_models(see: &mut impl FnMut(&str)) -> Result<()> {
-    for checker in [LOOM, SHUTTLE] {
+    for checker in [LOOM, SHUTTLE, BLOCK] {
         shell::run_through(&mut checker.command(), &mut *see)
-            .with_context(|| format!("the {} models of the tag bitmap fail", checker.name))?;
+            .with_context(|| format!("the {} models of {} fail", checker.name, checker.subject))?;
     }
     Ok(())
 }

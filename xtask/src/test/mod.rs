@@ -31,7 +31,7 @@ pub(crate) enum Step {
     Licences,
     /// All tests
     Tests,
-    /// Models of the tag bitmap: every interleaving of small cases, many of larger ones
+    /// Models of tags and block layer: every interleaving of small cases, many of larger ones
     Models,
 }
 

@@ -2,9 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 use crate::error::LabError;
 
@@ -15,8 +14,8 @@ const CHUNK: usize = 1 << 20;
 /// blocks.
 pub(super) struct TestFile {
     path: PathBuf,
-    /// Removes a temporary file in the end.
-    _temporary: Option<NamedTempFile>,
+    /// A temporary file, which has no name and is gone with the process, however that ends.
+    _temporary: Option<File>,
 }
 
 impl TestFile {
@@ -42,10 +41,11 @@ impl TestFile {
             }
             None => {
                 let here = Path::new(".");
-                let file = NamedTempFile::with_prefix_in("undercroft-lab-", here);
-                let file = file.map_err(failed(here))?;
-                let handle = file.reopen().map_err(failed(file.path()))?;
-                (handle, file.path().to_owned(), Some(file))
+                let file = tempfile::tempfile_in(here).map_err(failed(here))?;
+                let handle = file.try_clone().map_err(failed(here))?;
+                // Where other processes find it, too.
+                let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+                (handle, path.into(), Some(file))
             }
         };
         fill(&file, bytes, seed).map_err(failed(&path))?;
@@ -80,7 +80,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_file_is_filled_once_and_a_temporary_one_goes() {
+    fn a_file_is_filled_once_and_a_temporary_one_has_no_name() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         TestFile::prepare(Some(&path), 3000, 1).unwrap();
@@ -91,9 +91,8 @@ mod tests {
         assert!(fs::read(&path).unwrap() == contents);
 
         let temporary = TestFile::prepare(None, 512, 1).unwrap();
-        let path = temporary.path().to_owned();
-        assert_eq!(fs::metadata(&path).unwrap().len(), 512);
-        drop(temporary);
-        assert!(!path.exists());
+        assert_eq!(fs::metadata(temporary.path()).unwrap().len(), 512);
+        let target = fs::read_link(temporary.path()).unwrap();
+        assert!(target.to_string_lossy().ends_with(" (deleted)"), "{}", target.display());
     }
 }
