@@ -137,6 +137,12 @@ impl Volume {
     /// Starts the journal of a volume that has nothing to replay.
     pub(crate) fn into_live(mut self, options: &LiveOptions) -> Result<Self, Error> {
         let ends = crate::log::ends(&self)?;
+        if let Some(head) = ends.head
+            && let Some(area) = LogArea::new(self.cache.device().as_ref(), &self.geometry)
+        {
+            // Ahead of the first flush of the journal.
+            area.clear_stale(head, ends.tail, self.geometry.uuid)?;
+        }
         // A journal that was never written begins with its first cycle.
         let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
         // No record before it is known to this session.

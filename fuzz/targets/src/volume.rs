@@ -1,17 +1,15 @@
 //! Whole volumes with damage: opened, described, walked, unpacked, checked.
 
 use crate::input::{Input, Patches};
+use crate::log::ROUNDS;
 use crate::sample::samples;
 use crate::{PatchedDevice, visit};
 use std::io::{self, Write};
 use std::sync::Arc;
 use undercroft_image::unpack::to_tar;
+use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
-use undercroft_xfs::{Volume, log};
 
-/// What opening a volume may read, besides the journal that is replayed: blocks that writes under way
-/// at a crash can have reached are searched several times.
-const OPEN: u64 = 16 << 20;
 /// Length at which an archive of a volume is given up: its files may all be as large as it is.
 const ARCHIVE: u64 = 8 << 20;
 
@@ -34,10 +32,10 @@ pub(crate) fn run(input: &[u8]) {
     let sample = input.choose(samples());
     let intact = input.0.is_empty();
     let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), |_| true).into_device());
-    device.driver().allow(OPEN + 4 * sample.bytes);
+    device.driver().allow(ROUNDS * sample.bytes);
     match Volume::open(device.clone()) {
         Ok(volume) => {
-            drop(log::state(&volume).map_err(|error| error.to_string()));
+            drop(undercroft_xfs::log::state(&volume).map_err(|error| error.to_string()));
             // No step reads a block twice for long: what it read is kept.
             visit::tree(&volume, device.driver(), 2 * sample.bytes);
             device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);
@@ -49,7 +47,7 @@ pub(crate) fn run(input: &[u8]) {
         Err(error) => drop(error.to_string()),
     }
     // No block is followed twice as metadata; superblocks, groups and comparisons are read on top.
-    device.driver().allow(4 * sample.bytes);
+    device.driver().allow((ROUNDS + 4) * sample.bytes);
     let options = CheckOptions { threads: 1, findings_max: 1000, replay: true };
     let mut findings = Vec::new();
     let report = check(device, &options, &mut |finding| findings.push(finding.to_string()));

@@ -1,5 +1,5 @@
 //! Commands on an open volume: the same on the command line, behind the name of an image, and in a
-//! shell. The table is in one place, [`verbs`].
+//! shell. The table is in one place, the macro `verbs`.
 
 use crate::image::ImageArgs;
 use crate::report::Outcome;

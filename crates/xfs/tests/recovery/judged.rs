@@ -56,7 +56,9 @@ pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, String> {
     kernel.unmount().map_err(|error| text(&error))?;
     let kernel = mount(&theirs, Access::ReadOnly).map_err(|error| text(&error))?;
     let replayed = mount(&ours, Access::ReadOnly).map_err(|error| text(&error))?;
-    let options = Options { ctime: true, ..Options::default() };
+    // A promise about attributes stamps its file with the time at which it is kept.
+    let ctime = report.as_ref().is_none_or(|report| report.intents == 0);
+    let options = Options { ctime, ..Options::default() };
     let compared = tree::compare(replayed.path(), kernel.path(), &options);
     let compared = compared.map_err(|error| text(&error))?;
     if compared.same() { Ok(report) } else { Err(text(&compared)) }

@@ -182,16 +182,23 @@ impl LogArea<'_> {
     }
 
     /// Overwrites what may look like a record of the next rounds: blocks that a crash left behind
-    /// the head, as far as writes that were under way can have reached (sections 1.7 and 5.2).
-    pub(super) fn clear_stale(&self, head: Lsn, tail: Lsn, uuid: Uuid) -> Result<(), Error> {
+    /// the head, as far as writes that were under way can have reached (sections 1.7 and 5.2). A
+    /// clean journal can have such blocks too: `xfs_db` leaves holes when it changes the UUID.
+    pub(crate) fn clear_stale(&self, head: Lsn, tail: Lsn, uuid: Uuid) -> Result<(), Error> {
         let start = u64::from(head.block());
         let free = self.distance(start, u64::from(tail.block()));
         let free = if free == 0 { self.blocks } else { free };
         let count = free.min(FLIGHT);
-        let mut bytes = vec![0; count as usize * LOG_BLOCK];
+        let cycle_at = |at| if at < start { head.cycle() } else { head.cycle().wrapping_sub(1) };
+        let mut bytes = self.read(start, count)?;
+        let mut blocks = bytes.chunks_exact(LOG_BLOCK).zip(0..);
+        if blocks.all(|(block, index)| cycle_of(block) == cycle_at(self.after(start, index))) {
+            return Ok(());
+        }
+        bytes.fill(0);
         for (index, block) in bytes.chunks_exact_mut(LOG_BLOCK).enumerate() {
             let at = self.after(start, index as u64);
-            let cycle = if at < start { head.cycle() } else { head.cycle().wrapping_sub(1) };
+            let cycle = cycle_at(at);
             let lsn = Lsn::new(cycle, at as u32);
             let stub =
                 LogRecordHeader { buffer_bytes: 0, ..LogRecordHeader::new(uuid, lsn, tail, 0) };
