@@ -145,7 +145,7 @@ impl Volume {
         }
         // A journal that was never written begins with its first cycle.
         let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
-        // No record before it is known to this session.
+        // The record before it was not looked for.
         let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
         self.start_journal(&start, options)?;
         Ok(self)

@@ -6,7 +6,7 @@
 
 use super::convert::{list_capacity, settle, to_tree_if_needed};
 use super::edit::{cut, insert};
-use super::owner::{enter, in_group, leave, release, share, sharing};
+use super::owner::{enter, leave, release, share, sharing};
 use super::tree::blocks_around;
 use crate::ag::refcount;
 use crate::ag::rmap::Sharing;
@@ -74,12 +74,7 @@ pub fn replace(
     old: Extent,
     new: Extent,
 ) -> Result<(), Error> {
-    let kind = ForkKind::Data;
-    cut(trans, inode, kind, (old.offset, old.end()))?;
-    insert(trans, inode, kind, new)?;
-    settle(trans, inode, kind)?;
-    release(trans, inode, kind, &old)?;
-    enter(trans, inode, kind, &new)
+    exchange(trans, inode, old, new, release)
 }
 
 /// Turns a part of an extent of file data from unwritten to written, or back.
@@ -91,7 +86,7 @@ pub fn convert(
     inode: &mut InodeState,
     part: Extent,
 ) -> Result<(), Error> {
-    change_mapping(trans, inode, part, Extent { unwritten: !part.unwritten, ..part })
+    exchange(trans, inode, part, Extent { unwritten: !part.unwritten, ..part }, leave)
 }
 
 /// Moves an extent of file data, or a part of one, to file blocks that are not mapped.
@@ -104,7 +99,7 @@ pub fn shift(
     part: Extent,
     offset: FileBlock,
 ) -> Result<(), Error> {
-    change_mapping(trans, inode, part, Extent { offset, ..part })
+    exchange(trans, inode, part, Extent { offset, ..part }, leave)
 }
 
 /// Unmaps an extent or a part of one, and leaves its blocks allocated: somebody else will map them.
@@ -122,18 +117,22 @@ pub fn detach(
     leave(trans, inode, kind, &part)
 }
 
-/// Maps the same blocks in another way.
-fn change_mapping(
+/// What becomes of the blocks of a mapping that goes: [`release`] or [`leave`].
+type Farewell = fn(&mut Transaction<'_>, &InodeState, ForkKind, &Extent) -> Result<(), Error>;
+
+/// Maps file data by `new` instead of `old`.
+fn exchange(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
     old: Extent,
     new: Extent,
+    farewell: Farewell,
 ) -> Result<(), Error> {
     let kind = ForkKind::Data;
     cut(trans, inode, kind, (old.offset, old.end()))?;
     insert(trans, inode, kind, new)?;
     settle(trans, inode, kind)?;
-    leave(trans, inode, kind, &old)?;
+    farewell(trans, inode, kind, &old)?;
     enter(trans, inode, kind, &new)
 }
 
@@ -197,7 +196,7 @@ pub fn prepare(
     }
     groups.sort_unstable();
     groups.dedup();
-    groups.into_iter().try_for_each(|ag| in_group(trans, ag, |_, _| Ok(())))
+    groups.into_iter().try_for_each(|ag| trans.in_group(ag, |_, _| Ok(())))
 }
 
 /// The part at the front of an extent whose blocks one step may give up, or share once more. The
@@ -215,7 +214,7 @@ pub fn bounded(
         return Ok(extent);
     }
     let (ag, start) = trans.geometry().split_block(extent.start);
-    let len = in_group(trans, ag, |trans, group| {
+    let len = trans.in_group(ag, |trans, group| {
         refcount::check_room(trans, group)?;
         refcount::prefix(trans, group, start, extent.len, SHARED_RUNS)
     })?;

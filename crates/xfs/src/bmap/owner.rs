@@ -8,19 +8,7 @@ use crate::error::Error;
 use crate::format::{Extent, FileType, InodeFlags2, RmapFlags, RmapOwner, RmapRecord};
 use crate::inode::{ForkKind, InodeState};
 use crate::trans::Transaction;
-use crate::units::{AgNumber, InodeNumber};
-
-/// Runs `work` in a group that the transaction must be able to lock.
-///
-/// # Errors
-/// Those of `work`; or another thread holds the group and waiting could deadlock.
-pub(super) fn in_group<T>(
-    trans: &mut Transaction<'_>,
-    ag: AgNumber,
-    work: impl FnOnce(&mut Transaction<'_>, &mut GroupState) -> Result<T, Error>,
-) -> Result<T, Error> {
-    trans.in_group(ag, work)
-}
+use crate::units::InodeNumber;
 
 /// Whether the blocks of a fork may have further owners.
 pub(super) fn sharing(inode: &InodeState, kind: ForkKind) -> Sharing {
@@ -54,13 +42,7 @@ pub(super) fn enter(
     kind: ForkKind,
     extent: &Extent,
 ) -> Result<(), Error> {
-    let record = mapping(trans, inode.number, kind, extent);
-    let (ag, _) = trans.geometry().split_block(extent.start);
-    in_group(trans, ag, |trans, group| {
-        // The reverse-mapping tree may split: its free list must be able to feed it.
-        alloc::fill_free_list(trans, group)?;
-        rmap::add(trans, group, record, sharing(inode, kind))
-    })
+    change(trans, inode, kind, extent, rmap::add)
 }
 
 /// Removes the fork as an owner of the blocks of an extent, which keep their count of owners.
@@ -70,11 +52,23 @@ pub(super) fn leave(
     kind: ForkKind,
     extent: &Extent,
 ) -> Result<(), Error> {
+    change(trans, inode, kind, extent, rmap::remove)
+}
+
+/// Changes the reverse mapping of an extent of a fork.
+fn change(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    extent: &Extent,
+    how: impl FnOnce(&mut Transaction<'_>, &mut GroupState, RmapRecord, Sharing) -> Result<(), Error>,
+) -> Result<(), Error> {
     let record = mapping(trans, inode.number, kind, extent);
     let (ag, _) = trans.geometry().split_block(extent.start);
-    in_group(trans, ag, |trans, group| {
+    trans.in_group(ag, |trans, group| {
+        // The reverse-mapping tree may split or join: its free list must be able to feed it.
         alloc::fill_free_list(trans, group)?;
-        rmap::remove(trans, group, record, sharing(inode, kind))
+        how(trans, group, record, sharing(inode, kind))
     })
 }
 
@@ -88,7 +82,7 @@ pub(super) fn release(
     leave(trans, inode, kind, extent)?;
     let (ag, start) = trans.geometry().split_block(extent.start);
     let len = extent.len;
-    in_group(trans, ag, |trans, group| {
+    trans.in_group(ag, |trans, group| {
         if sharing(inode, kind) == Sharing::Excluded {
             return alloc::free_in_group(trans, group, start, len, None);
         }
@@ -122,5 +116,5 @@ fn buffer_blocks(
 /// Counts one more owner of the blocks of an extent.
 pub(super) fn share(trans: &mut Transaction<'_>, extent: &Extent) -> Result<(), Error> {
     let (ag, start) = trans.geometry().split_block(extent.start);
-    in_group(trans, ag, |trans, group| refcount::increase(trans, group, start, extent.len))
+    trans.in_group(ag, |trans, group| refcount::increase(trans, group, start, extent.len))
 }

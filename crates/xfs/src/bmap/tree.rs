@@ -118,7 +118,7 @@ impl WriteTree for MapTree<'_, '_> {
         self.inode.touch();
         let (ag, block) = self.trans.geometry().split_block(pointer);
         let mapping = tree_mapping(self.trans, self.inode.number, self.kind, pointer);
-        super::owner::in_group(self.trans, ag, |trans, group| {
+        self.trans.in_group(ag, |trans, group| {
             rmap::remove(trans, group, mapping, Sharing::Excluded)?;
             alloc::free_in_group(trans, group, block, 1, None)
         })
@@ -163,9 +163,8 @@ pub(super) fn allocate_block(
     };
     let block = trans.geometry().fs_block(extent.ag, extent.start);
     let mapping = tree_mapping(trans, inode.number, kind, block);
-    super::owner::in_group(trans, extent.ag, |trans, group| {
-        rmap::add(trans, group, mapping, Sharing::Excluded)
-    })?;
+    trans
+        .in_group(extent.ag, |trans, group| rmap::add(trans, group, mapping, Sharing::Excluded))?;
     inode.core.nblocks += 1;
     inode.touch();
     let address = trans.volume().block_address(block, 1);

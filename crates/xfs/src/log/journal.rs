@@ -134,7 +134,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What was promised before the start of this session is done and durable.
+    /// What was promised in the journal before it was opened is done and durable.
     pub(crate) fn unpin(&self) {
         self.writer.lock().pinned = None;
     }

@@ -32,6 +32,14 @@ fn fill(volume: &Volume) {
     }
 }
 
+/// A new volume in `image`, open and [filled](fill).
+fn filled(image: &Path) -> Volume {
+    make(image, &MkfsOptions::new(512 << 20, Uuid::from_u128(7)));
+    let volume = open(image);
+    fill(&volume);
+    volume
+}
+
 /// Entries of a directory, each of which can be looked at.
 fn names(directory: &Path) -> usize {
     let entries = std::fs::read_dir(directory).unwrap();
@@ -46,9 +54,7 @@ fn a_kernel_replays_what_a_dropped_volume_left() {
     }
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
-    make(&image, &MkfsOptions::new(512 << 20, Uuid::from_u128(7)));
-    let volume = open(&image);
-    fill(&volume);
+    let volume = filled(&image);
     volume.sync().unwrap();
     drop(volume);
     let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
@@ -61,9 +67,7 @@ fn a_kernel_replays_what_a_dropped_volume_left() {
 fn a_closed_volume_is_clean() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
-    make(&image, &MkfsOptions::new(512 << 20, Uuid::from_u128(7)));
-    let volume = open(&image);
-    fill(&volume);
+    let volume = filled(&image);
     volume.close().unwrap();
     drop(volume);
     Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
@@ -74,9 +78,7 @@ fn a_closed_volume_is_clean() {
 fn logprint_reads_the_journal() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
-    make(&image, &MkfsOptions::new(512 << 20, Uuid::from_u128(7)));
-    let volume = open(&image);
-    fill(&volume);
+    let volume = filled(&image);
     volume.sync().unwrap();
     drop(volume);
     for arguments in [&["-t"][..], &["-t", "-i"], &["-t", "-b"], &["-d"], &[]] {
