@@ -15,9 +15,7 @@ use crate::format::{
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
 use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_in};
-use crate::log::{
-    Journal, JournalParts, JournalStart, LogEnds, LogPosition, LogShape, LogState, SyncTicket,
-};
+use crate::log::{Journal, JournalParts, JournalStart, LogEnds, LogShape, LogState, SyncTicket};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
@@ -144,7 +142,7 @@ impl Volume {
             area.clear_stale(head, ends.tail, self.geometry.uuid)?;
         }
         // A journal that was never written begins with its first cycle.
-        let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
+        let position = ends.head.unwrap_or(Lsn::new(1, 0));
         // The record before it was not looked for.
         let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
         self.start_journal(&start, options)?;
@@ -163,7 +161,7 @@ impl Volume {
         if place == Place::Device {
             live::check(&volume)?;
         }
-        let position = LogPosition::of(ends.head.unwrap_or(Lsn(1 << 32)));
+        let position = ends.head.unwrap_or(Lsn::new(1, 0));
         let (previous_block, record_bytes) = ends.last.unwrap_or((u32::MAX, 0));
         let start = JournalStart { position, previous_block, pinned };
         volume.start_journal(&start, &LiveOptions { record_bytes })?;

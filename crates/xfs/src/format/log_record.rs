@@ -120,6 +120,13 @@ pub const fn header_blocks(buffer_bytes: u32) -> u32 {
     if blocks == 0 { 1 } else { blocks }
 }
 
+/// The cycle after `cycle`; the magic number of records is none.
+#[must_use]
+pub const fn next_cycle(cycle: u32) -> u32 {
+    let next = cycle.wrapping_add(1);
+    if next == MAGIC { next.wrapping_add(1) } else { next }
+}
+
 const UNMOUNT_TRANSACTION: u32 = 0xb0c0_d0d0;
 const CLIENT_LOG: u8 = 0xaa;
 const OPERATION_UNMOUNT: u8 = 0x20;

@@ -5,7 +5,8 @@
 
 use super::checksum::ChecksumError;
 use super::log_record::{
-    CRC_OFFSET, CYCLE_WORDS, CYCLE_WORDS_OFFSET, LOG_BLOCK, LogRecordHeader, MAGIC, stamp_cycle,
+    CRC_OFFSET, CYCLE_WORDS, CYCLE_WORDS_OFFSET, LOG_BLOCK, LogRecordHeader, MAGIC, next_cycle,
+    stamp_cycle,
 };
 use crate::bytes::{array, be32, put_be32};
 
@@ -27,8 +28,7 @@ pub fn seal_record(header: &LogRecordHeader, record: &mut [u8], before_end: usiz
         put_be32(record, extended * LOG_BLOCK, header.cycle);
     }
     stamp_cycle(record, headers, header.cycle);
-    let next = header.cycle.wrapping_add(1);
-    let next = if next == MAGIC { next.wrapping_add(1) } else { next };
+    let next = next_cycle(header.cycle);
     for block in record.chunks_exact_mut(LOG_BLOCK).skip(before_end) {
         put_be32(block, 0, next);
     }

@@ -9,7 +9,7 @@
 //! open checkpoint, buffer.
 
 use super::checkpoint::{Checkpoint, Notes};
-use super::shape::{LogPosition, LogShape};
+use super::shape::LogShape;
 use super::ticket::{SyncTicket, Tickets};
 use super::worker::Worker;
 use super::writer::Writer;
@@ -42,7 +42,7 @@ pub(crate) struct JournalParts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JournalStart {
     /// Where the next record goes.
-    pub(crate) position: LogPosition,
+    pub(crate) position: Lsn,
     /// Block of the record before it; all ones if none.
     pub(crate) previous_block: u32,
     /// Where recovery starts until [`Journal::unpin`]; `None` if nothing before `position` is

@@ -25,7 +25,7 @@ pub(crate) use dirty::InPlace;
 pub(crate) use journal::{Journal, JournalParts, JournalStart, Permit, WriteBack};
 pub(crate) use recovery::LogEnds;
 pub use recovery::LogState;
-pub(crate) use shape::{LogPosition, LogShape};
+pub(crate) use shape::LogShape;
 pub(crate) use state::ends;
 pub use state::state;
 pub use ticket::SyncTicket;

@@ -4,7 +4,7 @@
 //! Operations are packed while they come. Where the records go is settled later, when everything
 //! that the first of them declares clean is known: then they are sealed.
 
-use super::shape::{LogPosition, LogShape};
+use super::shape::LogShape;
 use crate::format::log_record_seal::seal_record;
 use crate::format::{
     LogClient, LogRecordHeader, OperationFlags, OperationHeader, TransactionHeader,
@@ -31,7 +31,7 @@ pub(crate) struct Seal {
     /// Volume.
     pub(crate) uuid: Uuid,
     /// Where the first record goes.
-    pub(crate) position: LogPosition,
+    pub(crate) position: Lsn,
     /// Where recovery starts.
     pub(crate) tail: Lsn,
     /// Block of the record before the first; all ones if none.
@@ -48,7 +48,7 @@ pub(crate) struct SealedRecords {
     /// Block of the last one.
     pub(crate) last_block: u32,
     /// Position behind the last one.
-    pub(crate) end: LogPosition,
+    pub(crate) end: Lsn,
 }
 
 impl RecordStream {
@@ -179,13 +179,13 @@ impl RecordStream {
         for ((start, operations), end) in self.records.iter().zip(ends) {
             let record = &mut self.bytes[*start..end];
             let mut header =
-                LogRecordHeader::new(seal.uuid, position.lsn(), seal.tail, shape.buffer_bytes);
+                LogRecordHeader::new(seal.uuid, position, seal.tail, shape.buffer_bytes);
             header.operations = *operations;
             header.previous_block = previous;
             // What lies behind the end of the journal goes to its start.
-            let before_end = (shape.blocks - position.block) as usize;
+            let before_end = (shape.blocks - position.block()) as usize;
             seal_record(&header, record, before_end);
-            previous = position.block;
+            previous = position.block();
             position = shape.advance(position, record.len());
             records.push(*start..end);
         }

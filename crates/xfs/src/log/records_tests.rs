@@ -1,7 +1,7 @@
 //! Records against the worked checkpoint of the journal reference, and read back.
 
 use super::records::{RecordStream, Seal, SealedRecords};
-use super::shape::{LogPosition, LogShape};
+use super::shape::LogShape;
 use crate::bytes::be32;
 use crate::format::log_record::{LOG_BLOCK, MAGIC};
 use crate::format::log_record_seal::{restore_words, verify_record};
@@ -66,14 +66,14 @@ fn the_worked_checkpoint_is_produced() {
     stream.region(&region);
     stream.region(&hex(CORE));
     stream.finish();
-    let position = LogPosition { cycle: 1, block: 8 };
+    let position = Lsn::new(1, 8);
     let sealed = stream.seal(&Seal {
         uuid: Uuid::from_u128(0x7d88_9b8d_06d7_40c2_ab80_c062_2dd0_5dc6),
         position,
-        tail: position.lsn(),
+        tail: position,
         previous_block: 6,
     });
-    assert_eq!(sealed.end, LogPosition { cycle: 1, block: 10 });
+    assert_eq!(sealed.end, Lsn::new(1, 10));
     let digest = hex("2747f9c0563260a6bf217aa6d2a52212738fd6fe83074040b33b8a0166acc9e3");
     assert_eq!(Sha256::digest(&sealed.bytes)[..], digest[..]);
 }
@@ -82,11 +82,11 @@ fn the_worked_checkpoint_is_produced() {
 /// the kernel leaves at zero.
 #[test]
 fn an_unmount_record_is_one_operation() {
-    let position = LogPosition { cycle: 1, block: 6 };
+    let position = Lsn::new(1, 6);
     let sealed = RecordStream::unmount(shape(32 << 10, 512), 0x5f11_cb94).seal(&Seal {
         uuid: Uuid::from_u128(7),
         position,
-        tail: position.lsn(),
+        tail: position,
         previous_block: 4,
     });
     assert_eq!(sealed.bytes.len(), 1024);
@@ -96,20 +96,20 @@ fn an_unmount_record_is_one_operation() {
 }
 
 /// Reads records as recovery does: the regions of the transaction, the header first.
-fn regions(shape: &LogShape, position: LogPosition, sealed: &SealedRecords) -> Vec<Vec<u8>> {
+fn regions(shape: &LogShape, position: Lsn, sealed: &SealedRecords) -> Vec<Vec<u8>> {
     let headers = shape.header_bytes();
     let (mut regions, mut place) = (Vec::<Vec<u8>>::new(), position);
     for range in &sealed.records {
         let mut record = sealed.bytes[range.clone()].to_vec();
         verify_record(&record, headers / LOG_BLOCK).unwrap();
         let header = LogRecordHeader::decode(&record).unwrap();
-        assert_eq!(header.lsn, place.lsn());
+        assert_eq!(header.lsn, place);
         assert_eq!(header.data_bytes as usize, record.len() - headers);
         assert!(record.len() <= shape.buffer_bytes as usize);
         assert!(record.len().is_multiple_of(shape.unit));
         for (index, block) in record.chunks(LOG_BLOCK).enumerate().skip(1) {
-            let wrapped = place.block as usize + index >= shape.blocks as usize;
-            let cycle = place.cycle + u32::from(wrapped);
+            let wrapped = place.block() as usize + index >= shape.blocks as usize;
+            let cycle = place.cycle() + u32::from(wrapped);
             assert_eq!(be32(block, 0), cycle, "block {index}");
         }
         restore_words(&mut record, headers / LOG_BLOCK);
@@ -160,7 +160,7 @@ proptest! {
         stream.finish();
         let items: usize = payloads.iter().map(|payload| payload.len() + 12).sum();
         prop_assert!(stream.len() <= shape.checkpoint_bytes(items));
-        let position = LogPosition { cycle: 5, block: BLOCKS - before_end };
+        let position = Lsn::new(5, BLOCKS - before_end);
         let uuid = Uuid::from_u128(3);
         let seal = Seal { uuid, position, tail: Lsn(4 << 32), previous_block: 0 };
         let sealed = stream.seal(&seal);
@@ -174,13 +174,13 @@ proptest! {
 #[test]
 fn positions_go_round() {
     let shape = shape(32 << 10, 512);
-    let last = LogPosition { cycle: 3, block: BLOCKS - 2 };
+    let last = Lsn::new(3, BLOCKS - 2);
     let next = shape.advance(last, 1024);
-    assert_eq!(next, LogPosition { cycle: 4, block: 0 });
-    assert!(next.lsn() > last.lsn());
+    assert_eq!(next, Lsn::new(4, 0));
+    assert!(next > last);
     assert_eq!(shape.distance(last, next), 1024);
     assert_eq!(shape.distance(next, last), (BLOCKS as usize - 2) * 512);
     // The number that marks headers is no cycle.
-    let before = LogPosition { cycle: MAGIC - 1, block: BLOCKS - 1 };
-    assert_eq!(shape.advance(before, 512).cycle, MAGIC + 1);
+    let before = Lsn::new(MAGIC - 1, BLOCKS - 1);
+    assert_eq!(shape.advance(before, 512).cycle(), MAGIC + 1);
 }

@@ -1,7 +1,7 @@
 //! Where the journal is, and what records look like in it (journal reference, sections 1.1 to 1.3).
 
 use crate::format::OperationHeader;
-use crate::format::log_record::{LOG_BLOCK, MAGIC, MAX_BUFFER, MIN_BUFFER, header_blocks};
+use crate::format::log_record::{LOG_BLOCK, MAX_BUFFER, MIN_BUFFER, header_blocks, next_cycle};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
 use undercroft_block::Sector;
@@ -18,33 +18,6 @@ pub(crate) struct LogShape {
     pub(crate) buffer_bytes: u32,
     /// Records start at multiples of this, in bytes.
     pub(crate) unit: usize,
-}
-
-/// A position in the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogPosition {
-    /// How often the journal was begun anew.
-    pub(crate) cycle: u32,
-    /// Log block.
-    pub(crate) block: u32,
-}
-
-impl LogPosition {
-    /// As a sequence number.
-    pub(crate) const fn lsn(self) -> Lsn {
-        Lsn((self.cycle as u64) << 32 | self.block as u64)
-    }
-
-    /// The position that a sequence number names.
-    pub(crate) const fn of(lsn: Lsn) -> Self {
-        Self { cycle: (lsn.0 >> 32) as u32, block: lsn.0 as u32 }
-    }
-}
-
-/// The cycle after `cycle`; the magic number of records is none.
-pub(crate) const fn next_cycle(cycle: u32) -> u32 {
-    let next = cycle.wrapping_add(1);
-    if next == MAGIC { next + 1 } else { next }
 }
 
 impl LogShape {
@@ -119,21 +92,20 @@ impl LogShape {
     }
 
     /// The position `bytes` behind `position`.
-    pub(crate) const fn advance(&self, position: LogPosition, bytes: usize) -> LogPosition {
-        let block = position.block as u64 + (bytes / LOG_BLOCK) as u64;
+    pub(crate) const fn advance(&self, position: Lsn, bytes: usize) -> Lsn {
+        let block = position.block() as u64 + (bytes / LOG_BLOCK) as u64;
         if block < self.blocks as u64 {
-            return LogPosition { block: block as u32, ..position };
+            return Lsn::new(position.cycle(), block as u32);
         }
-        let block = (block - self.blocks as u64) as u32;
-        LogPosition { cycle: next_cycle(position.cycle), block }
+        Lsn::new(next_cycle(position.cycle()), (block - self.blocks as u64) as u32)
     }
 
     /// Bytes from `tail` to `head`, which is less than a whole round ahead.
-    pub(crate) const fn distance(&self, tail: LogPosition, head: LogPosition) -> usize {
-        let blocks = if head.block >= tail.block {
-            head.block - tail.block
+    pub(crate) const fn distance(&self, tail: Lsn, head: Lsn) -> usize {
+        let blocks = if head.block() >= tail.block() {
+            head.block() - tail.block()
         } else {
-            self.blocks - tail.block + head.block
+            self.blocks - tail.block() + head.block()
         };
         blocks as usize * LOG_BLOCK
     }

@@ -19,7 +19,6 @@ use super::dirty::{DirtyList, InPlace};
 use super::items::ItemWriter;
 use super::journal::{Journal, JournalStart};
 use super::records::{RecordStream, Seal, SealedRecords};
-use super::shape::LogPosition;
 use crate::cache::BufferRef;
 use crate::error::Error;
 use crate::format::InodeCreateItem;
@@ -40,9 +39,9 @@ const PUSH_BYTES: usize = 8 << 20;
 #[derive(Debug)]
 pub(super) struct Writer {
     /// Where the next record goes.
-    pub(super) position: LogPosition,
+    pub(super) position: Lsn,
     /// Tail that the last durable record published.
-    pub(super) tail: LogPosition,
+    pub(super) tail: Lsn,
     /// Recovery starts here for now, whatever is dirty: what was promised there is not done yet.
     pub(super) pinned: Option<Lsn>,
     pub(super) previous_block: u32,
@@ -60,7 +59,7 @@ pub(super) struct Writer {
 /// A checkpoint that was closed: its records, and what happens once they are durable.
 struct Closed {
     sequence: u64,
-    start: LogPosition,
+    start: Lsn,
     stream: RecordStream,
     logged: Vec<BufferRef>,
     freed: Vec<BufferRef>,
@@ -73,7 +72,7 @@ impl Writer {
         let JournalStart { position, pinned, previous_block } = *start;
         Self {
             position,
-            tail: pinned.map_or(position, LogPosition::of),
+            tail: pinned.unwrap_or(position),
             pinned,
             previous_block,
             transaction,
@@ -147,7 +146,7 @@ impl Journal {
         let room = self.shape.checkpoint_bytes(checkpoint.bytes);
         let mut stream = RecordStream::new(self.shape, writer.transaction, room);
         let start = writer.position;
-        let logged = self.log_items(&mut checkpoint, start.lsn(), &mut stream)?;
+        let logged = self.log_items(&mut checkpoint, start, &mut stream)?;
         let writes = Batch::new();
         if !checkpoint.direct.is_empty() {
             self.cache.write_directly(&checkpoint.direct, &writes)?;
@@ -236,7 +235,7 @@ impl Journal {
         self.flush(writer)?;
         if !closed.stream.is_empty() {
             // Nothing older than this checkpoint is needed if nothing is dirty.
-            let tail = writer.dirty.tail().unwrap_or(closed.start.lsn());
+            let tail = writer.dirty.tail().unwrap_or(closed.start);
             let tail = writer.pinned.unwrap_or(tail);
             let sealed = closed.stream.seal(&Seal {
                 uuid: self.geometry.uuid,
@@ -248,10 +247,10 @@ impl Journal {
             self.write_records(writer, sealed)?;
             writer.previous_block = last_block;
             writer.position = end;
-            writer.tail = LogPosition::of(tail);
+            writer.tail = tail;
             writer.transaction = writer.transaction.wrapping_add(1);
-            writer.last_start = Some(closed.start.lsn());
-            writer.dirty.insert(closed.start.lsn(), closed.logged, &closed.freed);
+            writer.last_start = Some(closed.start);
+            writer.dirty.insert(closed.start, closed.logged, &closed.freed);
             self.update_free(writer);
         }
         self.durable.store(closed.sequence, Ordering::Release);
@@ -305,7 +304,7 @@ impl Journal {
     /// Writes a range of records of which the first byte of all goes to `position`, and waits.
     fn write_range(
         &self,
-        position: LogPosition,
+        position: Lsn,
         memory: &Arc<Vec<u8>>,
         range: Range<usize>,
         durable: bool,
@@ -313,9 +312,9 @@ impl Journal {
         let writes = Batch::new();
         let plug = Plug::new(self.cache.device());
         // What lies behind the end of the journal goes to its start.
-        let before_end = (self.shape.blocks - position.block) as usize * LOG_BLOCK;
+        let before_end = (self.shape.blocks - position.block()) as usize * LOG_BLOCK;
         let cut = before_end.clamp(range.start, range.end);
-        let first = self.shape.start.0 + u64::from(position.block);
+        let first = self.shape.start.0 + u64::from(position.block());
         let places = [
             (first + (range.start / LOG_BLOCK) as u64, range.start..cut),
             (self.shape.start.0 + ((cut - before_end.min(cut)) / LOG_BLOCK) as u64, cut..range.end),
@@ -366,7 +365,7 @@ impl Journal {
         let sealed = RecordStream::unmount(self.shape, writer.transaction).seal(&Seal {
             uuid: self.geometry.uuid,
             position: writer.position,
-            tail: writer.position.lsn(),
+            tail: writer.position,
             previous_block: writer.previous_block,
         });
         let (last_block, end) = (sealed.last_block, sealed.end);

@@ -6,7 +6,7 @@ use super::head::FLIGHT;
 use super::record::{Defect, Placed, Records, Strictness, header_blocks};
 use crate::bytes::put_be32;
 use crate::error::Error;
-use crate::format::log_record::LOG_BLOCK;
+use crate::format::log_record::{LOG_BLOCK, next_cycle};
 use crate::format::log_record_seal::cycle_of;
 use crate::format::{LogRecordHeader, OperationFlags};
 use crate::geometry::Geometry;
@@ -83,8 +83,9 @@ impl LogArea<'_> {
         };
         let header = &last.header;
         // A record that wraps, or ends with the log, belongs to the round before.
-        let rounds = u32::from(last.block >= head);
-        let next = Lsn::new(next_cycle(header.cycle, rounds), head as u32);
+        let wraps = last.block >= head;
+        let cycle = if wraps { next_cycle(header.cycle) } else { header.cycle };
+        let next = Lsn::new(cycle, head as u32);
         let clean = self.is_unmount(&last, head)?;
         Ok(LogEnds {
             state: if clean { LogState::Clean } else { LogState::Dirty },
@@ -169,7 +170,7 @@ impl LogArea<'_> {
     /// The head is at most one round ahead of the tail.
     fn check_order(&self, tail: Lsn, head: Lsn) -> Result<(), Error> {
         let same = head.cycle() == tail.cycle() && head.block() >= tail.block();
-        let next = head.cycle() == next_cycle(tail.cycle(), 1) && head.block() < tail.block();
+        let next = head.cycle() == next_cycle(tail.cycle()) && head.block() < tail.block();
         if (same || next) && u64::from(tail.block()) < self.blocks {
             return Ok(());
         }
@@ -209,10 +210,4 @@ impl LogArea<'_> {
         debug_assert!(bytes.is_empty() || cycle_of(&bytes) != head.cycle());
         self.write(start, &bytes)
     }
-}
-
-/// The cycle `rounds` (0 or 1) after `cycle`; the magic number of records is none.
-fn next_cycle(cycle: u32, rounds: u32) -> u32 {
-    let next = cycle.wrapping_add(rounds);
-    if next == crate::format::log_record::MAGIC { next.wrapping_add(1) } else { next }
 }
