@@ -4,7 +4,7 @@ use super::gate::Shut;
 use super::hardware::HardwareQueue;
 use super::shared::{Shared, may_wait};
 use super::{RequestList, Writers};
-use crate::clock;
+use crate::clock::Stamp;
 use crate::driver::Driver;
 use crate::error::Reason;
 use crate::request::Terms;
@@ -23,9 +23,9 @@ impl<D: Driver> Shared<D> {
         if requests.is_empty() || !self.enter(requests, hardware, writers) {
             return false;
         }
-        let (now, cpu) = (clock::nanoseconds(), crate::affinity::current_cpu());
+        let Stamp { nanoseconds, cpu } = requests.stamp.take().unwrap_or_else(Stamp::now);
         for request in requests.iter_mut() {
-            request.inner.submitted = now;
+            request.inner.submitted = nanoseconds;
             request.inner.cpu = cpu;
             // Hardware queues are numbered from zero on, one for each claim ever made.
             request.inner.hardware = hardware.index as u32;
