@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::drive::Driving;
 use super::hardware::HardwareQueue;
-use super::leaf::{Shared, Via, may_wait};
+use super::hardware_set::Via;
+use super::shared::{Shared, may_wait};
 use super::{RequestList, Writers};
 use crate::driver::{Completions, Driver};
 use crate::drivers::Bell;
@@ -273,6 +274,6 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         let tags = &self.hardware.tags;
         let elsewhere = || !self.shared.options.shared_tags && tags.in_use() > 0;
         self.shared.gate.wait_until(|| (!elsewhere()).then_some(()));
-        self.shared.retire(&self.hardware);
+        self.shared.hardware.retire(&self.hardware);
     }
 }
