@@ -15,6 +15,8 @@ mod own_image;
 mod populate;
 mod survey;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
@@ -80,29 +82,44 @@ pub fn build(
         _ => Some(Survey::of(&mut source, options)?),
     };
     let mut volume = volume_options(options, wanted, survey.as_ref())?;
-    let mut summary = loop {
-        let superblock = mkfs::plan(&volume)?;
-        let device = target.device(volume.size)?;
-        let built = populate(options, &mut source, superblock, &device, survey.as_ref(), progress);
-        match built {
-            Ok(mut summary) => {
-                summary.devices = DeviceReport::of_stack(&*device);
-                break summary;
-            }
-            // The size was ours, not the caller's.
-            Err(error) if error.is_full() && !matches!(wanted, SizeChoice::Exact(_)) => {
-                volume.size = estimate::more(volume.size);
-                source.restart()?;
-            }
-            Err(error) => {
-                let needed = || needed_size(options, survey);
-                return Err(error.with_size(volume.size, &options.image, needed));
-            }
-        }
-    };
+    let may_grow = !matches!(wanted, SizeChoice::Exact(_));
+    let filled =
+        fill(options, &mut volume, may_grow, &mut source, &mut target, survey.as_ref(), progress);
+    let mut summary = filled.map_err(|error| {
+        let needed = || needed_size(options, survey);
+        error.with_size(volume.size, &options.image, needed)
+    })?;
     summary.image_bytes = volume.size;
     target.finish(options.durable)?;
     Ok(summary)
+}
+
+/// Fills a volume of the size in `volume`. A size that turns out too small grows, if it may, and the
+/// source is read from its start again.
+fn fill(
+    options: &PackOptions,
+    volume: &mut MkfsOptions,
+    may_grow: bool,
+    source: &mut dyn Source,
+    target: &mut Target,
+    survey: Option<&Survey>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Summary, PackError> {
+    loop {
+        let superblock = mkfs::plan(volume)?;
+        let device = target.device(volume.size)?;
+        match populate(options, source, superblock, &device, survey, progress) {
+            Ok(mut summary) => {
+                summary.devices = DeviceReport::of_stack(&*device);
+                return Ok(summary);
+            }
+            Err(error) if error.is_full() && may_grow => {
+                volume.size = estimate::more(volume.size);
+                source.restart()?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// A size that is enough for the source, which is read again if there was no survey.
