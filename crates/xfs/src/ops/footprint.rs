@@ -144,6 +144,13 @@ impl Footprint {
             if shape.forkoff == 0 {
                 shape.forkoff = default_offset(geometry, data_format);
             }
+            if let Content::Symlink(len) = content
+                && shape.data_format == ForkFormat::Local
+                && len > room(geometry, &shape)
+            {
+                // The target makes way.
+                blocks += u64::from(symlink_blocks(geometry, len));
+            }
             blocks += leaf_blocks(geometry, &shape, attributes);
         }
         let room = room(geometry, &shape);
