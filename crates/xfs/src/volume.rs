@@ -16,6 +16,7 @@ use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
 use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_in};
 use crate::log::{Journal, JournalParts, JournalStart, LogEnds, LogShape, LogState, SyncTicket};
+use crate::mkfs::{LogSpace, Work};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
@@ -47,8 +48,8 @@ pub struct Volume {
     cache: Arc<Cache>,
     /// Only with live access.
     journal: Option<Arc<Journal>>,
-    /// Bytes of the journal that a transaction may need if it does not say.
-    log_reservation: usize,
+    /// Bytes of the journal that transactions need.
+    log_space: LogSpace,
     groups: Vec<Group>,
     free_space: FreeSpace,
     allocator: Allocator,
@@ -189,8 +190,7 @@ impl Volume {
             busy: self.groups.iter().map(|group| Arc::clone(&group.busy)).collect(),
             superblock: live::superblock_buffer(self)?,
         };
-        self.log_reservation =
-            crate::mkfs::largest_chain(&self.geometry).min(parts.shape.checkpoint_limit());
+        self.log_space = LogSpace::new(&self.geometry, parts.shape.checkpoint_limit());
         self.journal = Some(Journal::start(parts, start)?);
         self.access = Access::Live;
         Ok(())
@@ -228,7 +228,7 @@ impl Volume {
             trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
             cache: Arc::new(Cache::new(device, Arc::clone(&geometry))),
             journal: None,
-            log_reservation: 0,
+            log_space: LogSpace::default(),
             geometry,
             superblock,
             groups,
@@ -301,7 +301,16 @@ impl Volume {
     /// # Errors
     /// The volume is read-only, or an earlier failure made it so.
     pub fn begin(&self) -> Result<Transaction<'_>, Error> {
-        self.begin_sized(self.log_reservation)
+        self.begin_sized(self.log_space.longest)
+    }
+
+    /// Starts a transaction for work whose share of the journal is known. It may take more, up to
+    /// the longest chain of a kernel: there is room for one that does.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn begin_for(&self, work: Work) -> Result<Transaction<'_>, Error> {
+        self.begin_within(self.log_space.of(work), self.log_space.longest)
     }
 
     /// Starts a transaction that takes at most `log_bytes` bytes of the journal: for those that may
@@ -310,9 +319,13 @@ impl Volume {
     /// # Errors
     /// As [`begin`](Self::begin); or the journal never has that much room.
     pub fn begin_sized(&self, log_bytes: usize) -> Result<Transaction<'_>, Error> {
+        self.begin_within(log_bytes, log_bytes)
+    }
+
+    fn begin_within(&self, bytes: usize, most: usize) -> Result<Transaction<'_>, Error> {
         self.check_writable()?;
         self.count_free_space()?;
-        let permit = self.journal.as_ref().map(|journal| journal.enter(log_bytes)).transpose()?;
+        let permit = self.journal.as_ref().map(|journal| journal.enter(bytes, most)).transpose()?;
         Ok(Transaction::new(self, permit))
     }
 
@@ -570,12 +583,15 @@ impl Volume {
     }
 
     pub(crate) fn take_joined_list(&self) -> Vec<crate::cache::BufferRef> {
-        self.joined_lists.lock().pop().unwrap_or_default()
+        // A new list costs less than to wait for one.
+        self.joined_lists.try_lock().and_then(|mut lists| lists.pop()).unwrap_or_default()
     }
 
     pub(crate) fn give_joined_list(&self, mut list: Vec<crate::cache::BufferRef>) {
         list.clear();
-        self.joined_lists.lock().push(list);
+        if let Some(mut lists) = self.joined_lists.try_lock() {
+            lists.push(list);
+        }
     }
 
     /// Reads a header sector of a group.

@@ -10,6 +10,7 @@ use crate::dir;
 use crate::error::Error;
 use crate::format::{FileType, InodeFlags};
 use crate::inode::{self, ForkKind, InodeGuard, unlinked};
+use crate::mkfs::Work;
 use crate::symlink;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
@@ -28,7 +29,7 @@ pub fn make(
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
     let kind = check(new)?;
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[parent])?;
     let directory = inodes.get(parent);
     locks::expect_directory(directory)?;
@@ -66,7 +67,7 @@ pub fn create_unlinked(
     if kind == FileType::Directory {
         return Err(Error::Invalid("a directory cannot be without a name".into()));
     }
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[near])?;
     let directory = inodes.get(near);
     locks::expect_directory(directory)?;

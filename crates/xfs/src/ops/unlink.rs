@@ -9,6 +9,7 @@ use crate::dir;
 use crate::error::Error;
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
 use crate::inode::{ForkKind, InodeState, unlinked};
+use crate::mkfs::Work;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, InodeNumber};
 use crate::volume::Volume;
@@ -60,7 +61,7 @@ fn remove_name(
     now: Timestamp,
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Remove)?;
     let (mut inodes, child) = lock_entry(volume, parent, name)?;
     check(volume, &inodes, (parent, child), name, directory)?;
     let gone = directory || inodes.read(child).core.nlink == 1;
