@@ -20,6 +20,7 @@ use crate::mkfs::{LogSpace, Work};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
+use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -51,7 +52,9 @@ pub struct Volume {
     /// Bytes of the journal that transactions need.
     log_space: LogSpace,
     groups: Vec<Group>,
-    free_space: FreeSpace,
+    /// Changed by every transaction, as are the lists below: not on the cache lines of what is
+    /// only read.
+    free_space: CachePadded<FreeSpace>,
     allocator: Allocator,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
@@ -60,7 +63,7 @@ pub struct Volume {
     recovery: Option<RecoveryReport>,
     poison: Arc<Poison>,
     /// Lists for the next transactions, kept to save allocations.
-    joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
+    joined_lists: CachePadded<Mutex<Vec<Vec<crate::cache::BufferRef>>>>,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
     moves: Mutex<()>,
@@ -222,7 +225,8 @@ impl Volume {
     fn new(device: Arc<dyn BlockDevice>, superblock: Superblock, access: Access) -> Self {
         let geometry = Arc::new(superblock.geometry());
         let groups = (0..geometry.ag_count).map(|_| Group::default()).collect();
-        let free_space = FreeSpace::new(geometry.ag_count);
+        let free_space = FreeSpace::new(geometry.ag_count).into();
+        let inodes = InodeTable::new(&geometry);
         Self {
             heights: TreeHeights::new(&geometry),
             trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
@@ -235,11 +239,11 @@ impl Volume {
             free_space,
             allocator: Allocator::default(),
             open_checkpoint: Arc::default(),
-            inodes: InodeTable::default(),
+            inodes,
             access,
             recovery: None,
             poison: Arc::default(),
-            joined_lists: Mutex::default(),
+            joined_lists: CachePadded::default(),
             next_directory_group: AtomicU32::new(0),
             moves: Mutex::new(()),
         }

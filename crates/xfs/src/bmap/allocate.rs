@@ -4,7 +4,7 @@
 
 use super::target::{Target, target};
 use super::{MAX_EXTENT_LEN, add};
-use crate::alloc::{self, EndOfFile, Request};
+use crate::alloc::{self, BusyBlocks, EndOfFile, Request};
 use crate::error::Error;
 use crate::format::{Extent, FileType, RmapOwner};
 use crate::inode::{ForkContent, ForkKind, InodeState};
@@ -25,33 +25,45 @@ pub fn allocate(
     len: u64,
     first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
+    allocate_in(trans, inode, (kind, BusyBlocks::Avoid), (offset, len), first)
+}
+
+/// As [`allocate`], for blocks whose content goes through the journal.
+///
+/// # Errors
+/// As for [`allocate`].
+pub(super) fn allocate_logged(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    offset: FileBlock,
+    len: u64,
+) -> Result<SmallVec<[Extent; 1]>, Error> {
+    allocate_in(trans, inode, (kind, BusyBlocks::LastResort), (offset, len), None)
+}
+
+fn allocate_in(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    (kind, busy): (ForkKind, BusyBlocks),
+    (offset, len): (FileBlock, u64),
+    first: Option<FsBlock>,
+) -> Result<SmallVec<[Extent; 1]>, Error> {
     let worst = len + u64::from(trans.volume().heights().bmap_data);
     trans.claim(worst)?;
     let blocks_before = inode.core.nblocks;
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
-        let piece = allocate_piece(trans, inode, kind, offset, left, first)?;
+        // As much as possible in one extent.
+        let piece = find(trans, inode, (kind, busy), (offset, left), first)?;
+        add(trans, inode, kind, piece)?;
         mapped.push(piece);
         offset = piece.end();
         left -= u64::from(piece.len);
     }
     trans.unclaim(worst.saturating_sub(inode.core.nblocks - blocks_before));
     Ok(mapped)
-}
-
-/// Maps as much as possible of `len` file blocks in one extent.
-fn allocate_piece(
-    trans: &mut Transaction<'_>,
-    inode: &mut InodeState,
-    kind: ForkKind,
-    offset: FileBlock,
-    len: u64,
-    first: Option<FsBlock>,
-) -> Result<Extent, Error> {
-    let extent = find_space(trans, inode, kind, (offset, len), first)?;
-    add(trans, inode, kind, extent)?;
-    Ok(extent)
 }
 
 /// Takes one extent for as much as possible of `len` file blocks from `offset`, which is mapped by
@@ -64,6 +76,16 @@ pub fn find_space(
     trans: &mut Transaction<'_>,
     inode: &InodeState,
     kind: ForkKind,
+    range: (FileBlock, u64),
+    first: Option<FsBlock>,
+) -> Result<Extent, Error> {
+    find(trans, inode, (kind, BusyBlocks::Avoid), range, first)
+}
+
+fn find(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    (kind, busy): (ForkKind, BusyBlocks),
     (offset, len): (FileBlock, u64),
     first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
@@ -76,6 +98,7 @@ pub fn find_space(
     let whole = directory && trans.is_live();
     let request = Request {
         user_data,
+        busy,
         min_left: min_left(inode, kind),
         min_len: if whole { max_len } else { 1 },
         owner: None,

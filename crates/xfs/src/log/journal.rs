@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::poison::Poison;
 use crate::units::Lsn;
+use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -60,8 +61,9 @@ pub(crate) struct Journal {
     pub(super) busy: Vec<Arc<BusyExtents>>,
     pub(super) superblock: BufferRef,
     /// Held by transactions from begin to commit, and by whoever closes a checkpoint.
-    pub(super) gate: RwLock<()>,
-    pub(super) open: Mutex<Checkpoint>,
+    /// Every transaction changes it and the open checkpoint: both have cache lines of their own.
+    pub(super) gate: CachePadded<RwLock<()>>,
+    pub(super) open: CachePadded<Mutex<Checkpoint>>,
     /// A transaction gave back what it had reserved.
     released: Condvar,
     /// The newest checkpoint that is durable, with all before it.
@@ -118,8 +120,8 @@ impl Journal {
             open_sequence,
             busy,
             superblock,
-            gate: RwLock::new(()),
-            open: Mutex::new(Checkpoint::new(1)),
+            gate: CachePadded::default(),
+            open: Mutex::new(Checkpoint::new(1)).into(),
             released: Condvar::new(),
             durable: AtomicU64::new(0),
             free_bytes: AtomicUsize::new(0),

@@ -153,20 +153,26 @@ pub(super) fn take_entry(
     removed.map(|_| ()).ok_or_else(|| Error::NotFound(path_text(name)))
 }
 
-/// The groups that a change of a directory, or of an inode's attributes, may give blocks back to.
+/// The groups that a change of a directory, or of an inode's attributes, may give blocks back to:
+/// those of the blocks, and those of the trees that map them.
 pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
     let geometry = volume.geometry();
     let mut groups = vec![geometry.split_inode(inode.number).0];
-    let kinds: &[ForkKind] = match inode.file_type() {
-        FileType::Directory => &[ForkKind::Data, ForkKind::Attr],
-        _ => &[ForkKind::Attr],
+    let mut note = |ag| {
+        if groups.last() != Some(&ag) {
+            groups.push(ag);
+        }
     };
-    for kind in kinds {
-        let extents = bmap::extents(volume, inode, *kind)?.as_slice();
-        groups.extend(extents.iter().map(|extent| geometry.split_block(extent.start).0));
-        groups.sort_unstable();
-        groups.dedup();
+    for kind in [ForkKind::Data, ForkKind::Attr] {
+        bmap::tree_groups(volume, inode, kind, &mut note)?;
+        if kind == ForkKind::Data && inode.file_type() != FileType::Directory {
+            continue;
+        }
+        let extents = bmap::extents(volume, inode, kind)?.as_slice();
+        extents.iter().for_each(|extent| note(geometry.split_block(extent.start).0));
     }
+    groups.sort_unstable();
+    groups.dedup();
     Ok(groups)
 }
 
