@@ -96,7 +96,7 @@ pub(super) fn free_now(trans: &mut Transaction<'_>, inode: &mut InodeState) -> R
 /// The fork that the next step shortens: data goes first.
 fn next_fork(volume: &Volume, inode: &InodeState) -> Result<ForkKind, Error> {
     let data = bmap::extents(volume, inode, ForkKind::Data)?;
-    Ok(if data.len() > 0 { ForkKind::Data } else { ForkKind::Attr })
+    Ok(if !data.is_empty() { ForkKind::Data } else { ForkKind::Attr })
 }
 
 /// The groups that a step of this fork gives blocks back to: that of its last extent, and those of
