@@ -7,6 +7,7 @@ use crate::age::AgeOutcome;
 use crate::alloc::{AllocOutcome, SearchOutcome};
 use crate::fsync::FsyncOutcome;
 use crate::iops::IopsOutcome;
+use crate::meta::MetaOutcome;
 use crate::tags::TagsOutcome;
 use crate::unplug::UnplugOutcome;
 
@@ -33,6 +34,8 @@ pub enum Outcome {
     Affinity(AffinityOutcome),
     /// Small files, each made durable.
     Fsync(FsyncOutcome),
+    /// Empty files, created, looked at and deleted.
+    Meta(MetaOutcome),
     /// Free space that was made.
     Age(AgeOutcome),
     /// The workload on an allocator.
@@ -71,6 +74,10 @@ impl Outcome {
                 of.rate.repeats, of.rate.seconds
             ),
             Self::Fsync(_) => "fsync: files written and made durable".into(),
+            Self::Meta(of) => format!(
+                "meta: {} empty files, created, looked at and deleted; {} rounds",
+                of.files, of.rounds
+            ),
             Self::Age(of) => format!("age: {} free space in {} groups", of.map.name(), of.groups),
             Self::Alloc(of) => format!(
                 "alloc: {} files, {} MB, by {} writers",
@@ -98,6 +105,11 @@ impl Outcome {
     /// The outcome of the experiment on fsync.
     pub(crate) fn fsync(&self) -> Option<&FsyncOutcome> {
         if let Self::Fsync(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the experiment on empty files.
+    pub(crate) fn meta(&self) -> Option<&MetaOutcome> {
+        if let Self::Meta(of) = self { Some(of) } else { None }
     }
 
     /// The outcome of the experiment on affinity.

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use undercroft_lab::fsync::{self, FsyncOptions, FsyncOutcome, Mode, Place, Workload};
-use undercroft_lab::{Outcome, RunOptions, Size};
+use undercroft_lab::fsync::{self, FsyncOptions, FsyncOutcome, Mode, Workload};
+use undercroft_lab::{Outcome, Place, RunOptions, Size};
 
 const SMOKE: RunOptions =
     RunOptions { size: Size::Smoke, repeat: Some(2), duration: None, seed: 1 };

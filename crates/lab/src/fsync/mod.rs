@@ -17,26 +17,16 @@ mod ring;
 mod target;
 mod volume;
 
-use std::path::PathBuf;
-
 pub use mode::Mode;
 pub use outcome::{FsyncOutcome, Iteration};
 
 use crate::error::LabError;
 use crate::options::{RunOptions, Size};
 use crate::outcome::Outcome;
+use crate::place::{Place, mounted_kind};
 use generator::run_case;
 use mounted::Mounted;
 use volume::VolumeTarget;
-
-/// Where files are written.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Place {
-    /// A volume of ours in this file; one of so many bytes is made if there is no such file.
-    Image(PathBuf, u64),
-    /// A directory of a mounted file system.
-    Directory(PathBuf),
-}
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +116,7 @@ fn run_at(place: &Place, case: &Case) -> Result<FsyncOutcome, LabError> {
         }
         Place::Directory(path) => {
             let target = Mounted::new(path)?;
-            run_case(&target, target.kind(), case)
+            run_case(&target, mounted_kind(path), case)
         }
     }
 }

@@ -38,17 +38,6 @@ impl Mounted {
         Ok(Self { top: top.to_owned(), directories: RwLock::default(), counts })
     }
 
-    /// Type of the file system, as the kernel calls it.
-    pub(super) fn kind(&self) -> String {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let top = fs::canonicalize(&self.top).unwrap_or_else(|_| self.top.clone());
-        let mut fields = mounts.lines().map(|line| line.split_whitespace().skip(1));
-        let holding = fields.by_ref().filter_map(|mut of| Some((of.next()?, of.next()?)));
-        let best =
-            holding.filter(|(path, _)| top.starts_with(path)).max_by_key(|(path, _)| path.len());
-        best.map_or_else(|| "unknown".into(), |(_, kind)| kind.to_owned())
-    }
-
     fn path(&self, directory: usize, name: &str) -> PathBuf {
         self.directories.read()[directory].join(name)
     }

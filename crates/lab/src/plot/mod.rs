@@ -4,9 +4,11 @@ mod chart;
 mod svg;
 
 use crate::alloc::AllocOutcome;
+use crate::meta::MetaOutcome;
 use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::record::{Record, sections};
+use crate::spread::Spread;
 
 use chart::{Chart, Kind, Value};
 
@@ -65,6 +67,7 @@ fn chart_of(section: &[Record]) -> Chart {
                 let value = Value { mean: fsync.files_per_second / 1e3, deviation };
                 chart.put(&series, &fsync.threads.to_string(), value);
             }
+            Outcome::Meta(meta) => put_operations(&mut chart, meta),
             Outcome::Unplug(unplug) => {
                 chart.categories_title = "variant".to_owned();
                 let series = format!("{} us a request", unplug.service_us);
@@ -77,6 +80,19 @@ fn chart_of(section: &[Record]) -> Chart {
         }
     }
     chart
+}
+
+/// How fast operations on empty files were.
+fn put_operations(chart: &mut Chart, meta: &MetaOutcome) {
+    chart.categories_title = "operation, directories, threads".to_owned();
+    chart.values_title = "thousand calls a second".to_owned();
+    for speed in &meta.operations {
+        let spread = Spread::of(&speed.per_second);
+        let name = speed.operation.name();
+        let case = format!("{name}, {}, {}", meta.directories, meta.threads);
+        let value = Value { mean: spread.mean / 1e3, deviation: spread.stddev / 1e3 };
+        chart.put(&meta.target, &case, value);
+    }
 }
 
 /// What the experiments on the allocator found.

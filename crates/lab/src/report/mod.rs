@@ -4,6 +4,7 @@ mod affinity;
 mod alloc;
 mod fsync;
 mod iops;
+mod meta;
 mod number;
 mod tags;
 mod unplug;
@@ -51,6 +52,7 @@ fn write_section(section: &[Record], out: &mut dyn Write) -> io::Result<()> {
         Outcome::Iops(_) => iops::write(&select(section, Outcome::iops), out),
         Outcome::Affinity(_) => affinity::write(&select(section, Outcome::affinity), out),
         Outcome::Fsync(_) => fsync::write(&select(section, Outcome::fsync), out),
+        Outcome::Meta(_) => meta::write(&select(section, Outcome::meta), out),
         Outcome::Unplug(_) => unplug::write(&select(section, Outcome::unplug), out),
         Outcome::Age(_) => alloc::write_ages(&select(section, Outcome::age), out),
         Outcome::Alloc(_) => alloc::write(&select(section, Outcome::alloc), out),

@@ -8,12 +8,14 @@
 //! worst case, and is one transaction, or a chain of transactions that each leave a sound volume.
 //! [`FileEdit`] does so for data. Those that read take the volume.
 
+mod attribute_fork;
 mod create;
 mod directory;
 mod edit;
 mod extent_map;
 mod footprint;
 mod grow;
+mod identity;
 mod inherit;
 mod link;
 mod locks;
@@ -27,6 +29,7 @@ mod rename;
 mod set_xattr;
 mod size_hint;
 mod space;
+mod superblock;
 mod unlink;
 mod write;
 mod xattr;
@@ -38,7 +41,8 @@ pub(crate) use edit::check_kind;
 pub use edit::{CloneRange, FileEdit, Size, clone_range, dedupe_range};
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
-pub use grow::{Growth, grow};
+pub use grow::{Growth, grow, growth};
+pub use identity::{LABEL_MAX, check_label, label, set_label, set_uuid};
 pub use link::link;
 pub use make::{create_unlinked, make};
 pub use metadata::{MetadataChange, change_metadata};

@@ -6,7 +6,8 @@ use crate::value;
 use anyhow::Result;
 use std::io::Write;
 use std::path::PathBuf;
-use undercroft_lab::fsync::{self, FsyncOptions, Mode, Place, Workload};
+use undercroft_lab::Place;
+use undercroft_lab::fsync::{self, FsyncOptions, Mode, Workload};
 
 /// Write small files and make each durable: what an fsync costs, and what a ticket for one saves.
 ///

@@ -5,6 +5,7 @@ mod age;
 mod alloc;
 mod fsync;
 mod iops;
+mod meta;
 mod plot;
 mod session;
 mod table;
@@ -37,6 +38,7 @@ enum Command {
     Unplug(unplug::Args),
     Affinity(affinity::Args),
     Fsync(fsync::Args),
+    Meta(meta::Args),
     Age(age::Args),
     Alloc(alloc::Args),
     Table(table::Args),
@@ -50,6 +52,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Command::Unplug(args) => unplug::run(args, out),
         Command::Affinity(args) => affinity::run(args, out),
         Command::Fsync(args) => fsync::run(args, out),
+        Command::Meta(args) => meta::run(args, out),
         Command::Age(args) => age::run(args, out),
         Command::Alloc(args) => alloc::run(args, out),
         Command::Table(args) => table::run(args, out),

@@ -1,0 +1,78 @@
+//! A file with a volume of ours that an experiment changes through its journal.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use undercroft_block::{BlockDevice, Engine, FileDevice, FileOptions};
+use undercroft_xfs::Volume;
+use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
+use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::ops::{NewInode, Times};
+use undercroft_xfs::volume::LiveOptions;
+use uuid::Uuid;
+
+use crate::error::LabError;
+
+/// Bytes of zeros written at a time to a new image.
+const CHUNK: usize = 4 << 20;
+
+/// Size of a record of the journal: the largest, fewest writes.
+const RECORD_BYTES: u32 = 256 << 10;
+
+/// Opens the volume in the file at `path` for changes; makes one of `bytes` bytes if there is no
+/// such file.
+pub(crate) fn open(path: &Path, bytes: u64) -> Result<(Arc<dyn BlockDevice>, Volume), LabError> {
+    if !path.exists() {
+        make(path, bytes)?;
+    }
+    // The thread that needs an I/O done does it: all who wait here wait for the disk.
+    let options = FileOptions { engine: Engine::Threads, threads: 0, ..FileOptions::default() };
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open_with(path, &options)?);
+    let live = LiveOptions { record_bytes: RECORD_BYTES };
+    let volume = Volume::open_live(Arc::clone(&device), &live)?;
+    Ok((device, volume))
+}
+
+/// An empty volume in a new file whose every block was written, so that the file system that the
+/// file is on has nothing to allocate any more.
+fn make(path: &Path, bytes: u64) -> Result<(), LabError> {
+    let failed = |source| LabError::File { path: path.to_owned(), source };
+    let mut file = File::create_new(path).map_err(failed)?;
+    let zeros = vec![0; CHUNK];
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(CHUNK as u64);
+        file.write_all(&zeros[..len as usize]).map_err(failed)?;
+        left -= len;
+    }
+    file.sync_all().map_err(failed)?;
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, false)?);
+    let options = MkfsOptions::new(bytes, Uuid::from_u128(u128::from(fastrand::u64(..))));
+    let plan = mkfs::plan(&options)?;
+    let volume = mkfs::begin(&device, plan, &new_inode(FileType::Directory))?;
+    mkfs::finish(&volume, true)?;
+    Ok(())
+}
+
+/// A new inode of root, born now.
+pub(crate) fn new_inode(kind: FileType) -> NewInode<'static> {
+    let now = now();
+    NewInode {
+        mode: kind.mode_bits() | 0o755,
+        uid: 0,
+        gid: 0,
+        times: Times { access: now, modification: now, change: now, creation: now },
+        device: DeviceNumber { major: 0, minor: 0 },
+        target: &[],
+    }
+}
+
+/// The time.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Timestamp { seconds, nanoseconds: since.subsec_nanos() }
+}
