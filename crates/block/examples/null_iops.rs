@@ -2,10 +2,12 @@
 //! hardware queue of their own.
 //!
 //! ```text
-//! cargo run --release -p undercroft-block --example null_iops -- [THREADS] [BATCH] [MILLIONS]
+//! cargo run --release -p undercroft-block --example null_iops -- [THREADS] [BATCH] [MILLIONS] [FIRST_CPU]
 //! ```
 //!
-//! Prints I/Os per second for each thread and in all. The instructions of each step:
+//! Prints I/Os per second for each thread and in all. Threads are bound to CPUs in turn, from the
+//! given one on: two runs at a time on different CPUs share nothing but the machine, which is what
+//! two threads of one run are to be compared with. The instructions of each step:
 //!
 //! ```text
 //! valgrind --tool=callgrind target/release/examples/null_iops 1 32 1
@@ -28,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::env::args().skip(1).map(|argument| argument.parse()).collect::<Result<_, _>>()?;
     let argument = |index: usize, default| arguments.get(index).copied().unwrap_or(default);
     let (threads, batch, millions) = (argument(0, 1), argument(1, 32), argument(2, 20));
+    let first = argument(3, 0);
     let options = QueueOptions { order: OverlapOrder::LeftToSubmitters, ..QueueOptions::default() };
     let device: Arc<dyn BlockDevice> = Arc::new(NullDevice::null(NullOptions::default(), options)?);
     let start = Barrier::new(threads);
@@ -37,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let running: Vec<_> = (0..threads)
             .map(|thread| {
                 let (device, start) = (&device, &start);
-                let cpu = cpus[thread % cpus.len()];
+                let cpu = cpus[(first + thread) % cpus.len()];
                 scope.spawn(move || -> Duration {
                     // Without it the scheduler decides, which is as good.
                     let _ = CpuSet::only(cpu).pin_current_thread();

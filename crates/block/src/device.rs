@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::affinity::Placement;
 use crate::drivers::OpenError;
 use crate::error::BlockError;
-use crate::queue::{Claim, RequestQueue};
+use crate::queue::{Claim, RequestQueue, claim};
 use crate::sector::{SECTOR_SIZE, Sector};
 use crate::statistics::{QueueLatencies, Statistics};
 use crate::{Bio, Buffer};
@@ -185,21 +185,34 @@ pub trait Stacked: Send + Sync {
 /// Where a stacked device puts the bios for the devices below it.
 #[derive(Default)]
 pub struct Below<'d> {
-    /// In the order in which the device mapped them.
-    bios: SmallVec<[(&'d dyn BlockDevice, Bio); 2]>,
+    /// The first, which most often is the only one.
+    first: Option<(&'d dyn BlockDevice, Bio)>,
+    /// Those behind it, in the order in which the device mapped them.
+    others: Vec<(&'d dyn BlockDevice, Bio)>,
 }
 
 impl<'d> Below<'d> {
     /// Hands `bio`, whose address is one of `device`, to `device`. Bios take effect in the order of
     /// these calls.
+    #[inline]
     pub fn submit(&mut self, device: &'d dyn BlockDevice, bio: Bio) {
-        self.bios.push((device, bio));
+        if self.first.is_none() {
+            self.first = Some((device, bio));
+        } else {
+            self.others.push((device, bio));
+        }
+    }
+
+    /// Moves all bios to the end of `work`, the last one first.
+    fn drain_into(&mut self, work: &mut Vec<(&'d dyn BlockDevice, Bio)>) {
+        work.extend(self.others.drain(..).rev());
+        work.extend(self.first.take());
     }
 }
 
 impl fmt::Debug for Below<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bios = self.bios.iter().map(|(device, bio)| (device.name(), bio));
+        let bios = self.first.iter().chain(&self.others).map(|(device, bio)| (device.name(), bio));
         f.debug_list().entries(bios).finish()
     }
 }
@@ -208,25 +221,43 @@ impl fmt::Debug for Below<'_> {
 ///
 /// What one bio becomes goes down to the leaves before the next bio of the level above it, so
 /// order is kept and the list stays as short as one path through the stack.
+#[inline]
 pub(crate) fn route<'d>(
-    device: &'d dyn BlockDevice,
-    bio: Bio,
+    mut device: &'d dyn BlockDevice,
+    mut bio: Bio,
     mut stage: impl FnMut(&'d Arc<dyn RequestQueue>, Bio),
 ) {
-    let stacked = match device.layer() {
+    let mut stacked = match device.layer() {
         Layer::Leaf(queue) => return stage(queue, bio),
         Layer::Stacked(stacked) => stacked,
     };
     let mut below = Below::default();
-    let mut work: SmallVec<[(&'d dyn BlockDevice, Bio); 4]> = SmallVec::new();
-    stacked.map(bio, &mut below);
-    work.extend(below.bios.drain(..).rev());
+    // As long as one bio becomes one, there is no list.
+    loop {
+        stacked.map(bio, &mut below);
+        if !below.others.is_empty() {
+            return route_all(below, &mut stage);
+        }
+        let Some(only) = below.first.take() else { return };
+        (device, bio) = only;
+        match device.layer() {
+            Layer::Leaf(queue) => return stage(queue, bio),
+            Layer::Stacked(next) => stacked = next,
+        }
+    }
+}
+
+/// The same for all that one bio became.
+#[cold]
+fn route_all<'d>(mut below: Below<'d>, stage: &mut dyn FnMut(&'d Arc<dyn RequestQueue>, Bio)) {
+    let mut work = Vec::new();
+    below.drain_into(&mut work);
     while let Some((device, bio)) = work.pop() {
         match device.layer() {
             Layer::Leaf(queue) => stage(queue, bio),
             Layer::Stacked(stacked) => {
                 stacked.map(bio, &mut below);
-                work.extend(below.bios.drain(..).rev());
+                below.drain_into(&mut work);
             }
         }
     }
@@ -256,7 +287,7 @@ fn visit_layers(layer: Layer<'_>, visit: &mut dyn FnMut(&Layer<'_>)) {
 fn submit_and_wait(device: &dyn BlockDevice, bio: Bio) -> Result<Buffer, BlockError> {
     crate::plug::flush_thread();
     let (bio, waiter) = bio.immediate().waited();
-    crate::plug::submit_directly(device, bio);
+    claim::defer(|| crate::plug::submit_directly(device, bio));
     waiter.wait().into_buffer()
 }
 

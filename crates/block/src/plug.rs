@@ -20,9 +20,8 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::bio::{Bio, Operation};
+use crate::clock::Stamp;
 use crate::device::{BlockDevice, Layer, Limits, route};
 use crate::error::Reason;
 use crate::queue::{RequestList, RequestQueue};
@@ -104,17 +103,17 @@ thread_local! {
 /// in this crate; who sleeps elsewhere, for somebody who may wait for what the thread holds back,
 /// calls it too.
 pub fn flush_thread() {
-    // Callbacks that run meanwhile may stage more.
-    while flush_once() {}
+    // Looked for anew each time: submitting may run callbacks, and those may make plugs and stage
+    // more.
+    while let Some(staging) = holding() {
+        staging.flush();
+    }
 }
 
-/// Flushes every plug of this thread; returns whether one held something.
-fn flush_once() -> bool {
-    // Copied out: submitting may run callbacks, and those may make plugs.
-    let active: SmallVec<[Rc<Staging>; 2]> =
-        ACTIVE.with_borrow(|active| active.iter().filter_map(Weak::upgrade).collect());
-    let held = active.iter().filter(|staging| staging.staged.borrow().bios > 0);
-    held.map(|staging| staging.flush()).count() > 0
+/// A plug of this thread that holds something.
+fn holding() -> Option<Rc<Staging>> {
+    let holds = |staging: &Rc<Staging>| staging.staged.borrow().bios > 0;
+    ACTIVE.with_borrow(|active| active.iter().filter_map(Weak::upgrade).find(holds))
 }
 
 /// Submits one bio without staging it.
@@ -221,7 +220,6 @@ impl fmt::Debug for Plug {
 
 impl Staging {
     /// Stages `bio` for the leaf `queue`.
-    #[inline]
     fn stage(&self, queue: &Arc<dyn RequestQueue>, bio: Bio) {
         if bio.operation() == Operation::Flush {
             self.flush();
@@ -262,10 +260,15 @@ impl Staging {
     }
 
     fn flush(&self) {
+        if self.staged.borrow().bios == 0 {
+            return;
+        }
         // Taken out first: submitting may run callbacks that submit through this plug.
         let mut staged = self.staged.take();
+        // The clock is read once for all leaves.
+        let stamp = Stamp::now();
         for leaf in &mut staged.leaves {
-            leaf.send();
+            leaf.send(stamp);
         }
         // The memory is used again, if nothing was staged meanwhile.
         let mut now = self.staged.borrow_mut();
@@ -314,22 +317,25 @@ impl LeafStage {
 
     /// Hands everything staged to the queue: by sector, neighbours merged, and what overlaps in the
     /// order of submission.
-    fn send(&mut self) {
+    fn send(&mut self, stamp: Stamp) {
+        if self.bios.is_empty() {
+            return;
+        }
         self.end = Sector::ZERO;
         if std::mem::replace(&mut self.ascending, true) {
             let mut requests = std::mem::take(&mut self.spare.requests);
             self.bios.drain(..).for_each(|bio| append(&mut requests, bio, &self.limits));
-            self.submit(requests);
+            self.submit(requests, stamp);
             return;
         }
         let mut bios = std::mem::take(&mut self.spare.bios);
         bios.extend(self.bios.drain(..).map(Some));
-        if !self.send_sorted(&mut bios) {
+        if !self.send_sorted(&mut bios, stamp) {
             // Rare: most callers do not write what they have just written or asked for.
             let mut rest = &mut bios[..];
             while !rest.is_empty() {
                 let (round, behind) = rest.split_at_mut(apart(rest));
-                let sent = self.send_sorted(round);
+                let sent = self.send_sorted(round, stamp);
                 debug_assert!(sent, "they lie apart");
                 rest = behind;
             }
@@ -339,7 +345,7 @@ impl LeafStage {
     }
 
     /// Sends `bios`, unless some overlap.
-    fn send_sorted(&mut self, bios: &mut [Option<Bio>]) -> bool {
+    fn send_sorted(&mut self, bios: &mut [Option<Bio>], stamp: Stamp) -> bool {
         let mut order = std::mem::take(&mut self.spare.order);
         order.extend(bios.iter().enumerate().filter_map(|(n, bio)| Some(key(bio.as_ref()?, n))));
         order.sort_unstable();
@@ -358,13 +364,14 @@ impl LeafStage {
         }
         order.clear();
         self.spare.order = order;
-        self.submit(requests);
+        self.submit(requests, stamp);
         apart
     }
 
     /// Hands `requests` to the queue, and keeps the memory of the list.
-    fn submit(&mut self, mut requests: RequestList) {
+    fn submit(&mut self, mut requests: RequestList, stamp: Stamp) {
         if !requests.is_empty() {
+            requests.stamp = Some(stamp);
             self.queue.submit(&mut requests);
         }
         self.spare.requests = requests;

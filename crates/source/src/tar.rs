@@ -1,10 +1,11 @@
 //! A tar archive as a source: a file or a stream, plain or compressed.
 //!
-//! A thread reads and decompresses ahead of the consumer; file data is handed out as slices of what it
-//! read. A scan of a plain archive in a file reads little but its headers. Anything else that is to be
+//! A thread reads, decompresses and decodes ahead of the consumer; file data is handed out as slices of
+//! what it read. A scan of a plain archive in a file reads little but its headers. Anything else that is to be
 //! scanned is first decompressed into an unlinked temporary file, which then serves both passes.
 
 mod acl;
+mod ahead;
 mod bytes;
 mod compression;
 mod encoding;
@@ -24,8 +25,9 @@ pub use reader::TarReader;
 
 use crate::pool::BufferPool;
 use crate::{Data, Entry, Options, Source, SourceError};
+use ahead::{Ahead, Deliver};
 use compression::{Compression, MAGIC_LENGTH};
-use input::{FromStart, Headers, Input, ReadAhead, Stream};
+use input::{FromStart, Headers, Input, Stream};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
@@ -45,7 +47,7 @@ enum State {
     Fresh(Origin),
     /// A scan came to its end.
     Scanned(Arc<File>),
-    Reading(Box<TarReader>),
+    Reading(Ahead),
     Ended,
 }
 
@@ -122,17 +124,17 @@ impl TarSource {
         Ok(file)
     }
 
-    fn reader(&self, input: Box<dyn Input>) -> TarReader {
-        TarReader::over(&self.archive, input, &self.options)
+    fn ahead(&self, input: Box<dyn Input>, deliver: Deliver) -> Result<Ahead, SourceError> {
+        let reader = TarReader::over(&self.archive, input, &self.options);
+        Ahead::start(reader, deliver).map_err(SourceError::Thread)
     }
 
-    fn read_ahead<R>(&self, reader: R) -> Result<Box<TarReader>, SourceError>
+    fn read<R>(&self, reader: R) -> Result<Ahead, SourceError>
     where
         R: Read + Send + 'static,
     {
         let stream = Stream::new(reader, Arc::new(BufferPool::default()));
-        let input = ReadAhead::start(stream).map_err(SourceError::Thread)?;
-        Ok(Box::new(self.reader(Box::new(input))))
+        self.ahead(Box::new(stream), Deliver::EntriesAndData)
     }
 }
 
@@ -152,8 +154,8 @@ impl Source for TarSource {
         let failed = |source| SourceError::Open { path: self.archive.clone().into(), source };
         let file = Arc::new(file);
         let headers = Headers::new(Arc::clone(&file)).map_err(failed)?;
-        let mut reader = self.reader(Box::new(headers));
-        while let Some(entry) = reader.next_entry()? {
+        let mut entries = self.ahead(Box::new(headers), Deliver::Entries)?;
+        while let Some(entry) = entries.next_entry()? {
             visit(&entry);
         }
         self.scanned = Some(Arc::clone(&file));
@@ -163,9 +165,9 @@ impl Source for TarSource {
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         let mut reader = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Fresh(Origin::Plain(file)) => self.read_ahead(file)?,
-            State::Scanned(file) => self.read_ahead(FromStart::new(file))?,
-            State::Fresh(Origin::Stream(stream)) => self.read_ahead(stream)?,
+            State::Fresh(Origin::Plain(file)) => self.read(file)?,
+            State::Scanned(file) => self.read(FromStart::new(file))?,
+            State::Fresh(Origin::Stream(stream)) => self.read(stream)?,
             State::Reading(reader) => reader,
             State::Ended => return Ok(None),
         };

@@ -320,6 +320,7 @@ impl InterruptShared {
         let mut state = self.state.lock();
         loop {
             let mut next = None;
+            let mut answered = false;
             for queue in 0..state.due.len() {
                 let end = state.due[queue].collect(&mut completions);
                 next = next.into_iter().chain(end).min();
@@ -329,15 +330,18 @@ impl InterruptShared {
                     // A panic of one receiver must not take the thread from the others.
                     let _ = catch_unwind(AssertUnwindSafe(answer));
                     state = self.state.lock();
+                    answered = true;
                 }
             }
+            if answered {
+                // Requests may have come or been stopped while nobody waited to hear of it.
+                continue;
+            }
             match next {
-                // What came meanwhile has an end of its own, not before those known.
                 Some(end) if end > Instant::now() => {
                     self.changed.wait_until(&mut state, end);
                 }
                 Some(_) => {}
-                None if state.due.iter().any(|due| !due.requests.is_empty()) => {}
                 None if state.closed => return,
                 None => self.changed.wait(&mut state),
             }

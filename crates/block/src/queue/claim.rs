@@ -6,7 +6,7 @@
 //! is handed to another thread, and no counter or lock is shared with one, unless the options of
 //! the device ask for it (order of overlaps, shared tags, placement).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::drive::Driving;
 use super::hardware::HardwareQueue;
-use super::leaf::{Shared, Via, may_wait};
+use super::hardware_set::Via;
+use super::shared::{Shared, may_wait};
 use super::{RequestList, Writers};
 use crate::driver::{Completions, Driver};
 use crate::drivers::Bell;
@@ -56,6 +57,30 @@ const TURN: Duration = Duration::from_micros(100);
 
 thread_local! {
     static CLAIMED: RefCell<Vec<Rc<dyn Claimed>>> = const { RefCell::new(Vec::new()) };
+    /// Whether what is submitted may wait for the next step of this thread.
+    static DEFERS: Cell<bool> = const { Cell::new(false) };
+    /// Whether something waits for it.
+    static DEFERRED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `submit`, for a thread that waits afterwards: what it submits to the thread's own queues
+/// leaves with the call in which the thread sleeps, or with [`send_deferred`].
+pub(crate) fn defer(submit: impl FnOnce()) {
+    struct Undo(bool);
+    impl Drop for Undo {
+        fn drop(&mut self) {
+            DEFERS.set(self.0);
+        }
+    }
+    let _undo = Undo(DEFERS.replace(true));
+    submit();
+}
+
+/// Sends what was [deferred](defer) and did not leave with a step.
+pub(crate) fn send_deferred() {
+    if DEFERRED.get() {
+        step(&Alarm::current(), Patience::None);
+    }
 }
 
 /// This thread's queue for a leaf.
@@ -69,6 +94,7 @@ pub(super) fn find(leaf: usize) -> Option<Rc<dyn Claimed>> {
 /// Does one step of this thread's queues, sleeping at most as long as `alarm` stays silent.
 /// Returns whether there was one to wait for.
 pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
+    DEFERRED.set(false);
     let busy: Vec<Rc<dyn Claimed>> = CLAIMED
         .try_with(|claimed| {
             claimed.borrow().iter().filter(|queue| queue.is_busy()).map(Rc::clone).collect()
@@ -215,7 +241,11 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         let held_up = {
             let mut driving = self.driving.borrow_mut();
             driving.start(requests);
-            driving.poll();
+            if DEFERS.get() {
+                DEFERRED.set(DEFERRED.get() || driving.in_flight() > 0);
+            } else {
+                driving.poll();
+            }
             driving.is_held_up()
         };
         self.deliver();
@@ -239,7 +269,9 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
         {
             let mut driving = self.driving.borrow_mut();
-            driving.poll();
+            if patience == Patience::None {
+                driving.poll();
+            }
             self.take_mail(&mut driving);
             driving.go_on();
             if self.shared.is_stopping() {
@@ -256,9 +288,15 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
                     Patience::Until(time) => Some(time),
                     Patience::None | Patience::Unlimited => None,
                 };
+                // What was started goes out with the same call.
                 driving.sleep(alarm, until);
                 self.hardware.is_awake(alarm);
+            } else {
+                driving.poll();
+            }
+            if driving.is_held_up() {
                 driving.go_on();
+                driving.poll();
             }
         }
         self.deliver();
@@ -273,6 +311,6 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         let tags = &self.hardware.tags;
         let elsewhere = || !self.shared.options.shared_tags && tags.in_use() > 0;
         self.shared.gate.wait_until(|| (!elsewhere()).then_some(()));
-        self.shared.retire(&self.hardware);
+        self.shared.hardware.retire(&self.hardware);
     }
 }

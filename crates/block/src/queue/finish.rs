@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use super::Writers;
 use super::hardware::{HardwareQueue, STOPPED};
-use super::leaf::{Shared, Via};
+use super::hardware_set::Via;
+use super::shared::Shared;
 use crate::affinity::{Placement, Redirect, current_cpu, redirect};
 use crate::clock;
 use crate::driver::{Completions, Driver};
@@ -40,9 +41,9 @@ impl<D: Driver> Shared<D> {
         if self.keeps_order() {
             self.let_others_start(ended);
         }
-        let (counters, latencies, writers) = self.cells(hardware, via);
+        let (counters, latencies, writers) = self.hardware.cells(hardware, via);
         count(ended, counters, latencies, writers);
-        if let Some(placement) = self.placement() {
+        if let Some(placement) = self.hardware.placement() {
             let redirected = take_redirected(ended, &placement);
             let how = placement.redirect;
             drop(placement);
@@ -85,7 +86,7 @@ impl<D: Driver> Shared<D> {
         };
         let listening = match how {
             Redirect::Threads => None,
-            Redirect::RingMessage => self.listening_on(cpu),
+            Redirect::RingMessage => self.hardware.listening_on(cpu),
         };
         match listening {
             Some((hardware, bell)) => {
@@ -121,7 +122,7 @@ impl<D: Driver> Shared<D> {
         }
         drop(order);
         for request in released {
-            self.hardware_of(&request).release(request);
+            self.hardware.of(&request).release(request);
         }
     }
 }

@@ -15,6 +15,7 @@ use undercroft_tags::TagSet;
 
 use super::gate::Activity;
 use super::{RequestList, Writers};
+use crate::affinity::current_cpu;
 use crate::affinity::list::PushList;
 use crate::affinity::redirect::Answers;
 use crate::drivers::Bell;
@@ -196,6 +197,26 @@ impl HardwareQueue {
             return Mail::Requests;
         }
         if closed { Mail::Closed } else { Mail::Empty }
+    }
+
+    /// Counts requests that a thread of this queue took, by where they were submitted.
+    pub(super) fn count_taken(&self, requests: &RequestList) {
+        if requests.is_empty() {
+            return;
+        }
+        let cpu = current_cpu();
+        let (mut local, mut remote) = (0, 0);
+        for request in requests.iter() {
+            let bios = request.bio_count() as u64;
+            *(if request.inner.cpu == cpu { &mut local } else { &mut remote }) += bios;
+        }
+        for (counter, bios) in
+            [(&self.counters.queued_local, local), (&self.counters.queued_remote, remote)]
+        {
+            if bios > 0 {
+                counter.add(bios, Writers::Many);
+            }
+        }
     }
 
     /// Announces that the thread of `alarm` is going to sleep, unless there is something to do: a

@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 
+use crate::clock::Stamp;
 use crate::request::Request;
 
 /// Requests in the order in which they are to start.
 #[derive(Debug, Default)]
 pub struct RequestList {
     requests: VecDeque<Request>,
+    /// When they were submitted, if whoever made the list has looked.
+    pub(crate) stamp: Option<Stamp>,
 }
 
 impl RequestList {
@@ -18,7 +21,7 @@ impl RequestList {
 
     /// A list of one.
     pub(crate) fn of(request: Request) -> Self {
-        Self { requests: VecDeque::from([request]) }
+        Self { requests: VecDeque::from([request]), stamp: None }
     }
 
     /// Takes the first request.
@@ -78,7 +81,7 @@ impl RequestList {
         if index == self.requests.len() {
             return Self::new();
         }
-        Self { requests: self.requests.split_off(index) }
+        Self { requests: self.requests.split_off(index), stamp: self.stamp }
     }
 
     /// Takes out the requests that `keep` refuses, in order; asked for each once, in order.

@@ -10,20 +10,25 @@
 //! [claimed](crate::Claim) one; a device whose driver answers at once needs neither.
 
 pub(crate) mod claim;
+mod completer;
 mod drive;
+mod entrance;
 mod finish;
 mod gate;
 mod hardware;
+mod hardware_set;
 mod leaf;
 mod list;
 mod map;
 mod options;
 mod order;
+mod shared;
 mod staging;
 pub(crate) mod worker;
 
 pub use claim::Claim;
-pub use leaf::{Completer, Frozen, Leaf};
+pub use completer::Completer;
+pub use leaf::{Frozen, Leaf};
 pub use list::RequestList;
 pub use options::{Drive, OverlapOrder, QueueOptions, Staging, UnplugMode};
 pub(crate) use order::{Ordered, OverlapTracker};

@@ -63,6 +63,8 @@ impl StagedRequests {
     pub(super) fn add(&self, requests: &mut RequestList, urgent: bool) -> Staged {
         let mut staged = self.lock();
         let first = staged.is_empty();
+        // Submitted when they leave: until then the device has not seen them.
+        requests.stamp = None;
         staged.append(requests);
         if urgent || staged.len() >= self.threshold {
             self.plugged.store(false, Ordering::Relaxed);

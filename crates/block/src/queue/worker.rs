@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 use super::RequestList;
 use super::drive::Driving;
 use super::hardware::{HardwareQueue, Mail};
-use super::leaf::{Shared, Via};
+use super::hardware_set::Via;
 use super::options::Drive;
+use super::shared::Shared;
 use crate::driver::{Completions, Driver, DriverQueue};
 use crate::drivers::{Bell, OpenError};
 use crate::sleep::Alarm;
@@ -85,7 +86,7 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
             driving.go_on();
         } else {
             mail = hardware.take(&mut requests, D::Queue::BATCH);
-            shared.count_queued(hardware, &requests);
+            hardware.count_taken(&requests);
             if !shared.is_stopping() {
                 driving.start(&mut requests);
             }

@@ -45,8 +45,9 @@ pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabErro
         engine,
         direct: work.direct,
         pool: Some(pool.clone()),
-        // A thread that blocks for each I/O outstanding, as in fio's psync.
-        threads: outstanding,
+        // A thread that blocks for each I/O outstanding, as in fio's psync: those that submit, if
+        // each has one outstanding, or as many behind them.
+        threads: if *batch == 1 { 0 } else { outstanding },
         queue: queue.clone(),
         ..FileOptions::default()
     };

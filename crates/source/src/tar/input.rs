@@ -6,13 +6,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
 
-/// Chunks that are read ahead of the consumer.
-const READ_AHEAD: usize = 4;
 /// Bytes that a scan reads at a time: a header, and with small files a few of the next ones.
-const SCAN_SIZE: usize = 4096;
+const SCAN_SIZE: usize = 1024;
 
 /// A stream of bytes in chunks.
 pub(super) trait Input: Send {
@@ -62,40 +58,6 @@ impl<R: Read + Send> Input for Stream<R> {
         }
         self.pool.keep(&shared);
         Ok(Some(Chunk::new(shared, 0..filled)))
-    }
-
-    fn skip(&mut self, _length: u64) -> io::Result<u64> {
-        Ok(0)
-    }
-}
-
-/// A stream that a thread of its own reads, and decompresses, ahead of the consumer. The thread ends
-/// with the stream or with this; where it waits for input at that moment, it ends after it.
-pub(super) struct ReadAhead {
-    chunks: Receiver<io::Result<Chunk>>,
-}
-
-impl ReadAhead {
-    pub(super) fn start<R>(mut stream: Stream<R>) -> io::Result<Self>
-    where
-        R: Read + Send + 'static,
-    {
-        let (sender, chunks) = sync_channel(READ_AHEAD);
-        thread::Builder::new().name("source-reader".into()).spawn(move || {
-            while let Some(next) = stream.next_chunk().transpose() {
-                let failed = next.is_err();
-                if sender.send(next).is_err() || failed {
-                    break;
-                }
-            }
-        })?;
-        Ok(Self { chunks })
-    }
-}
-
-impl Input for ReadAhead {
-    fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
-        self.chunks.recv().ok().transpose()
     }
 
     fn skip(&mut self, _length: u64) -> io::Result<u64> {

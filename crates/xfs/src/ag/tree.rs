@@ -28,6 +28,11 @@ impl<'t, 'v, K: BtreeKind<Pointer = AgBlock>> AgTree<'t, 'v, K> {
         Self { trans, group, kind: PhantomData }
     }
 
+    /// The group.
+    pub(crate) const fn group(&self) -> &GroupState {
+        self.group
+    }
+
     /// Counts a block that joined (`+1`) or left (`-1`) the tree.
     fn count(&mut self, delta: i32) {
         let add = |field: &mut u32| *field = field.wrapping_add_signed(delta);

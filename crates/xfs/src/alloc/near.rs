@@ -137,14 +137,8 @@ impl Near<'_> {
         if !found || self.search.request.alignment > 1 {
             self.first_long_enough(trans, group)?;
         }
-        while self.size.is_active() {
-            let Some(record) = record(trans, group, &self.size)? else { break };
-            self.search.check(group, &mut self.size, record);
-            let mut tree = AgTree::<Cntbt>::new(trans, group);
-            if !self.size.increment(&mut tree)? {
-                break;
-            }
-        }
+        let (search, tree) = (&mut self.search, AgTree::<Cntbt>::new(trans, group));
+        self.size.walk_leaf(&tree, |record| search.look(tree.group(), record))?;
         let Some(best) = self.search.best else { return Ok(None) };
         self.search.event(AllocationStep::NearFirst, self.search.hint, best.len);
         Ok(Some(self.search.outcome()))

@@ -11,6 +11,7 @@ use crate::btree::Cursor;
 use crate::format::{AllocRecord, TreeKind};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber};
+use std::ops::ControlFlow;
 
 /// A free extent that can serve a request, and the part of it to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +157,15 @@ impl<'r> Search<'r> {
             cursor.set_active(false);
         }
         verdict.hit
+    }
+
+    /// Looks at a record on a walk through the by-size tree; the walk ends where nothing better can
+    /// follow.
+    pub(super) fn look(&mut self, group: &GroupState, record: AllocRecord) -> ControlFlow<()> {
+        match self.judge(group, TreeKind::Cntbt, record).ends_walk {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     /// Looks at a free extent that was not found through a cursor; `true` if it is the best so far.

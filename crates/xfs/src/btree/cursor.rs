@@ -18,6 +18,7 @@ use crate::cache::BufferRef;
 use crate::format::{FieldDefect, Rule};
 use smallvec::SmallVec;
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// A place in a tree of kind `K`.
 pub struct Cursor<K: BtreeKind> {
@@ -127,6 +128,47 @@ impl<K: BtreeKind> Cursor<K> {
         let record = node.record(index);
         K::validate(&record).map_err(|defect| self.fault(store, 0, defect))?;
         Ok(Some(record))
+    }
+
+    /// Visits the records from the cursor to the end of its leaf, moving along, while `visit` asks
+    /// for more: many steps at the price of one look at the leaf.
+    ///
+    /// # Errors
+    /// A record is not a valid one, or not behind the one before it.
+    pub fn walk_leaf<S: ReadTree<Kind = K>>(
+        &mut self,
+        store: &S,
+        mut visit: impl FnMut(K::Record) -> ControlFlow<()>,
+    ) -> Result<(), S::Error> {
+        let first = self.index();
+        if first == 0 {
+            return Ok(());
+        }
+        let node = self.node(store, 0);
+        let (mut index, mut before) = (first, None);
+        let outcome = loop {
+            if index > node.count() {
+                break Ok(());
+            }
+            let record = node.record(index);
+            let key = Some(K::key(&record));
+            if before >= key {
+                break Err(None);
+            }
+            if let Err(defect) = K::validate(&record) {
+                break Err(Some(defect));
+            }
+            if visit(record).is_break() {
+                break Ok(());
+            }
+            (index, before) = (index + 1, key);
+        };
+        drop(node);
+        self.levels[0].index = index;
+        outcome.map_err(|defect| match defect {
+            Some(defect) => self.fault(store, 0, defect),
+            None => self.disorder(store),
+        })
     }
 
     /// The records before and behind the one at the cursor, as far as the leaf has them.

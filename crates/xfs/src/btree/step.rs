@@ -112,7 +112,7 @@ impl<K: BtreeKind> Cursor<K> {
     /// The error for a step in a leaf against the order. Nodes are not checked: while a tree is
     /// changed their keys may lag behind.
     #[cold]
-    fn disorder<S: ReadTree<Kind = K>>(&self, store: &S) -> S::Error {
+    pub(super) fn disorder<S: ReadTree<Kind = K>>(&self, store: &S) -> S::Error {
         let rule = Rule::Text("a record with a key between those of its neighbours");
         let found = self.index() as u64;
         self.fault(store, 0, FieldDefect { field: "record", found, rule })
