@@ -1,20 +1,22 @@
 //! An open volume: device, sizes, buffers, groups and inodes.
 
+mod copies;
 mod live;
 
+pub(crate) use copies::write_copies;
 pub use live::LiveOptions;
 
 use crate::ag::{Group, GroupGuard, GroupSummary};
 use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool};
-use crate::bytes::put_be64;
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::format::{
-    BufferKind, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights, TreeKind,
+    BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights,
+    TreeKind,
 };
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
-use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_in};
+use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_between};
 use crate::log::{Journal, JournalParts, JournalStart, LogEnds, LogShape, LogState, SyncTicket};
 use crate::poison::Poison;
 use crate::trans::Transaction;
@@ -78,11 +80,11 @@ impl Volume {
         let superblock = read_superblock(&device)?;
         let geometry = superblock.geometry();
         let ends = LogArea::new(device.as_ref(), &geometry).map(|area| area.ends(&geometry));
-        if ends.transpose()?.is_none_or(|ends| ends.state != LogState::Dirty) {
+        let Some(ends) = ends.transpose()?.filter(|ends| ends.state == LogState::Dirty) else {
             return Ok(Self::new(device, superblock, Access::ReadOnly));
-        }
+        };
         let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
-        let recovery = recover_in(Place::Memory, &device, &mut |_| {})?;
+        let recovery = recover_between(Place::Memory, &device, &superblock, &ends, &mut |_| {})?;
         let mut volume = Self::open_unreplayed(device)?;
         volume.recovery = recovery;
         Ok(volume)
@@ -124,17 +126,23 @@ impl Volume {
     pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
         let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
         live::check(&volume)?;
-        if let Some(recovery) = recover_in(Place::Device, &device, &mut |_| {})? {
+        let mut ends = crate::log::ends(&volume)?;
+        let (place, superblock) = (Place::Device, &volume.superblock);
+        if let Some(recovery) = recover_between(place, &device, superblock, &ends, &mut |_| {})? {
             // The superblock, and sizes, may have changed.
             volume = Self::open_unreplayed(device)?;
             volume.recovery = Some(recovery);
+            ends = crate::log::ends(&volume)?;
         }
-        volume.into_live(options)
+        volume.into_live(&ends, options)
     }
 
-    /// Starts the journal of a volume that has nothing to replay.
-    pub(crate) fn into_live(mut self, options: &LiveOptions) -> Result<Self, Error> {
-        let ends = crate::log::ends(&self)?;
+    /// Starts the journal of a volume that has nothing to replay, and whose journal has these ends.
+    pub(crate) fn into_live(
+        mut self,
+        ends: &LogEnds,
+        options: &LiveOptions,
+    ) -> Result<Self, Error> {
         if let Some(head) = ends.head
             && let Some(area) = LogArea::new(self.cache.device().as_ref(), &self.geometry)
         {
@@ -404,27 +412,19 @@ impl Volume {
     pub fn close(&self) -> Result<(), Error> {
         let Some(journal) = &self.journal else { return Ok(()) };
         journal.close(|superblock| {
-            let [inodes, free_inodes, free_blocks] = self.counters()?;
-            put_be64(superblock, 128, inodes);
-            put_be64(superblock, 136, free_inodes);
-            put_be64(superblock, 144, free_blocks);
+            self.counters()?.encode(superblock);
             Ok(())
         })
     }
 
-    /// What the groups add up to: inodes, free inodes, free blocks (format reference, section
-    /// 10.1).
-    pub(crate) fn counters(&self) -> Result<[u64; 3], Error> {
-        let mut sum = [0; 3];
+    /// What the groups add up to.
+    pub(crate) fn counters(&self) -> Result<Counters, Error> {
+        let mut sum = Counters::default();
         for ag in (0..self.geometry.ag_count).map(AgNumber) {
             // Waits, so there is a guard.
             let Some(mut guard) = self.lock_group(ag, true)? else { continue };
             let group = guard.state();
-            sum[0] += u64::from(group.agi.count);
-            sum[1] += u64::from(group.agi.free_count);
-            sum[2] += u64::from(group.agf.free_blocks)
-                + u64::from(group.agf.free_list_count)
-                + u64::from(group.agf.tree_blocks);
+            sum.add(&group.agf, &group.agi);
         }
         Ok(sum)
     }

@@ -26,6 +26,7 @@ mod small;
 mod space;
 mod take;
 mod trace;
+mod unowned;
 mod variant;
 
 pub use best::{EndOfFile, allocate_best};

@@ -150,7 +150,8 @@ impl<'t, 'v> ForkWriter<'t, 'v> {
     }
 
     /// Sets the boundary between the forks; the data fork moves out of the way if it must.
-    fn set_fork_offset(&mut self, units: u8) -> Result<(), Error> {
+    /// Local data is left to the caller.
+    pub(crate) fn set_fork_offset(&mut self, units: u8) -> Result<(), Error> {
         if self.inode.core.forkoff == units {
             return Ok(());
         }
@@ -163,7 +164,7 @@ impl<'t, 'v> ForkWriter<'t, 'v> {
         {
             convert::to_tree(self.trans, self.inode, ForkKind::Data)?;
         }
-        Ok(())
+        convert::resize_root(self.trans, self.inode, ForkKind::Data)
     }
 }
 

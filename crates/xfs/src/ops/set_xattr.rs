@@ -3,7 +3,7 @@
 use super::locks::{self, Locked};
 use super::unlink::affected;
 use super::xattr::{disk_kind, invalid_list, split};
-use super::{path_text, set_attributes, space};
+use super::{attribute_fork, path_text, set_attributes, space};
 use crate::attr::{self, Attribute, SetMode};
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::error::Error;
@@ -74,7 +74,8 @@ pub fn set_xattr(
         SetMode::Replace if !exists => return Err(Error::NotFound(attribute_text(name))),
         _ => {}
     }
-    trans.reserve(space::attribute(&trans, value.len().max(list_size(list.as_ref()))))?;
+    let bytes = value.len().max(list_size(list.as_ref()));
+    trans.reserve(space::attribute(&trans, bytes) + attribute_fork::blocks(&trans, inode))?;
     trans.lock_groups(affected(volume, inode)?)?;
     trans.begin_changes();
     match &list {
@@ -89,6 +90,7 @@ pub fn set_xattr(
             set_attributes(&mut trans, inode, [(kind.xattr_name().as_bytes(), &value[..])])?;
         }
         None => {
+            attribute_fork::make(&mut trans, inode, attr::local_size([stored]))?;
             let mut fork = ForkWriter::new(&mut trans, inode, ForkKind::Attr);
             attr::set(&mut fork, &stored, SetMode::Either)?;
         }
