@@ -18,9 +18,11 @@ use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
 use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_between};
 use crate::log::{Journal, JournalParts, JournalStart, LogEnds, LogShape, LogState, SyncTicket};
+use crate::mkfs::{LogSpace, Work};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
+use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -49,10 +51,12 @@ pub struct Volume {
     cache: Arc<Cache>,
     /// Only with live access.
     journal: Option<Arc<Journal>>,
-    /// Bytes of the journal that a transaction may need if it does not say.
-    log_reservation: usize,
+    /// Bytes of the journal that transactions need.
+    log_space: LogSpace,
     groups: Vec<Group>,
-    free_space: FreeSpace,
+    /// Changed by every transaction, as are the lists below: not on the cache lines of what is
+    /// only read.
+    free_space: CachePadded<FreeSpace>,
     allocator: Allocator,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
@@ -61,7 +65,7 @@ pub struct Volume {
     recovery: Option<RecoveryReport>,
     poison: Arc<Poison>,
     /// Lists for the next transactions, kept to save allocations.
-    joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
+    joined_lists: CachePadded<Mutex<Vec<Vec<crate::cache::BufferRef>>>>,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
     moves: Mutex<()>,
@@ -197,8 +201,7 @@ impl Volume {
             busy: self.groups.iter().map(|group| Arc::clone(&group.busy)).collect(),
             superblock: live::superblock_buffer(self)?,
         };
-        self.log_reservation =
-            crate::mkfs::largest_chain(&self.geometry).min(parts.shape.checkpoint_limit());
+        self.log_space = LogSpace::new(&self.geometry, parts.shape.checkpoint_limit());
         self.journal = Some(Journal::start(parts, start)?);
         self.access = Access::Live;
         Ok(())
@@ -230,24 +233,25 @@ impl Volume {
     fn new(device: Arc<dyn BlockDevice>, superblock: Superblock, access: Access) -> Self {
         let geometry = Arc::new(superblock.geometry());
         let groups = (0..geometry.ag_count).map(|_| Group::default()).collect();
-        let free_space = FreeSpace::new(geometry.ag_count);
+        let free_space = FreeSpace::new(geometry.ag_count).into();
+        let inodes = InodeTable::new(&geometry);
         Self {
             heights: TreeHeights::new(&geometry),
             trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
             cache: Arc::new(Cache::new(device, Arc::clone(&geometry))),
             journal: None,
-            log_reservation: 0,
+            log_space: LogSpace::default(),
             geometry,
             superblock,
             groups,
             free_space,
             allocator: Allocator::default(),
             open_checkpoint: Arc::default(),
-            inodes: InodeTable::default(),
+            inodes,
             access,
             recovery: None,
             poison: Arc::default(),
-            joined_lists: Mutex::default(),
+            joined_lists: CachePadded::default(),
             next_directory_group: AtomicU32::new(0),
             moves: Mutex::new(()),
         }
@@ -309,7 +313,16 @@ impl Volume {
     /// # Errors
     /// The volume is read-only, or an earlier failure made it so.
     pub fn begin(&self) -> Result<Transaction<'_>, Error> {
-        self.begin_sized(self.log_reservation)
+        self.begin_sized(self.log_space.longest)
+    }
+
+    /// Starts a transaction for work whose share of the journal is known. It may take more, up to
+    /// the longest chain of a kernel: there is room for one that does.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn begin_for(&self, work: Work) -> Result<Transaction<'_>, Error> {
+        self.begin_within(self.log_space.of(work), self.log_space.longest)
     }
 
     /// Starts a transaction that takes at most `log_bytes` bytes of the journal: for those that may
@@ -318,9 +331,13 @@ impl Volume {
     /// # Errors
     /// As [`begin`](Self::begin); or the journal never has that much room.
     pub fn begin_sized(&self, log_bytes: usize) -> Result<Transaction<'_>, Error> {
+        self.begin_within(log_bytes, log_bytes)
+    }
+
+    fn begin_within(&self, bytes: usize, most: usize) -> Result<Transaction<'_>, Error> {
         self.check_writable()?;
         self.count_free_space()?;
-        let permit = self.journal.as_ref().map(|journal| journal.enter(log_bytes)).transpose()?;
+        let permit = self.journal.as_ref().map(|journal| journal.enter(bytes, most)).transpose()?;
         Ok(Transaction::new(self, permit))
     }
 
@@ -570,12 +587,15 @@ impl Volume {
     }
 
     pub(crate) fn take_joined_list(&self) -> Vec<crate::cache::BufferRef> {
-        self.joined_lists.lock().pop().unwrap_or_default()
+        // A new list costs less than to wait for one.
+        self.joined_lists.try_lock().and_then(|mut lists| lists.pop()).unwrap_or_default()
     }
 
     pub(crate) fn give_joined_list(&self, mut list: Vec<crate::cache::BufferRef>) {
         list.clear();
-        self.joined_lists.lock().push(list);
+        if let Some(mut lists) = self.joined_lists.try_lock() {
+            lists.push(list);
+        }
     }
 
     /// Reads a header sector of a group.

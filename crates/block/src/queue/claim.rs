@@ -201,7 +201,7 @@ impl<D: Driver> ClaimedQueue<D> {
         hardware: Arc<HardwareQueue>,
         queue: D::Queue,
     ) -> Self {
-        hardware.attach(&Alarm::current());
+        hardware.mail.attach(&Alarm::current());
         let driving = RefCell::new(Driving::new(&hardware, queue, shared.options.time_limit));
         Self { shared, hardware, driving, spare: RefCell::default(), stopped: RefCell::default() }
     }
@@ -219,9 +219,9 @@ impl<D: Driver> ClaimedQueue<D> {
 
     /// Takes what was held back for others and may start now.
     fn take_mail(&self, driving: &mut Driving<D>) {
-        if self.hardware.has_mail() {
+        if self.hardware.mail.has_mail() {
             let mut requests = RequestList::new();
-            self.hardware.take(&mut requests, usize::MAX);
+            self.hardware.mail.take(&mut requests, usize::MAX);
             driving.start(&mut requests);
         }
     }
@@ -263,7 +263,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         driving.in_flight() > 0
             || driving.is_held_up()
             || driving.watches_time()
-            || self.hardware.is_waiting()
+            || self.hardware.mail.is_waiting()
     }
 
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
@@ -282,7 +282,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
             let sleeps = patience != Patience::None
                 && driving.completions.is_empty()
                 && !driving.await_tag(alarm)
-                && self.hardware.may_sleep(alarm, busy, true);
+                && self.hardware.mail.may_sleep(alarm, busy, true);
             if sleeps {
                 let until = match patience {
                     Patience::Until(time) => Some(time),
@@ -290,7 +290,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
                 };
                 // What was started goes out with the same call.
                 driving.sleep(alarm, until);
-                self.hardware.is_awake(alarm);
+                self.hardware.mail.is_awake(alarm);
             } else {
                 driving.poll();
             }

@@ -63,10 +63,10 @@ pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabErro
     Ok(TestDevice { device, pool })
 }
 
-/// Whether submitters of this driver drive a queue of their own.
-pub(super) fn is_claimed(driver: DriverName) -> bool {
-    match driver {
+/// Whether the submitters of `variant` drive a queue of their own.
+pub(super) fn is_claimed(variant: &Variant) -> bool {
+    match variant.driver {
         DriverName::Null | DriverName::Memory | DriverName::FileIoUring => true,
-        DriverName::FileThreads => false,
+        DriverName::FileThreads => variant.batch == 1,
     }
 }

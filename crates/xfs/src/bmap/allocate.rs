@@ -4,7 +4,7 @@
 
 use super::target::{Target, target};
 use super::{MAX_EXTENT_LEN, add};
-use crate::alloc::{self, EndOfFile, Request};
+use crate::alloc::{self, BusyBlocks, EndOfFile, Request};
 use crate::error::Error;
 use crate::format::{Extent, FileType, RmapOwner};
 use crate::inode::{ForkContent, ForkKind, InodeState};
@@ -29,34 +29,46 @@ pub fn allocate(
     len: u64,
     first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
+    allocate_in(trans, inode, (kind, BusyBlocks::Avoid), (offset, len), first)
+}
+
+/// As [`allocate`], for blocks whose content goes through the journal.
+///
+/// # Errors
+/// As for [`allocate`].
+pub(super) fn allocate_logged(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    offset: FileBlock,
+    len: u64,
+) -> Result<SmallVec<[Extent; 1]>, Error> {
+    allocate_in(trans, inode, (kind, BusyBlocks::LastResort), (offset, len), None)
+}
+
+fn allocate_in(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    (kind, busy): (ForkKind, BusyBlocks),
+    (offset, len): (FileBlock, u64),
+    first: Option<FsBlock>,
+) -> Result<SmallVec<[Extent; 1]>, Error> {
     let worst = len + u64::from(trans.volume().heights().bmap_data);
     trans.claim(worst)?;
     let blocks_before = inode.core.nblocks;
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
-        let piece = allocate_piece(trans, inode, kind, offset, left, first)?;
+        // As much as possible in one extent.
+        let room = Room::only(offset..FileBlock(offset.0 + left));
+        let piece = find_extent(trans, inode, (kind, busy), &room, first)?;
+        add(trans, inode, kind, piece)?;
         mapped.push(piece);
         offset = piece.end();
         left -= u64::from(piece.len);
     }
     trans.unclaim(worst.saturating_sub(inode.core.nblocks - blocks_before));
     Ok(mapped)
-}
-
-/// Maps as much as possible of `len` file blocks in one extent.
-fn allocate_piece(
-    trans: &mut Transaction<'_>,
-    inode: &mut InodeState,
-    kind: ForkKind,
-    offset: FileBlock,
-    len: u64,
-    first: Option<FsBlock>,
-) -> Result<Extent, Error> {
-    let room = Room::only(offset..FileBlock(offset.0 + len));
-    let extent = find_extent(trans, inode, kind, &room, first)?;
-    add(trans, inode, kind, extent)?;
-    Ok(extent)
 }
 
 /// Blocks of a file that space is wanted for.
@@ -88,7 +100,8 @@ pub fn find_space(
     room: &Room,
 ) -> Result<Extent, Error> {
     let Room { wanted, window } = room;
-    let found = find_extent(trans, inode, ForkKind::Data, room, None)?;
+    let data = (ForkKind::Data, BusyBlocks::Avoid);
+    let found = find_extent(trans, inode, data, room, None)?;
     let len = u64::from(found.len);
     let offset = if len <= wanted.end.0 - wanted.start.0 {
         wanted.start
@@ -102,7 +115,7 @@ pub fn find_space(
 fn find_extent(
     trans: &mut Transaction<'_>,
     inode: &InodeState,
-    kind: ForkKind,
+    (kind, busy): (ForkKind, BusyBlocks),
     room: &Room,
     first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
@@ -118,6 +131,7 @@ fn find_extent(
     let (multiple, remainder) = form(inode, user_data, offset, geometry.block_size());
     let request = Request {
         user_data,
+        busy,
         multiple,
         remainder,
         min_left: min_left(inode, kind),

@@ -22,3 +22,4 @@ pub use change::{add, bounded, convert, detach, prepare, remove, replace, replac
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use load::extents;
+pub use tree::tree_groups;

@@ -10,7 +10,7 @@ mod free;
 mod table;
 pub mod unlinked;
 
-pub use allocate::allocate;
+pub use allocate::{allocate, find};
 pub use chunk::allocate_chunk;
 pub use fork::{Fork, ForkContent, ForkKind};
 pub use free::free;

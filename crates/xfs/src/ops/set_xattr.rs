@@ -9,6 +9,7 @@ use crate::bmap::{ForkReader, ForkWriter};
 use crate::error::Error;
 use crate::format::{Acl, AclKind, FileType, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
+use crate::mkfs::Work;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
@@ -52,7 +53,7 @@ pub fn set_xattr(
     mode: SetMode,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Attribute)?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     let stored = Attribute { value, ..stored(name)? };
@@ -110,7 +111,7 @@ pub fn remove_xattr(
     name: &[u8],
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Attribute)?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     let stored = stored(name)?;
