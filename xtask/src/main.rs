@@ -51,6 +51,10 @@ enum Task {
 enum Bench {
     /// How fast a tree becomes an image
     Build(bench::BuildArguments),
+    /// How fast empty files come and go, against the kernel on a copy of the image
+    Meta(bench::MetaArguments),
+    /// How fast a full journal is replayed, against the kernel on a copy of the image
+    Replay(bench::ReplayArguments),
 }
 
 #[derive(Subcommand)]
@@ -91,6 +95,8 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
+        Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),
+        Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),

@@ -158,7 +158,7 @@ impl CompletionQueue {
     #[must_use]
     pub fn wait(&self) -> Finished {
         debug_assert!(!callback::is_running(), "a completion callback must not wait");
-        self.remote.event.wait_unplugged(|| self.poll())
+        self.remote.event.wait_unplugged(|| self.take())
     }
 
     fn take(&self) -> Option<Finished> {

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::affinity::Placement;
 use crate::drivers::OpenError;
 use crate::error::BlockError;
-use crate::queue::{Claim, RequestQueue};
+use crate::queue::{Claim, RequestQueue, claim};
 use crate::sector::{SECTOR_SIZE, Sector};
 use crate::statistics::{QueueLatencies, Statistics};
 use crate::{Bio, Buffer};
@@ -287,7 +287,7 @@ fn visit_layers(layer: Layer<'_>, visit: &mut dyn FnMut(&Layer<'_>)) {
 fn submit_and_wait(device: &dyn BlockDevice, bio: Bio) -> Result<Buffer, BlockError> {
     crate::plug::flush_thread();
     let (bio, waiter) = bio.immediate().waited();
-    crate::plug::submit_directly(device, bio);
+    claim::defer(|| crate::plug::submit_directly(device, bio));
     waiter.wait().into_buffer()
 }
 

@@ -145,17 +145,18 @@ impl Event {
     /// The same for a caller of this crate: sends what the plugs of the thread hold before it
     /// sleeps, each time, since callbacks that ran meanwhile may have staged more.
     pub(crate) fn wait_unplugged<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
-        plug::flush_thread();
-        if let Some(value) = ready() {
-            return value;
-        }
-        let alarm = Alarm::current();
-        loop {
-            if let Some(value) = self.sleep_until(&alarm, &mut ready) {
-                return value;
+        claim::defer(plug::flush_thread);
+        let value = ready().unwrap_or_else(|| {
+            let alarm = Alarm::current();
+            loop {
+                if let Some(value) = self.sleep_until(&alarm, &mut ready) {
+                    return value;
+                }
+                claim::defer(plug::flush_thread);
             }
-            plug::flush_thread();
-        }
+        });
+        claim::send_deferred();
+        value
     }
 
     /// Sleeps once, unless `ready` returns something before.

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueHint;
 use std::cell::RefCell;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
@@ -118,20 +119,50 @@ impl ImageArgs {
         Ok(Exclusive::claim(&self.image)?)
     }
 
+    /// The path of an image that is one file or device, without further options.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.image.as_path()
+    }
+
+    /// Where in the image the volume starts, unless a partition says so.
+    pub(crate) fn start(&self) -> Option<u64> {
+        if self.partition.is_some() { None } else { Some(self.offset.unwrap_or(0)) }
+    }
+
+    /// Fails if a volume has something to replay that must not be replayed.
+    fn check_replay(&self, device: &Arc<dyn BlockDevice>) -> Result<()> {
+        if !self.no_replay {
+            return Ok(());
+        }
+        let unreplayed = Volume::open_unreplayed(Arc::clone(device))
+            .map_err(|error| self.explain(error.into()))?;
+        if log::state(&unreplayed)? != LogState::Clean {
+            bail!(
+                "{} was not unmounted cleanly: it cannot be changed with --no-replay",
+                self.image
+            );
+        }
+        Ok(())
+    }
+
+    /// The device of a volume for a change that opens it itself and replays its journal, and the
+    /// volume as it is now.
+    pub(crate) fn open_to_replace(&self) -> Result<(Arc<dyn BlockDevice>, Volume)> {
+        let device = self.writable_device()?;
+        self.check_replay(&device)?;
+        let volume =
+            Volume::open(Arc::clone(&device)).map_err(|error| self.explain(error.into()))?;
+        if volume.recovery().is_some() {
+            eprintln!("note: {} was not unmounted cleanly; its journal is replayed", self.image);
+        }
+        Ok((device, volume))
+    }
+
     /// The volume for change, through its journal, which is replayed first if it must be.
     pub(crate) fn open_for_change(&self) -> Result<Edit> {
         let exclusive = self.claim()?;
         let device = self.writable_device()?;
-        if self.no_replay {
-            let unreplayed = Volume::open_unreplayed(Arc::clone(&device))
-                .map_err(|error| self.explain(error.into()))?;
-            if log::state(&unreplayed)? != LogState::Clean {
-                bail!(
-                    "{} was not unmounted cleanly: it cannot be changed with --no-replay",
-                    self.image
-                );
-            }
-        }
+        self.check_replay(&device)?;
         let volume = Volume::open_live(device, &LiveOptions::default())
             .map_err(|error| self.explain(error.into()))?;
         if volume.recovery().is_some() {

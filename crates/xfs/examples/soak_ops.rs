@@ -1,6 +1,7 @@
 //! Runs random operations on files in every format, and the same on a kernel mount of a copy.
 //!
-//! `cargo run --release -p undercroft-xfs --example soak_ops -- OPERATIONS SEED`
+//! `cargo run --release -p undercroft-xfs --example soak_ops -- OPERATIONS SEED [FORMAT]`: operations
+//! for each format, or for one.
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
@@ -15,14 +16,18 @@ use std::time::Instant;
 const SESSION: u32 = 1000;
 
 fn main() -> ExitCode {
-    let numbers: Vec<Option<u64>> =
-        std::env::args().skip(1).map(|word| word.parse().ok()).collect();
-    let [Some(count), Some(seed)] = numbers[..] else {
-        eprintln!("usage: soak_ops OPERATIONS SEED");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+    let (Some(count), Some(seed)) = (number(0), number(1)) else {
+        eprintln!("usage: soak_ops OPERATIONS SEED [FORMAT]");
         return ExitCode::FAILURE;
     };
     let sessions = u32::try_from(count).unwrap_or(u32::MAX).div_ceil(SESSION);
+    let wanted = |name: &str| words.get(2).is_none_or(|only| only == name);
     for (seed, format) in (seed..).zip(operations::formats()) {
+        if !wanted(format.name) {
+            continue;
+        }
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("volume.img");
         format.make(&image, &[]).unwrap();

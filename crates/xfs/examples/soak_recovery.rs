@@ -6,13 +6,13 @@ mod judged;
 mod load;
 
 use load::End;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, Xfsprogs};
 
 /// Formats, as arguments of `mkfs.xfs`.
-const FORMATS: [&[&str]; 7] = [
+const FORMATS: [&[&str]; 8] = [
     &[],
     &["-m", "reflink=0"],
     &["-m", "reflink=0,rmapbt=0"],
@@ -20,6 +20,8 @@ const FORMATS: [&[&str]; 7] = [
     &["-l", "su=32k"],
     &["-s", "size=4096"],
     &["-b", "size=1024", "-n", "size=4096"],
+    // A journal so small that it goes round and round.
+    &["-d", "agcount=2", "-l", "size=10m"],
 ];
 
 const MOUNTS: [&[&str]; 3] = [&[], &["logbsize=64k"], &["logbsize=256k"]];
@@ -28,8 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut next = |default: u64| arguments.next().map_or(Ok(default), |text| text.parse::<u64>());
     let (count, seed) = (next(200)?, next(1)?);
-    let (mut intents, mut unlinked, mut dirty) = (0, 0, 0);
-    for seed in seed..seed + count {
+    let (begun, mut intents, mut unlinked, mut dirty, mut wrapped) = (Instant::now(), 0, 0, 0, 0);
+    for (done, seed) in (1..=count).zip(seed..) {
         let mut random = Random::new(seed);
         let format = FORMATS[random.below(FORMATS.len() as u64) as usize];
         let options = MOUNTS[random.below(MOUNTS.len() as u64) as usize];
@@ -51,10 +53,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             dirty += 1;
             intents += report.intents;
             unlinked += report.unlinked;
+            wrapped += u64::from(report.head.cycle() > 1);
         }
+        let seconds = begun.elapsed().as_secs_f64();
+        println!(
+            "seed {seed}: {done} of {count} in {seconds:.0} s; {dirty} dirty, {wrapped} wrapped, \
+             {intents} intents, {unlinked} unlinked inodes: all alike"
+        );
     }
-    println!(
-        "{count} volumes, {dirty} dirty, {intents} intents, {unlinked} unlinked inodes: all alike"
-    );
     Ok(())
 }

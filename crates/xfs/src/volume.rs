@@ -1,24 +1,28 @@
 //! An open volume: device, sizes, buffers, groups and inodes.
 
+mod copies;
 mod live;
 
+pub(crate) use copies::write_copies;
 pub use live::LiveOptions;
 
 use crate::ag::{Group, GroupGuard, GroupSummary};
 use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool};
-use crate::bytes::put_be64;
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::format::{
-    BufferKind, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights, TreeKind,
+    BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights,
+    TreeKind,
 };
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
-use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_in};
+use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_between};
 use crate::log::{Journal, JournalParts, JournalStart, LogEnds, LogShape, LogState, SyncTicket};
+use crate::mkfs::{LogSpace, Work};
 use crate::poison::Poison;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
+use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -47,10 +51,12 @@ pub struct Volume {
     cache: Arc<Cache>,
     /// Only with live access.
     journal: Option<Arc<Journal>>,
-    /// Bytes of the journal that a transaction may need if it does not say.
-    log_reservation: usize,
+    /// Bytes of the journal that transactions need.
+    log_space: LogSpace,
     groups: Vec<Group>,
-    free_space: FreeSpace,
+    /// Changed by every transaction, as are the lists below: not on the cache lines of what is
+    /// only read.
+    free_space: CachePadded<FreeSpace>,
     allocator: Allocator,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
@@ -59,7 +65,7 @@ pub struct Volume {
     recovery: Option<RecoveryReport>,
     poison: Arc<Poison>,
     /// Lists for the next transactions, kept to save allocations.
-    joined_lists: Mutex<Vec<Vec<crate::cache::BufferRef>>>,
+    joined_lists: CachePadded<Mutex<Vec<Vec<crate::cache::BufferRef>>>>,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
     moves: Mutex<()>,
@@ -78,11 +84,11 @@ impl Volume {
         let superblock = read_superblock(&device)?;
         let geometry = superblock.geometry();
         let ends = LogArea::new(device.as_ref(), &geometry).map(|area| area.ends(&geometry));
-        if ends.transpose()?.is_none_or(|ends| ends.state != LogState::Dirty) {
+        let Some(ends) = ends.transpose()?.filter(|ends| ends.state == LogState::Dirty) else {
             return Ok(Self::new(device, superblock, Access::ReadOnly));
-        }
+        };
         let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
-        let recovery = recover_in(Place::Memory, &device, &mut |_| {})?;
+        let recovery = recover_between(Place::Memory, &device, &superblock, &ends, &mut |_| {})?;
         let mut volume = Self::open_unreplayed(device)?;
         volume.recovery = recovery;
         Ok(volume)
@@ -124,17 +130,23 @@ impl Volume {
     pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
         let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
         live::check(&volume)?;
-        if let Some(recovery) = recover_in(Place::Device, &device, &mut |_| {})? {
+        let mut ends = crate::log::ends(&volume)?;
+        let (place, superblock) = (Place::Device, &volume.superblock);
+        if let Some(recovery) = recover_between(place, &device, superblock, &ends, &mut |_| {})? {
             // The superblock, and sizes, may have changed.
             volume = Self::open_unreplayed(device)?;
             volume.recovery = Some(recovery);
+            ends = crate::log::ends(&volume)?;
         }
-        volume.into_live(options)
+        volume.into_live(&ends, options)
     }
 
-    /// Starts the journal of a volume that has nothing to replay.
-    pub(crate) fn into_live(mut self, options: &LiveOptions) -> Result<Self, Error> {
-        let ends = crate::log::ends(&self)?;
+    /// Starts the journal of a volume that has nothing to replay, and whose journal has these ends.
+    pub(crate) fn into_live(
+        mut self,
+        ends: &LogEnds,
+        options: &LiveOptions,
+    ) -> Result<Self, Error> {
         if let Some(head) = ends.head
             && let Some(area) = LogArea::new(self.cache.device().as_ref(), &self.geometry)
         {
@@ -189,8 +201,7 @@ impl Volume {
             busy: self.groups.iter().map(|group| Arc::clone(&group.busy)).collect(),
             superblock: live::superblock_buffer(self)?,
         };
-        self.log_reservation =
-            crate::mkfs::largest_chain(&self.geometry).min(parts.shape.checkpoint_limit());
+        self.log_space = LogSpace::new(&self.geometry, parts.shape.checkpoint_limit());
         self.journal = Some(Journal::start(parts, start)?);
         self.access = Access::Live;
         Ok(())
@@ -222,24 +233,25 @@ impl Volume {
     fn new(device: Arc<dyn BlockDevice>, superblock: Superblock, access: Access) -> Self {
         let geometry = Arc::new(superblock.geometry());
         let groups = (0..geometry.ag_count).map(|_| Group::default()).collect();
-        let free_space = FreeSpace::new(geometry.ag_count);
+        let free_space = FreeSpace::new(geometry.ag_count).into();
+        let inodes = InodeTable::new(&geometry);
         Self {
             heights: TreeHeights::new(&geometry),
             trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
             cache: Arc::new(Cache::new(device, Arc::clone(&geometry))),
             journal: None,
-            log_reservation: 0,
+            log_space: LogSpace::default(),
             geometry,
             superblock,
             groups,
             free_space,
             allocator: Allocator::default(),
             open_checkpoint: Arc::default(),
-            inodes: InodeTable::default(),
+            inodes,
             access,
             recovery: None,
             poison: Arc::default(),
-            joined_lists: Mutex::default(),
+            joined_lists: CachePadded::default(),
             next_directory_group: AtomicU32::new(0),
             moves: Mutex::new(()),
         }
@@ -301,7 +313,16 @@ impl Volume {
     /// # Errors
     /// The volume is read-only, or an earlier failure made it so.
     pub fn begin(&self) -> Result<Transaction<'_>, Error> {
-        self.begin_sized(self.log_reservation)
+        self.begin_sized(self.log_space.longest)
+    }
+
+    /// Starts a transaction for work whose share of the journal is known. It may take more, up to
+    /// the longest chain of a kernel: there is room for one that does.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn begin_for(&self, work: Work) -> Result<Transaction<'_>, Error> {
+        self.begin_within(self.log_space.of(work), self.log_space.longest)
     }
 
     /// Starts a transaction that takes at most `log_bytes` bytes of the journal: for those that may
@@ -310,9 +331,13 @@ impl Volume {
     /// # Errors
     /// As [`begin`](Self::begin); or the journal never has that much room.
     pub fn begin_sized(&self, log_bytes: usize) -> Result<Transaction<'_>, Error> {
+        self.begin_within(log_bytes, log_bytes)
+    }
+
+    fn begin_within(&self, bytes: usize, most: usize) -> Result<Transaction<'_>, Error> {
         self.check_writable()?;
         self.count_free_space()?;
-        let permit = self.journal.as_ref().map(|journal| journal.enter(log_bytes)).transpose()?;
+        let permit = self.journal.as_ref().map(|journal| journal.enter(bytes, most)).transpose()?;
         Ok(Transaction::new(self, permit))
     }
 
@@ -404,27 +429,19 @@ impl Volume {
     pub fn close(&self) -> Result<(), Error> {
         let Some(journal) = &self.journal else { return Ok(()) };
         journal.close(|superblock| {
-            let [inodes, free_inodes, free_blocks] = self.counters()?;
-            put_be64(superblock, 128, inodes);
-            put_be64(superblock, 136, free_inodes);
-            put_be64(superblock, 144, free_blocks);
+            self.counters()?.encode(superblock);
             Ok(())
         })
     }
 
-    /// What the groups add up to: inodes, free inodes, free blocks (format reference, section
-    /// 10.1).
-    pub(crate) fn counters(&self) -> Result<[u64; 3], Error> {
-        let mut sum = [0; 3];
+    /// What the groups add up to.
+    pub(crate) fn counters(&self) -> Result<Counters, Error> {
+        let mut sum = Counters::default();
         for ag in (0..self.geometry.ag_count).map(AgNumber) {
             // Waits, so there is a guard.
             let Some(mut guard) = self.lock_group(ag, true)? else { continue };
             let group = guard.state();
-            sum[0] += u64::from(group.agi.count);
-            sum[1] += u64::from(group.agi.free_count);
-            sum[2] += u64::from(group.agf.free_blocks)
-                + u64::from(group.agf.free_list_count)
-                + u64::from(group.agf.tree_blocks);
+            sum.add(&group.agf, &group.agi);
         }
         Ok(sum)
     }
@@ -570,12 +587,15 @@ impl Volume {
     }
 
     pub(crate) fn take_joined_list(&self) -> Vec<crate::cache::BufferRef> {
-        self.joined_lists.lock().pop().unwrap_or_default()
+        // A new list costs less than to wait for one.
+        self.joined_lists.try_lock().and_then(|mut lists| lists.pop()).unwrap_or_default()
     }
 
     pub(crate) fn give_joined_list(&self, mut list: Vec<crate::cache::BufferRef>) {
         list.clear();
-        self.joined_lists.lock().push(list);
+        if let Some(mut lists) = self.joined_lists.try_lock() {
+            lists.push(list);
+        }
     }
 
     /// Reads a header sector of a group.

@@ -9,10 +9,17 @@ mod operations;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_judges::Xfsprogs;
 use undercroft_judges::kernel::available_or_report;
+use undercroft_xfs::Volume;
+use undercroft_xfs::attr::SetMode;
+use undercroft_xfs::check::{CheckOptions, check};
+use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::format::{DeviceNumber, FileType};
+use undercroft_xfs::inode::ForkContent;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{NewInode, Times};
+use undercroft_xfs::ops::{self, FileEdit, NewInode, Times};
+use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
 /// An empty volume of ours.
@@ -59,4 +66,70 @@ fn operations_do_what_the_kernel_does() {
         println!("{}", format.name);
         operations::against_kernel(&image, seed, 1, 400);
     }
+}
+
+/// Links, directories and files whose data fills the inode to some extent, and how their data is
+/// stored afterwards when an attribute takes room from it.
+#[test]
+fn data_makes_way_for_attributes() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("volume.img");
+    let format = ["-b", "size=1024", "-n", "size=4096", "-n", "parent=0"];
+    Xfsprogs::newest().unwrap().mkfs(&image, 320 << 20, &format).unwrap();
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
+    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap();
+    let root = volume.geometry().root_inode;
+    let now = Timestamp { seconds: 5, nanoseconds: 0 };
+    let make = |name: &str, kind: FileType, target: &[u8]| {
+        let device = DeviceNumber { major: 0, minor: 0 };
+        let mode = kind.mode_bits() | 0o755;
+        let new = NewInode { mode, uid: 0, gid: 0, times: Times::default(), device, target };
+        ops::make(&volume, root, name.as_bytes(), &new).unwrap()
+    };
+    let file = make("file", FileType::Regular, &[]);
+    let mut inodes = Vec::new();
+    for size in [10_usize, 100, 1000, 100_000] {
+        // In the inode, in a leaf, in blocks of its own.
+        for len in [100, 190, 250, 300, 320, 336] {
+            let link = make(&format!("l{size}-{len}"), FileType::Symlink, &vec![b't'; len]);
+            let inside = make(&format!("d{size}-{len}"), FileType::Directory, &[]);
+            let count = len / 40;
+            for number in 0..count {
+                let name = format!("{number:029}");
+                ops::link(&volume, file, inside, name.as_bytes(), now).unwrap();
+            }
+            inodes.push((link, size, Some(len)));
+            inodes.push((inside, size, None));
+        }
+        // Mapped by trees whose roots have 1 to 20 entries.
+        for extents in [30_u64, 500, 800, 1180] {
+            let file = make(&format!("f{size}-{extents}"), FileType::Regular, &[]);
+            let mut edit = FileEdit::open(&volume, file, now).unwrap();
+            let memory = Arc::new(vec![7; 1024]);
+            for extent in 0..extents {
+                edit.write(extent * 2048, &memory, 0..1024).unwrap();
+            }
+            drop(edit);
+            let inode = volume.inode(file).unwrap();
+            assert!(matches!(inode.read().data.content, ForkContent::Btree(..)), "{extents}");
+            inodes.push((file, size, None));
+        }
+    }
+    for (inode, size, _) in &inodes {
+        let value = vec![1; (*size).min(65536)];
+        ops::set_xattr(&volume, *inode, (b"trusted.x", &value), SetMode::Create, now).unwrap();
+    }
+    volume.close().unwrap();
+    let volume = Volume::open(Arc::clone(&device)).unwrap();
+    for (number, size, target) in inodes {
+        let inode = volume.inode(number).unwrap();
+        let value = ops::get_xattr(&volume, &inode.read(), b"trusted.x").unwrap();
+        assert_eq!(value.map(|value| value.len()), Some(size.min(65536)));
+        if let Some(len) = target {
+            assert_eq!(ops::read_link(&volume, &inode.read()).unwrap(), vec![b't'; len]);
+        }
+    }
+    Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
+    let report = check(device, &CheckOptions::default(), &mut |finding| panic!("{finding}"));
+    assert!(report.unwrap().is_clean());
 }

@@ -6,6 +6,7 @@
 //! is written back, outside the measured time. Sources are in the page cache after a first round
 //! that is not counted.
 
+mod live;
 mod peers;
 mod prototype;
 mod record;
@@ -21,6 +22,7 @@ use clap::Args;
 use undercroft_judges::Xfsprogs;
 
 use crate::{newest, shell, system, workspace};
+pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
 use peers::{Competitor, Peers};
 use record::{Record, Row};
 use source::Source;

@@ -6,7 +6,7 @@
 //! is handed to another thread, and no counter or lock is shared with one, unless the options of
 //! the device ask for it (order of overlaps, shared tags, placement).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -57,6 +57,30 @@ const TURN: Duration = Duration::from_micros(100);
 
 thread_local! {
     static CLAIMED: RefCell<Vec<Rc<dyn Claimed>>> = const { RefCell::new(Vec::new()) };
+    /// Whether what is submitted may wait for the next step of this thread.
+    static DEFERS: Cell<bool> = const { Cell::new(false) };
+    /// Whether something waits for it.
+    static DEFERRED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `submit`, for a thread that waits afterwards: what it submits to the thread's own queues
+/// leaves with the call in which the thread sleeps, or with [`send_deferred`].
+pub(crate) fn defer(submit: impl FnOnce()) {
+    struct Undo(bool);
+    impl Drop for Undo {
+        fn drop(&mut self) {
+            DEFERS.set(self.0);
+        }
+    }
+    let _undo = Undo(DEFERS.replace(true));
+    submit();
+}
+
+/// Sends what was [deferred](defer) and did not leave with a step.
+pub(crate) fn send_deferred() {
+    if DEFERRED.get() {
+        step(&Alarm::current(), Patience::None);
+    }
 }
 
 /// This thread's queue for a leaf.
@@ -70,6 +94,7 @@ pub(super) fn find(leaf: usize) -> Option<Rc<dyn Claimed>> {
 /// Does one step of this thread's queues, sleeping at most as long as `alarm` stays silent.
 /// Returns whether there was one to wait for.
 pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
+    DEFERRED.set(false);
     let busy: Vec<Rc<dyn Claimed>> = CLAIMED
         .try_with(|claimed| {
             claimed.borrow().iter().filter(|queue| queue.is_busy()).map(Rc::clone).collect()
@@ -176,7 +201,7 @@ impl<D: Driver> ClaimedQueue<D> {
         hardware: Arc<HardwareQueue>,
         queue: D::Queue,
     ) -> Self {
-        hardware.attach(&Alarm::current());
+        hardware.mail.attach(&Alarm::current());
         let driving = RefCell::new(Driving::new(&hardware, queue, shared.options.time_limit));
         Self { shared, hardware, driving, spare: RefCell::default(), stopped: RefCell::default() }
     }
@@ -194,9 +219,9 @@ impl<D: Driver> ClaimedQueue<D> {
 
     /// Takes what was held back for others and may start now.
     fn take_mail(&self, driving: &mut Driving<D>) {
-        if self.hardware.has_mail() {
+        if self.hardware.mail.has_mail() {
             let mut requests = RequestList::new();
-            self.hardware.take(&mut requests, usize::MAX);
+            self.hardware.mail.take(&mut requests, usize::MAX);
             driving.start(&mut requests);
         }
     }
@@ -216,7 +241,11 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         let held_up = {
             let mut driving = self.driving.borrow_mut();
             driving.start(requests);
-            driving.poll();
+            if DEFERS.get() {
+                DEFERRED.set(DEFERRED.get() || driving.in_flight() > 0);
+            } else {
+                driving.poll();
+            }
             driving.is_held_up()
         };
         self.deliver();
@@ -234,13 +263,15 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         driving.in_flight() > 0
             || driving.is_held_up()
             || driving.watches_time()
-            || self.hardware.is_waiting()
+            || self.hardware.mail.is_waiting()
     }
 
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
         {
             let mut driving = self.driving.borrow_mut();
-            driving.poll();
+            if patience == Patience::None {
+                driving.poll();
+            }
             self.take_mail(&mut driving);
             driving.go_on();
             if self.shared.is_stopping() {
@@ -251,15 +282,21 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
             let sleeps = patience != Patience::None
                 && driving.completions.is_empty()
                 && !driving.await_tag(alarm)
-                && self.hardware.may_sleep(alarm, busy, true);
+                && self.hardware.mail.may_sleep(alarm, busy, true);
             if sleeps {
                 let until = match patience {
                     Patience::Until(time) => Some(time),
                     Patience::None | Patience::Unlimited => None,
                 };
+                // What was started goes out with the same call.
                 driving.sleep(alarm, until);
-                self.hardware.is_awake(alarm);
+                self.hardware.mail.is_awake(alarm);
+            } else {
+                driving.poll();
+            }
+            if driving.is_held_up() {
                 driving.go_on();
+                driving.poll();
             }
         }
         self.deliver();

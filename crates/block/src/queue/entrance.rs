@@ -96,7 +96,7 @@ impl<D: Driver> Shared<D> {
         requests.keep(
             |request| order.borrow_mut().may_start(request),
             |request| {
-                hardware.hold();
+                hardware.mail.hold();
                 order.borrow_mut().hold(request);
             },
         );

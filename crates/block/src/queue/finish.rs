@@ -122,7 +122,7 @@ impl<D: Driver> Shared<D> {
         }
         drop(order);
         for request in released {
-            self.hardware.of(&request).release(request);
+            self.hardware.of(&request).mail.release(request);
         }
     }
 }

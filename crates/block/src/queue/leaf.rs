@@ -121,7 +121,7 @@ impl<D: Driver> Drop for Leaf<D> {
             }
         }
         for hardware in self.shared.hardware.own() {
-            hardware.close();
+            hardware.mail.close();
         }
         for thread in std::mem::take(&mut self.threads) {
             // The last handle may be dropped by a callback in such a thread; it ends by itself.

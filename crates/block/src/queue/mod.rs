@@ -19,6 +19,7 @@ mod hardware;
 mod hardware_set;
 mod leaf;
 mod list;
+mod mailbox;
 mod map;
 mod options;
 mod order;

@@ -95,7 +95,7 @@ impl<D: Driver> RequestQueue for Shared<D> {
         self.refuse(&mut std::mem::take(&mut *self.parked.lock()));
         self.unplug();
         for hardware in self.hardware.all() {
-            hardware.wake();
+            hardware.mail.wake();
         }
         self.drain();
     }
@@ -183,7 +183,8 @@ impl<D: Driver> Shared<D> {
             self.execute(requests, hardware);
         }
         if !requests.is_empty() {
-            hardware.push(requests, may_wait());
+            let waits = || hardware.counters.waits.add(1, Writers::Many);
+            hardware.mail.push(requests, may_wait(), waits);
         }
     }
 

@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 
 use super::RequestList;
 use super::drive::Driving;
-use super::hardware::{HardwareQueue, Mail};
+use super::hardware::HardwareQueue;
 use super::hardware_set::Via;
+use super::mailbox::Mail;
 use super::options::Drive;
 use super::shared::Shared;
 use crate::driver::{Completions, Driver, DriverQueue};
@@ -75,7 +76,7 @@ pub(super) fn start<D: Driver>(
 /// The life of the thread: requests until the hardware queue is closed and all are answered.
 fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue: D::Queue) {
     let alarm = Alarm::current();
-    hardware.attach(&alarm);
+    hardware.mail.attach(&alarm);
     let mut driving: Driving<D> = Driving::new(hardware, queue, shared.options.time_limit);
     let mut requests = RequestList::new();
     let mut completions = Completions::default();
@@ -85,7 +86,7 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
         if driving.is_held_up() {
             driving.go_on();
         } else {
-            mail = hardware.take(&mut requests, D::Queue::BATCH);
+            mail = hardware.mail.take(&mut requests, D::Queue::BATCH);
             hardware.count_taken(&requests);
             if !shared.is_stopping() {
                 driving.start(&mut requests);
@@ -97,7 +98,8 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
         if !driving.completions.is_empty() {
             driving.poll();
         } else if driving.in_flight() > 0 || mail != Mail::Requests {
-            let busy = driving.is_held_up() || driving.in_flight() > 0 || hardware.is_waiting();
+            let busy =
+                driving.is_held_up() || driving.in_flight() > 0 || hardware.mail.is_waiting();
             if mail == Mail::Closed && !busy {
                 shared.gate.wait_until(|| shared.may_end(hardware).then_some(()));
                 if !hardware.has_answers() {
@@ -135,10 +137,10 @@ fn sleep<D: Driver>(
         }
         return sleeps;
     }
-    let sleeps = hardware.may_sleep(alarm, driving.in_flight() > 0, false);
+    let sleeps = hardware.mail.may_sleep(alarm, driving.in_flight() > 0, false);
     if sleeps {
         driving.sleep(alarm, None);
-        hardware.is_awake(alarm);
+        hardware.mail.is_awake(alarm);
     }
     sleeps
 }

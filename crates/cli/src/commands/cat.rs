@@ -20,7 +20,9 @@ pub(crate) struct Args {
 }
 
 impl Verb for Args {
-    const CHANGES: bool = false;
+    fn changes(&self) -> bool {
+        false
+    }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         self.path.iter().try_for_each(|path| print(session, path, out))?;

@@ -19,7 +19,9 @@ pub(crate) struct Args {
 }
 
 impl Verb for Args {
-    const CHANGES: bool = false;
+    fn changes(&self) -> bool {
+        false
+    }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let inode = session.volume.inode(session.find(&self.path)?)?;

@@ -48,7 +48,9 @@ struct Entry {
 }
 
 impl Verb for Args {
-    const CHANGES: bool = false;
+    fn changes(&self) -> bool {
+        false
+    }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         list(self, session.volume, out)?;

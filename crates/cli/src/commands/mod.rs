@@ -15,8 +15,10 @@ mod frag;
 mod get;
 mod getacl;
 mod getxattr;
+mod grow;
 mod info;
 mod lab;
+mod label;
 mod ln;
 mod ls;
 mod man;
@@ -28,6 +30,7 @@ mod put;
 mod replay;
 mod rm;
 mod rmxattr;
+mod set;
 mod setacl;
 mod setxattr;
 mod shell;
@@ -77,6 +80,8 @@ enum Command {
     Extract(extract::Args),
     Check(check::Args),
     Replay(replay::Args),
+    Grow(grow::Args),
+    Set(set::Args),
     Frag(frag::Args),
     Lab(lab::Args),
     Completions(completions::Args),
@@ -93,6 +98,8 @@ impl Command {
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),
+            Self::Grow(args) => Some((&args.image, args.json)),
+            Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Build(_) | Self::Mkfs(_) | Self::Lab(_) | Self::Completions(_) | Self::Man(_) => {
                 None
@@ -114,6 +121,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
         Command::Replay(args) => replay::run(args, out_ref),
+        Command::Grow(args) => grow::run(args, out_ref),
+        Command::Set(args) => set::run(args, out_ref),
         Command::Frag(args) => frag::run(args, out_ref),
         Command::Lab(args) => lab::run(args, out_ref),
         Command::Completions(args) => completions::run(args, out_ref),

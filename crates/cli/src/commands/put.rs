@@ -124,7 +124,8 @@ fn fill(session: &Session<'_>, number: InodeNumber, source: Option<&File>) -> Re
         Some(source) if source.metadata()?.is_file() => fill_from_file(&mut file, source),
         Some(mut source) => fill_from_stream(&mut file, &mut source),
         None => fill_from_stream(&mut file, &mut std::io::stdin().lock()),
-    }
+    }?;
+    Ok(file.trim()?)
 }
 
 fn fill_from_stream(target: &mut FileEdit<'_>, source: &mut dyn Read) -> Result<()> {

@@ -81,7 +81,9 @@ struct Parent {
 }
 
 impl Verb for Args {
-    const CHANGES: bool = false;
+    fn changes(&self) -> bool {
+        false
+    }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let (volume, path) = (session.volume, self.path.as_bytes());

@@ -11,7 +11,9 @@ use std::io::Write;
 /// One command.
 pub(crate) trait Verb {
     /// Whether the volume is opened for change.
-    const CHANGES: bool = true;
+    fn changes(&self) -> bool {
+        true
+    }
 
     /// Does it.
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome>;
@@ -53,7 +55,7 @@ impl<V: Args> FromArgMatches for On<V> {
 
 impl<V: Verb> On<V> {
     fn run(&self, out: &mut dyn Write) -> Result<Outcome> {
-        if V::CHANGES {
+        if self.verb.changes() {
             let edit = self.image.open_for_change()?;
             let done = self.verb.run(&Session::new(edit.volume())?, out);
             // What was done before an error stays done; the first error counts.
@@ -135,5 +137,6 @@ verbs! {
     Rmxattr(rmxattr),
     Getacl(getacl),
     Setacl(setacl),
+    Label(label),
     Sync(sync),
 }

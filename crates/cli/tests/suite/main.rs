@@ -12,3 +12,4 @@ mod run;
 mod sources;
 mod stacks;
 mod targets;
+mod volume;

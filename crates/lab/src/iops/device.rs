@@ -45,8 +45,9 @@ pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabErro
         engine,
         direct: work.direct,
         pool: Some(pool.clone()),
-        // A thread that blocks for each I/O outstanding, as in fio's psync.
-        threads: outstanding,
+        // A thread that blocks for each I/O outstanding, as in fio's psync: those that submit, if
+        // each has one outstanding, or as many behind them.
+        threads: if *batch == 1 { 0 } else { outstanding },
         queue: queue.clone(),
         ..FileOptions::default()
     };
@@ -62,10 +63,10 @@ pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabErro
     Ok(TestDevice { device, pool })
 }
 
-/// Whether submitters of this driver drive a queue of their own.
-pub(super) fn is_claimed(driver: DriverName) -> bool {
-    match driver {
+/// Whether the submitters of `variant` drive a queue of their own.
+pub(super) fn is_claimed(variant: &Variant) -> bool {
+    match variant.driver {
         DriverName::Null | DriverName::Memory | DriverName::FileIoUring => true,
-        DriverName::FileThreads => false,
+        DriverName::FileThreads => variant.batch == 1,
     }
 }

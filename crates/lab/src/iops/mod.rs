@@ -202,7 +202,7 @@ impl Variant {
             _ => {
                 let device = device::open(self, path)?;
                 let Self { threads, batch, work, .. } = *self;
-                let claim = device::is_claimed(self.driver);
+                let claim = device::is_claimed(self);
                 worker::run(&device, &Crowd { threads, batch, claim, work, duration, seed })
             }
         }

@@ -89,7 +89,7 @@ impl<'a> Worker<'a> {
                 plug.submit(self.bio().in_queue(&queue, 0));
             }
             outstanding = self.crowd.batch;
-            plug.flush();
+            // Flushes the plug first.
             self.take_back(queue.wait())?;
             let mut failed = None;
             let ended =

@@ -192,6 +192,15 @@ impl GroupState {
             .map_err(|error| self.corrupt("AGFL", AgBlock(0), &error.to_string()))
     }
 
+    /// The first block of the free list that `wanted` accepts.
+    pub(crate) fn on_list(
+        &self,
+        geometry: &Geometry,
+        wanted: impl Fn(AgBlock) -> bool,
+    ) -> Option<AgBlock> {
+        agfl::live(&self.agf, &self.buffers.agfl.read(), geometry).find(|block| wanted(*block))
+    }
+
     /// Takes the oldest block off the free list.
     ///
     /// # Errors

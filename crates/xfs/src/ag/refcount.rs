@@ -121,6 +121,23 @@ pub fn prefix(
     Ok(part)
 }
 
+/// Whether a block has more than one owner.
+///
+/// # Errors
+/// The tree is damaged.
+pub fn is_shared(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    block: AgBlock,
+) -> Result<bool, Error> {
+    let mut shared = false;
+    visit(trans, group, RefcountDomain::Shared, AllocRecord { start: block, len: 1 }, |_| {
+        shared = true;
+        ControlFlow::Break(())
+    })?;
+    Ok(shared)
+}
+
 /// Visits the records of a domain with a block in the range.
 fn visit(
     trans: &mut Transaction<'_>,

@@ -3,7 +3,7 @@
 //! Where each tree gets its blocks and how they are counted: algorithms reference, section 1.1.
 
 use super::GroupState;
-use crate::alloc::{self, Mode, Pool, Request};
+use crate::alloc::{self, BusyBlocks, Mode, Pool, Request};
 use crate::btree::{BtreeKind, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
@@ -72,7 +72,8 @@ impl<'t, 'v, K: BtreeKind<Pointer = AgBlock>> AgTree<'t, 'v, K> {
             return Err(Error::Busy(format!("allocation group {}: {what}", self.group.number)));
         };
         let target = self.trans.geometry().fs_block(self.group.number, hint);
-        let request = Request { pool, ..Request::metadata(target, 1, owner) };
+        let busy = BusyBlocks::LastResort;
+        let request = Request { pool, busy, ..Request::metadata(target, 1, owner) };
         let mode = Mode::Near(hint);
         let found = alloc::allocate_in_group(self.trans, self.group, &request, mode)?;
         Ok(found.map(|extent| extent.start))

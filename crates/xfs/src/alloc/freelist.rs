@@ -3,7 +3,7 @@
 //! Before anything changes the free-space or reverse-mapping trees of a group, its free list must
 //! hold enough blocks for the worst case of splits. Algorithms reference, sections 2.3 and 2.4.
 
-use super::request::{Pool, Request};
+use super::request::{BusyBlocks, Pool, Request};
 use super::search::{Candidate, Found};
 use super::{by_size, free, take};
 use crate::ag::GroupState;
@@ -130,7 +130,12 @@ pub(super) fn adjust(
             min_len: 1,
             ..Request::metadata(FsBlock(0), need - group.agf.free_list_count, RmapOwner::GROUP)
         };
-        let found = by_size::find(trans, group, &request, request.max_len)?;
+        let mut found = by_size::find(trans, group, &request, request.max_len)?;
+        if found == Found::OnlyBusy {
+            // Whoever takes a block off the list looks whether it is busy.
+            let request = Request { busy: BusyBlocks::Take, ..request };
+            found = by_size::find(trans, group, &request, request.max_len)?;
+        }
         let Found::Extent(candidate) = found else {
             return Ok(surplus);
         };

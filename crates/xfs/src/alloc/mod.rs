@@ -26,6 +26,7 @@ mod small;
 mod space;
 mod take;
 mod trace;
+mod unowned;
 mod variant;
 
 pub use best::{EndOfFile, allocate_best};
@@ -35,7 +36,7 @@ pub(crate) use freelist::{longest_usable, max_usable};
 pub use groups::allocate;
 pub(crate) use index::FreeIndex;
 pub use mode::{Mode, allocate_in_group};
-pub use request::{Allocation, Pool, Request};
+pub use request::{Allocation, BusyBlocks, Pool, Request};
 pub(crate) use space::FreeSpace;
 pub use trace::{AllocationEvent, AllocationStep, AllocationTrace};
 pub(crate) use variant::Allocator;

@@ -3,7 +3,7 @@
 //! Order of work: algorithms reference, section 2.2.
 
 use super::near::Walk;
-use super::request::{Allocation, Request};
+use super::request::{Allocation, BusyBlocks, Request};
 use super::search::{Found, Search};
 use super::trace::AllocationStep;
 use super::variant::Variant;
@@ -68,7 +68,11 @@ pub(super) fn serve(
         refused_event(trans, group, request);
         return Ok(None);
     };
-    let found = search(trans, group, request, mode, admission.max_len)?;
+    let mut found = search(trans, group, request, mode, admission.max_len)?;
+    if found == Found::OnlyBusy && request.busy == BusyBlocks::LastResort {
+        let request = Request { busy: BusyBlocks::Take, ..request.clone() };
+        found = search(trans, group, &request, mode, admission.max_len)?;
+    }
     let allocation = apply(trans, group, request, found)?;
     freelist::release(trans, group, &admission.surplus)?;
     group.publish(trans.volume());
@@ -132,6 +136,10 @@ fn apply(
         Found::FromList(block) => (block, 1),
         Found::Nothing | Found::OnlyBusy => return Ok(None),
     };
+    if request.busy != BusyBlocks::Avoid && !group.busy.reuse(start, len) {
+        let what = "the free space that would do waits for a discard";
+        return Err(Error::Busy(format!("allocation group {}: {what}", group.number)));
+    }
     if let Some(owner) = request.owner {
         crate::ag::rmap::add_owner(trans, group, start, len, owner)?;
     }

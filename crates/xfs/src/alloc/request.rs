@@ -16,6 +16,17 @@ pub enum Pool {
     Metadata,
 }
 
+/// What a request may do with blocks whose freeing is not durable yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusyBlocks {
+    /// Leave them: what is written there does not go through the journal.
+    Avoid,
+    /// Take them if there are no others.
+    LastResort,
+    /// Take them like others.
+    Take,
+}
+
 /// A request for an extent. All lengths are in blocks.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -46,6 +57,8 @@ pub struct Request {
     pub user_data: bool,
     /// Which set-aside blocks may be used.
     pub pool: Pool,
+    /// What becomes of blocks whose freeing is not durable.
+    pub busy: BusyBlocks,
     /// Whose reverse mapping is recorded with the allocation; `None` for file mappings, which
     /// record their own.
     pub owner: Option<RmapOwner>,
@@ -68,6 +81,7 @@ impl Request {
             range: None,
             user_data: false,
             pool: Pool::Ordinary,
+            busy: BusyBlocks::Avoid,
             owner: Some(owner),
         }
     }

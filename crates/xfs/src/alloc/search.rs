@@ -3,7 +3,7 @@
 //!
 //! Algorithms reference, sections 2.5 and 2.7.
 
-use super::request::Request;
+use super::request::{BusyBlocks, Request};
 use super::trace::{AllocationEvent, AllocationStep, AllocationTrace};
 use crate::ag::GroupState;
 use crate::btree::BtreeKind;
@@ -214,7 +214,7 @@ impl<'r> Search<'r> {
     pub(super) fn usable(&mut self, group: &GroupState, record: AllocRecord) -> AllocRecord {
         let Request { min_len, alignment, .. } = *self.request;
         let mut part = record;
-        if !group.busy.is_empty() {
+        if self.request.busy != BusyBlocks::Take && !group.busy.is_empty() {
             part = group.busy.trim(record, min_len, self.max_len);
             self.saw_busy |= part != record;
         }

@@ -3,6 +3,7 @@
 //! Algorithms reference, section 2.11.
 
 use super::search::Candidate;
+use super::unowned;
 use crate::ag::{AgTree, GroupState};
 use crate::btree::{BlockKey, Bnobt, Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
@@ -28,6 +29,7 @@ pub(super) fn take(
     // Both trees must know the extent before either is changed.
     let mut places = Cursor::<Bnobt>::new();
     find_place(trans, group, &mut places, record)?;
+    unowned::check(trans, group, record)?;
     let mut sizes = Cursor::<Cntbt>::new();
     let mut last_leaf = remove_size(trans, group, &mut sizes, record)?;
     for rest in rests.clone() {

@@ -25,5 +25,6 @@ mod tests;
 
 pub use entry::Attribute;
 pub use read::{NameVisitor, for_each, for_each_name, get};
+pub(crate) use shape::local_size;
 pub(crate) use write::abandon;
 pub use write::{SetMode, remove, set, set_all};

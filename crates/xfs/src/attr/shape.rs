@@ -31,7 +31,7 @@ pub(super) fn shape<F: DaFork + ?Sized>(fork: &mut F) -> Result<Shape, Error> {
 }
 
 /// Bytes of a list of these attributes; `None` if one of them, or their number, is too large.
-pub(super) fn local_size<'a>(attributes: impl IntoIterator<Item = Attribute<'a>>) -> Option<usize> {
+pub(crate) fn local_size<'a>(attributes: impl IntoIterator<Item = Attribute<'a>>) -> Option<usize> {
     let (mut size, mut count) = (SHORTFORM_HEADER, 0);
     for attribute in attributes {
         size += shortform_entry_size(attribute.name.len(), attribute.value.len())?;

@@ -4,13 +4,17 @@
 
 use super::target::{Target, target};
 use super::{MAX_EXTENT_LEN, add};
-use crate::alloc::{self, EndOfFile, Request};
+use crate::alloc::{self, BusyBlocks, EndOfFile, Request};
 use crate::error::Error;
 use crate::format::{Extent, FileType, RmapOwner};
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, FsBlock};
 use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Without a hint the length of a shortened extent suits pages of this size, as a kernel's.
+const PAGE: u32 = 4096;
 
 /// Maps `len` unmapped file blocks from `offset` to newly allocated ones; returns the extents.
 /// `first` is where the first extent of a fork should be, if not near the inode.
@@ -25,13 +29,40 @@ pub fn allocate(
     len: u64,
     first: Option<FsBlock>,
 ) -> Result<SmallVec<[Extent; 1]>, Error> {
+    allocate_in(trans, inode, (kind, BusyBlocks::Avoid), (offset, len), first)
+}
+
+/// As [`allocate`], for blocks whose content goes through the journal.
+///
+/// # Errors
+/// As for [`allocate`].
+pub(super) fn allocate_logged(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    offset: FileBlock,
+    len: u64,
+) -> Result<SmallVec<[Extent; 1]>, Error> {
+    allocate_in(trans, inode, (kind, BusyBlocks::LastResort), (offset, len), None)
+}
+
+fn allocate_in(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    (kind, busy): (ForkKind, BusyBlocks),
+    (offset, len): (FileBlock, u64),
+    first: Option<FsBlock>,
+) -> Result<SmallVec<[Extent; 1]>, Error> {
     let worst = len + u64::from(trans.volume().heights().bmap_data);
     trans.claim(worst)?;
     let blocks_before = inode.core.nblocks;
     let mut mapped = SmallVec::new();
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
-        let piece = allocate_piece(trans, inode, kind, offset, left, first)?;
+        // As much as possible in one extent.
+        let room = Room::only(offset..FileBlock(offset.0 + left));
+        let piece = find_extent(trans, inode, (kind, busy), &room, first)?;
+        add(trans, inode, kind, piece)?;
         mapped.push(piece);
         offset = piece.end();
         left -= u64::from(piece.len);
@@ -40,33 +71,56 @@ pub fn allocate(
     Ok(mapped)
 }
 
-/// Maps as much as possible of `len` file blocks in one extent.
-fn allocate_piece(
-    trans: &mut Transaction<'_>,
-    inode: &mut InodeState,
-    kind: ForkKind,
-    offset: FileBlock,
-    len: u64,
-    first: Option<FsBlock>,
-) -> Result<Extent, Error> {
-    let extent = find_space(trans, inode, kind, (offset, len), first)?;
-    add(trans, inode, kind, extent)?;
-    Ok(extent)
+/// Blocks of a file that space is wanted for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Those that are needed.
+    pub wanted: Range<FileBlock>,
+    /// These and others around them, which are taken as well.
+    pub window: Range<FileBlock>,
 }
 
-/// Takes one extent for as much as possible of `len` file blocks from `offset`, which is mapped by
-/// the caller in the same transaction. Nothing of the fork is changed yet: after an error the
-/// transaction can be committed or go on.
+impl Room {
+    /// Room for these blocks alone.
+    #[must_use]
+    pub fn only(blocks: Range<FileBlock>) -> Self {
+        Self { wanted: blocks.clone(), window: blocks }
+    }
+}
+
+/// Takes one extent of file data, for as much as possible of the window; of a shorter one, as much
+/// as possible is for what is wanted. The caller maps it in the same transaction. Nothing of the
+/// fork is changed yet: after an error the transaction can be committed or go on.
 ///
 /// # Errors
 /// As for [`allocate`]; [`Error::Busy`] if all space that would do waits for the journal.
 pub fn find_space(
     trans: &mut Transaction<'_>,
     inode: &InodeState,
-    kind: ForkKind,
-    (offset, len): (FileBlock, u64),
+    room: &Room,
+) -> Result<Extent, Error> {
+    let Room { wanted, window } = room;
+    let data = (ForkKind::Data, BusyBlocks::Avoid);
+    let found = find_extent(trans, inode, data, room, None)?;
+    let len = u64::from(found.len);
+    let offset = if len <= wanted.end.0 - wanted.start.0 {
+        wanted.start
+    } else {
+        window.start.max(FileBlock(wanted.end.0.saturating_sub(len)))
+    };
+    Ok(Extent { offset, ..found })
+}
+
+/// Takes one extent for as much as possible of a window, from its front.
+fn find_extent(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    (kind, busy): (ForkKind, BusyBlocks),
+    room: &Room,
     first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
+    let blocks = |range: &Range<FileBlock>| range.end.0 - range.start.0;
+    let (offset, len) = (room.window.start, blocks(&room.window));
     let geometry = trans.geometry();
     let max_len = len.min(u64::from(MAX_EXTENT_LEN)) as u32;
     let user_data = kind == ForkKind::Data && inode.file_type() == FileType::Regular;
@@ -74,20 +128,36 @@ pub fn find_space(
     // A directory block is one buffer, and kernels do not replay one that lies in pieces.
     let directory = kind == ForkKind::Data && inode.file_type() == FileType::Directory;
     let whole = directory && trans.is_live();
+    let (multiple, remainder) = form(inode, user_data, offset, geometry.block_size());
     let request = Request {
         user_data,
+        busy,
+        multiple,
+        remainder,
         min_left: min_left(inode, kind),
         min_len: if whole { max_len } else { 1 },
         owner: None,
         ..Request::metadata(block, max_len, RmapOwner(0))
     };
-    let end_of_file = (user_data && at_end && geometry.stripe_unit > 0)
-        .then_some(EndOfFile { stripe_unit: geometry.stripe_unit, continues });
+    let stripe_unit = geometry.stripe_unit;
+    let is_striped = stripe_unit > 0 && blocks(&room.wanted) >= stripe_unit.into();
+    let end_of_file =
+        (user_data && at_end && is_striped).then_some(EndOfFile { stripe_unit, continues });
     let Some(found) = alloc::allocate_best(trans, &request, end_of_file)? else {
         return Err(Error::NoSpace { needed: len, block_size: geometry.block_size() });
     };
     let start = geometry.fs_block(found.ag, found.start);
     Ok(Extent { offset, start, len: found.len, unwritten: false })
+}
+
+/// The form that the length of an extent at `offset` should have, if it cannot be the one that is
+/// wanted: its end is at a multiple of the hint, or of a page.
+fn form(inode: &InodeState, user_data: bool, offset: FileBlock, block_size: usize) -> (u32, u32) {
+    let hint = if user_data { inode.core.extent_size_hint() } else { 0 };
+    let page = (PAGE / block_size as u32).max(1);
+    let multiple = if hint > 0 { hint } else { page };
+    let over = (offset.0 % u64::from(multiple)) as u32;
+    (multiple, if over == 0 { 0 } else { multiple - over })
 }
 
 /// Blocks that the mapping itself may need in the same group afterwards.

@@ -3,7 +3,7 @@
 //! Algorithms reference, section 5.1: a fork is a tree exactly when its list does not fit.
 
 use super::tree::{MapTree, allocate_block};
-use crate::btree::WriteTree;
+use crate::btree::{Cursor, WriteTree};
 use crate::error::Error;
 use crate::format::{BmapRoot, BufferKind, Extent, HeaderLayout, NewHeader, TreeKind};
 use crate::inode::{Fork, ForkContent, ForkKind, InodeState};
@@ -70,6 +70,34 @@ pub(super) fn to_tree(
         what: format!("a fork of {size} bytes has no room for a mapping tree"),
     })?;
     inode.fork_mut(kind).content = ForkContent::Btree(root, count);
+    Ok(())
+}
+
+/// Makes the root of a fork's tree as long as its part of the inode is now. If its entries do not
+/// fit, they move to a block.
+pub(super) fn resize_root(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+) -> Result<(), Error> {
+    let size = inode.inline_size(trans.geometry(), kind);
+    let block_size = trans.geometry().block_size();
+    let resized = |inode: &InodeState| match inode.fork(kind).map(|fork| &fork.content) {
+        Some(ForkContent::Btree(root, _)) => Some(root.resized(size)),
+        _ => None,
+    };
+    let Some(fitting) = resized(inode) else { return Ok(()) };
+    let root = match fitting {
+        Some(root) => Some(root),
+        None => {
+            let mut tree = MapTree { trans, inode, kind };
+            Cursor::new().lower_root(&mut tree)?.or_no_space(block_size)?;
+            resized(inode).flatten()
+        }
+    };
+    if let (ForkContent::Btree(slot, _), Some(root)) = (&mut inode.fork_mut(kind).content, root) {
+        *slot = root;
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! A fork of a real inode, as directory and attribute code sees it.
 
+use super::allocate::allocate_logged;
 use super::{allocate, convert, extents, remove};
 use crate::attr::fork_offset::{self, ForkShape};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
@@ -149,8 +150,23 @@ impl<'t, 'v> ForkWriter<'t, 'v> {
         ForkReader::new(self.trans.volume(), self.inode, self.kind)
     }
 
+    /// The first free place for `len` blocks from `from` on.
+    fn gap(&self, from: FileBlock, len: u32) -> Result<FileBlock, Error> {
+        let step = u64::from(self.reader().block_blocks());
+        let extents = extents(self.trans.volume(), self.inode, self.kind)?;
+        Ok(extents.gap(from, len.into(), step))
+    }
+
+    /// Maps new blocks, whose content goes through the journal, in the first gap from `from` on.
+    fn map_logged(&mut self, from: FileBlock, len: u32) -> Result<FileBlock, Error> {
+        let block = self.gap(from, len)?;
+        allocate_logged(self.trans, self.inode, self.kind, block, len.into())?;
+        Ok(block)
+    }
+
     /// Sets the boundary between the forks; the data fork moves out of the way if it must.
-    fn set_fork_offset(&mut self, units: u8) -> Result<(), Error> {
+    /// Local data is left to the caller.
+    pub(crate) fn set_fork_offset(&mut self, units: u8) -> Result<(), Error> {
         if self.inode.core.forkoff == units {
             return Ok(());
         }
@@ -163,7 +179,7 @@ impl<'t, 'v> ForkWriter<'t, 'v> {
         {
             convert::to_tree(self.trans, self.inode, ForkKind::Data)?;
         }
-        Ok(())
+        convert::resize_root(self.trans, self.inode, ForkKind::Data)
     }
 }
 
@@ -228,16 +244,18 @@ impl DaForkMut for ForkWriter<'_, '_> {
 
     fn grow(&mut self, from: FileBlock, kind: BufferKind) -> Result<(FileBlock, BufferRef), Error> {
         let blocks = self.block_blocks();
-        let block = self.map(from, blocks)?;
+        let block = self.map_logged(from, blocks)?;
         let address = self.reader().address(block, kind)?;
         let address = address.ok_or_else(|| self.corrupt(block, "it was just mapped".into()))?;
         Ok((block, self.trans.fresh(address, kind)))
     }
 
     fn map(&mut self, from: FileBlock, len: u32) -> Result<FileBlock, Error> {
-        let step = u64::from(self.block_blocks());
-        let extents = extents(self.trans.volume(), self.inode, self.kind)?;
-        let block = extents.gap(from, len.into(), step);
+        if self.kind == ForkKind::Data {
+            // Targets of links go through the journal, values of attributes do not.
+            return self.map_logged(from, len);
+        }
+        let block = self.gap(from, len)?;
         allocate(self.trans, self.inode, self.kind, block, len.into(), None)?;
         Ok(block)
     }

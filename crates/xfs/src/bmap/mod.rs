@@ -4,6 +4,7 @@
 //! rooted there. Every change is made to both in one transaction, together with the reverse
 //! mapping. Rules of records and conversions: algorithms reference, sections 5.1 to 5.3.
 
+mod ahead;
 mod allocate;
 mod change;
 mod convert;
@@ -15,8 +16,10 @@ mod owner;
 mod target;
 mod tree;
 
-pub use allocate::{allocate, find_space};
+pub use ahead::{ahead, window};
+pub use allocate::{Room, allocate, find_space};
 pub use change::{add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift};
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use load::extents;
+pub use tree::tree_groups;

@@ -47,6 +47,11 @@ pub(super) fn target(
         return Ok(beside(FsBlock(old.start.0 + (offset.0 - old.offset.0))));
     }
     Ok(match (before, after) {
+        // Nothing lies behind delayed data either, but a kernel does not look: a wide gap is lost.
+        (Some(before), None) if is_delayed(inode, kind) => {
+            let (block, _) = behind(geometry, before, offset, len);
+            Target { block, at_end, continues: before.end() == offset }
+        }
         (Some(before), None) => {
             let gap = offset.0 - before.end().0;
             let block = shifted(geometry, before, u64::from(before.len).checked_add(gap));
@@ -62,6 +67,12 @@ pub(super) fn target(
         (None, Some(after)) => beside(in_front(geometry, after, offset, len).0),
         (None, None) => beside(first.unwrap_or_else(|| geometry.inode_fs_block(inode.number))),
     })
+}
+
+/// Whether the data was in memory before it got space. A kernel does not delay where there is a
+/// hint.
+fn is_delayed(inode: &InodeState, kind: ForkKind) -> bool {
+    kind == ForkKind::Data && inode.dirty.is_some() && inode.core.extent_size_hint() == 0
 }
 
 /// A block `by` blocks behind the start of an extent, if it lies in the extent's group.

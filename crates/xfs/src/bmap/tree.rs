@@ -1,7 +1,7 @@
 //! The mapping tree of a fork, as the B+tree engine sees it.
 
 use crate::ag::rmap::{self, Sharing};
-use crate::alloc::{self, Request};
+use crate::alloc::{self, BusyBlocks, Request};
 use crate::btree::{Bmbt, Cursor, Lookup, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::format::{
 };
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
-use crate::units::{FileBlock, FsBlock, InodeNumber};
+use crate::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 use crate::volume::Volume;
 use undercroft_block::Sector;
 
@@ -156,8 +156,11 @@ pub(super) fn allocate_block(
     kind: ForkKind,
     hint: FsBlock,
 ) -> Result<Option<(FsBlock, BufferRef)>, Error> {
-    let request =
-        Request { owner: None, ..Request::metadata(hint, 1, RmapOwner::inode(inode.number)) };
+    let request = Request {
+        owner: None,
+        busy: BusyBlocks::LastResort,
+        ..Request::metadata(hint, 1, RmapOwner::inode(inode.number))
+    };
     let Some(extent) = alloc::allocate(trans, &request)? else {
         return Ok(None);
     };
@@ -189,4 +192,30 @@ pub(super) fn blocks_around(
     cursor.lookup(&mut tree, &at, Lookup::LessOrEqual)?;
     cursor.for_each_block(&tree, visit);
     Ok(())
+}
+
+/// Names the groups that the blocks of a fork's tree lie in: a change anywhere in the fork may give
+/// blocks back to them. Each as often as it is met.
+///
+/// # Errors
+/// The tree is damaged, or the device failed.
+pub fn tree_groups(
+    volume: &Volume,
+    inode: &InodeState,
+    kind: ForkKind,
+    visit: &mut impl FnMut(AgNumber),
+) -> Result<(), Error> {
+    let Some(ForkContent::Btree(root, _)) = inode.fork(kind).map(|fork| &fork.content) else {
+        return Ok(());
+    };
+    // In a damaged tree one block may be met any number of times.
+    let mut left = inode.core.nblocks;
+    Cursor::for_each_below_root(&mut MapReader { volume, inode: inode.number, root }, |block| {
+        left = left.checked_sub(1).ok_or_else(|| Error::Inode {
+            inode: inode.number,
+            what: "its mapping tree has more blocks than the inode".into(),
+        })?;
+        visit(volume.geometry().split_block(block).0);
+        Ok(())
+    })
 }

@@ -185,6 +185,21 @@ impl<K: BtreeKind> Cursor<K> {
         (at(index.wrapping_sub(1)), at(index + 1))
     }
 
+    /// Visits all blocks of a tree with its root in an inode; leaves are not read. A visit that
+    /// fails ends it.
+    ///
+    /// # Errors
+    /// Those of the store and of `visit`.
+    pub fn for_each_below_root<S: ReadTree<Kind = K>>(
+        store: &mut S,
+        mut visit: impl FnMut(K::Pointer) -> Result<(), S::Error>,
+    ) -> Result<(), S::Error> {
+        let mut cursor = Self::new();
+        cursor.load_root(store)?;
+        let top = cursor.levels.len() - 1;
+        cursor.visit_below(store, top, &mut visit)
+    }
+
     /// Visits the blocks of the path and their siblings: those that a deletion here could free.
     pub fn for_each_block<S: ReadTree<Kind = K>>(
         &self,
@@ -201,6 +216,26 @@ impl<K: BtreeKind> Cursor<K> {
             let own = self.levels[level].pointer.present();
             own.into_iter().chain(siblings.into_iter().flatten()).for_each(&mut visit);
         }
+    }
+
+    /// Visits the pointers below the block of the path at `level`, those of a block before those of
+    /// its children; leaves are not read.
+    fn visit_below<S: ReadTree<Kind = K>>(
+        &mut self,
+        store: &mut S,
+        level: usize,
+        visit: &mut impl FnMut(K::Pointer) -> Result<(), S::Error>,
+    ) -> Result<(), S::Error> {
+        let children = if level == 0 { 0 } else { self.count(store, level) };
+        (1..=children).try_for_each(|index| visit(self.node(store, level).pointer(index)))?;
+        if level > 1 {
+            for index in 1..=children {
+                self.levels[level].index = index;
+                self.descend(store, level - 1)?;
+                self.visit_below(store, level - 1, visit)?;
+            }
+        }
+        Ok(())
     }
 
     /// The block of the path at `level`, for reading.

@@ -207,7 +207,7 @@ impl<K: BtreeKind> Cursor<K> {
 
     /// Checks that a block just taken is not part of the path or taken already, which happens when a
     /// corrupt volume counts a used block as free.
-    fn check_new<S: ReadTree<Kind = K>>(
+    pub(super) fn check_new<S: ReadTree<Kind = K>>(
         &self,
         store: &S,
         pointer: K::Pointer,

@@ -1,7 +1,7 @@
 //! Growing and shrinking at the root (algorithms, section 1.8).
 
 use super::cursor::{Cursor, Level, edit_block};
-use super::insert::Reserve;
+use super::insert::{Insertion, Reserve};
 use super::kind::BtreeKind;
 use super::node::{Child, Frame, Node, NodeEdit};
 use super::split::{Split, init, new_header};
@@ -33,6 +33,21 @@ impl<K: BtreeKind> Cursor<K> {
         let index = if split.moved { 2 } else { 1 };
         self.levels.push(Level { pointer, buffer: Some(buffer), index });
         Ok(())
+    }
+
+    /// As [`push_down`](Self::push_down), of a root that has to become smaller. The cursor is at no
+    /// record afterwards.
+    pub(crate) fn lower_root<S: WriteTree<Kind = K>>(
+        &mut self,
+        store: &mut S,
+    ) -> Result<Insertion, S::Error> {
+        self.load_root(store)?;
+        let hint = self.node(store, self.levels.len() - 1).pointer(1);
+        let Some((pointer, buffer)) = store.allocate(hint)? else { return Ok(Insertion::NoSpace) };
+        self.check_new(store, pointer, &buffer, &[])?;
+        self.push_down(store, &mut vec![(pointer, buffer)].into_iter())?;
+        self.reset();
+        Ok(Insertion::Done)
     }
 
     /// Moves the entries of the root inside the inode to a new block; the root keeps one entry,

@@ -16,7 +16,8 @@ pub(crate) use verify::{stamp, verify_content as verify_buffer};
 use crate::error::Error;
 use crate::format::BufferKind;
 use crate::geometry::Geometry;
-use parking_lot::Mutex;
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, read_exact_at};
 
 /// Independent parts of the table of buffers, so that threads seldom meet.
-const SHARDS: usize = 16;
+const SHARDS: usize = 64;
 
 /// Dirty bytes above which a commit writes back what was not used lately.
 const DIRTY_LIMIT: usize = 32 << 20;
@@ -33,11 +34,14 @@ const DIRTY_LIMIT: usize = 32 << 20;
 /// Bytes above which clean buffers that nobody holds are dropped.
 const TOTAL_LIMIT: usize = 64 << 20;
 
+/// A part of the table, on cache lines of its own.
+type Shard = CachePadded<RwLock<FxHashMap<Sector, BufferRef>>>;
+
 /// All metadata buffers of one volume.
 pub struct Cache {
     device: Arc<dyn BlockDevice>,
     geometry: Arc<Geometry>,
-    shards: [Mutex<FxHashMap<Sector, BufferRef>>; SHARDS],
+    shards: Box<[Shard]>,
     /// Buffers that became dirty, each once.
     dirty: Mutex<Vec<BufferRef>>,
     dirty_bytes: AtomicUsize,
@@ -52,7 +56,7 @@ impl Cache {
         Self {
             device,
             geometry,
-            shards: Default::default(),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             dirty: Mutex::default(),
             dirty_bytes: AtomicUsize::new(0),
             total_bytes: AtomicUsize::new(0),
@@ -71,16 +75,16 @@ impl Cache {
         &self.geometry
     }
 
-    fn shard(&self, sector: Sector) -> &Mutex<FxHashMap<Sector, BufferRef>> {
+    fn shard(&self, sector: Sector) -> &Shard {
         // Addresses are multiples of a block; mix so that any block size spreads.
         let hash = (sector.0 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &self.shards[(hash >> 60) as usize % SHARDS]
+        &self.shards[(hash >> 58) as usize % SHARDS]
     }
 
     /// The buffer at `sector`, if it is in memory.
     #[must_use]
     pub fn peek(&self, sector: Sector) -> Option<BufferRef> {
-        self.shard(sector).lock().get(&sector).map(Arc::clone)
+        self.shard(sector).read().get(&sector).map(Arc::clone)
     }
 
     /// The buffer at `address`, read from the device and verified if it is not in memory.
@@ -106,7 +110,7 @@ impl Cache {
         if self.total_bytes.load(Ordering::Relaxed) > TOTAL_LIMIT {
             self.drop_clean();
         }
-        let mut shard = self.shard(sector).lock();
+        let mut shard = self.shard(sector).write();
         match shard.entry(sector) {
             // Another thread read it meanwhile; its buffer may have been changed since.
             Entry::Occupied(known) => Ok(Arc::clone(known.get())),
@@ -141,14 +145,14 @@ impl Cache {
         let (sector, len) = (address.first(), address.len());
         let buffer = MetaBuffer::new(address, kind, vec![0; len]);
         self.forget(sector);
-        self.shard(sector).lock().insert(sector, Arc::clone(&buffer));
+        self.shard(sector).write().insert(sector, Arc::clone(&buffer));
         self.total_bytes.fetch_add(len, Ordering::Relaxed);
         buffer
     }
 
     /// Keeps a buffer that was read, and verified, elsewhere.
     pub(crate) fn admit(&self, buffer: &BufferRef) {
-        self.shard(buffer.sector()).lock().insert(buffer.sector(), Arc::clone(buffer));
+        self.shard(buffer.sector()).write().insert(buffer.sector(), Arc::clone(buffer));
         self.total_bytes.fetch_add(buffer.address().len(), Ordering::Relaxed);
     }
 
@@ -161,7 +165,7 @@ impl Cache {
 
     /// Drops the buffer at `sector` with its changes: its block was freed.
     pub(crate) fn forget(&self, sector: Sector) {
-        let gone = self.shard(sector).lock().remove(&sector);
+        let gone = self.shard(sector).write().remove(&sector);
         if let Some(buffer) = gone {
             self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
             let mut content = buffer.content();
@@ -226,7 +230,7 @@ impl Cache {
     /// Drops clean buffers that nobody holds and that were not used since the last sweep.
     fn drop_clean(&self) {
         for shard in &self.shards {
-            shard.lock().retain(|_, buffer| {
+            shard.write().retain(|_, buffer| {
                 let keep =
                     Arc::strong_count(buffer) > 1 || buffer.is_dirty() || buffer.take_referenced();
                 if !keep {

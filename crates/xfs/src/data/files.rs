@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
+use undercroft_block::Batch;
 
 /// How much is kept in memory.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ struct Inner {
 struct Queue {
     /// Files with dirty data.
     dirty: FxHashMap<InodeNumber, Arc<Inode>>,
+    /// Files that have space behind their end for writes to come.
+    growing: FxHashMap<InodeNumber, Arc<Inode>>,
     /// Files that tickets wait for, in the order of the tickets.
     wanted: Vec<(Arc<Inode>, Extent)>,
     /// Tickets that wait for them.
@@ -127,8 +130,10 @@ impl Files {
         };
         let mut result = write();
         if matches!(result, Err(Error::NoSpace { .. })) {
-            // What is dirty has set aside more than it may need.
+            // What is dirty has set aside more than it may need, and files may have more than they
+            // will use.
             inner.write_back_all()?;
+            inner.trim_all()?;
             inner.volume.sync()?;
             result = write();
         }
@@ -158,8 +163,46 @@ impl Files {
         range: Range<usize>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let number = inode.read().number;
-        FileEdit::open(&self.inner.volume, number, now)?.write(offset, memory, range)
+        let (inner, number) = (&*self.inner, inode.read().number);
+        let write =
+            || FileEdit::open(&inner.volume, number, now)?.write(offset, memory, range.clone());
+        let mut result = write();
+        if matches!(result, Err(Error::NoSpace { .. })) {
+            inner.trim_all()?;
+            inner.volume.sync()?;
+            result = write();
+        }
+        inner.note_growth(inode);
+        result
+    }
+
+    /// Says that whoever wrote a file will not go on: what it has behind its end for writes to come
+    /// is given back, unless that happened before and somebody wrote on. Nothing becomes durable by
+    /// this, and nothing has to be: a file that is never given up is trimmed when space runs out,
+    /// or by [`trim`](Self::trim), or by [`close`](Self::close).
+    ///
+    /// # Errors
+    /// A damaged structure; the device failed.
+    pub fn release(&self, inode: &Arc<Inode>) -> Result<(), Error> {
+        let growth = {
+            let mut state = inode.write();
+            let (growth, is_dirty) = (state.growth, state.dirty.is_some());
+            state.growth.is_open = false;
+            state.growth.comes_back |= is_dirty;
+            growth
+        };
+        if growth.comes_back || !growth.has_space {
+            return Ok(());
+        }
+        self.inner.trim_one(inode)
+    }
+
+    /// Gives back what files have behind their ends for writes to come.
+    ///
+    /// # Errors
+    /// As for [`release`](Self::release).
+    pub fn trim(&self) -> Result<(), Error> {
+        self.inner.trim_all()
     }
 
     /// Starts to make a file durable, data and inode, as it is now; and with it every name and
@@ -219,6 +262,7 @@ impl Files {
     /// The device failed. The journal holds what was durable before.
     pub fn close(&self) -> Result<(), Error> {
         self.inner.write_back_all()?;
+        self.inner.trim_all()?;
         self.inner.volume.close()
     }
 }
@@ -274,8 +318,37 @@ impl Inner {
             if state.dirty.is_none() {
                 queue.dirty.remove(&state.number);
             }
+            if state.growth.has_space {
+                queue.growing.entry(state.number).or_insert_with(|| Arc::clone(inode));
+            }
         }
         result
+    }
+
+    fn note_growth(&self, inode: &Arc<Inode>) {
+        let state = inode.read();
+        if state.growth.has_space {
+            self.queue.lock().growing.insert(state.number, Arc::clone(inode));
+        }
+    }
+
+    fn trim_all(&self) -> Result<(), Error> {
+        let growing: Vec<_> = self.queue.lock().growing.values().cloned().collect();
+        growing.iter().try_for_each(|inode| self.trim_one(inode))
+    }
+
+    fn trim_one(&self, inode: &Arc<Inode>) -> Result<(), Error> {
+        let lock = InodeState::lock_data(inode);
+        let number = inode.read().number;
+        let now = Timestamp::default();
+        let edit = FileEdit::plugged(&self.volume, Arc::clone(inode), lock, now, Batch::new());
+        match edit.and_then(|mut edit| edit.trim()) {
+            // Removed meanwhile.
+            Ok(()) | Err(Error::NotFound(_)) => {}
+            other => return other,
+        }
+        self.queue.lock().growing.remove(&number);
+        Ok(())
     }
 
     fn write_back_one(&self, inode: &Arc<Inode>, extent: Extent) -> Result<(), Error> {

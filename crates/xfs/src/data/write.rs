@@ -68,6 +68,7 @@ impl BufferedWrite<'_> {
         dirty.reserved += reserved;
         (dirty.modified, dirty.unstamped) = (self.now, true);
         let more = dirty.bytes() as i64 - before as i64;
+        state.growth.is_open = true;
         state.core.size = state.core.size.max(end);
         (state.core.mtime, state.core.ctime) = (self.now, self.now);
         Ok(more)

@@ -43,6 +43,14 @@ use crate::units::{FileBlock, InodeNumber};
 use form::{Form, form};
 use search::{Hit, Index, Search, search};
 
+/// Moves a directory that is inside its inode to a block.
+///
+/// # Errors
+/// No space, damage, or a device error.
+pub(crate) fn leave_inode<F: DaForkMut + ?Sized>(fork: &mut F) -> Result<(), Error> {
+    grow::short_to_block(fork, DirLayout::new(fork.geometry())).map(drop)
+}
+
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {

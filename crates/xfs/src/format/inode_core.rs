@@ -349,6 +349,19 @@ impl InodeCore {
         }
     }
 
+    /// New space of the file is taken in multiples of so many blocks; 0 for any length.
+    #[must_use]
+    pub fn extent_size_hint(&self) -> u32 {
+        if self.flags.contains(InodeFlags::EXTSIZE) { self.extsize } else { 0 }
+    }
+
+    /// Shared blocks of the file are copied in multiples of so many blocks; 0 for any length.
+    #[must_use]
+    pub fn copy_size_hint(&self) -> u32 {
+        let own = if self.flags2.contains(InodeFlags2::COWEXTSIZE) { self.cowextsize } else { 0 };
+        own.max(self.extent_size_hint())
+    }
+
     /// Bytes of the inode that hold the data fork.
     #[must_use]
     pub fn data_fork(&self, geometry: &Geometry) -> Range<usize> {

@@ -13,6 +13,7 @@ mod attr_remote;
 mod attr_shortform;
 pub mod checksum;
 mod content;
+mod counters;
 pub mod da_block;
 pub mod dir_block;
 pub mod dir_data;
@@ -71,6 +72,7 @@ pub use attr_shortform::{
     ShortformEntry, shortform_entry_size,
 };
 pub use content::verify_content_of;
+pub(crate) use counters::Counters;
 pub use entry_type::EntryType;
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};

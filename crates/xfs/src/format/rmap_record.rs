@@ -8,6 +8,7 @@ use super::{FieldDefect, Rule};
 use crate::bytes::{be32, be64, put_be32, put_be64};
 use crate::units::{AgBlock, FileBlock, InodeNumber};
 use bitflags::bitflags;
+use std::fmt;
 
 /// Low bits of the stored offset that are a file block.
 const OFFSET_MASK: u64 = (1 << 54) - 1;
@@ -48,6 +49,22 @@ impl RmapOwner {
     #[must_use]
     pub const fn is_special(self) -> bool {
         self.0 >= Self::COW.0 && self.0 <= Self::FILE_SYSTEM.0
+    }
+}
+
+impl fmt::Display for RmapOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match *self {
+            Self::FILE_SYSTEM => "the headers of the group",
+            Self::LOG => "the journal",
+            Self::GROUP => "the trees of the group's space",
+            Self::INODE_TREES => "the inode trees",
+            Self::INODES => "an inode chunk",
+            Self::REFCOUNT_TREE => "the reference count tree",
+            Self::COW => "copy-on-write",
+            Self(other) => return write!(f, "inode {other}"),
+        };
+        f.pad(name)
     }
 }
 

@@ -12,7 +12,7 @@ mod tests;
 pub use check::SuperblockError;
 
 use crate::bytes::{array, be16, be32, be64, put_be16, put_be32, put_be64};
-use crate::format::{Features, Features2, Incompat, RoCompat, VersionBits};
+use crate::format::{Counters, Features, Features2, Incompat, RoCompat, VersionBits};
 use crate::geometry::Geometry;
 use crate::units::{FsBlock, InodeNumber, Lsn};
 use uuid::Uuid;
@@ -228,9 +228,8 @@ impl Superblock {
         bytes[125] = self.rt_extents_log;
         bytes[126] = u8::from(self.in_progress);
         bytes[127] = self.inode_max_percent;
-        put_be64(bytes, 128, self.inodes);
-        put_be64(bytes, 136, self.free_inodes);
-        put_be64(bytes, 144, self.free_blocks);
+        let Self { inodes, free_inodes, free_blocks, .. } = *self;
+        Counters { inodes, free_inodes, free_blocks }.encode(bytes);
         put_be64(bytes, 152, self.rt_free_extents);
         put_be64(bytes, 160, self.user_quota_inode.0);
         put_be64(bytes, 168, self.group_quota_inode.0);

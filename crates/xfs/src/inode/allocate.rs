@@ -20,6 +20,21 @@ pub fn allocate(
     parent: Option<InodeNumber>,
     directory: bool,
 ) -> Result<InodeNumber, Error> {
+    let needed = trans.geometry().chunk_blocks().into();
+    let block_size = trans.geometry().block_size();
+    find(trans, parent, directory)?.ok_or(Error::NoSpace { needed, block_size })
+}
+
+/// As [`allocate`]; `None` if no group has room. What was changed until then, free lists of groups,
+/// is complete: the transaction can be committed.
+///
+/// # Errors
+/// A tree is damaged, or the device failed.
+pub fn find(
+    trans: &mut Transaction<'_>,
+    parent: Option<InodeNumber>,
+    directory: bool,
+) -> Result<Option<InodeNumber>, Error> {
     let geometry = trans.geometry();
     let start = match parent {
         None => AgNumber(0),
@@ -40,14 +55,11 @@ pub fn allocate(
                 pick(trans, group, near).map(Some)
             })?;
             if let Some(Some(agino)) = found {
-                return Ok(geometry.inode_number(ag, agino));
+                return Ok(Some(geometry.inode_number(ag, agino)));
             }
         }
     }
-    Err(Error::NoSpace {
-        needed: geometry.chunk_blocks().into(),
-        block_size: geometry.block_size(),
-    })
+    Ok(None)
 }
 
 /// Takes a free inode of a group that has one.

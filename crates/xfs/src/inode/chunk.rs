@@ -38,6 +38,20 @@ fn reserve(trans: &mut Transaction<'_>, blocks: u32) -> bool {
     trans.claim(u64::from(blocks) + u64::from(splits)).is_ok()
 }
 
+/// Takes an extent, if there is one. Space whose freeing is not durable does not count: what a
+/// kernel replays of a new chunk must not meet what it cancels.
+fn take_extent(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    request: &Request,
+    mode: Mode,
+) -> Result<Option<Allocation>, Error> {
+    match alloc::allocate_in_group(trans, group, request, mode) {
+        Err(Error::Busy(_)) => Ok(None),
+        other => other,
+    }
+}
+
 /// A whole chunk: the first of all where the root directory must be; others right behind the newest
 /// one, else near the root of the inode tree.
 fn full_chunk(
@@ -56,7 +70,7 @@ fn full_chunk(
         if behind.0.saturating_add(blocks) <= group.agf.length && behind.0.is_multiple_of(align) {
             request.alignment_slop = align - 1;
             let mode = Mode::Exact(behind);
-            if let Some(extent) = alloc::allocate_in_group(trans, group, &request, mode)? {
+            if let Some(extent) = take_extent(trans, group, &request, mode)? {
                 return Ok(Some(extent));
             }
             request.alignment_slop = 0;
@@ -66,18 +80,18 @@ fn full_chunk(
     if group.agi.count == 0 && group.number == root_group {
         // Checkers compute the place of the first chunk, which need not be the nearest free one.
         let mode = Mode::Exact(geometry.inode_block(root).0);
-        return alloc::allocate_in_group(trans, group, &request, mode);
+        return take_extent(trans, group, &request, mode);
     }
     let mode = Mode::Near(group.agi.inobt.block);
     let stripe = geometry.stripe_unit;
     if stripe > 0 && align > 1 && stripe.is_multiple_of(align) {
         request.alignment = stripe;
-        if let Some(extent) = alloc::allocate_in_group(trans, group, &request, mode)? {
+        if let Some(extent) = take_extent(trans, group, &request, mode)? {
             return Ok(Some(extent));
         }
     }
     request.alignment = align;
-    alloc::allocate_in_group(trans, group, &request, mode)
+    take_extent(trans, group, &request, mode)
 }
 
 /// A piece of a chunk, where no whole one fits, and the first block of the chunk around it.
@@ -100,7 +114,7 @@ fn sparse_piece(
     let last = (group.agf.length / align * align).saturating_sub(1);
     request.range = Some((AgBlock(align), AgBlock(last)));
     let mode = Mode::Near(group.agi.inobt.block);
-    let extent = alloc::allocate_in_group(trans, group, &request, mode)?;
+    let extent = take_extent(trans, group, &request, mode)?;
     Ok(extent.map(|extent| (extent, AgBlock(extent.start.0 / align * align))))
 }
 

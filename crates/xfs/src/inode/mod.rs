@@ -10,7 +10,7 @@ mod free;
 mod table;
 pub mod unlinked;
 
-pub use allocate::allocate;
+pub use allocate::{allocate, find};
 pub use chunk::allocate_chunk;
 pub use fork::{Fork, ForkContent, ForkKind};
 pub use free::free;
@@ -52,10 +52,23 @@ pub struct InodeState {
     pub(crate) space: SpaceHint,
     /// Data that is newer than the device. The size of the core is that of the file with it.
     pub(crate) dirty: Option<Box<DirtyData>>,
+    /// Space behind the end of the file.
+    pub(crate) growth: Growth,
     /// Newer than its cluster buffer.
     changed: bool,
     /// Held by whoever changes the data, over all the steps of a change.
     data_lock: OnceLock<Arc<Mutex<()>>>,
+}
+
+/// What is known of the growth of a file, as long as it is in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Growth {
+    /// Somebody writes it, and may go on.
+    pub(crate) is_open: bool,
+    /// It has space behind its end that was taken for writes to come.
+    pub(crate) has_space: bool,
+    /// It was given up while it was dirty: somebody opens it for each write.
+    pub(crate) comes_back: bool,
 }
 
 /// The lock of the data of one inode. It comes before everything else: before a transaction begins,
@@ -101,7 +114,8 @@ impl InodeState {
         };
         let space = SpaceHint::default();
         let (changed, data_lock) = (false, OnceLock::new());
-        Ok(Self { number, core, data, attr, space, dirty: None, changed, data_lock })
+        let growth = Growth::default();
+        Ok(Self { number, core, data, attr, space, dirty: None, growth, changed, data_lock })
     }
 
     /// A new inode that is not stored yet.
@@ -109,7 +123,8 @@ impl InodeState {
         let space = SpaceHint::default();
         let number = core.number;
         let (changed, data_lock) = (true, OnceLock::new());
-        Self { number, core, data, attr, space, dirty: None, changed, data_lock }
+        let growth = Growth::default();
+        Self { number, core, data, attr, space, dirty: None, growth, changed, data_lock }
     }
 
     /// Waits for the lock of the data of an inode.

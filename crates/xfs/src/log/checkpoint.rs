@@ -97,11 +97,15 @@ impl Checkpoint {
         self.has_no_items() && !self.has_data
     }
 
-    /// Takes what a transaction changed; its buffers are no longer part of it.
-    pub(super) fn add(&mut self, cache: &Cache, joined: &[BufferRef], notes: &mut Notes) {
-        for buffer in joined {
-            self.add_buffer(cache, buffer, &mut buffer.content());
-        }
+    /// Takes what a transaction changed.
+    pub(super) fn add(&mut self, part: Part, notes: &mut Notes) {
+        debug_assert_eq!(part.sequence, self.sequence, "the gate keeps a checkpoint open");
+        self.buffers.extend(part.buffers);
+        self.direct.extend(part.direct);
+        self.freed.extend(part.freed);
+        // Two transactions with inodes in one cluster may come in another order than they counted
+        // in; then this counts too much.
+        self.bytes = self.bytes.saturating_add_signed(part.bytes);
         for (key, freed) in notes.freed.drain() {
             let bytes = items::cancel_bound(key.1);
             if freed {
@@ -126,12 +130,37 @@ impl Checkpoint {
             self.data.push(writes);
         }
     }
+}
+
+/// The buffers of one transaction, on their way into the open checkpoint. They are looked at before
+/// the checkpoint is locked, so that transactions of different groups seldom meet there.
+#[derive(Debug)]
+pub(super) struct Part {
+    sequence: u64,
+    buffers: SmallVec<[BufferRef; 12]>,
+    direct: Vec<BufferRef>,
+    freed: Vec<BufferRef>,
+    /// What the items of the checkpoint grow by.
+    bytes: isize,
+}
+
+impl Part {
+    /// Takes the buffers that a transaction changed; they are no longer part of it. The caller holds
+    /// the gate, so the checkpoint `sequence` stays open, and the locks that guard the buffers.
+    pub(super) fn collect(sequence: u64, cache: &Cache, joined: &[BufferRef]) -> Self {
+        let (direct, freed) = (Vec::new(), Vec::new());
+        let mut part = Self { sequence, buffers: SmallVec::new(), direct, freed, bytes: 0 };
+        for buffer in joined {
+            part.add_buffer(cache, buffer, &mut buffer.content());
+        }
+        part
+    }
 
     fn add_buffer(&mut self, cache: &Cache, buffer: &BufferRef, content: &mut Content) {
         content.joined = false;
         content.stale_checksum = true;
         if content.log.freed {
-            self.bytes -= std::mem::take(&mut content.log.bytes);
+            self.grow(std::mem::take(&mut content.log.bytes), 0);
             content.log.checkpoint = self.sequence;
             self.freed.push(Arc::clone(buffer));
             return;
@@ -152,7 +181,13 @@ impl Checkpoint {
             content.log.bytes = 0;
             self.buffers.push(Arc::clone(buffer));
         }
-        self.bytes = self.bytes + bytes - std::mem::replace(&mut content.log.bytes, bytes);
+        self.grow(std::mem::replace(&mut content.log.bytes, bytes), bytes);
         cache.count_dirty(content);
+    }
+
+    /// Counts a buffer whose items had `from` bytes and have `to`.
+    fn grow(&mut self, from: usize, to: usize) {
+        // Both are at most a few blocks.
+        self.bytes += to as isize - from as isize;
     }
 }

@@ -8,7 +8,7 @@
 //! Locks, outer ones first: gate (shared), inodes, groups, open checkpoint, buffer; or writer, gate,
 //! open checkpoint, buffer.
 
-use super::checkpoint::{Checkpoint, Notes};
+use super::checkpoint::{Checkpoint, Notes, Part};
 use super::shape::LogShape;
 use super::ticket::{SyncTicket, Tickets};
 use super::worker::Worker;
@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::poison::Poison;
 use crate::units::Lsn;
+use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -60,8 +61,9 @@ pub(crate) struct Journal {
     pub(super) busy: Vec<Arc<BusyExtents>>,
     pub(super) superblock: BufferRef,
     /// Held by transactions from begin to commit, and by whoever closes a checkpoint.
-    pub(super) gate: RwLock<()>,
-    pub(super) open: Mutex<Checkpoint>,
+    /// Every transaction changes it and the open checkpoint: both have cache lines of their own.
+    pub(super) gate: CachePadded<RwLock<()>>,
+    pub(super) open: CachePadded<Mutex<Checkpoint>>,
     /// A transaction gave back what it had reserved.
     released: Condvar,
     /// The newest checkpoint that is durable, with all before it.
@@ -118,8 +120,8 @@ impl Journal {
             open_sequence,
             busy,
             superblock,
-            gate: RwLock::new(()),
-            open: Mutex::new(Checkpoint::new(1)),
+            gate: CachePadded::default(),
+            open: Mutex::new(Checkpoint::new(1)).into(),
             released: Condvar::new(),
             durable: AtomicU64::new(0),
             free_bytes: AtomicUsize::new(0),
@@ -154,15 +156,18 @@ impl Journal {
         self.shape.checkpoint_limit()
     }
 
-    /// Waits until a transaction may run that logs at most `bytes` bytes.
+    /// Waits until a transaction may run that logs about `bytes` bytes, at the very most `most`.
+    /// The first are its own. For what is beyond them there is room once, for whichever of the
+    /// transactions that run at a time should need it: so many run at once although each might
+    /// need much.
     ///
     /// # Errors
     /// The journal is too small, ever; or it could not be written.
-    pub(crate) fn enter(&self, bytes: usize) -> Result<Permit<'_>, Error> {
+    pub(crate) fn enter(&self, bytes: usize, most: usize) -> Result<Permit<'_>, Error> {
         let limit = self.limit();
-        if bytes > limit {
+        if most > limit {
             return Err(Error::Invalid(format!(
-                "the operation may need {bytes} bytes of the journal at once, which has room for \
+                "the operation may need {most} bytes of the journal at once, which has room for \
                  {limit}"
             )));
         }
@@ -174,7 +179,7 @@ impl Journal {
                 self.gate.read()
             });
             let mut open = self.open.lock();
-            match self.room(&open, bytes) {
+            match self.room(&open, bytes, most) {
                 Room::Enough => {
                     open.reserved += bytes;
                     return Ok(Permit { journal: self, reserved: bytes, _gate: gate });
@@ -187,29 +192,31 @@ impl Journal {
                 Room::None => {
                     drop(open);
                     drop(gate);
-                    self.make_room(bytes)?;
+                    self.make_room(bytes, most)?;
                 }
             }
         }
     }
 
-    fn room(&self, open: &Checkpoint, bytes: usize) -> Room {
-        let (limit, free) = (self.limit(), self.free_bytes.load(Ordering::Acquire));
-        let fits = |sum: usize| sum <= limit && self.shape.checkpoint_bytes(sum) <= free;
-        if self.cache.has_too_much_dirty() || !fits(open.bytes + bytes) {
+    fn room(&self, open: &Checkpoint, bytes: usize, most: usize) -> Room {
+        let free = self.free_bytes.load(Ordering::Acquire).min(self.shape.bytes() / 2);
+        let fits = |taken: usize| {
+            taken + bytes <= self.limit() && self.shape.checkpoint_bytes(taken + most) <= free
+        };
+        if self.cache.has_too_much_dirty() || !fits(open.bytes) {
             Room::None
-        } else if !fits(open.bytes + open.reserved + bytes) {
+        } else if !fits(open.bytes + open.reserved) {
             Room::Later
         } else {
             Room::Enough
         }
     }
 
-    /// Makes room for a transaction of `bytes` bytes.
-    fn make_room(&self, bytes: usize) -> Result<(), Error> {
+    /// Makes room for a transaction of `bytes` bytes, or of up to `most`.
+    fn make_room(&self, bytes: usize, most: usize) -> Result<(), Error> {
         flush_plugs();
         let mut writer = self.writer.lock();
-        let has_room = || !matches!(self.room(&self.open.lock(), bytes), Room::None);
+        let has_room = || !matches!(self.room(&self.open.lock(), bytes, most), Room::None);
         if has_room() {
             return Ok(());
         }
@@ -224,8 +231,10 @@ impl Journal {
 
     /// Takes what a transaction changed.
     pub(crate) fn commit(&self, mut permit: Permit<'_>, joined: &[BufferRef], notes: &mut Notes) {
+        let sequence = self.open_sequence.load(Ordering::Acquire);
+        let part = Part::collect(sequence, &self.cache, joined);
         let mut open = self.open.lock();
-        open.add(&self.cache, joined, notes);
+        open.add(part, notes);
         open.reserved -= std::mem::take(&mut permit.reserved);
         let due = (open.bytes > self.shape.checkpoint_target()).then_some(open.sequence);
         drop(open);

@@ -39,5 +39,5 @@ pub use log_size::minimum_log_blocks;
 pub use options::MkfsOptions;
 pub use plan::{minimum_size, plan};
 pub use property::{default_property, is_property};
-pub(crate) use reservation::largest_chain;
+pub(crate) use reservation::{LogSpace, Work};
 pub use write::{begin, finish};

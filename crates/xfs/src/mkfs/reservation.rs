@@ -269,11 +269,59 @@ pub(super) fn reservations(geometry: &Geometry) -> Vec<Reservation> {
     .to_vec()
 }
 
-/// Log space, in bytes, of the longest chain of transactions that a kernel makes of one operation.
-#[must_use]
-pub(crate) fn largest_chain(geometry: &Geometry) -> usize {
-    let chains = reservations(geometry).into_iter().map(|kind| kind.bytes * kind.count);
-    usize::try_from(chains.max().unwrap_or(0)).unwrap_or(usize::MAX)
+/// What an operation does, for its share of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A new inode under a new name.
+    Create,
+    /// A further name.
+    Link,
+    /// A name less, and perhaps its inode.
+    Remove,
+    /// A name moves, and perhaps replaces another.
+    Rename,
+    /// An attribute, and perhaps the fork for it.
+    Attribute,
+    /// Fields of an inode, and perhaps the access list that follows them.
+    Metadata,
+}
+
+/// Log space of single transactions and of the longest chain, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogSpace {
+    /// Of the longest chain of transactions that a kernel makes of one operation.
+    pub(crate) longest: usize,
+    works: [usize; 6],
+}
+
+impl LogSpace {
+    /// The space on a volume; nothing may take more than `limit`.
+    pub(crate) fn new(geometry: &Geometry, limit: usize) -> Self {
+        let kinds = reservations(geometry);
+        let longest = kinds.iter().map(|kind| kind.bytes * kind.count).max();
+        let within = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(limit);
+        let sum = |names: &[&str]| {
+            let parts = kinds.iter().filter(|kind| names.contains(&kind.name));
+            within(parts.map(|kind| kind.bytes).sum())
+        };
+        Self {
+            longest: within(longest.unwrap_or(0)),
+            works: [
+                sum(&["symlink", "attrsetm"]),
+                sum(&["link", "attrsetm"]),
+                sum(&["remove", "attrrm", "ifree"]),
+                sum(&["rename", "attrsetm", "attrrm", "ifree"]),
+                sum(&["addafork", "attrsetm", "attrrm"]),
+                sum(&["ichange", "attrsetm"]),
+            ],
+        }
+    }
+
+    /// What the transactions have together that a kernel makes of such work, without those for
+    /// blocks that few operations give back.
+    pub(crate) const fn of(&self, work: Work) -> usize {
+        self.works[work as usize]
+    }
 }
 
 /// Setting the largest attribute that still fits a leaf, with every block it may need.

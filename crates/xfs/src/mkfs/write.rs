@@ -134,7 +134,10 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
 fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
     let mut superblock = volume.superblock().clone();
     superblock.in_progress = false;
-    [superblock.inodes, superblock.free_inodes, superblock.free_blocks] = volume.counters()?;
+    let counters = volume.counters()?;
+    superblock.inodes = counters.inodes;
+    superblock.free_inodes = counters.free_inodes;
+    superblock.free_blocks = counters.free_blocks;
     superblock.inode_max_percent = share_of_inodes(&superblock);
     if !volume.geometry().features.metadir() {
         let root = superblock.root_inode.0;

@@ -76,6 +76,29 @@ pub fn create(
     let file_type = new.file_type()?;
     let slot = free_slot(trans, parent, name)?;
     let number = inode::allocate(trans, Some(parent.number), file_type == FileType::Directory)?;
+    enter(trans, parent, (slot, name), new, number)
+}
+
+/// As [`create`], with an inode that was allocated.
+pub(super) fn create_at(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeGuard,
+    name: &[u8],
+    new: &NewInode<'_>,
+    number: InodeNumber,
+) -> Result<InodeGuard, Error> {
+    let slot = free_slot(trans, parent, name)?;
+    enter(trans, parent, (slot, name), new, number)
+}
+
+fn enter(
+    trans: &mut Transaction<'_>,
+    parent: &mut InodeGuard,
+    (slot, name): (Slot, &[u8]),
+    new: &NewInode<'_>,
+    number: InodeNumber,
+) -> Result<InodeGuard, Error> {
+    let file_type = new.file_type()?;
     let mut inode = new_inode(trans, number, Some(parent.number), file_type, new);
     insert_entry(trans, parent, slot, name, &inode)?;
     if file_type == FileType::Directory {

@@ -147,6 +147,13 @@ impl Footprint {
             blocks += leaf_blocks(geometry, &shape, attributes);
         }
         let room = room(geometry, &shape);
+        if let Content::Symlink(len) = content
+            && shape.data_format == ForkFormat::Local
+            && len > room
+        {
+            // The target makes way.
+            blocks += u64::from(symlink_blocks(geometry, len));
+        }
         if let Content::File { blocks: data, runs } = content {
             blocks += data + map_blocks(geometry, runs, room);
         }

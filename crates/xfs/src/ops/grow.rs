@@ -5,17 +5,17 @@
 //! volume or the new one. The copies of the superblock follow; they are only looked at when the
 //! first one is lost.
 
+use super::superblock;
 use crate::alloc;
-use crate::cache::{BufferAddress, BufferRef, MetaBuffer, stamp};
+use crate::cache::{BufferRef, MetaBuffer, stamp};
 use crate::error::Error;
 use crate::format::{BufferKind, Superblock};
 use crate::mkfs::ag_static;
-use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber, Lsn};
-use crate::volume::{LiveOptions, Volume};
+use crate::volume::{LiveOptions, Volume, write_copies};
 use std::ops::Range;
 use std::sync::Arc;
-use undercroft_block::{Batch, Bio, BlockDevice, Buffer, Plug, flush, write_all_at};
+use undercroft_block::{Batch, Bio, BlockDevice, Buffer, Plug, flush};
 
 /// Least length of a last group that is shorter than the others, in bytes: as in new volumes.
 const MIN_GROUP_BYTES: u64 = 16 << 20;
@@ -41,6 +41,27 @@ pub struct Growth {
     pub groups: u32,
 }
 
+impl Growth {
+    const fn between(old: &Superblock, new: &Superblock) -> Self {
+        Self {
+            blocks_before: old.blocks,
+            blocks: new.blocks,
+            groups_before: old.ag_count,
+            groups: new.ag_count,
+        }
+    }
+}
+
+/// What [`grow`] would do on a device that is long enough.
+///
+/// # Errors
+/// The volume would not grow.
+pub fn growth(volume: &Volume, size: u64) -> Result<Growth, Error> {
+    let old = volume.superblock();
+    let new = plan(old, size, u64::MAX)?;
+    Ok(Growth::between(old, &new))
+}
+
 /// Makes the volume on `device`, which nobody has open, `size` bytes long; without a size, as long
 /// as the device. What is left behind the last whole block is not used, nor is a last group of less
 /// than 16 MiB.
@@ -58,12 +79,12 @@ pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, 
     let (old, new) = (before.superblock(), plan(&before)?);
     let (last, groups) = (AgNumber(old.ag_count - 1), old.ag_count..new.ag_count);
     let volume = Volume::create(Arc::clone(device), new.clone());
-    let volume = volume.into_live(&LiveOptions::default())?;
+    let volume = volume.into_live(&crate::log::ends(&before)?, &LiveOptions::default())?;
     write_groups(&volume, groups)?;
     let headers = longer_headers(&before, &volume, last)?;
     let from = before.geometry().ag_length(last);
     let added = volume.geometry().ag_length(last) - from;
-    let [_, _, free_blocks] = volume.counters()?;
+    let free_blocks = volume.counters()?.free_blocks;
     let mut trans = volume.begin()?;
     if added > 0 {
         for header in &headers {
@@ -75,12 +96,17 @@ pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, 
         })?;
     }
     let free_blocks = free_blocks + u64::from(added);
-    change_superblock(&mut trans, &Superblock { free_blocks, ..new.clone() })?;
+    superblock::change(&mut trans, |edit| {
+        edit.put_be64(BLOCKS, new.blocks);
+        edit.put_be32(AG_COUNT, new.ag_count);
+        edit.put_be64(FREE_BLOCKS, free_blocks);
+    })?;
     trans.commit(&mut [])?;
+    volume.sync()?;
+    // Before the journal ends, whose replay writes them otherwise.
+    write_copies(device.as_ref(), &Superblock { free_blocks, ..new.clone() })?;
     volume.close()?;
-    write_copies(device)?;
-    let (blocks_before, groups_before) = (old.blocks, old.ag_count);
-    Ok(Growth { blocks_before, blocks: new.blocks, groups_before, groups: new.ag_count })
+    Ok(Growth::between(old, &new))
 }
 
 /// The superblock of the larger volume.
@@ -143,31 +169,4 @@ fn longer_headers(before: &Volume, volume: &Volume, ag: AgNumber) -> Result<Vec<
         Ok(header)
     };
     [(1, BufferKind::Agf), (2, BufferKind::Agi)].into_iter().map(longer).collect()
-}
-
-/// Makes the new sizes part of the transaction.
-fn change_superblock(trans: &mut Transaction<'_>, new: &Superblock) -> Result<(), Error> {
-    let sectors = (trans.geometry().sector_size() / 512) as u32;
-    let address =
-        BufferAddress::contiguous(trans.geometry().header_sector(AgNumber(0), 0), sectors);
-    let buffer = trans.read(&address, BufferKind::Superblock)?;
-    let mut guard = trans.edit(&buffer);
-    let mut edit = guard.edit();
-    edit.put_be64(BLOCKS, new.blocks);
-    edit.put_be32(AG_COUNT, new.ag_count);
-    edit.put_be64(FREE_BLOCKS, new.free_blocks);
-    Ok(())
-}
-
-/// Writes the copies of the superblock in all groups, as it is now.
-fn write_copies(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
-    let volume = Volume::open(Arc::clone(device))?;
-    let geometry = volume.geometry();
-    let mut bytes = vec![0; geometry.sector_size()];
-    volume.superblock().encode(&mut bytes);
-    stamp(BufferKind::Superblock, &mut bytes, Lsn(0), geometry);
-    for ag in (1..geometry.ag_count).map(AgNumber) {
-        write_all_at(device.as_ref(), geometry.header_sector(ag, 0), &bytes)?;
-    }
-    Ok(flush(device.as_ref())?)
 }

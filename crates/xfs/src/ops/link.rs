@@ -8,6 +8,7 @@ use crate::dir;
 use crate::error::Error;
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
 use crate::inode::unlinked;
+use crate::mkfs::Work;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
@@ -25,7 +26,7 @@ pub fn link(
     now: Timestamp,
 ) -> Result<(), Error> {
     dir::check_name(name)?;
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Link)?;
     let mut inodes = Locked::new(volume, &[number, parent])?;
     locks::expect_directory(inodes.read(parent))?;
     locks::expect_mutable(inodes.read(parent), false)?;

@@ -1,6 +1,6 @@
 //! New files of all types on a volume in use.
 
-use super::create::{NewInode, create, new_inode};
+use super::create::{NewInode, create_at, new_inode};
 use super::inherit::Inherited;
 use super::locks::{self, Locked};
 use super::unlink::affected;
@@ -10,6 +10,7 @@ use crate::dir;
 use crate::error::Error;
 use crate::format::{FileType, InodeFlags};
 use crate::inode::{self, ForkKind, InodeGuard, unlinked};
+use crate::mkfs::Work;
 use crate::symlink;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
@@ -27,8 +28,32 @@ pub fn make(
     new: &NewInode<'_>,
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
+    with_room(volume, || try_make(volume, parent, name, new))
+}
+
+/// Does what needs an inode; once more when its space may wait for the journal.
+fn with_room(
+    volume: &Volume,
+    attempt: impl Fn() -> Result<Option<InodeNumber>, Error>,
+) -> Result<InodeNumber, Error> {
+    if let Some(number) = attempt()? {
+        return Ok(number);
+    }
+    volume.sync()?;
+    let geometry = volume.geometry();
+    let (needed, block_size) = (geometry.chunk_blocks().into(), geometry.block_size());
+    attempt()?.ok_or(Error::NoSpace { needed, block_size })
+}
+
+/// As [`make`]; `None` if there is no room for an inode, and nothing was done.
+fn try_make(
+    volume: &Volume,
+    parent: InodeNumber,
+    name: &[u8],
+    new: &NewInode<'_>,
+) -> Result<Option<InodeNumber>, Error> {
     let kind = check(new)?;
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[parent])?;
     let directory = inodes.get(parent);
     locks::expect_directory(directory)?;
@@ -43,12 +68,15 @@ pub fn make(
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
     trans.lock_groups(affected(volume, directory)?)?;
+    let Some(number) = inode::find(&mut trans, Some(parent), kind == FileType::Directory)? else {
+        return trans.commit(&mut []).map(|()| None);
+    };
     trans.begin_changes();
-    let mut inode = create(&mut trans, directory, name, &inherited.apply(new))?;
+    let mut inode = create_at(&mut trans, directory, name, &inherited.apply(new), number)?;
     inherited.give(&mut trans, &mut inode)?;
     directory.set_modified(new.times.change);
     trans.commit(&mut [directory, &mut inode])?;
-    Ok(inode.number)
+    Ok(Some(number))
 }
 
 /// Creates an inode without a name, near the directory that it may get one in later, by
@@ -62,18 +90,29 @@ pub fn create_unlinked(
     near: InodeNumber,
     new: &NewInode<'_>,
 ) -> Result<InodeNumber, Error> {
-    let kind = check(new)?;
-    if kind == FileType::Directory {
+    if check(new)? == FileType::Directory {
         return Err(Error::Invalid("a directory cannot be without a name".into()));
     }
-    let mut trans = volume.begin()?;
+    with_room(volume, || try_create_unlinked(volume, near, new))
+}
+
+/// As [`create_unlinked`]; `None` if there is no room for an inode, and nothing was done.
+fn try_create_unlinked(
+    volume: &Volume,
+    near: InodeNumber,
+    new: &NewInode<'_>,
+) -> Result<Option<InodeNumber>, Error> {
+    let kind = check(new)?;
+    let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[near])?;
     let directory = inodes.get(near);
     locks::expect_directory(directory)?;
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
+    let Some(number) = inode::find(&mut trans, Some(near), false)? else {
+        return trans.commit(&mut []).map(|()| None);
+    };
     trans.begin_changes();
-    let number = inode::allocate(&mut trans, Some(near), false)?;
     let new = inherited.apply(new);
     let mut inode = new_inode(&trans, number, Some(near), kind, &new);
     inode.core.nlink = 0;
@@ -85,7 +124,7 @@ pub fn create_unlinked(
     let (ag, agino) = volume.geometry().split_inode(number);
     trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
     trans.commit(&mut [&mut inode])?;
-    Ok(number)
+    Ok(Some(number))
 }
 
 /// The type of a new inode, once it is known that it can be stored.

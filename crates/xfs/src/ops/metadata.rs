@@ -8,6 +8,7 @@ use crate::bmap::ForkWriter;
 use crate::error::Error;
 use crate::format::{Acl, AclKind, FileType, InodeFlags, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
+use crate::mkfs::Work;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
@@ -72,7 +73,7 @@ pub fn change_metadata(
     change: &MetadataChange,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Metadata)?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     if inode.core.mode == 0 {

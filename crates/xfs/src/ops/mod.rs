@@ -8,12 +8,14 @@
 //! worst case, and is one transaction, or a chain of transactions that each leave a sound volume.
 //! [`FileEdit`] does so for data. Those that read take the volume.
 
+mod attribute_fork;
 mod create;
 mod directory;
 mod edit;
 mod extent_map;
 mod footprint;
 mod grow;
+mod identity;
 mod inherit;
 mod link;
 mod locks;
@@ -25,7 +27,9 @@ mod read;
 mod reclaim;
 mod rename;
 mod set_xattr;
+mod size_hint;
 mod space;
+mod superblock;
 mod unlink;
 mod write;
 mod xattr;
@@ -37,7 +41,8 @@ pub(crate) use edit::check_kind;
 pub use edit::{CloneRange, FileEdit, Size, clone_range, dedupe_range};
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
-pub use grow::{Growth, grow};
+pub use grow::{Growth, grow, growth};
+pub use identity::{LABEL_MAX, check_label, label, set_label, set_uuid};
 pub use link::link;
 pub use make::{create_unlinked, make};
 pub use metadata::{MetadataChange, change_metadata};
@@ -47,6 +52,7 @@ pub use read::{FileReader, Piece, data_ranges, read_at, read_link};
 pub use reclaim::reclaim;
 pub use rename::{Name, RenameMode, rename};
 pub use set_xattr::{get_xattr, remove_xattr, set_xattr};
+pub use size_hint::{SizeHints, set_size_hints};
 pub use unlink::{LastName, rmdir, unlink};
 pub(crate) use write::MAX_FILE_SIZE;
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};

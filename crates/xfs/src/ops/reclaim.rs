@@ -40,8 +40,10 @@ pub fn reclaim(volume: &Volume, number: InodeNumber) -> Result<(), Error> {
             free_now(&mut trans, &mut inode)?;
             return trans.commit(&mut [&mut inode]);
         }
+        let kind = next_fork(volume, &inode)?;
+        trans.lock_groups(step_groups(volume, &inode, kind)?)?;
         trans.begin_changes();
-        shorten(&mut trans, &mut inode)?;
+        shorten(&mut trans, &mut inode, kind)?;
         trans.commit(&mut [&mut inode])?;
     }
 }
@@ -91,16 +93,39 @@ pub(super) fn free_now(trans: &mut Transaction<'_>, inode: &mut InodeState) -> R
     inode::free(trans, inode)
 }
 
-/// One step on the way: frees the last extents of a fork, as far as they lie in one group. Data
-/// goes first; attributes are forgotten before the blocks they are in are taken away.
-fn shorten(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
+/// The fork that the next step shortens: data goes first.
+fn next_fork(volume: &Volume, inode: &InodeState) -> Result<ForkKind, Error> {
+    let data = bmap::extents(volume, inode, ForkKind::Data)?;
+    Ok(if !data.is_empty() { ForkKind::Data } else { ForkKind::Attr })
+}
+
+/// The groups that a step of this fork gives blocks back to: that of its last extent, and those of
+/// its tree.
+fn step_groups(
+    volume: &Volume,
+    inode: &InodeState,
+    kind: ForkKind,
+) -> Result<Vec<AgNumber>, Error> {
+    let last = bmap::extents(volume, inode, kind)?.as_slice().last();
+    let mut groups: Vec<_> = last.map(|extent| group_of(volume, extent)).into_iter().collect();
+    bmap::tree_groups(volume, inode, kind, &mut |ag| {
+        if groups.last() != Some(&ag) {
+            groups.push(ag);
+        }
+    })?;
+    Ok(groups)
+}
+
+/// One step on the way: frees the last extents of a fork, as far as they lie in one group.
+/// Attributes are forgotten before the blocks they are in are taken away.
+fn shorten(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+) -> Result<(), Error> {
     let volume = trans.volume();
     let last = |inode: &InodeState, kind| -> Result<Option<Extent>, Error> {
         Ok(bmap::extents(volume, inode, kind)?.as_slice().last().copied())
-    };
-    let kind = match last(inode, ForkKind::Data)? {
-        Some(_) => ForkKind::Data,
-        None => ForkKind::Attr,
     };
     if kind == ForkKind::Attr {
         attr::abandon(&mut ForkWriter::new(trans, inode, ForkKind::Attr))?;

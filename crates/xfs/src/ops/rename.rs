@@ -9,6 +9,7 @@ use crate::dir::{self, Entry};
 use crate::error::Error;
 use crate::format::{FileType, InodeFlags, Timestamp};
 use crate::inode::{ForkKind, InodeState};
+use crate::mkfs::Work;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
@@ -50,7 +51,7 @@ pub fn rename(
     dir::check_name(to.name)?;
     // While this is held no directory changes its place, so what is found about them stays true.
     let moves = (from.parent != to.parent).then(|| volume.lock_moves());
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Rename)?;
     let Some((mut inodes, plan)) = Plan::make(volume, from, to, mode)? else {
         return Ok(());
     };

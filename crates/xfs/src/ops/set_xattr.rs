@@ -3,12 +3,13 @@
 use super::locks::{self, Locked};
 use super::unlink::affected;
 use super::xattr::{disk_kind, invalid_list, split};
-use super::{path_text, set_attributes, space};
+use super::{attribute_fork, path_text, set_attributes, space};
 use crate::attr::{self, Attribute, SetMode};
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::error::Error;
 use crate::format::{Acl, AclKind, FileType, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
+use crate::mkfs::Work;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
@@ -52,7 +53,7 @@ pub fn set_xattr(
     mode: SetMode,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Attribute)?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     let stored = Attribute { value, ..stored(name)? };
@@ -74,7 +75,8 @@ pub fn set_xattr(
         SetMode::Replace if !exists => return Err(Error::NotFound(attribute_text(name))),
         _ => {}
     }
-    trans.reserve(space::attribute(&trans, value.len().max(list_size(list.as_ref()))))?;
+    let bytes = value.len().max(list_size(list.as_ref()));
+    trans.reserve(space::attribute(&trans, bytes) + attribute_fork::blocks(&trans, inode))?;
     trans.lock_groups(affected(volume, inode)?)?;
     trans.begin_changes();
     match &list {
@@ -89,6 +91,7 @@ pub fn set_xattr(
             set_attributes(&mut trans, inode, [(kind.xattr_name().as_bytes(), &value[..])])?;
         }
         None => {
+            attribute_fork::make(&mut trans, inode, attr::local_size([stored]))?;
             let mut fork = ForkWriter::new(&mut trans, inode, ForkKind::Attr);
             attr::set(&mut fork, &stored, SetMode::Either)?;
         }
@@ -108,7 +111,7 @@ pub fn remove_xattr(
     name: &[u8],
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Attribute)?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     let stored = stored(name)?;

@@ -9,6 +9,7 @@ use crate::dir;
 use crate::error::Error;
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
 use crate::inode::{ForkKind, InodeState, unlinked};
+use crate::mkfs::Work;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, InodeNumber};
 use crate::volume::Volume;
@@ -60,7 +61,7 @@ fn remove_name(
     now: Timestamp,
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
-    let mut trans = volume.begin()?;
+    let mut trans = volume.begin_for(Work::Remove)?;
     let (mut inodes, child) = lock_entry(volume, parent, name)?;
     check(volume, &inodes, (parent, child), name, directory)?;
     let gone = directory || inodes.read(child).core.nlink == 1;
@@ -152,20 +153,26 @@ pub(super) fn take_entry(
     removed.map(|_| ()).ok_or_else(|| Error::NotFound(path_text(name)))
 }
 
-/// The groups that a change of a directory, or of an inode's attributes, may give blocks back to.
+/// The groups that a change of a directory, or of an inode's attributes, may give blocks back to:
+/// those of the blocks, and those of the trees that map them.
 pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
     let geometry = volume.geometry();
     let mut groups = vec![geometry.split_inode(inode.number).0];
-    let kinds: &[ForkKind] = match inode.file_type() {
-        FileType::Directory => &[ForkKind::Data, ForkKind::Attr],
-        _ => &[ForkKind::Attr],
+    let mut note = |ag| {
+        if groups.last() != Some(&ag) {
+            groups.push(ag);
+        }
     };
-    for kind in kinds {
-        let extents = bmap::extents(volume, inode, *kind)?.as_slice();
-        groups.extend(extents.iter().map(|extent| geometry.split_block(extent.start).0));
-        groups.sort_unstable();
-        groups.dedup();
+    for kind in [ForkKind::Data, ForkKind::Attr] {
+        bmap::tree_groups(volume, inode, kind, &mut note)?;
+        if kind == ForkKind::Data && inode.file_type() != FileType::Directory {
+            continue;
+        }
+        let extents = bmap::extents(volume, inode, kind)?.as_slice();
+        extents.iter().for_each(|extent| note(geometry.split_block(extent.start).0));
     }
+    groups.sort_unstable();
+    groups.dedup();
     Ok(groups)
 }
 

@@ -3,7 +3,7 @@
 //! ACLs have a form of their own on disk (format reference, section 7.8); all other attributes are
 //! stored as they are, without their prefix.
 
-use super::path_text;
+use super::{attribute_fork, path_text};
 use crate::attr::{self, Attribute};
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::error::Error;
@@ -59,6 +59,7 @@ pub fn set_attributes<'a>(
     if plain.is_empty() {
         return Ok(());
     }
+    attribute_fork::make(trans, inode, attr::local_size(plain.iter().copied()))?;
     attr::set_all(&mut ForkWriter::new(trans, inode, ForkKind::Attr), &plain)
 }
 

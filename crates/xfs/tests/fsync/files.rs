@@ -7,11 +7,13 @@ use std::sync::Arc;
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, kernel};
+use undercroft_xfs::data::Files;
 use undercroft_xfs::format::Timestamp;
-use undercroft_xfs::ops::{self, FileEdit, Piece};
+use undercroft_xfs::inode::Inode;
+use undercroft_xfs::ops::{self, CloneRange, FileEdit, Piece, Size, SizeHints};
 
 /// The content as the reader of pieces delivers it, and as the map of data ranges has it.
-fn pieces(volume: &undercroft_xfs::Volume, file: &undercroft_xfs::inode::Inode) -> Vec<u8> {
+fn pieces(volume: &undercroft_xfs::Volume, file: &Inode) -> Vec<u8> {
     let state = file.read();
     let mut bytes = vec![0; state.core.size as usize];
     let mut reader = ops::FileReader::new(volume, &state).unwrap();
@@ -143,6 +145,118 @@ fn a_full_volume_refuses_the_write_and_not_the_write_back() {
     assert_eq!(file.read().core.size, written);
     files.close().unwrap();
     drop((files, file));
+    repair_is_content(&image);
+}
+
+/// Blocks of a file behind its end.
+fn ahead(files: &Files, file: &Inode) -> u64 {
+    let state = file.read();
+    let end = files.volume().geometry().blocks_for(state.core.size);
+    let map = ops::extent_map(files.volume(), &state).unwrap();
+    map.last().map_or(0, |last| last.extent.end().0.saturating_sub(end))
+}
+
+#[test]
+fn files_that_grow_get_space_ahead_and_give_it_back() {
+    let files = open(memory(512 << 20), 64 << 20);
+    let inodes: Vec<_> = (0..4).map(|number| create(&files, &format!("file-{number}"))).collect();
+    for step in 0..200 {
+        for (number, file) in inodes.iter().enumerate() {
+            write(&files, file, step * 8192, &contents(number, 8192)).unwrap();
+            files.fsync_and_wait(file).unwrap();
+        }
+    }
+    for file in &inodes {
+        // Without space ahead there would be a piece for each write.
+        assert!(ops::extent_map(files.volume(), &file.read()).unwrap().len() < 20);
+        assert!(ahead(&files, file) > 0);
+    }
+    files.release(&inodes[0]).unwrap();
+    assert_eq!(ahead(&files, &inodes[0]), 0);
+    // Given up while it is dirty, and written on: next time it keeps what it has.
+    for step in 200..240 {
+        write(&files, &inodes[0], step * 8192, &contents(0, 8192)).unwrap();
+        if step == 200 {
+            files.release(&inodes[0]).unwrap();
+        }
+        files.fsync_and_wait(&inodes[0]).unwrap();
+    }
+    files.release(&inodes[0]).unwrap();
+    assert!(ahead(&files, &inodes[0]) > 0);
+    // Space that was preallocated on purpose is nobody's to take.
+    let number = inodes[1].read().number;
+    let mut edit = FileEdit::open(files.volume(), number, Timestamp::default()).unwrap();
+    edit.preallocate(4 << 20..5 << 20, Size::Keep).unwrap();
+    drop(edit);
+    files.trim().unwrap();
+    assert_eq!([0, 2, 3].map(|number| ahead(&files, &inodes[number])), [0; 3]);
+    assert!(ahead(&files, &inodes[1]) > 256);
+    assert_eq!(read(&files, &inodes[2]), contents(2, 8192).repeat(200));
+    files.close().unwrap();
+}
+
+#[test]
+fn a_full_volume_takes_back_what_was_ahead() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    make(&image, 300 << 20);
+    let files = open_image(&image, 1 << 20);
+    let growing = create(&files, "growing");
+    for step in 0..12 {
+        write(&files, &growing, step << 20, &contents(1, 1 << 20)).unwrap();
+        files.fsync_and_wait(&growing).unwrap();
+    }
+    assert!(ahead(&files, &growing) > 1000);
+    let (other, mut written) = (create(&files, "other"), 0);
+    while write(&files, &other, written, &contents(2, 100_000)).is_ok() {
+        written += 100_000;
+    }
+    assert_eq!((ahead(&files, &growing), ahead(&files, &other)), (0, 0));
+    assert!(files.volume().available_blocks() < 64, "{}", files.volume().available_blocks());
+    files.close().unwrap();
+    drop((files, growing, other));
+    repair_is_content(&image);
+}
+
+#[test]
+fn shared_blocks_are_copied_by_windows_of_the_hint() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    make(&image, 300 << 20);
+    let files = open_image(&image, 8 << 20);
+    let volume = files.volume();
+    let now = Timestamp::default();
+    let (source, model) = (create(&files, "source"), contents(1, 1 << 20));
+    write(&files, &source, 0, &model).unwrap();
+    files.fsync_and_wait(&source).unwrap();
+    let pieces = |copy: u64| {
+        let target = create(&files, &format!("copy-{copy}"));
+        let [from, to] = [&source, &target].map(|file| file.read().number);
+        ops::set_size_hints(volume, to, &SizeHints { copy: Some(copy), extent: None }, now)
+            .unwrap();
+        let range = CloneRange { source: 0, target: 0, len: 1 << 20 };
+        ops::clone_range(volume, from, to, &range, now).unwrap();
+        let mut changed = model.clone();
+        for step in 0..40_u64 {
+            let offset = (step * 7 % 64 * 16384) as usize;
+            write(&files, &target, offset as u64, &[9; 4096]).unwrap();
+            changed[offset..offset + 4096].fill(9);
+            files.fsync_and_wait(&target).unwrap();
+        }
+        assert_eq!(read(&files, &target), changed);
+        ops::extent_map(volume, &target.read()).unwrap().len()
+    };
+    let (with, without) = (pieces(131_072), pieces(0));
+    assert!(without > 40 && with <= 8, "{without}, {with}");
+    assert_eq!(read(&files, &source), model);
+    let number = source.read().number;
+    let hint = |extent| {
+        ops::set_size_hints(volume, number, &SizeHints { extent: Some(extent), copy: None }, now)
+    };
+    assert!(hint(4096).unwrap_err().to_string().contains("has space already"));
+    assert!(hint(5000).unwrap_err().to_string().contains("multiple of 4096"));
+    files.close().unwrap();
+    drop((files, source));
     repair_is_content(&image);
 }
 

@@ -55,10 +55,13 @@ pub(crate) fn open_image(image: &Path, dirty_bytes: u64) -> Files {
 }
 
 pub(crate) fn create(files: &Files, name: &str) -> Arc<Inode> {
+    try_create(files, name).unwrap()
+}
+
+pub(crate) fn try_create(files: &Files, name: &str) -> Result<Arc<Inode>, Error> {
     let volume = files.volume();
     let root = volume.geometry().root_inode;
-    let number = ops::make(volume, root, name.as_bytes(), &new(FileType::Regular)).unwrap();
-    volume.inode(number).unwrap()
+    volume.inode(ops::make(volume, root, name.as_bytes(), &new(FileType::Regular))?)
 }
 
 pub(crate) fn write(

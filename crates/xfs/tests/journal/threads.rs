@@ -2,15 +2,17 @@
 
 use crate::crash::make;
 use crate::tree::tree;
-use crate::work::{create, create_sized};
+use crate::work::{self, create, create_sized};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use undercroft_block::{BlockDevice, read_exact_at, write_all_at};
 use undercroft_judges::Xfsprogs;
-use undercroft_xfs::Volume;
-use undercroft_xfs::format::FileType;
+use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
+use undercroft_xfs::ops::{self, FileEdit, LastName, Size};
+use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{Error, Volume};
 use uuid::Uuid;
 
 fn save(device: &dyn BlockDevice, image: &std::path::Path) {
@@ -69,6 +71,90 @@ fn threads_commit_and_sync_at_once() {
     let volume = Volume::open(Arc::clone(&device)).unwrap();
     assert!(tree(&volume).unwrap() == before);
     assert_eq!(before.len() as u32, 4 * FILES + 5);
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    save(device.as_ref(), &image);
+    Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
+}
+
+/// A volume of four groups whose free space is single blocks everywhere.
+fn fragmented() -> Arc<dyn BlockDevice> {
+    const HOLES: u64 = 9;
+    let options = MkfsOptions {
+        ag_count: Some(4),
+        log_size: Some(10 << 20),
+        ..MkfsOptions::new(128 << 20, Uuid::from_u128(9))
+    };
+    let device = make(&options);
+    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap();
+    let root = volume.geometry().root_inode;
+    // Inodes for what is to come: later there is no room for a chunk.
+    let inodes: Vec<_> = (0..4 * 64).map(|number| format!("inode-{number}")).collect();
+    for name in &inodes {
+        create(&volume, root, name, FileType::Directory).unwrap();
+    }
+    let filler = create(&volume, root, "filler", FileType::Regular).unwrap();
+    let mut edit = FileEdit::open(&volume, filler, Timestamp::default()).unwrap();
+    let blocks = volume.available_blocks() - 200;
+    edit.preallocate(0..blocks * 4096, Size::Keep).unwrap();
+    for block in (0..blocks).step_by(HOLES as usize) {
+        edit.punch(block * 4096..(block + 1) * 4096).unwrap();
+    }
+    drop(edit);
+    for name in inodes.iter().filter(|name| !name.ends_with('0')) {
+        ops::rmdir(&volume, root, name.as_bytes(), LastName::Free, Timestamp::default()).unwrap();
+    }
+    volume.close().unwrap();
+    device
+}
+
+/// Fills a directory and a file with single blocks from all groups, and empties them again.
+fn grow_and_shrink(volume: &Volume, home: InodeNumber, round: u32) -> Result<(), Error> {
+    const NAMES: u32 = 1500;
+    let (root, now) = (volume.geometry().root_inode, Timestamp::default());
+    let name = |number: u32| format!("{number:0>200}");
+    let file = format!("file-{}-{round}", home.0);
+    let number = ops::make(volume, root, file.as_bytes(), &work::new(FileType::Regular))?;
+    // All names are of one file, so that no inodes are needed.
+    let mut edit = FileEdit::open(volume, number, now)?;
+    for part in 0..NAMES {
+        ops::link(volume, number, home, name(part).as_bytes(), now)?;
+        if part % 8 == 0 {
+            edit.preallocate(0..u64::from(part + 1) * 1024, Size::Keep)?;
+        }
+    }
+    drop(edit);
+    for part in (0..NAMES).map(|part| part * 7 % NAMES) {
+        ops::unlink(volume, home, name(part).as_bytes(), LastName::Free, now)?;
+    }
+    ops::unlink(volume, root, file.as_bytes(), LastName::Free, now)?;
+    Ok(())
+}
+
+/// A change of a directory or a file may free blocks of its mapping tree, in any group, while other
+/// threads have that group.
+#[test]
+fn threads_free_blocks_in_the_groups_of_others() {
+    let device = fragmented();
+    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap();
+    let root = volume.geometry().root_inode;
+    let homes: Vec<_> = (0..4)
+        .map(|home| create(&volume, root, &format!("home-{home}"), FileType::Directory).unwrap())
+        .collect();
+    let groups: std::collections::BTreeSet<_> =
+        homes.iter().map(|home| volume.geometry().split_inode(*home).0).collect();
+    assert_eq!(groups.len(), 4);
+    std::thread::scope(|scope| {
+        for home in &homes {
+            let volume = &volume;
+            scope.spawn(move || {
+                for round in 0..2 {
+                    grow_and_shrink(volume, *home, round).unwrap();
+                }
+            });
+        }
+    });
+    volume.close().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     save(device.as_ref(), &image);

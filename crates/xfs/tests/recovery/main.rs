@@ -5,6 +5,7 @@
 mod judged;
 mod load;
 mod promises;
+mod special;
 
 use judged::judge;
 use load::End;
@@ -60,9 +61,11 @@ fn what_the_kernel_promised_is_done() {
     if !kernel::available_or_report("xfs::recovery::what_the_kernel_promised_is_done") {
         return;
     }
-    let (mut failed, mut finished) = (Vec::new(), 0);
+    let mut failed = Vec::new();
     for promise in [Promise::Truncate, Promise::Clone, Promise::Names] {
-        for delay in [20, 35, 50, 80] {
+        let mut finished = 0;
+        // The work must not be done before, so a machine may need several attempts.
+        for delay in [20, 35, 50, 80, 110, 150, 200, 300] {
             let scratch = tempfile::tempdir().unwrap();
             let image = scratch.path().join("image");
             let format = ["-n", "parent=1", "-i", "exchange=1"];
@@ -74,8 +77,14 @@ fn what_the_kernel_promised_is_done() {
                 Ok(report) => finished += report.map_or(0, |report| report.intents),
                 Err(what) => failed.push(format!("{promise:?} after {delay} ms: {what}")),
             }
+            // Promises about names are kept too soon to be met often.
+            if delay >= 80 && (finished > 0 || promise == Promise::Names) {
+                break;
+            }
+        }
+        if finished == 0 && promise != Promise::Names {
+            failed.push(format!("{promise:?}: no intent was unfinished in any of the volumes"));
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    assert!(finished > 0, "no intent was unfinished in any of the volumes");
 }

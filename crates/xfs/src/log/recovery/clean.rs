@@ -2,28 +2,19 @@
 //! left to do (journal reference, sections 5.5 and 5.6).
 
 use super::area::LogArea;
-use super::ends::LogEnds;
-use crate::bytes::{be16, be32, put_be16, put_be32, put_be64};
+use super::ends::{LogEnds, LogState};
+use crate::bytes::{be16, be32, put_be16, put_be32};
 use crate::error::Error;
-use crate::format::log_record::{LOG_BLOCK, MIN_BUFFER};
-use crate::format::log_record_seal::seal_record;
-use crate::format::{
-    Agf, Agi, BufferKind, Header, HeaderError, LogClient, LogRecordHeader, OperationFlags,
-    OperationHeader, Superblock,
-};
+use crate::format::log_record::MIN_BUFFER;
+use crate::format::{Agf, Agi, BufferKind, Counters, Header, HeaderError, Superblock};
 use crate::geometry::Geometry;
+use crate::log::records::{RecordStream, Seal};
+use crate::log::shape::LogShape;
 use crate::units::{AgNumber, Lsn};
 use crate::volume::read_superblock;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, flush, read_exact_at, write_all_at};
-
-/// Counters that the superblock repeats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counters {
-    inodes: u64,
-    free_inodes: u64,
-    free_blocks: u64,
-}
+use uuid::Uuid;
 
 /// Completes the superblock of a volume on which everything was replayed, then ends its journal.
 /// `last` is the position of the last record.
@@ -48,7 +39,7 @@ pub(super) fn mark_clean(
     flush(device)?;
     write_superblock(device, &geometry, counters, last)?;
     flush(device)?;
-    write_unmount_record(device, &superblock, ends)?;
+    write_unmount_record(device, &superblock, ends, superblock.uuid)?;
     Ok(flush(device)?)
 }
 
@@ -77,13 +68,9 @@ fn count(device: &dyn BlockDevice, geometry: &Geometry) -> Result<Counters, Erro
         let agf = read_header(device, geometry, ag, 1)?;
         Agf::verify(&agf, geometry, ag).map_err(|error| damaged(geometry, ag, 1, &error))?;
         let agf = Agf::decode(&agf, geometry);
-        let blocks = [agf.free_blocks, agf.free_list_count, agf.tree_blocks];
-        sum.free_blocks += blocks.map(u64::from).iter().sum::<u64>();
         let agi = read_header(device, geometry, ag, 2)?;
         Agi::verify(&agi, geometry, ag).map_err(|error| damaged(geometry, ag, 2, &error))?;
-        let agi = Agi::decode(&agi, geometry);
-        sum.inodes += u64::from(agi.count);
-        sum.free_inodes += u64::from(agi.free_count);
+        sum.add(&agf, &Agi::decode(&agi, geometry));
     }
     Ok(sum)
 }
@@ -115,9 +102,7 @@ fn write_superblock(
 ) -> Result<(), Error> {
     let mut bytes = vec![0; geometry.sector_size()];
     read_exact_at(device, Sector(0), &mut bytes)?;
-    put_be64(&mut bytes, 128, counters.inodes);
-    put_be64(&mut bytes, 136, counters.free_inodes);
-    put_be64(&mut bytes, 144, counters.free_blocks);
+    counters.encode(&mut bytes);
     // Quota records were not replayed: without these flags, quotas are counted anew.
     put_be16(&mut bytes, 176, 0);
     // Features of the items in the journal, which has none now.
@@ -128,39 +113,29 @@ fn write_superblock(
     Ok(write_all_at(device, Sector(0), &bytes)?)
 }
 
-/// Writes the record that says that the volume was unmounted, at the head.
-fn write_unmount_record(
+/// Writes the record that says that the volume was unmounted, at the head; returns the ends of the
+/// journal behind it.
+pub(crate) fn write_unmount_record(
     device: &dyn BlockDevice,
     superblock: &Superblock,
     ends: &LogEnds,
-) -> Result<(), Error> {
+    uuid: Uuid,
+) -> Result<LogEnds, Error> {
     let geometry = superblock.geometry();
     let (Some(area), Some(head)) = (LogArea::new(device, &geometry), ends.head) else {
-        return Ok(());
+        return Ok(ends.clone());
     };
-    let (previous_block, buffer) = ends.last.unwrap_or((u32::MAX, MIN_BUFFER));
-    let header = LogRecordHeader {
-        operations: 1,
-        previous_block,
-        ..LogRecordHeader::new(geometry.uuid, head, head, buffer.max(MIN_BUFFER))
-    };
-    let log_sector = 1_usize << superblock.log_sector_log.max(9);
-    let unit = log_sector.max(geometry.log_stripe_unit as usize);
-    let headers = header.header_blocks() as usize * LOG_BLOCK;
-    let mut record = vec![0; (headers + LOG_BLOCK).next_multiple_of(unit)];
-    let operation = OperationHeader {
-        transaction: head.block(),
-        len: UNMOUNT_PAYLOAD.len() as u32,
-        client: LogClient::Log,
-        flags: OperationFlags::UNMOUNT,
-    };
-    let (first, payload) = record[headers..].split_at_mut(OperationHeader::LEN);
-    operation.encode(first);
-    payload[..UNMOUNT_PAYLOAD.len()].copy_from_slice(&UNMOUNT_PAYLOAD);
-    let before_end = area.blocks - u64::from(head.block());
-    seal_record(&header, &mut record, usize::try_from(before_end).unwrap_or(usize::MAX));
-    area.write(head.block().into(), &record)
+    let (previous_block, buffer_bytes) = ends.last.unwrap_or((u32::MAX, MIN_BUFFER));
+    let shape = LogShape::new(&geometry, 1 << superblock.log_sector_log, buffer_bytes);
+    let seal = Seal { uuid, position: head, tail: head, previous_block };
+    let sealed = RecordStream::unmount(shape, head.block()).seal(&seal);
+    area.write(head.block().into(), &sealed.bytes)?;
+    Ok(LogEnds {
+        state: LogState::Clean,
+        head: Some(sealed.end),
+        tail: sealed.end,
+        uuid: Some(uuid),
+        last: Some((sealed.last_block, shape.buffer_bytes)),
+        torn: None,
+    })
 }
-
-/// What the operation of an unmount record carries.
-const UNMOUNT_PAYLOAD: [u8; 8] = *b"nU\0\0\0\0\0\0";

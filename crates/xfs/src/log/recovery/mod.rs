@@ -24,6 +24,7 @@ mod tests;
 mod transaction;
 
 pub(crate) use area::LogArea;
+pub(crate) use clean::write_unmount_record;
 pub(crate) use ends::LogEnds;
 pub use ends::{LogState, Torn};
 
@@ -31,7 +32,7 @@ use crate::error::Error;
 use crate::format::{BufferItem, Intent, LogItemKind, Superblock};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
-use crate::volume::{Volume, read_superblock};
+use crate::volume::{Volume, read_superblock, write_copies};
 use cancels::Cancels;
 use record::{Records, Strictness};
 use replay::Replay;
@@ -106,15 +107,6 @@ pub fn recover(
     device: &Arc<dyn BlockDevice>,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Option<RecoveryReport>, Error> {
-    recover_in(Place::Device, device, progress)
-}
-
-/// As [`recover`], to the device or to memory.
-pub(crate) fn recover_in(
-    place: Place,
-    device: &Arc<dyn BlockDevice>,
-    progress: &mut dyn FnMut(RecoveryProgress),
-) -> Result<Option<RecoveryReport>, Error> {
     let superblock = read_superblock(device)?;
     let geometry = superblock.geometry();
     let Some(area) = LogArea::new(device.as_ref(), &geometry) else {
@@ -122,11 +114,24 @@ pub(crate) fn recover_in(
         return Err(Error::NotUsable(what.into()));
     };
     let ends = area.ends(&geometry)?;
+    recover_between(Place::Device, device, &superblock, &ends, progress)
+}
+
+/// As [`recover`], to the device or to memory, with what is known of the volume already.
+pub(crate) fn recover_between(
+    place: Place,
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    ends: &LogEnds,
+    progress: &mut dyn FnMut(RecoveryProgress),
+) -> Result<Option<RecoveryReport>, Error> {
+    let geometry = superblock.geometry();
     let Some(head) = ends.head.filter(|_| ends.state == LogState::Dirty) else {
         return Ok(None);
     };
-    check_gate(&superblock, head)?;
-    let tail = area.checked_tail(&geometry, &ends)?;
+    let Some(area) = LogArea::new(device.as_ref(), &geometry) else { return Ok(None) };
+    check_gate(superblock, head)?;
+    let tail = area.checked_tail(&geometry, ends)?;
     let mut pass = Pass { area: &area, geometry: &geometry, tail, head };
     let cancels = pass.first(progress)?;
     if place == Place::Device {
@@ -153,11 +158,21 @@ pub(crate) fn recover_in(
     let unfinished = replay.intents.into_unfinished();
     if unfinished.is_empty() && !leftovers::has_any(&Volume::open_unreplayed(Arc::clone(device))?)?
     {
-        clean::mark_clean(device, &ends, last)?;
+        clean::mark_clean(device, ends, last)?;
     } else {
-        complete(place, device, &ends, &unfinished, &mut report)?;
+        complete(place, device, ends, &unfinished, &mut report)?;
+    }
+    let replayed = read_superblock(device)?;
+    if identity(&replayed) != identity(superblock) {
+        // Whoever changed it did not live to write the copies.
+        write_copies(device.as_ref(), &replayed)?;
     }
     Ok(Some(report))
+}
+
+/// What the copies of the superblock should have in common with it, of all that is logged.
+const fn identity(superblock: &Superblock) -> (u64, u32, [u8; 12]) {
+    (superblock.blocks, superblock.ag_count, superblock.label)
 }
 
 /// Does what a volume needs beyond the changes that were logged, through its journal.

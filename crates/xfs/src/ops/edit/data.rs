@@ -45,24 +45,21 @@ pub(super) struct Old<'e> {
 }
 
 impl FileEdit<'_> {
-    /// Writes the bytes `bytes` of the file to `place`, in whole units of `unit` bytes. What these
-    /// hold besides is as in `old`, or zeros.
+    /// Writes the bytes `bytes` of the file to `place`, with those around them in `whole`: these
+    /// are as in `old`, or zeros.
     pub(super) fn send(
         &self,
         place: &Extent,
         bytes: Range<u64>,
+        whole: Range<u64>,
         source: Source<'_>,
-        unit: usize,
         old: Option<Old<'_>>,
     ) -> Result<(), Error> {
-        let unit = unit as u64;
-        let first = bytes.start / unit * unit;
-        let end = bytes.end.next_multiple_of(unit);
+        let sector = self.sector(place, whole.start);
         let mut segments = SegmentList::new();
-        self.append_old(&mut segments, first..bytes.start, old)?;
+        self.append_old(&mut segments, whole.start..bytes.start, old)?;
         source.append(&mut segments, &bytes);
-        self.append_old(&mut segments, bytes.end..end, old)?;
-        let sector = self.sector(place, first);
+        self.append_old(&mut segments, bytes.end..whole.end, old)?;
         self.plug.submit(Bio::write(sector, segments).in_batch(&self.writes));
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::FileEdit;
 use super::data::Source;
 use super::write::Place;
-use crate::bmap;
+use crate::bmap::{self, Room};
 use crate::error::Error;
 use crate::format::InodeFlags;
 use crate::inode::ForkKind;
@@ -94,25 +94,80 @@ impl FileEdit<'_> {
             let next = self.extents()?.first_in(at, blocks.end);
             at = match next {
                 Some(mapped) if mapped.offset == at => mapped.end(),
-                Some(mapped) => self.retry(|edit| edit.allocate_hole(at..mapped.offset))?,
-                None => self.retry(|edit| edit.allocate_hole(at..blocks.end))?,
+                other => {
+                    let hole = at..other.map_or(blocks.end, |mapped| mapped.offset);
+                    let (source, flags) = (Source::Zeroes, InodeFlags::PREALLOC);
+                    self.retry(|edit| edit.allocate_unwritten(hole.clone(), source, flags))?
+                }
             };
         }
         Ok(())
     }
 
-    /// Maps new unwritten blocks at the front of a hole; returns where they end.
-    fn allocate_hole(&mut self, hole: Range<FileBlock>) -> Result<FileBlock, Error> {
+    /// Maps new unwritten blocks at the front of a hole, and around that what the file's hint asks
+    /// for; returns where they end. The file gets the flags.
+    pub(super) fn allocate_unwritten(
+        &mut self,
+        hole: Range<FileBlock>,
+        source: Source<'_>,
+        flags: InodeFlags,
+    ) -> Result<FileBlock, Error> {
         let kind = ForkKind::Data;
+        let room = self.with_window(&hole, source)?;
         let mut step = self.begin()?;
-        bmap::prepare(&mut step.trans, &step.inode, kind, &[], &[hole.start, hole.end], 1)?;
-        let (mut step, mut extent) =
-            self.take_space(step, hole.start, hole.end.0 - hole.start.0, Source::Zeroes)?;
+        self.adopt_margin(&mut step, source);
+        let places = [room.window.start, room.window.end];
+        bmap::prepare(&mut step.trans, &step.inode, kind, &[], &places, 1)?;
+        let (mut step, mut extent) = self.take_space(step, &hole, &room, source)?;
         extent.unwritten = true;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
-        step.inode.core.flags |= InodeFlags::PREALLOC;
+        step.inode.core.flags |= flags;
+        step.inode.growth.has_space |= self.byte(extent.end()) > step.inode.core.size;
         self.commit(step)?;
         Ok(extent.end())
+    }
+
+    /// The room to take for a hole in a file with an extent size hint. What a write at the end of a
+    /// file wants goes on to the end of a window, and of a stripe unit if the file is as large.
+    fn with_window(&self, hole: &Range<FileBlock>, source: Source<'_>) -> Result<Room, Error> {
+        let state = self.inode.read();
+        let hint = state.core.extent_size_hint();
+        if hint == 0 {
+            return Ok(Room::only(hole.clone()));
+        }
+        let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
+        let (geometry, mut end) = (self.geometry(), hole.end);
+        let size = self.size_before(&state, extents, hole);
+        let grows = !matches!(source, Source::Zeroes) && self.byte(hole.end) > size;
+        if grows && extents.at_or_after(hole.start).is_none() {
+            let stripe = u64::from(geometry.stripe_unit);
+            let is_striped = stripe > 0 && size >= stripe << geometry.block_log;
+            let unit = if is_striped { stripe.next_multiple_of(hint.into()) } else { hint.into() };
+            end = FileBlock(end.0.next_multiple_of(unit));
+        }
+        let wanted = hole.start..end;
+        Ok(Room { window: bmap::window(extents, &wanted, hint), wanted })
+    }
+
+    /// Frees what was taken behind the end of the file for writes that did not come, as a kernel
+    /// does when a file is closed. A file that was [preallocated](Self::preallocate), or may only be
+    /// appended to, keeps it.
+    ///
+    /// # Errors
+    /// A damaged structure; the device failed.
+    pub fn trim(&mut self) -> Result<(), Error> {
+        let state = self.inode.read();
+        let keeps = InodeFlags::PREALLOC | InodeFlags::APPEND;
+        let (keeps, size) = (state.core.flags.intersects(keeps), state.core.size);
+        drop(state);
+        if keeps {
+            return Ok(());
+        }
+        // Nothing that anybody can see changes, the times among it.
+        self.stamped = true;
+        self.unmap(FileBlock(self.geometry().blocks_for(size))..FileBlock(u64::MAX))?;
+        self.inode.write().growth.has_space = false;
+        Ok(())
     }
 
     /// Turns written blocks into unwritten ones; those that other files have are unmapped.

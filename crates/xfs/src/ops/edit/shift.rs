@@ -26,6 +26,7 @@ impl FileEdit<'_> {
         }
         let blocks = self.blocks_inside(&range);
         let distance = blocks.end.0 - blocks.start.0;
+        self.trim()?;
         self.start();
         self.unmap(blocks.clone())?;
         let mut at = blocks.end;

@@ -3,14 +3,17 @@
 use super::data::{Old, Source};
 use super::{FileEdit, Step, give_up};
 use crate::ag;
-use crate::bmap;
+use crate::bmap::{self, ExtentList, Room};
 use crate::error::Error;
-use crate::format::{Extent, InodeFlags2};
-use crate::inode::ForkKind;
+use crate::format::{Extent, InodeFlags, InodeFlags2};
+use crate::inode::{ForkKind, InodeState};
 use crate::ops::write::MAX_FILE_SIZE;
 use crate::units::FileBlock;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Most bytes that are copied for the sake of a hint.
+const COPY_MAX: u32 = 4 << 20;
 
 /// Most zeros of one write.
 const ZEROES_MAX: u64 = 4 << 20;
@@ -92,12 +95,20 @@ impl FileEdit<'_> {
         let done = match self.place(blocks.clone())? {
             Place::Hole(end) if zeroes => end,
             Place::Unwritten(extent) if zeroes => extent.end(),
+            Place::Hole(end) if self.has_size_hint() => {
+                // A window around it, unwritten; the next turn writes to that.
+                self.retry(|edit| {
+                    edit.allocate_unwritten(blocks.start..end, source, InodeFlags::empty())
+                })?;
+                return Ok(bytes.start);
+            }
             Place::Hole(end) => self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?,
             Place::Unwritten(extent) => self.write_first(&bytes, extent, source)?,
             Place::Own(extent) => {
                 let bytes = self.within(&bytes, &extent);
                 let old = Old { extent: &extent, size: self.size() };
-                self.send(&extent, bytes, source, self.geometry().sector_size(), Some(old))?;
+                let whole = rounded(&bytes, self.geometry().sector_size());
+                self.send(&extent, bytes, whole, source, Some(old))?;
                 extent.end()
             }
             Place::Shared(extent) => {
@@ -136,6 +147,41 @@ impl FileEdit<'_> {
         bytes.start.max(self.byte(extent.offset))..bytes.end.min(self.byte(extent.end()))
     }
 
+    fn has_size_hint(&self) -> bool {
+        self.inode.read().core.extent_size_hint() > 0
+    }
+
+    /// The blocks to take for a hole: more than it has, where the file is appended to and may be
+    /// again.
+    fn with_growth(
+        &self,
+        hole: &Range<FileBlock>,
+        source: Source<'_>,
+    ) -> Result<Range<FileBlock>, Error> {
+        let state = self.inode.read();
+        let end = FileBlock(self.geometry().blocks_for(state.core.size));
+        let grows = state.growth.is_open && hole.end == end;
+        if !grows || !matches!(source, Source::Run(_)) {
+            return Ok(hole.clone());
+        }
+        let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
+        let size = self.size_before(&state, extents, hole);
+        Ok(hole.start..bmap::ahead(self.volume, extents, hole, size))
+    }
+
+    /// Size that the file had when the hole was reached.
+    pub(super) fn size_before(
+        &self,
+        state: &InodeState,
+        extents: &ExtentList,
+        hole: &Range<FileBlock>,
+    ) -> u64 {
+        let Some(dirty) = &state.dirty else { return state.core.size };
+        // What ends where the hole begins was written before.
+        let continues = extents.before(hole.start).is_some_and(|last| last.end() == hole.start);
+        dirty.stored_size.max(if continues { self.byte(hole.start) } else { 0 })
+    }
+
     /// Writes into a hole: to new blocks, which are then mapped.
     fn fill(
         &mut self,
@@ -144,15 +190,26 @@ impl FileEdit<'_> {
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
         let kind = ForkKind::Data;
+        let window = self.with_growth(&hole, source)?;
         let mut step = self.begin()?;
         self.adopt_margin(&mut step, source);
-        bmap::prepare(&mut step.trans, &step.inode, kind, &[], &[hole.start, hole.end], 1)?;
-        let len = hole.end.0 - hole.start.0;
-        let (mut step, extent) = self.take_space(step, hole.start, len, source)?;
+        let places = [hole.start, window.end];
+        let records = 1 + u64::from(window.end > hole.end);
+        bmap::prepare(&mut step.trans, &step.inode, kind, &[], &places, records)?;
+        let room = Room::only(window.clone());
+        let (mut step, taken) = self.take_space(step, &hole, &room, source)?;
+        let ahead = taken.part(hole.end, window.end);
+        let extent = Extent { len: taken.len - ahead.map_or(0, |ahead| ahead.len), ..taken };
         let bytes = self.within(bytes, &extent);
-        self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
+        let whole = rounded(&bytes, self.geometry().block_size());
+        self.send(&extent, bytes.clone(), whole, source, None)?;
         self.before(&mut step)?;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
+        if let Some(ahead) = ahead {
+            let ahead = Extent { unwritten: true, ..ahead };
+            bmap::add(&mut step.trans, &mut step.inode, kind, ahead)?;
+            step.inode.growth.has_space = true;
+        }
         self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
     }
@@ -166,7 +223,8 @@ impl FileEdit<'_> {
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
         let bytes = self.within(bytes, &extent);
-        self.send(&extent, bytes.clone(), source, self.geometry().block_size(), None)?;
+        let whole = rounded(&bytes, self.geometry().block_size());
+        self.send(&extent, bytes.clone(), whole, source, None)?;
         let mut step = self.begin()?;
         self.adopt_margin(&mut step, source);
         self.before(&mut step)?;
@@ -185,20 +243,69 @@ impl FileEdit<'_> {
         old: Extent,
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
+        let wide = self.with_hint(old)?;
         let (kind, mut step) = (ForkKind::Data, self.begin()?);
         self.adopt_margin(&mut step, source);
-        let (starts, places) = ([old.start], [old.offset, old.end()]);
+        let (starts, places) = ([wide.start], [wide.offset, wide.end()]);
         bmap::prepare(&mut step.trans, &step.inode, kind, &starts, &places, 2)?;
-        let old = bmap::bounded(&mut step.trans, &step.inode, kind, old)?;
-        let (mut step, new) = self.take_space(step, old.offset, old.len.into(), source)?;
-        let old = Extent { len: new.len, ..old };
+        let mut whole = bmap::bounded(&mut step.trans, &step.inode, kind, wide)?;
+        if whole.end() < old.end() {
+            whole = bmap::bounded(&mut step.trans, &step.inode, kind, old)?;
+        }
+        let wanted = old.offset..old.end().min(whole.end());
+        let room = Room { wanted: wanted.clone(), window: whole.offset..whole.end() };
+        let (mut step, new) = self.take_space(step, &wanted, &room, source)?;
+        // It lies in the window.
+        let old = whole.part(new.offset, new.end()).unwrap_or(whole);
         let bytes = self.within(bytes, &new);
         let before = Old { extent: &old, size: step.inode.core.size };
-        self.send(&new, bytes.clone(), source, self.geometry().block_size(), Some(before))?;
+        let whole = self.byte(new.offset)..self.byte(new.end());
+        self.send(&new, bytes.clone(), whole, source, Some(before))?;
         self.before(&mut step)?;
         bmap::replace(&mut step.trans, &mut step.inode, old, new)?;
         self.commit_data(step, bytes.end, source)?;
         Ok(new.end())
+    }
+
+    /// Shared blocks around these as well, up to the bounds of the window of the file's hint for
+    /// copies: so that a file that is changed here and there does not become one of small pieces.
+    fn with_hint(&self, old: Extent) -> Result<Extent, Error> {
+        let state = self.inode.read();
+        let hint = u64::from(state.core.copy_size_hint().min(self.most_copied()));
+
+        if hint <= 1 {
+            return Ok(old);
+        }
+        let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
+        let from = old.offset.0 / hint * hint;
+        let to = old.end().0.next_multiple_of(hint);
+        let Some(around) = extents
+            .at_or_after(old.offset)
+            .and_then(|record| record.part(FileBlock(from), FileBlock(to)))
+        else {
+            return Ok(old);
+        };
+        // Parts that differ in how many have them are one here.
+        let (group, start) = self.geometry().split_block(around.start);
+        let mut run = (0, 0);
+        let inside = (old.offset.0 - around.offset.0) as u32;
+        ag::shared_extents(self.volume, group, start, around.len, |part| {
+            let from = part.start.0 - start.0;
+            if run.1 <= inside {
+                run = (if run.1 == from { run.0 } else { from }, from + part.len);
+            } else if run.1 == from {
+                run.1 += part.len;
+            }
+        })?;
+        let block = |at: u32| FileBlock(around.offset.0 + u64::from(at));
+        let whole = around.part(block(run.0), block(run.1));
+        let covers = |whole: &Extent| whole.offset <= old.offset && whole.end() >= old.end();
+        Ok(whole.filter(covers).unwrap_or(old))
+    }
+
+    /// Blocks that are copied for a hint at most.
+    fn most_copied(&self) -> u32 {
+        (COPY_MAX >> self.geometry().block_log).max(1)
     }
 
     /// Commits a step that made data visible up to the byte `end`.
@@ -218,33 +325,38 @@ impl FileEdit<'_> {
     }
 
     /// Takes over what was set aside for the map of the file when its data became dirty.
-    fn adopt_margin(&self, step: &mut Step<'_>, source: Source<'_>) {
+    pub(super) fn adopt_margin(&self, step: &mut Step<'_>, source: Source<'_>) {
         if matches!(source, Source::Run(_)) {
             let margin = u64::from(self.volume.heights().bmap_data);
             step.trans.adopt(step.inode.take_reserved(margin));
         }
     }
 
-    /// Takes space for up to `len` blocks at `offset`; nothing of the file is changed by that. Space
-    /// for dirty data was set aside.
+    /// Takes space for up to the blocks `needed`, or the room around them if that is to be had;
+    /// nothing of the file is changed by that. Space for dirty data was set aside.
     pub(super) fn take_space<'t>(
         &self,
         mut step: Step<'t>,
-        offset: FileBlock,
-        len: u64,
+        needed: &Range<FileBlock>,
+        room: &Room,
         source: Source<'_>,
     ) -> Result<(Step<'t>, Extent), Error> {
+        let blocks = |range: &Range<FileBlock>| range.end.0 - range.start.0;
+        let len = blocks(needed);
         let is_ours = matches!(source, Source::Run(_)) && step.inode.reserved_ahead() >= len;
         // As much as there is; the next step finds that there is no more.
         let len = if is_ours { len } else { len.min(self.volume.available_blocks().max(1)) };
         if !is_ours {
             step.trans.reserve(len)?;
         }
+        let more = blocks(&room.window) - blocks(needed);
+        let has_more = len == blocks(needed) && step.trans.reserve(more).is_ok();
+        let least = Room::only(needed.start..FileBlock(needed.start.0 + len));
         let Step { trans, inode } = &mut step;
-        match bmap::find_space(trans, inode, ForkKind::Data, (offset, len), None) {
+        match bmap::find_space(trans, inode, if has_more { room } else { &least }) {
             Ok(extent) => {
                 if is_ours {
-                    trans.adopt(inode.take_reserved(extent.len.into()));
+                    trans.adopt(inode.take_reserved(len.min(extent.len.into())));
                     trans.claim(extent.len.into())?;
                 }
                 Ok((step, extent))
@@ -252,4 +364,10 @@ impl FileEdit<'_> {
             Err(error) => Err(give_up(step, error)),
         }
     }
+}
+
+/// A range of bytes in whole units of `unit` bytes.
+fn rounded(bytes: &Range<u64>, unit: usize) -> Range<u64> {
+    let unit = unit as u64;
+    bytes.start / unit * unit..bytes.end.next_multiple_of(unit)
 }

@@ -143,6 +143,15 @@ impl UringQueue {
     /// Enters the ring; when that fails, every request fails with it.
     fn enter(&mut self, wait: Wait, completions: &mut Completions) -> io::Result<()> {
         let entered = self.ring.enter(wait);
+        self.or_fail(entered, completions)
+    }
+
+    /// Fails every request when the ring was not `entered`.
+    fn or_fail(
+        &mut self,
+        entered: io::Result<()>,
+        completions: &mut Completions,
+    ) -> io::Result<()> {
         if let Err(error) = &entered {
             let error = Arc::new(io::Error::new(error.kind(), error.to_string()));
             for request in self.slots.iter_mut().filter_map(Slot::abandon) {
@@ -201,6 +210,13 @@ impl DriverQueue for UringQueue {
             self.slots[tag as usize].begin(request);
             self.in_flight += 1;
             self.push(tag);
+            // The kernel keeps what one call sends until it has taken all of it. A disk with little
+            // to do starts earlier if it gets the first ones at once: as many as it has, each time.
+            if !requests.is_empty() && 2 * self.ring.unsent() >= self.in_flight {
+                let sent = self.ring.send();
+                // Then all have failed; the next sleep says so, too.
+                let _ = self.or_fail(sent, completions);
+            }
         }
     }
 

@@ -148,19 +148,24 @@ impl Ring {
                 self.ring.submitter().submit_with_args(1, &arguments)
             }
         };
-        match entered {
-            Ok(_) => Ok(()),
-            Err(error) => match error.raw_os_error() {
-                // A signal; the time; completions have to be collected first.
-                Some(libc::EINTR | libc::ETIME | libc::EBUSY) => Ok(()),
-                // Short of memory: others have to get on.
-                Some(libc::EAGAIN) => {
-                    std::thread::yield_now();
-                    Ok(())
-                }
-                _ => Err(error),
-            },
-        }
+        forgive(entered)
+    }
+
+    /// Sends what was pushed, without a look at events.
+    ///
+    /// # Errors
+    /// When the ring cannot be used any more.
+    pub(super) fn send(&mut self) -> io::Result<()> {
+        let length = self.ring.submission().len();
+        // SAFETY: without an argument; the length is that of the submission queue.
+        let sent =
+            unsafe { self.ring.submitter().enter::<libc::sigset_t>(length as u32, 0, 0, None) };
+        forgive(sent)
+    }
+
+    /// Number of entries that were pushed and not sent.
+    pub(super) fn unsent(&mut self) -> usize {
+        self.ring.submission().len()
     }
 
     fn enter_without_waiting(&mut self) -> io::Result<usize> {
@@ -183,6 +188,23 @@ impl Ring {
         events.extend(
             completed.map(|event| Event { number: event.user_data(), result: event.result() }),
         );
+    }
+}
+
+/// Turns what a ring survives into success.
+fn forgive(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Ok(_) => Ok(()),
+        Err(error) => match error.raw_os_error() {
+            // A signal; the time; completions have to be collected first.
+            Some(libc::EINTR | libc::ETIME | libc::EBUSY) => Ok(()),
+            // Short of memory: others have to get on.
+            Some(libc::EAGAIN) => {
+                std::thread::yield_now();
+                Ok(())
+            }
+            _ => Err(error),
+        },
     }
 }
 

@@ -1,9 +1,6 @@
 //! Volumes made larger, compared with what `xfs_growfs` makes of a copy.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "allocator/judged.rs"]
-mod judged;
-
+use crate::judged;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Command;
@@ -58,7 +55,7 @@ fn sizes(image: &Path) -> String {
 
 #[test]
 fn grown_as_by_the_kernel() {
-    if !kernel::available_or_report("xfs::grow::grown_as_by_the_kernel") {
+    if !kernel::available_or_report("xfs::volume::grow::grown_as_by_the_kernel") {
         return;
     }
     let cases: [(&str, u64, u64, &[&str]); 4] = [
