@@ -2,10 +2,13 @@
 //! `xfs_repair -n`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod again;
 mod judged;
 mod load;
 mod promises;
 mod special;
+#[path = "../journal/tree.rs"]
+mod tree;
 
 use judged::judge;
 use load::End;
