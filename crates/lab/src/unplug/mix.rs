@@ -79,6 +79,8 @@ pub(super) fn run(mix: &Mix<'_>) -> Result<Measured, LabError> {
         let done = dismiss(threads).into_iter().collect::<Result<Vec<Done>, LabError>>()?;
         Ok::<_, LabError>((window, done))
     })?;
+    // Draining unplugs all leaves once more, which is no part of the mix.
+    let locks = (mix.device.statistics() - before).staging_locks;
     mix.device.drain();
     let passed = mix.device.statistics() - before;
     let ios = done.iter().map(|done| done.ios).sum();
@@ -88,7 +90,7 @@ pub(super) fn run(mix: &Mix<'_>) -> Result<Measured, LabError> {
     let mut latencies = LatencyRecorder::default();
     done.iter().for_each(|done| latencies.merge(&done.latencies));
     let unplugs = done.iter().map(|done| done.unplugs).sum();
-    Ok(Measured { window, ios, unplugs, locks: passed.staging_locks, latencies })
+    Ok(Measured { window, ios, unplugs, locks, latencies })
 }
 
 /// One thread of the mix.
