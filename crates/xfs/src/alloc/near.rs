@@ -137,8 +137,11 @@ impl Near<'_> {
         if !found || self.search.request.alignment > 1 {
             self.first_long_enough(trans, group)?;
         }
-        let (search, tree) = (&mut self.search, AgTree::<Cntbt>::new(trans, group));
-        self.size.walk_leaf(&tree, |record| search.look(tree.group(), record))?;
+        // A lookup that found nothing of full length has ended this walk before it began.
+        if self.size.is_active() {
+            let (search, tree) = (&mut self.search, AgTree::<Cntbt>::new(trans, group));
+            self.size.walk_leaf(&tree, |record| search.look(tree.group(), record))?;
+        }
         let Some(best) = self.search.best else { return Ok(None) };
         self.search.event(AllocationStep::NearFirst, self.search.hint, best.len);
         Ok(Some(self.search.outcome()))

@@ -67,8 +67,8 @@ fn what_the_kernel_promised_is_done() {
     let mut failed = Vec::new();
     for promise in [Promise::Truncate, Promise::Clone, Promise::Names] {
         let mut finished = 0;
-        // The work must not be done before, so a machine may need several attempts.
-        for delay in [20, 35, 50, 80, 110, 150, 200, 300] {
+        // The work must not be done before, so a machine may need many attempts.
+        for delay in [20, 35, 50, 80, 110, 150, 200, 300].into_iter().cycle().take(40) {
             let scratch = tempfile::tempdir().unwrap();
             let image = scratch.path().join("image");
             let format = ["-n", "parent=1", "-i", "exchange=1"];
