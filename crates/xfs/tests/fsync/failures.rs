@@ -3,6 +3,7 @@
 use crate::work::{contents, memory, open, try_create, write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use undercroft_block::Operation;
 use undercroft_block::testing::{Fault, FaultyDevice};
 
@@ -32,6 +33,11 @@ fn failed(fault: Fault) -> usize {
     let error = last.unwrap_err().to_string();
     assert!(error.contains("fail"), "{error}");
     let count = |index: usize| answers[index].load(Ordering::Acquire);
+    // The thread that tells of the failure may have told the last ticket first.
+    let patience = Instant::now() + Duration::from_secs(60);
+    while count(0) + count(1) < drawn && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     assert_eq!(count(0) + count(1), drawn, "every ticket is answered once");
     // Poisoned: a later success cannot hide the failure.
     assert!(files.volume().begin().is_err());
