@@ -1,7 +1,8 @@
 //! How a run ends: exit status and message.
 
+use serde::Serialize;
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// How a command ended that was able to do its work. Wrong usage ends with status 2, by `clap`.
@@ -20,6 +21,18 @@ impl From<Outcome> for ExitCode {
             Outcome::Findings => Self::FAILURE,
         }
     }
+}
+
+/// Prints `value` as one line of JSON.
+pub(crate) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// Prints `value` as JSON for people, too.
+pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
 }
 
 /// Prints an error with its causes. A reader that went away, as `head` does, is none.

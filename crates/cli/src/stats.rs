@@ -33,8 +33,7 @@ impl StatsArgs {
             (false, _) => Ok(()),
             (true, true) => {
                 let statistics = devices.iter().map(Device::new).collect();
-                serde_json::to_writer(&mut *out, &Line { statistics })?;
-                writeln!(out)
+                crate::report::json_line(out, &Line { statistics })
             }
             (true, false) => table(devices, &mut io::stderr().lock()),
         }

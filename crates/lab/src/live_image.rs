@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use undercroft_block::{BlockDevice, Engine, FileDevice, FileOptions};
 use undercroft_xfs::Volume;
-use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
+use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{NewInode, Times};
 use undercroft_xfs::volume::LiveOptions;
@@ -60,14 +60,8 @@ fn make(path: &Path, bytes: u64) -> Result<(), LabError> {
 /// A new inode of root, born now.
 pub(crate) fn new_inode(kind: FileType) -> NewInode<'static> {
     let now = now();
-    NewInode {
-        mode: kind.mode_bits() | 0o755,
-        uid: 0,
-        gid: 0,
-        times: Times { access: now, modification: now, change: now, creation: now },
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    }
+    let times = Times { access: now, modification: now, change: now, creation: now };
+    NewInode { times, ..NewInode::new(kind, 0o755) }
 }
 
 /// The time.

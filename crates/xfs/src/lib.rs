@@ -9,23 +9,16 @@
 //! use std::sync::Arc;
 //! use undercroft_block::{BlockDevice, MemoryDevice};
 //! use undercroft_xfs::dir::Position;
-//! use undercroft_xfs::format::{DeviceNumber, FileType};
+//! use undercroft_xfs::format::FileType;
 //! use undercroft_xfs::mkfs::{self, MkfsOptions};
-//! use undercroft_xfs::ops::{self, NewInode, Times};
+//! use undercroft_xfs::ops::{self, NewInode};
 //! use undercroft_xfs::{Error, Volume};
 //! use uuid::Uuid;
 //!
 //! # fn main() -> Result<(), Error> {
 //! let size = 64 << 20;
 //! let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
-//! let directory = NewInode {
-//!     mode: FileType::Directory.mode_bits() | 0o755,
-//!     uid: 0,
-//!     gid: 0,
-//!     times: Times::default(),
-//!     device: DeviceNumber { major: 0, minor: 0 },
-//!     target: &[],
-//! };
+//! let directory = NewInode::new(FileType::Directory, 0o755);
 //!
 //! // A new volume with one directory in it. Every operation is part of a transaction.
 //! let plan = mkfs::plan(&MkfsOptions::new(size, Uuid::from_u128(1)))?;

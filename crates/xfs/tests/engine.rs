@@ -12,23 +12,16 @@ use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::Xfsprogs;
 use undercroft_judges::random::Random;
 use undercroft_xfs::check::{CheckOptions, check};
-use undercroft_xfs::format::{DeviceNumber, FileType};
+use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, DataPlacement, NewInode, Times};
+use undercroft_xfs::ops::{self, DataPlacement, NewInode};
 use undercroft_xfs::units::{FileBlock, InodeNumber};
 use undercroft_xfs::{Volume, bmap};
 use uuid::Uuid;
 
 fn new(kind: FileType) -> NewInode<'static> {
-    NewInode {
-        mode: kind.mode_bits() | 0o755,
-        uid: 1,
-        gid: 2,
-        times: Times::default(),
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    }
+    NewInode { uid: 1, gid: 2, ..NewInode::new(kind, 0o755) }
 }
 
 /// A volume under test and what it should hold.

@@ -12,9 +12,9 @@ use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::{Xfsprogs, image};
 use undercroft_xfs::alloc::{self, AllocatorOptions, Mode, Request, Variant};
 use undercroft_xfs::data::{Files, FilesOptions};
-use undercroft_xfs::format::{DeviceNumber, FileType, RmapOwner, Timestamp};
+use undercroft_xfs::format::{FileType, RmapOwner, Timestamp};
 use undercroft_xfs::inode::Inode;
-use undercroft_xfs::ops::{self, LastName, NewInode, Times};
+use undercroft_xfs::ops::{self, LastName, NewInode};
 use undercroft_xfs::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
@@ -32,14 +32,7 @@ fn open(image: &Path, variant: Variant) -> Files {
 }
 
 fn create(files: &Files, name: &str) -> Arc<Inode> {
-    let new = NewInode {
-        mode: FileType::Regular.mode_bits() | 0o644,
-        uid: 0,
-        gid: 0,
-        times: Times::default(),
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    };
+    let new = NewInode::new(FileType::Regular, 0o644);
     let volume = files.volume();
     let number = ops::make(volume, volume.geometry().root_inode, name.as_bytes(), &new).unwrap();
     volume.inode(number).unwrap()

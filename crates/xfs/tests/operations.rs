@@ -14,11 +14,11 @@ use undercroft_judges::kernel::available_or_report;
 use undercroft_xfs::Volume;
 use undercroft_xfs::attr::SetMode;
 use undercroft_xfs::check::{CheckOptions, check};
+use undercroft_xfs::format::FileType;
 use undercroft_xfs::format::Timestamp;
-use undercroft_xfs::format::{DeviceNumber, FileType};
 use undercroft_xfs::inode::ForkContent;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, FileEdit, NewInode, Times};
+use undercroft_xfs::ops::{self, FileEdit, NewInode};
 use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
@@ -28,14 +28,7 @@ fn empty(directory: &Path, options: &MkfsOptions) -> PathBuf {
     let file = std::fs::File::create(&image).unwrap();
     file.set_len(options.size).unwrap();
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
-    let root = NewInode {
-        mode: FileType::Directory.mode_bits() | 0o755,
-        uid: 0,
-        gid: 0,
-        times: Times::default(),
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    };
+    let root = NewInode::new(FileType::Directory, 0o755);
     let volume = mkfs::begin(&device, mkfs::plan(options).unwrap(), &root).unwrap();
     mkfs::finish(&volume, false).unwrap();
     image
@@ -81,9 +74,7 @@ fn data_makes_way_for_attributes() {
     let root = volume.geometry().root_inode;
     let now = Timestamp { seconds: 5, nanoseconds: 0 };
     let make = |name: &str, kind: FileType, target: &[u8]| {
-        let device = DeviceNumber { major: 0, minor: 0 };
-        let mode = kind.mode_bits() | 0o755;
-        let new = NewInode { mode, uid: 0, gid: 0, times: Times::default(), device, target };
+        let new = NewInode { target, ..NewInode::new(kind, 0o755) };
         ops::make(&volume, root, name.as_bytes(), &new).unwrap()
     };
     let file = make("file", FileType::Regular, &[]);

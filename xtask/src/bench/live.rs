@@ -11,6 +11,8 @@ use clap::Args;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopDevice, LoopMount, Xfsprogs};
 
+use super::record::median;
+use super::working_directory;
 use crate::{newest, shell, system, workspace};
 
 /// Directories that the files of a dirty volume are spread over.
@@ -92,8 +94,7 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Result<()> {
         ratios.push(kernel / own);
         newest.repair_check(&ours).context("what we replayed is not clean")?;
     }
-    ratios.sort_by(f64::total_cmp);
-    println!("median of the ratios: {:.2}", ratios[ratios.len() / 2]);
+    println!("median of the ratios: {:.2}", median(&ratios));
     [base, ours, peer].iter().try_for_each(|image| remove(image))
 }
 
@@ -103,9 +104,7 @@ fn prepare(work: Option<&PathBuf>) -> Result<(PathBuf, Xfsprogs)> {
     system::install(system::FOR_BENCHMARKS)?;
     let newest = newest::install(false)?;
     shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
-    let work = work.cloned().unwrap_or_else(|| workspace::target("bench"));
-    fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
-    Ok((work, newest))
+    Ok((working_directory(work)?, newest))
 }
 
 /// An empty volume of ours.

@@ -32,7 +32,7 @@ impl Row {
 }
 
 /// The middle of the values; of two middle ones, their mean. Zero when there is none.
-fn median(values: &[f64]) -> f64 {
+pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

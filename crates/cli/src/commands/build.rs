@@ -2,7 +2,7 @@
 
 use crate::format_options::FormatArgs;
 use crate::progress::Progress;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Context, Result};
@@ -131,8 +131,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let seconds = start.elapsed().as_secs_f64();
     if args.json {
         let report = Report::new(&summary, seconds);
-        serde_json::to_writer(&mut *out, &report)?;
-        writeln!(out)?;
+        report::json_line(out, &report)?;
     } else {
         print(&summary, seconds, args, out)?;
     }

@@ -1,7 +1,7 @@
 //! `undercroft check`.
 
 use crate::image::ImageArgs;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::text;
 use anyhow::Result;
 use serde::Serialize;
@@ -88,8 +88,7 @@ fn print(finding: &Finding, json: bool, out: &mut dyn Write) -> io::Result<()> {
     let severity = severity(finding.severity);
     if json {
         let place = place.to_string();
-        serde_json::to_writer(&mut *out, &Line { severity, place, structure, field, what })?;
-        return writeln!(out);
+        return report::json_line(out, &Line { severity, place, structure, field, what });
     }
     writeln!(out, "{severity}: {finding}")
 }
@@ -111,8 +110,7 @@ fn summarize(report: &Report, json: bool, out: &mut dyn Write) -> io::Result<()>
             directories: report.directories,
             bytes: report.bytes,
         };
-        serde_json::to_writer(&mut *out, &summary)?;
-        return writeln!(out);
+        return report::json_line(out, &summary);
     }
     let verdict = match (report.errors, report.complete) {
         (0, true) => "clean".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::image::ImageArgs;
 use crate::progress::Progress;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::text;
 use anyhow::Result;
 use serde::Serialize;
@@ -90,8 +90,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let mut standard_error = std::io::stderr();
     let out = if archive { &mut standard_error } else { out };
     if args.json {
-        serde_json::to_writer(&mut *out, &Report::new(&summary))?;
-        writeln!(out)?;
+        report::json_line(out, &Report::new(&summary))?;
     } else if !archive {
         let others = summary.symlinks + summary.specials + summary.hard_links;
         writeln!(

@@ -1,7 +1,7 @@
 //! `undercroft frag`.
 
 use crate::image::ImageArgs;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -85,8 +85,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let report = json(&layout, selection, volume.geometry().ag_blocks, volume.geometry().block_log);
     if args.json {
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
+        report::json(out, &report)?;
     } else {
         print(&report, out)?;
     }

@@ -1,7 +1,7 @@
 //! `undercroft getxattr`.
 
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
 use anyhow::{Result, bail};
@@ -60,8 +60,7 @@ impl Verb for Args {
             if self.json {
                 let hex = value.iter().map(|byte| format!("{byte:02x}")).collect();
                 let line = Line { name: text::Name::new(name), bytes: value.len(), hex };
-                serde_json::to_writer(&mut *out, &line)?;
-                writeln!(out)?;
+                report::json_line(out, &line)?;
             } else if self.name.is_some() {
                 out.write_all(value)?;
             } else {

@@ -1,7 +1,7 @@
 //! `undercroft grow`.
 
 use crate::image::ImageArgs;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::{text, value};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -66,8 +66,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let ops::Growth { blocks_before, blocks, groups_before, groups } = ops::grow(&device, size)?;
     if args.json {
         let report = Report { block_size, blocks_before, blocks, groups_before, groups };
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
+        report::json(out, &report)?;
     } else {
         let bytes = |blocks: u64| text::bytes(blocks.saturating_mul(block_size as u64));
         let (from, to) = (bytes(blocks_before), bytes(blocks));

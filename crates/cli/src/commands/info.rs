@@ -1,7 +1,7 @@
 //! `undercroft info`.
 
 use crate::image::ImageArgs;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::text;
 use anyhow::Result;
 use serde::Serialize;
@@ -64,8 +64,7 @@ struct Feature {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let info = info(&args.image.open()?)?;
     if args.json {
-        serde_json::to_writer_pretty(&mut *out, &info)?;
-        writeln!(out)?;
+        report::json(out, &info)?;
     } else {
         print(&info, out)?;
     }

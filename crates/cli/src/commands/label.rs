@@ -1,7 +1,7 @@
 //! `undercroft label`.
 
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
 use anyhow::Result;
@@ -43,8 +43,7 @@ impl Verb for Args {
         }
         let label = text::Name::new(&ops::label(session.volume)?);
         if self.json {
-            serde_json::to_writer(&mut *out, &Label { label })?;
-            writeln!(out)?;
+            report::json_line(out, &Label { label })?;
         } else if self.name.is_none() {
             writeln!(out, "{label}")?;
         }

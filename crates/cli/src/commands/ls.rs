@@ -2,7 +2,7 @@
 
 use super::verb::Verb;
 use crate::image::target_and_device;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
 use anyhow::{Context, Result, bail};
@@ -165,8 +165,7 @@ fn print(
             if directory.is_empty() { entry.name.clone() } else { join(directory, &entry.name) };
         let kind = text::entry_kind(entry.ftype);
         let line = Line { path: text::Name::new(&path), inode: entry.inode.0, kind, long };
-        serde_json::to_writer(&mut *out, &line)?;
-        return Ok(writeln!(out)?);
+        return Ok(report::json_line(out, &line)?);
     }
     let name = text::name(&entry.name);
     let Some(long) = long else {

@@ -1,7 +1,7 @@
 //! `undercroft mkfs`.
 
 use crate::format_options::FormatArgs;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::Result;
@@ -96,8 +96,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             agcount: superblock.ag_count,
             log_blocks: superblock.log_blocks,
         };
-        serde_json::to_writer(&mut *out, &report)?;
-        writeln!(out)?;
+        report::json_line(out, &report)?;
     } else {
         writeln!(
             out,

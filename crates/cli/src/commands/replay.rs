@@ -2,7 +2,7 @@
 
 use crate::image::ImageArgs;
 use crate::progress::Progress;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -89,8 +89,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     drop(progress);
     let report = report.map_err(|error| args.image.explain(error.into()))?;
     if args.json {
-        serde_json::to_writer_pretty(&mut *out, &as_json(report.as_ref(), args.dry_run))?;
-        writeln!(out)?;
+        report::json(out, &as_json(report.as_ref(), args.dry_run))?;
     } else {
         print(report.as_ref(), args.dry_run, out)?;
     }

@@ -1,7 +1,7 @@
 //! `undercroft set`.
 
 use crate::image::ImageArgs;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::text;
 use anyhow::Result;
 use serde::Serialize;
@@ -96,8 +96,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let meta_uuid = (meta_uuid != uuid).then_some(meta_uuid);
     let label = text::Name::new(volume.superblock().label_bytes());
     if args.json {
-        serde_json::to_writer_pretty(&mut *out, &Identity { uuid, meta_uuid, label })?;
-        writeln!(out)?;
+        report::json(out, &Identity { uuid, meta_uuid, label })?;
     } else {
         writeln!(out, "label       {label}")?;
         writeln!(out, "UUID        {uuid}")?;

@@ -2,7 +2,7 @@
 
 use super::verb::Verb;
 use crate::image::target_and_device;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
 use anyhow::{Context, Result};
@@ -90,8 +90,7 @@ impl Verb for Args {
         let inode = volume.inode(session.find(&self.path)?)?;
         let stat = stat(volume, path, &inode.read()).with_context(|| ops::path_text(path))?;
         if self.json {
-            serde_json::to_writer_pretty(&mut *out, &stat)?;
-            writeln!(out)?;
+            report::json(out, &stat)?;
         } else {
             print(&stat, out)?;
         }

@@ -162,10 +162,8 @@ impl<'r> Search<'r> {
     /// Looks at a record on a walk through the by-size tree; the walk ends where nothing better can
     /// follow.
     pub(super) fn look(&mut self, group: &GroupState, record: AllocRecord) -> ControlFlow<()> {
-        match self.judge(group, TreeKind::Cntbt, record).ends_walk {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        let verdict = self.judge(group, TreeKind::Cntbt, record);
+        if verdict.ends_walk { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Looks at a free extent that was not found through a cursor; `true` if it is the best so far.

@@ -194,8 +194,8 @@ pub(super) fn blocks_around(
     Ok(())
 }
 
-/// Names the groups that the blocks of a fork's tree lie in: a change anywhere in the fork may give
-/// blocks back to them. Each as often as it is met.
+/// Adds the groups that the blocks of a fork's tree lie in: a change anywhere in the fork may give
+/// blocks back to them. A group may come several times.
 ///
 /// # Errors
 /// The tree is damaged, or the device failed.
@@ -203,7 +203,7 @@ pub fn tree_groups(
     volume: &Volume,
     inode: &InodeState,
     kind: ForkKind,
-    visit: &mut impl FnMut(AgNumber),
+    groups: &mut Vec<AgNumber>,
 ) -> Result<(), Error> {
     let Some(ForkContent::Btree(root, _)) = inode.fork(kind).map(|fork| &fork.content) else {
         return Ok(());
@@ -215,7 +215,7 @@ pub fn tree_groups(
             inode: inode.number,
             what: "its mapping tree has more blocks than the inode".into(),
         })?;
-        visit(volume.geometry().split_block(block).0);
+        groups.push(volume.geometry().split_block(block).0);
         Ok(())
     })
 }

@@ -52,6 +52,19 @@ pub struct NewInode<'a> {
 }
 
 impl NewInode<'_> {
+    /// A file of root, without times, that is no device and no symbolic link.
+    #[must_use]
+    pub fn new(kind: FileType, permissions: u16) -> Self {
+        Self {
+            mode: kind.mode_bits() | permissions,
+            uid: 0,
+            gid: 0,
+            times: Times::default(),
+            device: DeviceNumber { major: 0, minor: 0 },
+            target: &[],
+        }
+    }
+
     /// The type of file that the mode names.
     ///
     /// # Errors

@@ -108,11 +108,7 @@ fn step_groups(
 ) -> Result<Vec<AgNumber>, Error> {
     let last = bmap::extents(volume, inode, kind)?.as_slice().last();
     let mut groups: Vec<_> = last.map(|extent| group_of(volume, extent)).into_iter().collect();
-    bmap::tree_groups(volume, inode, kind, &mut |ag| {
-        if groups.last() != Some(&ag) {
-            groups.push(ag);
-        }
-    })?;
+    bmap::tree_groups(volume, inode, kind, &mut groups)?;
     Ok(groups)
 }
 

@@ -158,21 +158,16 @@ pub(super) fn take_entry(
 pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
     let geometry = volume.geometry();
     let mut groups = vec![geometry.split_inode(inode.number).0];
-    let mut note = |ag| {
-        if groups.last() != Some(&ag) {
-            groups.push(ag);
-        }
-    };
     for kind in [ForkKind::Data, ForkKind::Attr] {
-        bmap::tree_groups(volume, inode, kind, &mut note)?;
+        bmap::tree_groups(volume, inode, kind, &mut groups)?;
         if kind == ForkKind::Data && inode.file_type() != FileType::Directory {
             continue;
         }
         let extents = bmap::extents(volume, inode, kind)?.as_slice();
-        extents.iter().for_each(|extent| note(geometry.split_block(extent.start).0));
+        groups.extend(extents.iter().map(|extent| geometry.split_block(extent.start).0));
+        groups.sort_unstable();
+        groups.dedup();
     }
-    groups.sort_unstable();
-    groups.dedup();
     Ok(groups)
 }
 

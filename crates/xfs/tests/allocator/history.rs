@@ -12,10 +12,10 @@ use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::random::Random;
 use undercroft_xfs::alloc::{self, Allocation, AllocatorOptions, Mode, Pool, Request};
 use undercroft_xfs::btree::{Bnobt, Cntbt};
-use undercroft_xfs::format::{AllocRecord, DeviceNumber, Extent, FileType, RmapOwner};
+use undercroft_xfs::format::{AllocRecord, Extent, FileType, RmapOwner};
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, NewInode, Times};
+use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::units::{AgBlock, AgNumber, FileBlock, FsBlock};
 use undercroft_xfs::{Volume, ag, bmap};
 
@@ -24,14 +24,7 @@ const OWNER: RmapOwner = RmapOwner::COW;
 
 /// A description of a new inode.
 pub(crate) fn new_inode(kind: FileType) -> NewInode<'static> {
-    NewInode {
-        mode: kind.mode_bits() | 0o755,
-        uid: 0,
-        gid: 0,
-        times: Times::default(),
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    }
+    NewInode::new(kind, 0o755)
 }
 
 /// A volume under test and what was taken from it.

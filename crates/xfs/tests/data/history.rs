@@ -7,9 +7,9 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::Xfsprogs;
 use undercroft_judges::random::Random;
-use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
+use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs;
-use undercroft_xfs::ops::{self, CloneRange, FileEdit, MappedExtent, NewInode, Size, Times};
+use undercroft_xfs::ops::{self, CloneRange, FileEdit, MappedExtent, NewInode, Size};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
@@ -82,14 +82,7 @@ pub(crate) fn prepare(image: &Path, format: &Format, size: u64, files: usize) {
     let volume = open(image, false);
     let mut root = volume.lock_inode(volume.geometry().root_inode).unwrap();
     for file in 0..files {
-        let new = NewInode {
-            mode: FileType::Regular.mode_bits() | 0o644,
-            uid: 0,
-            gid: 0,
-            times: Times::default(),
-            device: DeviceNumber { major: 0, minor: 0 },
-            target: &[],
-        };
+        let new = NewInode::new(FileType::Regular, 0o644);
         let mut trans = volume.begin().unwrap();
         let mut inode = ops::create(&mut trans, &mut root, name(file).as_bytes(), &new).unwrap();
         trans.commit(&mut [&mut root, &mut inode]).unwrap();

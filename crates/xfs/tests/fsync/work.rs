@@ -5,23 +5,16 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice, MemoryDevice};
 use undercroft_judges::Xfsprogs;
 use undercroft_xfs::data::{Files, FilesOptions};
-use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
+use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, NewInode, Times};
+use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
 use uuid::Uuid;
 
 fn new(kind: FileType) -> NewInode<'static> {
-    NewInode {
-        mode: kind.mode_bits() | 0o755,
-        uid: 1,
-        gid: 2,
-        times: Times::default(),
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    }
+    NewInode { uid: 1, gid: 2, ..NewInode::new(kind, 0o755) }
 }
 
 /// Makes an empty volume that fills `device`.

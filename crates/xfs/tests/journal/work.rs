@@ -3,22 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
-use undercroft_xfs::format::{DeviceNumber, FileType};
+use undercroft_xfs::format::FileType;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, DataPlacement, NewInode, Times};
+use undercroft_xfs::ops::{self, DataPlacement, NewInode};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
 
 pub(crate) fn new(kind: FileType) -> NewInode<'static> {
-    NewInode {
-        mode: kind.mode_bits() | 0o755,
-        uid: 1,
-        gid: 2,
-        times: Times::default(),
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    }
+    NewInode { uid: 1, gid: 2, ..NewInode::new(kind, 0o755) }
 }
 
 /// An empty volume of ours in a file.

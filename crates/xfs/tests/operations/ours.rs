@@ -241,12 +241,6 @@ impl Ours {
 }
 
 fn new_inode(kind: FileType, mode: u16, now: Timestamp) -> NewInode<'static> {
-    NewInode {
-        mode: kind.mode_bits() | mode,
-        uid: 0,
-        gid: 0,
-        times: Times { access: now, modification: now, change: now, creation: now },
-        device: DeviceNumber { major: 0, minor: 0 },
-        target: &[],
-    }
+    let times = Times { access: now, modification: now, change: now, creation: now };
+    NewInode { times, ..NewInode::new(kind, mode) }
 }

@@ -1,12 +1,10 @@
 //! `undercroft lab fsync`.
 
-use super::session::{self, CommonArgs, chosen_or};
+use super::session::{self, CommonArgs, PlaceArgs, chosen_or};
 use crate::report::Outcome;
 use crate::value;
 use anyhow::Result;
 use std::io::Write;
-use std::path::PathBuf;
-use undercroft_lab::Place;
 use undercroft_lab::fsync::{self, FsyncOptions, Mode, Workload};
 
 /// Write small files and make each durable: what an fsync costs, and what a ticket for one saves.
@@ -36,17 +34,8 @@ use undercroft_lab::fsync::{self, FsyncOptions, Mode, Workload};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Write to the volume in this file; made if there is none.
-    #[arg(long, value_name = "FILE", required_unless_present = "on")]
-    image: Option<PathBuf>,
-
-    /// Size of a volume that is made.
-    #[arg(long, value_name = "BYTES", value_parser = value::size, default_value = "4G")]
-    image_size: u64,
-
-    /// Write to this directory.
-    #[arg(long, value_name = "DIRECTORY")]
-    on: Option<PathBuf>,
+    #[command(flatten)]
+    places: PlaceArgs,
 
     /// When files are made durable, 0 to 6 or async; may be given several times.
     #[arg(long = "mode", value_name = "MODE", default_values_t = [Mode::FsyncBeforeClose, Mode::Async])]
@@ -77,14 +66,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let image = args.image.clone().map(|path| Place::Image(path, args.image_size));
-    let directory = args.on.clone().map(Place::Directory);
     let (workload, threads) = match args.filebench {
         Some(total) => (Workload::Filebench { total }, 64),
         None => (Workload::Equal { files: args.files, size: args.size }, 1),
     };
     let options = FsyncOptions {
-        places: directory.into_iter().chain(image).collect(),
+        places: args.places.places(),
         modes: args.modes.clone(),
         threads: chosen_or(&args.threads, &[threads]),
         directories: args.directories.into(),

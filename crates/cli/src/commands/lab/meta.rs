@@ -1,12 +1,9 @@
 //! `undercroft lab meta`.
 
-use super::session::{self, CommonArgs, chosen_or};
+use super::session::{self, CommonArgs, PlaceArgs, chosen_or};
 use crate::report::Outcome;
-use crate::value;
 use anyhow::Result;
 use std::io::Write;
-use std::path::PathBuf;
-use undercroft_lab::Place;
 use undercroft_lab::meta::{self, MetaOptions};
 
 /// Create, look at and delete empty files: operations on metadata alone.
@@ -26,17 +23,8 @@ use undercroft_lab::meta::{self, MetaOptions};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Work on the volume in this file; made if there is none.
-    #[arg(long, value_name = "FILE", required_unless_present = "on")]
-    image: Option<PathBuf>,
-
-    /// Size of a volume that is made.
-    #[arg(long, value_name = "BYTES", value_parser = value::size, default_value = "4G")]
-    image_size: u64,
-
-    /// Work in this directory.
-    #[arg(long, value_name = "DIRECTORY")]
-    on: Option<PathBuf>,
+    #[command(flatten)]
+    places: PlaceArgs,
 
     /// Files.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
@@ -56,11 +44,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let image = args.image.clone().map(|path| Place::Image(path, args.image_size));
-    let directory = args.on.clone().map(Place::Directory);
     let directories: Vec<u32> = chosen_or(&args.directories, &[1, 1000]);
     let options = MetaOptions {
-        places: directory.into_iter().chain(image).collect(),
+        places: args.places.places(),
         threads: chosen_or(&args.threads, &[1, 4]),
         directories: directories.into_iter().map(|count| count as usize).collect(),
         files: args.files as usize,

@@ -1,11 +1,12 @@
 //! What all experiments share: common options, and where their outcomes go.
 
+use crate::value;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
-use undercroft_lab::{LabError, Outcome, Record, RunOptions, Session, Size};
+use undercroft_lab::{LabError, Outcome, Place, Record, RunOptions, Session, Size};
 use undercroft_lab::{write_record, write_tables};
 
 /// Options of every experiment.
@@ -35,6 +36,30 @@ pub(super) struct CommonArgs {
     /// Seed of everything random in the workload.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+/// Where an experiment on files runs.
+#[derive(clap::Args)]
+pub(super) struct PlaceArgs {
+    /// Work on the volume in this file; made if there is none.
+    #[arg(long, value_name = "FILE", required_unless_present = "on")]
+    image: Option<PathBuf>,
+
+    /// Size of a volume that is made.
+    #[arg(long, value_name = "BYTES", value_parser = value::size, default_value = "4G")]
+    image_size: u64,
+
+    /// Work in this directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    on: Option<PathBuf>,
+}
+
+impl PlaceArgs {
+    /// The directory first, with which others are compared.
+    pub(super) fn places(&self) -> Vec<Place> {
+        let image = self.image.clone().map(|path| Place::Image(path, self.image_size));
+        self.on.clone().map(Place::Directory).into_iter().chain(image).collect()
+    }
 }
 
 /// A length of time of up to an hour.

@@ -6,12 +6,11 @@ use crate::error::Error;
 use crate::format::log_record::{CRC_OFFSET, LOG_BLOCK};
 use crate::format::log_record_seal::seal_record;
 use crate::format::{
-    BufferItem, BufferItemType, BufferKind, DeviceNumber, FileType, Header, LogRecordHeader,
-    TransactionHeader,
+    BufferItem, BufferItemType, BufferKind, FileType, Header, LogRecordHeader, TransactionHeader,
 };
 use crate::geometry::Geometry;
 use crate::mkfs::{self, MkfsOptions};
-use crate::ops::{NewInode, Times};
+use crate::ops::NewInode;
 use crate::units::Lsn;
 use crate::volume::{Volume, read_superblock};
 use std::sync::Arc;
@@ -38,14 +37,7 @@ impl Journal {
     fn new() -> Self {
         let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
         let plan = mkfs::plan(&MkfsOptions::new(64 << 20, Uuid::from_u128(1))).unwrap();
-        let root = NewInode {
-            mode: FileType::Directory.mode_bits() | 0o755,
-            uid: 0,
-            gid: 0,
-            times: Times::default(),
-            device: DeviceNumber { major: 0, minor: 0 },
-            target: &[],
-        };
+        let root = NewInode::new(FileType::Directory, 0o755);
         let volume = mkfs::begin(&device, plan, &root).unwrap();
         mkfs::finish(&volume, false).unwrap();
         let geometry = volume.geometry().clone();

@@ -272,7 +272,6 @@ impl FileEdit<'_> {
     fn with_hint(&self, old: Extent) -> Result<Extent, Error> {
         let state = self.inode.read();
         let hint = u64::from(state.core.copy_size_hint().min(self.most_copied()));
-
         if hint <= 1 {
             return Ok(old);
         }
