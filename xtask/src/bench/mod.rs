@@ -2,9 +2,10 @@
 //! the same work in one run.
 //!
 //! All competitors take turns, round after round, so that a change of the machine's mood hits all
-//! of them; what counts is the median. Before each turn the old output is removed and everything
-//! is written back, outside the measured time. Sources are in the page cache after a first round
-//! that is not counted.
+//! of them; what counts is the median, of the rounds after a first one. Before each turn, outside
+//! the measured time, the old output is removed, everything is written back, and the source is
+//! read through: it is in the page cache for everybody, also on machines that give memory back to
+//! their host as soon as it is idle.
 
 mod live;
 mod peers;
@@ -53,6 +54,13 @@ pub(crate) struct BuildArguments {
     json: Option<PathBuf>,
 }
 
+/// The directory for images that was asked for, or that of the build.
+fn working_directory(work: Option<&PathBuf>) -> Result<PathBuf> {
+    let work = work.cloned().unwrap_or_else(|| workspace::target("bench"));
+    fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
+    Ok(work)
+}
+
 /// Runs the benchmark.
 pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     ensure!(arguments.runs > 0, "--runs must be at least 1");
@@ -69,8 +77,7 @@ pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     };
     shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
 
-    let work = arguments.work.clone().unwrap_or_else(|| workspace::target("bench"));
-    fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
+    let work = working_directory(arguments.work.as_ref())?;
     let peers = Peers::prepare(&source, &work, newest.clone())?;
     let competitors: Vec<Competitor> = peers
         .all()?
@@ -85,7 +92,7 @@ pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     let mut ours = None;
     for round in 0..=arguments.runs {
         for (competitor, seconds) in competitors.iter().zip(&mut seconds) {
-            let (taken, output) = turn(&peers, competitor)?;
+            let (taken, output) = turn(&source, &peers, competitor)?;
             eprintln!("round {round}: {} {taken:.2} s", competitor.name);
             if round > 0 {
                 seconds.push(taken);
@@ -112,10 +119,11 @@ pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
 }
 
 /// One competitor's turn: its seconds and what it printed.
-fn turn(peers: &Peers, competitor: &Competitor) -> Result<(f64, String)> {
+fn turn(source: &Source, peers: &Peers, competitor: &Competitor) -> Result<(f64, String)> {
     peers.clean()?;
     peers.make_room(competitor)?;
     rustix::fs::sync();
+    source.read_through(competitor.input)?;
     let mut command = Command::new("sh");
     command.args(["-ec", &competitor.script]);
     let started = Instant::now();

@@ -1,11 +1,13 @@
 //! The tree that is packed, as an archive and as a directory.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use super::peers::Input;
 use crate::{shell, system, workspace};
 
 /// The Debian package with the Linux tree that figures are compared on.
@@ -36,6 +38,14 @@ impl Source {
         Ok(Self { name, tar: absolute(tar)?, directory: absolute(directory)?, tar_bytes })
     }
 
+    /// Reads all that a competitor with this input will read, so that the page cache has it.
+    pub(super) fn read_through(&self, input: Input) -> Result<()> {
+        match input {
+            Input::Tar => read_file(&self.tar),
+            Input::Directory => read_directory(&self.directory),
+        }
+    }
+
     /// The Linux tree, fetched and unpacked once below the target directory.
     pub(super) fn linux() -> Result<Self> {
         let home = workspace::target("bench-sources");
@@ -46,6 +56,27 @@ impl Source {
         }
         Self::given(&tar, &directory)
     }
+}
+
+fn read_file(path: &Path) -> Result<()> {
+    File::open(path)
+        .and_then(|mut file| io::copy(&mut file, &mut io::sink()))
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(())
+}
+
+fn read_directory(path: &Path) -> Result<()> {
+    let entries = fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            read_directory(&entry.path())?;
+        } else if kind.is_file() {
+            read_file(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn fetch_linux(home: &Path, tar: &Path, directory: &Path) -> Result<()> {
