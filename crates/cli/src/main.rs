@@ -20,7 +20,11 @@ mod value;
 
 use clap::Parser;
 use commands::Cli;
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));

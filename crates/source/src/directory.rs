@@ -15,6 +15,7 @@ mod handle;
 mod holes;
 mod links;
 mod listing;
+mod listxattrat;
 mod pass;
 mod reader;
 mod walk;

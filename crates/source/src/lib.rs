@@ -37,8 +37,6 @@
 //! The crate knows no file system format and no devices. It is separate because it carries archive
 //! parsing and decompressors that users of the file system library have no need for.
 
-#![forbid(unsafe_code)]
-
 mod chunk;
 pub mod directory;
 pub mod entry;

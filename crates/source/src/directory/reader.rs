@@ -2,7 +2,7 @@
 //!
 //! Small files are read one after the other into a shared buffer, large ones fill buffers of their
 //! own. A file costs open, fstat, flistxattr, read and close; without its data, and unless it may
-//! have holes, fstatat and llistxattr.
+//! have holes, fstatat and listxattrat.
 
 use super::DirectoryError;
 use super::handle::{self, Handle};
@@ -13,7 +13,7 @@ use super::xattrs::{Target, XattrReader};
 use crate::entry::MAX_SYMLINK_TARGET;
 use crate::pool::{BUFFER_SIZE, BufferPool};
 use crate::{Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Links};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Stat, fstat, major, minor, readlinkat, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
 use std::ops::Range;
@@ -127,13 +127,9 @@ impl<'a, S: Sink> Reader<'a, S> {
             let kind = Kind::Regular { size: 0, data: Vec::new() };
             return self.push_entry(entry(path, kind, &stat, Vec::new()), linked);
         }
-        let by_path;
         let target = match &file {
             Some(fd) => Target::File(fd.as_fd()),
-            None => {
-                by_path = path_in(directory, name);
-                Target::Path(&by_path)
-            }
+            None => Target::Name(directory, name),
         };
         let xattrs = self
             .xattrs
@@ -203,7 +199,7 @@ impl<'a, S: Sink> Reader<'a, S> {
         };
         let xattrs = self
             .xattrs
-            .read(Target::Path(&path_in(directory, name)))
+            .read(Target::Name(directory, name))
             .map_err(DirectoryError::reading("read the attributes of", &path))?;
         let linked = linked_name(&stat, order);
         if let Some(name) = linked {
@@ -310,14 +306,6 @@ fn open(directory: &Handle, name: &[u8], path: &EntryPath) -> Result<OwnedFd, Di
         Errno::LOOP | Errno::NXIO => DirectoryError::Replaced { path: path.clone() },
         error => DirectoryError::read("open", path, error),
     })
-}
-
-/// A path for calls that have no form with a directory: through /proc, as good whatever the depth of
-/// the directory.
-fn path_in(directory: &Handle, name: &[u8]) -> Vec<u8> {
-    let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
-    path.extend_from_slice(name);
-    path
 }
 
 fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), DirectoryError> {

@@ -1,8 +1,10 @@
 //! Extended attributes of one file.
 
+use super::handle::Handle;
+use super::listxattrat::listed_bytes;
 use crate::Xattr;
 use crate::entry::MAX_XATTR_VALUE;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::{
     fgetxattr, flistxattr, flistxattr_query, lgetxattr, llistxattr, llistxattr_query,
 };
@@ -12,11 +14,30 @@ use rustix::io::{Errno, Result};
 const LIST_SIZE: usize = 64 * 1024;
 
 /// How a file is named to the system: an open file, or, where opening has side effects or is not
-/// possible (symbolic links, devices, pipes, sockets), a path whose last component is not followed.
+/// possible (symbolic links, devices, pipes, sockets), a name in a directory, which is not followed.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
     File(BorrowedFd<'a>),
-    Path(&'a [u8]),
+    Name(&'a Handle, &'a [u8]),
+}
+
+impl Target<'_> {
+    /// Bytes of the list of attributes.
+    fn listed_bytes(self) -> Result<usize> {
+        match self {
+            Self::File(fd) => flistxattr_query(fd),
+            Self::Name(directory, name) => listed_bytes(directory, name)
+                .unwrap_or_else(|| llistxattr_query(path_in(directory, name))),
+        }
+    }
+}
+
+/// A path for calls that have no form with a directory: through /proc, as good whatever the depth of
+/// the directory.
+fn path_in(directory: &Handle, name: &[u8]) -> Vec<u8> {
+    let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
+    path.extend_from_slice(name);
+    path
 }
 
 /// Reads extended attributes with buffers that are allocated once.
@@ -37,23 +58,23 @@ impl XattrReader {
     /// none. One system call when there are none, without a buffer, which the kernel would have to
     /// match with one of its own.
     pub(super) fn read(&mut self, target: Target<'_>) -> Result<Vec<Xattr>> {
-        let length = match target {
-            Target::File(fd) => flistxattr_query(fd),
-            Target::Path(path) => llistxattr_query(path),
-        };
-        match length {
+        match target.listed_bytes() {
             Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
             other => other?,
         };
+        let path = match target {
+            Target::File(_) => Vec::new(),
+            Target::Name(directory, name) => path_in(directory, name),
+        };
         let length = match target {
             Target::File(fd) => flistxattr(fd, &mut self.list[..]),
-            Target::Path(path) => llistxattr(path, &mut self.list[..]),
+            Target::Name(..) => llistxattr(&path[..], &mut self.list[..]),
         }?;
         let mut xattrs = Vec::new();
         for name in self.list[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
             let read = match target {
                 Target::File(fd) => fgetxattr(fd, name, &mut self.value[..]),
-                Target::Path(path) => lgetxattr(path, name, &mut self.value[..]),
+                Target::Name(..) => lgetxattr(&path[..], name, &mut self.value[..]),
             };
             match read {
                 Ok(size) => {

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes that a scan reads at a time: a header, and with small files a few of the next ones.
+/// Bytes that a scan reads at a time: a header, and behind an empty file the next.
 const SCAN_SIZE: usize = 1024;
 
 /// A stream of bytes in chunks.
