@@ -162,7 +162,11 @@ impl<'a> FileEdit<'a> {
 
     /// Begins a step.
     fn begin(&self) -> Result<Step<'a>, Error> {
-        let trans = self.volume.begin()?;
+        self.join(self.volume.begin()?)
+    }
+
+    /// Makes a transaction a step of this file.
+    fn join(&self, trans: Transaction<'a>) -> Result<Step<'a>, Error> {
         let inode = InodeGuard::new(&self.inode);
         if inode.core.mode == 0 {
             return Err(Error::NotFound(format!("inode {}", self.number)));
