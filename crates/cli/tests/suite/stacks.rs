@@ -74,6 +74,25 @@ fn the_volume_is_the_same_on_any_stack() {
 }
 
 #[test]
+fn the_volume_is_the_same_past_the_page_cache() {
+    // Not in memory, where there is nothing to go past.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = home.path();
+    let tree = tree(home);
+    let plain = stack(home, "$plain");
+    succeeds(["build", SIZE, UUID, &tree, &plain]);
+    for (name, device) in [("u", "file:direct($u)"), ("t", "file:direct,engine=threads($t)")] {
+        let device = stack(home, device);
+        succeeds(["build", SIZE, UUID, &tree, &device]);
+        assert!(fs::read(home.join(name)).unwrap() == fs::read(&plain).unwrap(), "{device}");
+        let listed = succeeds(["ls", "-lR", &device]);
+        assert_eq!(listed, succeeds(["ls", "-lR", &plain]));
+        assert!(listed.contains("large"));
+        succeeds(["check", &device]);
+    }
+}
+
+#[test]
 fn every_command_reads_a_stack() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
