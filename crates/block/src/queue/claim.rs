@@ -56,7 +56,8 @@ pub(crate) enum Patience {
 const TURN: Duration = Duration::from_micros(100);
 
 thread_local! {
-    static CLAIMED: RefCell<Vec<Rc<dyn Claimed>>> = const { RefCell::new(Vec::new()) };
+    /// By leaf.
+    static CLAIMED: RefCell<Vec<(usize, Rc<dyn Claimed>)>> = const { RefCell::new(Vec::new()) };
     /// Whether what is submitted may wait for the next step of this thread.
     static DEFERS: Cell<bool> = const { Cell::new(false) };
     /// Whether something waits for it.
@@ -86,7 +87,8 @@ pub(crate) fn send_deferred() {
 /// This thread's queue for a leaf.
 pub(super) fn find(leaf: usize) -> Option<Rc<dyn Claimed>> {
     let found = CLAIMED.try_with(|claimed| {
-        claimed.borrow().iter().find(|queue| queue.leaf() == leaf).map(Rc::clone)
+        let claimed = claimed.borrow();
+        claimed.iter().find(|(other, _)| *other == leaf).map(|(_, queue)| Rc::clone(queue))
     });
     found.ok().flatten()
 }
@@ -97,7 +99,13 @@ pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
     DEFERRED.set(false);
     let busy: Vec<Rc<dyn Claimed>> = CLAIMED
         .try_with(|claimed| {
-            claimed.borrow().iter().filter(|queue| queue.is_busy()).map(Rc::clone).collect()
+            let claimed = claimed.borrow();
+            claimed
+                .iter()
+                .map(|(_, queue)| queue)
+                .filter(|queue| queue.is_busy())
+                .cloned()
+                .collect()
         })
         .unwrap_or_default();
     match &busy[..] {
@@ -147,7 +155,7 @@ impl Claim {
 
     /// Makes `queue` known to this thread.
     pub(super) fn of(queue: Rc<dyn Claimed>) -> Self {
-        CLAIMED.with_borrow_mut(|claimed| claimed.push(Rc::clone(&queue)));
+        CLAIMED.with_borrow_mut(|claimed| claimed.push((queue.leaf(), Rc::clone(&queue))));
         Self { queues: vec![queue], _thread: PhantomData }
     }
 
@@ -176,7 +184,7 @@ impl Drop for Claim {
         for queue in &self.queues {
             queue.release();
             let gone = CLAIMED.try_with(|claimed| {
-                claimed.borrow_mut().retain(|other| !Rc::ptr_eq(other, queue));
+                claimed.borrow_mut().retain(|(_, other)| !Rc::ptr_eq(other, queue));
             });
             debug_assert!(gone.is_ok() || std::thread::panicking(), "claims end with their thread");
         }
