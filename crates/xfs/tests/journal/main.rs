@@ -8,6 +8,7 @@ mod crash;
 mod crash_tests;
 mod faults;
 mod full;
+mod random_faults;
 mod refused;
 mod replay;
 mod threads;
