@@ -10,7 +10,7 @@
 #[path = "../tests/data/crash.rs"]
 mod crash;
 #[path = "../tests/fsync/cuts.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
+#[allow(dead_code, unused_imports, reason = "the tests use more of it")]
 mod cuts;
 #[path = "../tests/data/history.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
