@@ -15,7 +15,7 @@ use undercroft_judges::random::Random;
 use undercroft_xfs::Volume;
 use undercroft_xfs::volume::LiveOptions;
 
-const FILES: usize = 4;
+pub(crate) const FILES: usize = 4;
 
 /// Files after an operation, and the one that the next operation changes.
 struct State {
@@ -86,7 +86,11 @@ fn compare(found: &[Vec<u8>], expected: &[Option<&[u8]>], when: &str) {
     }
 }
 
-fn replayed_by_the_kernel(image: &Path, expected: &[Option<&[u8]>], when: &str) -> Vec<Vec<u8>> {
+pub(crate) fn replayed_by_the_kernel(
+    image: &Path,
+    expected: &[Option<&[u8]>],
+    when: &str,
+) -> Vec<Vec<u8>> {
     let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
     let read = |file| std::fs::read(mount.join(history::name(file))).unwrap();
     let found: Vec<_> = (0..FILES).map(read).collect();
@@ -96,7 +100,7 @@ fn replayed_by_the_kernel(image: &Path, expected: &[Option<&[u8]>], when: &str) 
     found
 }
 
-fn replayed_by_us(
+pub(crate) fn replayed_by_us(
     image: &Path,
     format: &Format,
     expected: &[Option<&[u8]>],
@@ -111,7 +115,7 @@ fn replayed_by_us(
 }
 
 /// Writes a disk to a sparse file.
-fn store(disk: &dyn BlockDevice, image: &Path) {
+pub(crate) fn store(disk: &dyn BlockDevice, image: &Path) {
     const CHUNK: usize = 64 << 10;
     let len = disk.capacity().to_bytes().unwrap();
     let file = File::create(image).unwrap();
