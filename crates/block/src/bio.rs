@@ -26,7 +26,7 @@ use crate::error::Reason;
 use crate::future::{CompletionFuture, future};
 use crate::recycled::{Recycle, Recycled, Spares};
 use crate::sector::{SECTOR_SIZE, Sector};
-use crate::segment::SegmentList;
+use crate::segment::{SegmentList, is_aligned};
 use crate::waiter::{Waiter, waiter};
 pub use end::Completion;
 pub(crate) use intercept::Interceptor;
@@ -357,11 +357,8 @@ impl Bio {
 
     /// Whether every piece of memory starts and ends at a multiple of `unit` bytes.
     pub(crate) fn is_memory_aligned(&self, unit: usize) -> bool {
-        let aligned = |bytes: &[u8]| {
-            (bytes.as_ptr() as usize).is_multiple_of(unit) && bytes.len().is_multiple_of(unit)
-        };
-        self.inner.segments.iter().all(|segment| aligned(segment))
-            && self.inner.buffer.as_ref().is_none_or(|buffer| aligned(buffer))
+        self.inner.segments.iter().all(|segment| is_aligned(segment, unit))
+            && self.inner.buffer.as_ref().is_none_or(|buffer| is_aligned(buffer, unit))
     }
 }
 

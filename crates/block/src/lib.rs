@@ -90,6 +90,6 @@ pub use queue::{
 pub use request::Request;
 pub use sector::{SECTOR_SIZE, Sector};
 pub use segment::{Segment, SegmentList};
-pub use statistics::{Latencies, QueueLatencies, Statistics};
+pub use statistics::{Latencies, QueueLatencies, QueueName, QueueReport, Statistics};
 pub use waiter::Waiter;
 pub use window::Window;

@@ -14,7 +14,7 @@
 //! A plug made while the thread has one for the same device joins it: a function may plug for
 //! itself, and its bios still leave with those of its caller.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::{Rc, Weak};
@@ -56,6 +56,24 @@ struct Staging {
     device: Arc<dyn BlockDevice>,
     threshold: PlugThreshold,
     staged: RefCell<Staged>,
+    hints: Hints,
+}
+
+/// Where each leaf was last found in [`Staged::leaves`], by a hash of its address: devices of many
+/// leaves need no search for each bio. A hint may be wrong.
+struct Hints([Cell<u16>; 1 << HINT_BITS]);
+
+/// Few leaves share a hint in devices of up to a hundred leaves.
+const HINT_BITS: u32 = 8;
+
+impl Hints {
+    #[inline]
+    fn of(&self, queue: &Arc<dyn RequestQueue>) -> &Cell<u16> {
+        // Fibonacci hashing (Knuth, volume 3, 6.4): the highest bits of the product are mixed best.
+        let address = Arc::as_ptr(queue).addr() as u64;
+        let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - HINT_BITS);
+        &self.0[hash as usize]
+    }
 }
 
 /// The staged bios of all leaves that the thread has reached.
@@ -70,8 +88,8 @@ struct Staged {
 struct LeafStage {
     queue: Arc<dyn RequestQueue>,
     limits: Limits,
-    /// In order of submission.
-    bios: Vec<Bio>,
+    /// In order of submission; all there, but during a flush.
+    bios: Vec<Option<Bio>>,
     /// Whether each starts where the one before ends, or behind; and where the last one ends.
     ascending: bool,
     end: Sector,
@@ -82,7 +100,6 @@ struct LeafStage {
 /// Lists that a flush needs.
 #[derive(Default)]
 struct Spare {
-    bios: Vec<Option<Bio>>,
     order: Vec<Key>,
     requests: RequestList,
 }
@@ -176,7 +193,9 @@ impl Plug {
             }
             active.retain(|plug| plug.strong_count() > 0);
             let staged = RefCell::default();
-            let staging = Rc::new(Staging { device: Arc::clone(device), threshold, staged });
+            let hints = Hints([const { Cell::new(0) }; 1 << HINT_BITS]);
+            let staging = Staging { device: Arc::clone(device), threshold, staged, hints };
+            let staging = Rc::new(staging);
             active.push(Rc::downgrade(&staging));
             Self { staging }
         })
@@ -226,7 +245,7 @@ impl Staging {
             return queue.submit(&mut RequestList::of(Request::new(bio)));
         }
         let mut staged = self.staged.borrow_mut();
-        let index = staged.leaf(queue);
+        let index = staged.leaf(queue, &self.hints);
         let limits = &staged.leaves[index].limits;
         if bio.fitting_bytes(limits).is_none() {
             return self.stage_fitting(staged, index, bio);
@@ -235,7 +254,7 @@ impl Staging {
         drop(staged);
         for_each_fitting(bio, &limits, |part| {
             let mut staged = self.staged.borrow_mut();
-            let index = staged.leaf(queue);
+            let index = staged.leaf(queue, &self.hints);
             self.stage_fitting(staged, index, part);
         });
     }
@@ -287,9 +306,21 @@ impl Drop for Staging {
 impl Staged {
     /// The index of the leaf `queue`.
     #[inline]
-    fn leaf(&mut self, queue: &Arc<dyn RequestQueue>) -> usize {
-        let same = |leaf: &LeafStage| Arc::ptr_eq(&leaf.queue, queue);
-        self.leaves.iter().position(same).unwrap_or_else(|| {
+    fn leaf(&mut self, queue: &Arc<dyn RequestQueue>, hints: &Hints) -> usize {
+        let hint = hints.of(queue);
+        let known = usize::from(hint.get());
+        if self.leaves.get(known).is_some_and(|leaf| leaf.is_of(queue)) {
+            return known;
+        }
+        let index = self.search(queue);
+        // A wrong hint costs a search, no more.
+        hint.set(index as u16);
+        index
+    }
+
+    #[cold]
+    fn search(&mut self, queue: &Arc<dyn RequestQueue>) -> usize {
+        self.leaves.iter().position(|leaf| leaf.is_of(queue)).unwrap_or_else(|| {
             self.leaves.push(LeafStage::new(queue));
             self.leaves.len() - 1
         })
@@ -308,11 +339,15 @@ impl LeafStage {
         }
     }
 
+    fn is_of(&self, queue: &Arc<dyn RequestQueue>) -> bool {
+        Arc::ptr_eq(&self.queue, queue)
+    }
+
     #[inline]
     fn push(&mut self, bio: Bio, end: Sector) {
         self.ascending &= self.end <= bio.sector();
         self.end = end;
-        self.bios.push(bio);
+        self.bios.push(Some(bio));
     }
 
     /// Hands everything staged to the queue: by sector, neighbours merged, and what overlaps in the
@@ -324,12 +359,12 @@ impl LeafStage {
         self.end = Sector::ZERO;
         if std::mem::replace(&mut self.ascending, true) {
             let mut requests = std::mem::take(&mut self.spare.requests);
-            self.bios.drain(..).for_each(|bio| append(&mut requests, bio, &self.limits));
+            let bios = self.bios.drain(..).flatten();
+            bios.for_each(|bio| append(&mut requests, bio, &self.limits));
             self.submit(requests, stamp);
             return;
         }
-        let mut bios = std::mem::take(&mut self.spare.bios);
-        bios.extend(self.bios.drain(..).map(Some));
+        let mut bios = std::mem::take(&mut self.bios);
         if !self.send_sorted(&mut bios, stamp) {
             // Rare: most callers do not write what they have just written or asked for.
             let mut rest = &mut bios[..];
@@ -341,7 +376,7 @@ impl LeafStage {
             }
         }
         bios.clear();
-        self.spare.bios = bios;
+        self.bios = bios;
     }
 
     /// Sends `bios`, unless some overlap.

@@ -203,6 +203,25 @@ impl SegmentList {
         rest
     }
 
+    /// The same bytes in memory that fits a device whose
+    /// [`memory_alignment`](crate::Limits::memory_alignment) is `unit`: a copy, unless they are in
+    /// such memory already. For a total that is a multiple of `unit`.
+    #[must_use]
+    pub fn aligned_to(self, unit: usize) -> Self {
+        if self.iter().all(|segment| is_aligned(segment, unit)) {
+            return self;
+        }
+        let bytes = self.iter().map(|segment| segment.len()).sum();
+        let mut buffer = Buffer::zeroed(bytes);
+        let mut rest = &mut buffer[..];
+        for segment in &self {
+            let (front, behind) = rest.split_at_mut(segment.len());
+            front.copy_from_slice(segment);
+            rest = behind;
+        }
+        buffer.into()
+    }
+
     /// Total length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -219,6 +238,11 @@ impl SegmentList {
     pub fn count(&self) -> usize {
         self.segments.len()
     }
+}
+
+/// Whether `memory` starts and ends at multiples of `unit`.
+pub(crate) fn is_aligned(memory: &[u8], unit: usize) -> bool {
+    memory.as_ptr().addr().is_multiple_of(unit) && memory.len().is_multiple_of(unit)
 }
 
 impl<'a> IntoIterator for &'a SegmentList {
@@ -271,6 +295,28 @@ mod tests {
     #[should_panic(expected = "out of range")]
     fn a_segment_outside_its_buffer_panics() {
         let _ = Segment::new(&Arc::new(Buffer::zeroed(10)), 5..11);
+    }
+
+    #[test]
+    fn only_what_does_not_fit_a_device_is_copied() {
+        let buffer = Arc::new(Buffer::copy_of(&(0..2048).map(|at| at as u8).collect::<Vec<_>>()));
+        let list = |ranges: &[Range<usize>]| -> SegmentList {
+            ranges.iter().map(|range| Segment::new(&buffer, range.clone())).collect()
+        };
+        let fits = list(&[512..1024, 0..512]).aligned_to(512);
+        assert!(
+            fits.iter()
+                .map(|segment| segment.as_ptr())
+                .eq([buffer[512..].as_ptr(), buffer.as_ptr()])
+        );
+        let mut odd = list(&[3..300, 1000..1010]);
+        odd.pad_to(512);
+        let copied = odd.aligned_to(512);
+        assert_eq!((copied.count(), copied.bytes()), (1, 512));
+        let bytes = &copied.iter().next().unwrap()[..];
+        assert!(is_aligned(bytes, 512));
+        assert_eq!(bytes[..307], [&buffer[3..300], &buffer[1000..1010]].concat());
+        assert!(bytes[307..].iter().all(|&byte| byte == 0));
     }
 
     #[test]

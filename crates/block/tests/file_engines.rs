@@ -10,8 +10,9 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use tempfile::TempDir;
 use undercroft_block::{
-    Batch, Bio, BlockDevice, Buffer, BufferPool, Engine, FileDevice, FileOptions, Plug,
-    PlugThreshold, QueueOptions, Reason, Sector, flush, read_buffer, write_all_at,
+    Batch, Bio, BlockDevice, Buffer, BufferPool, CompletionQueue, Engine, FileDevice, FileOptions,
+    NullDevice, NullOptions, Plug, PlugThreshold, QueueOptions, Reason, Sector, flush, read_buffer,
+    write_all_at,
 };
 
 const BLOCK: usize = 4096;
@@ -202,6 +203,39 @@ fn a_short_write_spares_the_bios_that_were_done() {
         file.read_exact_at(&mut found, BLOCK as u64).unwrap();
         assert_eq!(found, [1; BLOCK]);
     }
+}
+
+/// One thread has a queue of its own in each of several devices, rings and timers mixed, and sleeps
+/// until any of them has something.
+#[test]
+fn a_thread_waits_for_several_queues_at_once() {
+    let scratches = [(); 4].map(|()| Scratch::new());
+    let options = FileOptions { engine: Engine::Uring, direct: true, ..FileOptions::default() };
+    let mut devices: Vec<Arc<dyn BlockDevice>> =
+        scratches.iter().map(|scratch| open(&scratch.write(&[7; 64 * BLOCK]), &options)).collect();
+    let null = NullOptions { service_time: Duration::from_micros(200), ..NullOptions::default() };
+    devices.push(Arc::new(NullDevice::null(null, QueueOptions::default()).unwrap()));
+    let claims: Vec<_> = devices.iter().map(|device| device.claim().unwrap()).collect();
+    let queue = CompletionQueue::new();
+    let mut ended = [0; 5];
+    for round in 0..300_u64 {
+        for (number, device) in devices.iter().enumerate() {
+            let bio = Bio::read(Sector(round % 64 * 8), filled(BLOCK, 7));
+            Plug::new(device).submit(bio.in_queue(&queue, number as u64));
+        }
+        // Of some rounds a part stays behind, so that the queues do not end together.
+        let wait_for = if round % 3 == 0 { 2 } else { devices.len() };
+        for _ in 0..wait_for {
+            let finished = queue.wait();
+            ended[finished.cookie as usize] += 1;
+            assert_eq!(finished.completion.into_buffer().unwrap()[..], [7; BLOCK]);
+        }
+    }
+    while ended.iter().sum::<u64>() < 5 * 300 {
+        ended[queue.wait().cookie as usize] += 1;
+    }
+    assert_eq!(ended, [300; 5]);
+    drop(claims);
 }
 
 /// Two tags, and a time limit that nothing reaches: every request waits for a tag of another.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use undercroft_block::{
     Batch, Bio, BlockDevice, Buffer, BufferPool, MemoryDevice, Plug, PlugThreshold, Sector,
-    read_buffer, write_all_at,
+    read_buffer, stack::Stripe, write_all_at,
 };
 
 fn disk() -> Arc<dyn BlockDevice> {
@@ -34,6 +34,27 @@ fn the_threshold_flushes() {
     plug.submit(write(20, &batch));
     assert_eq!(disk.statistics().bios, 5);
     batch.wait().unwrap();
+}
+
+#[test]
+fn bios_for_hundreds_of_leaves_reach_theirs() {
+    const LEGS: u64 = 700;
+    let legs: Vec<_> = (0..LEGS).map(|_| Arc::new(MemoryDevice::new(64 << 10)) as _).collect();
+    let stripe: Arc<dyn BlockDevice> = Arc::new(Stripe::new(4096, legs.clone()).unwrap());
+    let batch = Batch::new();
+    let plug = Plug::with_threshold(&stripe, PlugThreshold { bios: 3000, bytes: 1 << 30 });
+    for chunk in (0..3 * LEGS).rev() {
+        let bytes = Buffer::copy_of(&[(chunk % 251) as u8; 4096]);
+        plug.submit(Bio::write(Sector(chunk * 8), bytes).in_batch(&batch));
+    }
+    batch.wait().unwrap();
+    for leg in &legs {
+        assert_eq!((leg.statistics().bios, leg.statistics().requests), (3, 1));
+    }
+    let bytes = read_buffer(&*stripe, Sector(0), 3 * LEGS as usize * 4096).unwrap();
+    for (chunk, bytes) in bytes.chunks(4096).enumerate() {
+        assert_eq!(bytes, [(chunk % 251) as u8; 4096], "chunk {chunk}");
+    }
 }
 
 #[test]

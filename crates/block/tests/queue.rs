@@ -71,6 +71,33 @@ fn waiting_drives_claimed_queues() {
 }
 
 #[test]
+fn who_sleeps_for_several_claims_is_woken_by_others_too() {
+    let never: [Arc<dyn BlockDevice>; 2] =
+        [(); 2].map(|()| null(NEVER, QueueOptions::default()) as _);
+    let _claims = never.each_ref().map(|device| device.claim().unwrap());
+    let stuck = CompletionQueue::new();
+    for device in &never {
+        submit(device, [read(0).in_queue(&stuck, 0)]);
+    }
+    // Answered in a thread of its own, while this one sleeps for its two queues.
+    let other: Arc<dyn BlockDevice> = null(Duration::from_micros(50), QueueOptions::default());
+    for _ in 0..200 {
+        let (bio, waiter) = read(0).waited();
+        submit(&other, [bio]);
+        assert!(waiter.wait().result.is_ok());
+    }
+    let closers = never.each_ref().map(|device| {
+        let device = Arc::clone(device);
+        std::thread::spawn(move || device.close())
+    });
+    for _ in 0..2 {
+        let error = stuck.wait().completion.result.unwrap_err();
+        assert_eq!((error.operation, error.sector), (Operation::Read, Sector(0)));
+    }
+    closers.into_iter().for_each(|closer| closer.join().unwrap());
+}
+
+#[test]
 fn more_requests_than_tags_wait_for_them() {
     for shared_tags in [false, true] {
         for drive in [Drive::Threads(1), Drive::Threads(3)] {
@@ -210,7 +237,17 @@ fn closing_answers_everything_and_refuses_the_rest() {
     let mut cookies: Vec<u64> = (0..11)
         .map(|_| {
             let finished = queue.poll().unwrap();
-            assert!(finished.completion.result.is_err());
+            let error = finished.completion.result.unwrap_err();
+            let about = (error.operation, error.sector, error.length);
+            let expected = match finished.cookie {
+                number @ 0..8 => (Operation::Read, Sector(number * 8), 512),
+                8 | 9 => (Operation::Write, Sector(800), 512),
+                _ => (Operation::Flush, Sector(0), 0),
+            };
+            assert_eq!((&*error.device, about), ("null", expected));
+            // Of the first four, those that the driver had by then were stopped.
+            let stopped = matches!(error.reason, Reason::Io(_)) && finished.cookie < 4;
+            assert!(stopped || matches!(error.reason, Reason::Closed), "{error:?}");
             finished.cookie
         })
         .collect();
@@ -219,7 +256,43 @@ fn closing_answers_everything_and_refuses_the_rest() {
     submit(&device, [read(0).in_queue(&queue, 11)]);
     let error = queue.poll().unwrap().completion.result.unwrap_err();
     assert!(matches!(error.reason, Reason::Closed), "{error:?}");
+    let about = (&*error.device, error.operation, error.sector, error.length);
+    assert_eq!(about, ("null", Operation::Read, Sector(0), 512));
+    assert!(queue.poll().is_none(), "each is answered once");
     leaf.close();
+}
+
+/// The thread that claimed a queue is in the middle of its own requests when another one closes the
+/// device.
+#[test]
+fn closing_stops_what_a_claim_has_in_flight() {
+    let options = QueueOptions { depth: 4, max_depth: 4, ..QueueOptions::default() };
+    let device: Arc<dyn BlockDevice> = null(NEVER, options);
+    let claim = device.claim().unwrap();
+    let queue = CompletionQueue::new();
+    let closer = Arc::clone(&device);
+    let closing = std::thread::spawn(move || {
+        while closer.statistics().queued_local < 4 {
+            std::thread::yield_now();
+        }
+        closer.close();
+    });
+    // More than there are tags: submitting waits, and drives the queue until it is closed.
+    submit(&device, (0..8).map(|number| read(number * 8).in_queue(&queue, number)));
+    let mut cookies: Vec<u64> = (0..8)
+        .map(|_| {
+            let finished = queue.wait();
+            let error = finished.completion.result.unwrap_err();
+            let about = (&*error.device, error.operation, error.sector, error.length);
+            assert_eq!(about, ("null", Operation::Read, Sector(finished.cookie * 8), 512));
+            finished.cookie
+        })
+        .collect();
+    cookies.sort_unstable();
+    assert_eq!(cookies, (0..8).collect::<Vec<_>>());
+    assert!(queue.poll().is_none(), "each is answered once");
+    drop(claim);
+    closing.join().unwrap();
 }
 
 #[test]

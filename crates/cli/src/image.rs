@@ -66,7 +66,15 @@ impl ImageArgs {
     }
 
     fn open_device(&self, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-        let note = |event: &MirrorEvent| eprintln!("note: {event}");
+        let note = |event: &MirrorEvent| {
+            eprintln!("note: {event}");
+            if let MirrorEvent::Dropped { leg, .. } = event {
+                eprintln!(
+                    "note: {leg} is out of date: leave it out of the mirror until `undercroft \
+                     resync` has filled it"
+                );
+            }
+        };
         let disk = self.image.open(read_only, Some(Arc::new(note)))?;
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));

@@ -5,13 +5,16 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
 use undercroft_block::stack::DeviceReport;
-use undercroft_block::{Latencies, QueueLatencies};
+use undercroft_block::{Latencies, QueueLatencies, QueueReport};
 
 /// The option.
 #[derive(clap::Args)]
 pub(crate) struct StatsArgs {
-    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies.
-    /// As a table on standard error; with --json as one more line of JSON.
+    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies,
+    /// and for each hardware queue the bios whose request was started on the CPU that submitted it
+    /// (Q-local) or on another (Q-remote), and the requests answered on the CPU where they ended
+    /// (C-local) or handed to another for it (C-remote). As tables on standard error; with --json as
+    /// one more line of JSON.
     #[arg(long)]
     stats: bool,
 }
@@ -61,6 +64,34 @@ struct Device<'r> {
     errors: u64,
     waits: u64,
     latency: Latency,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<Queue>,
+}
+
+/// A hardware queue of a leaf as JSON.
+#[derive(Serialize)]
+struct Queue {
+    queue: String,
+    bios: u64,
+    requests: u64,
+    queued_local: u64,
+    queued_remote: u64,
+    completed_local: u64,
+    completed_remote: u64,
+}
+
+impl From<&QueueReport> for Queue {
+    fn from(QueueReport { name, statistics }: &QueueReport) -> Self {
+        Self {
+            queue: name.to_string(),
+            bios: statistics.bios,
+            requests: statistics.requests,
+            queued_local: statistics.queued_local,
+            queued_remote: statistics.queued_remote,
+            completed_local: statistics.completed_local,
+            completed_remote: statistics.completed_remote,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -103,6 +134,7 @@ impl<'r> Device<'r> {
                 write: Percentiles::of(write),
                 other: Percentiles::of(other),
             },
+            queues: report.queues.iter().map(Queue::from).collect(),
         }
     }
 }
@@ -122,9 +154,19 @@ impl Percentiles {
 }
 
 fn table(devices: &[DeviceReport], out: &mut dyn Write) -> io::Result<()> {
-    let name = |report: &DeviceReport| format!("{:1$}{2}", "", 2 * report.depth, report.name);
     let width = devices.iter().map(|report| name(report).chars().count()).max().unwrap_or(0);
-    let width = width.max("device".len());
+    let width = width.max("hardware queues".len());
+    counts(devices, width, out)?;
+    latencies(devices, width, out)?;
+    queues(devices, width, out)
+}
+
+/// The name of a device, indented below those that are stacked on it.
+fn name(report: &DeviceReport) -> String {
+    format!("{:1$}{2}", "", 2 * report.depth, report.name)
+}
+
+fn counts(devices: &[DeviceReport], width: usize, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "{:width$} {:>9} {:>9} {:>10} {:>10} {:>10} {:>7} {:>6} {:>6}",
@@ -146,6 +188,10 @@ fn table(devices: &[DeviceReport], out: &mut dyn Write) -> io::Result<()> {
             statistics.errors,
         )?;
     }
+    Ok(())
+}
+
+fn latencies(devices: &[DeviceReport], width: usize, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "{:width$} {:>9} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}",
@@ -169,6 +215,30 @@ fn table(devices: &[DeviceReport], out: &mut dyn Write) -> io::Result<()> {
                     quantile(1.0),
                 )?;
             }
+        }
+    }
+    Ok(())
+}
+
+fn queues(devices: &[DeviceReport], width: usize, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:width$} {:>14} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "hardware queues", "", "bios", "Q-local", "Q-remote", "C-local", "C-remote"
+    )?;
+    for report in devices {
+        for queue in report.queues.iter().map(Queue::from) {
+            writeln!(
+                out,
+                "{:width$} {:>14} {:>9} {:>9} {:>9} {:>9} {:>9}",
+                name(report),
+                queue.queue,
+                queue.bios,
+                queue.queued_local,
+                queue.queued_remote,
+                queue.completed_local,
+                queue.completed_remote,
+            )?;
         }
     }
     Ok(())

@@ -368,6 +368,12 @@ impl Volume {
         self.free_space.add(i64::try_from(blocks).unwrap_or(i64::MAX));
     }
 
+    /// Bytes of the journal that the longest chain of transactions has which a kernel makes of one
+    /// operation: what [`begin`](Self::begin) asks for.
+    pub(crate) const fn longest_log_bytes(&self) -> usize {
+        self.log_space.longest
+    }
+
     /// Bytes of the journal that a transaction may have at most.
     #[must_use]
     pub fn log_limit(&self) -> usize {

@@ -10,6 +10,8 @@ mod history;
 mod judged;
 #[path = "data/mirror.rs"]
 mod mirror;
+#[path = "data/moved.rs"]
+mod moved;
 #[path = "data/operation.rs"]
 mod operation;
 
@@ -155,4 +157,35 @@ fn synced_data_is_there_after_a_crash() {
     for (seed, format) in (500..).zip([&FORMATS[0], &FORMATS[3], &FORMATS[5]]) {
         crash::run(format, seed, 40, 6);
     }
+}
+
+/// A range is taken out of a file of hundreds of extents, or put into it, as a whole, whatever the
+/// moment of a crash.
+#[test]
+fn ranges_are_taken_out_and_put_in_as_a_whole() {
+    if !kernel::available_or_report("xfs::data::ranges_are_taken_out_and_put_in_as_a_whole") {
+        return;
+    }
+    for (seed, format) in (600..).zip([&FORMATS[0], &FORMATS[3], &FORMATS[5]]) {
+        let seen = moved::run(format, seed, 150, 24);
+        assert!(seen.before > 0 && seen.after > 0, "{}: {seen:?}", format.name);
+        assert_eq!(seen.between, 0, "{}: {seen:?}", format.name);
+    }
+}
+
+/// What does not fit one checkpoint moves one extent at a time: a crash leaves what a kernel's may.
+#[test]
+fn what_is_too_much_for_one_checkpoint_moves_in_order() {
+    let name = "xfs::data::what_is_too_much_for_one_checkpoint_moves_in_order";
+    if !kernel::available_or_report(name) {
+        return;
+    }
+    let small = Format {
+        name: "64 KiB blocks, small journal",
+        arguments: &["-b", "size=65536", "-l", "size=73m"],
+        block_size: 65536,
+        reflink: true,
+    };
+    let seen = moved::run(&small, 700, 300, 24);
+    assert!(seen.between > 0, "{seen:?}");
 }

@@ -15,7 +15,9 @@ use super::options::QueueOptions;
 use crate::affinity::{CpuSet, Placement, QueuePlace, Topology, current_cpu};
 use crate::drivers::Bell;
 use crate::request::Request;
-use crate::statistics::{Counters, QueueLatencies, QueueLatencyCells, Statistics};
+use crate::statistics::{
+    Counters, QueueLatencies, QueueLatencyCells, QueueName, QueueReport, Statistics,
+};
 
 /// All hardware queues of one leaf.
 pub(super) struct HardwareSet {
@@ -205,10 +207,19 @@ impl HardwareSet {
         }
     }
 
-    /// What passed through all so far.
-    pub(super) fn statistics(&self) -> Statistics {
-        let queues: Statistics = self.all().iter().map(|one| one.counters.snapshot()).sum();
-        queues + self.elsewhere.0.snapshot() + self.retired.lock().counts
+    /// What passed through each so far.
+    pub(super) fn reports(&self) -> Vec<QueueReport> {
+        // Locked for all of it, so that no claim is given back and counted twice.
+        let claimed = self.claimed.read();
+        let own = self.own.iter().map(|one| (QueueName::Own(one.index), one));
+        let queues = own.chain(claimed.iter().map(|one| (QueueName::Claimed(one.index), one)));
+        let queues = queues.map(|(name, one)| (name, one.counters.snapshot()));
+        let others = [
+            (QueueName::GivenBack, self.retired.lock().counts),
+            (QueueName::DriverThreads, self.elsewhere.0.snapshot()),
+        ];
+        let reports = queues.chain(others);
+        reports.map(|(name, statistics)| QueueReport { name, statistics }).collect()
     }
 
     /// How long it took.

@@ -23,6 +23,7 @@ mod mailbox;
 mod map;
 mod options;
 mod order;
+mod several;
 mod shared;
 mod staging;
 pub(crate) mod worker;
@@ -37,7 +38,7 @@ pub(crate) use order::{Ordered, OverlapTracker};
 use crate::affinity::Placement;
 use crate::device::Limits;
 use crate::drivers::OpenError;
-use crate::statistics::{QueueLatencies, Statistics, Writers};
+use crate::statistics::{QueueLatencies, QueueReport, Statistics, Writers};
 
 /// The queue of a leaf, as the layers above see it. Every [`Leaf`] has one; nothing else does.
 pub trait RequestQueue: Send + Sync {
@@ -52,6 +53,9 @@ pub trait RequestQueue: Send + Sync {
 
     /// What passed so far.
     fn statistics(&self) -> Statistics;
+
+    /// The same for each hardware queue: the leaf's own, those claimed, and the rest.
+    fn hardware_queues(&self) -> Vec<QueueReport>;
 
     /// How long requests took so far, from submission to the answer.
     fn latencies(&self) -> QueueLatencies;

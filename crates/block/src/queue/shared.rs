@@ -23,7 +23,7 @@ use crate::driver::{Completions, Driver, QueueContext};
 use crate::drivers::{Bell, OpenError};
 use crate::error::Reason;
 use crate::request::Request;
-use crate::statistics::{QueueLatencies, Statistics};
+use crate::statistics::{QueueLatencies, QueueReport, Statistics};
 use crate::{callback, timer};
 
 /// What a leaf, its threads and the plugs of its users share.
@@ -77,7 +77,12 @@ impl<D: Driver> RequestQueue for Shared<D> {
     fn statistics(&self) -> Statistics {
         let locks = self.staging.as_ref().map_or(0, StagedRequests::locks);
         let staging = Statistics { staging_locks: locks, ..Statistics::default() };
-        self.hardware.statistics() + staging
+        let queues = self.hardware.reports().into_iter();
+        queues.map(|queue| queue.statistics).sum::<Statistics>() + staging
+    }
+
+    fn hardware_queues(&self) -> Vec<QueueReport> {
+        self.hardware.reports()
     }
 
     fn latencies(&self) -> QueueLatencies {

@@ -20,7 +20,8 @@ use thiserror::Error;
 use crate::drivers::OpenError;
 
 pub use description::{
-    Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, NoRoom, OpenLeaf, StackObserver,
+    Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, MirrorLeg, NoRoom, OpenLeaf,
+    StackObserver,
 };
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
@@ -59,6 +60,18 @@ pub enum StackError {
     /// No leg holds the contents.
     #[error("all legs of the mirror are stale; one must hold the contents")]
     AllStale,
+    /// A leg that is to be filled has no room for what the others hold.
+    #[error(
+        "{leg} has {found} bytes, the other legs of the mirror {needed}; make it that long first"
+    )]
+    ShortLeg {
+        /// Name of the leg.
+        leg: Box<str>,
+        /// Its length in bytes.
+        found: u64,
+        /// What the smallest of the others has.
+        needed: u64,
+    },
     /// A file at the bottom cannot be opened.
     #[error(transparent)]
     File(#[from] OpenError),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::device::{BlockDevice, Layer};
 use crate::sector::Sector;
-use crate::statistics::{QueueLatencies, Statistics};
+use crate::statistics::{QueueLatencies, QueueReport, Statistics};
 
 /// One device of a stack, with what passed through the leaves at or below it so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +21,23 @@ pub struct DeviceReport {
     pub statistics: Statistics,
     /// Sums of the histograms.
     pub latencies: QueueLatencies,
+    /// The hardware queues of a leaf that anything passed through; none of a stacked device.
+    pub queues: Vec<QueueReport>,
 }
 
 impl DeviceReport {
     fn of(device: &dyn BlockDevice, depth: usize) -> Self {
+        let (is_leaf, mut queues) = match device.layer() {
+            Layer::Leaf(queue) => (true, queue.hardware_queues()),
+            Layer::Stacked(_) => (false, Vec::new()),
+        };
+        queues.retain(|queue| queue.statistics != Statistics::default());
         Self {
             depth,
             name: device.name().to_owned(),
             capacity: device.capacity(),
-            is_leaf: matches!(device.layer(), Layer::Leaf(_)),
+            is_leaf,
+            queues,
             statistics: device.statistics(),
             latencies: device.latencies(),
         }
@@ -59,6 +67,7 @@ impl DeviceReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::QueueName;
     use crate::drivers::MemoryDevice;
     use crate::stack::{Mirror, Stripe};
     use crate::write_all_at;
@@ -78,5 +87,9 @@ mod tests {
         assert_eq!(rows, [(0, false, 12288), (1, false, 8192), leaf(2), leaf(2), leaf(1)]);
         assert_eq!(reports[1].name, "mirror(memory,memory)");
         assert_eq!(reports[4].latencies.write.count(), 1);
+        let queues = |report: &DeviceReport| report.queues.clone();
+        assert_eq!(queues(&reports[1]), []);
+        let only = QueueReport { name: QueueName::Own(0), statistics: reports[2].statistics };
+        assert_eq!(queues(&reports[2]), [only]);
     }
 }

@@ -4,6 +4,7 @@
 //! shares none between threads; they are summed when somebody reads them.
 
 mod histogram;
+mod queue_report;
 
 use std::iter::Sum;
 use std::ops::{Add, Sub};
@@ -15,6 +16,7 @@ use crate::request::Request;
 
 pub use histogram::Latencies;
 pub(crate) use histogram::LatencyCells;
+pub use queue_report::{QueueName, QueueReport};
 
 /// Who may write a counter at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

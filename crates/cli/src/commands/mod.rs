@@ -29,6 +29,7 @@ mod mknod;
 mod mv;
 mod put;
 mod replay;
+mod resync;
 mod rm;
 mod rmxattr;
 mod set;
@@ -81,6 +82,7 @@ enum Command {
     Extract(extract::Args),
     Check(check::Args),
     Replay(replay::Args),
+    Resync(resync::Args),
     Grow(grow::Args),
     Set(set::Args),
     Frag(frag::Args),
@@ -102,9 +104,12 @@ impl Command {
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
-            Self::Build(_) | Self::Mkfs(_) | Self::Lab(_) | Self::Completions(_) | Self::Man(_) => {
-                None
-            }
+            Self::Build(_)
+            | Self::Mkfs(_)
+            | Self::Resync(_)
+            | Self::Lab(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
         }
     }
 }
@@ -122,6 +127,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         Command::Extract(args) => extract::run(args, out_ref),
         Command::Check(args) => check::run(args, out_ref),
         Command::Replay(args) => replay::run(args, out_ref),
+        Command::Resync(args) => resync::run(args, out_ref),
         Command::Grow(args) => grow::run(args, out_ref),
         Command::Set(args) => set::run(args, out_ref),
         Command::Frag(args) => frag::run(args, out_ref),

@@ -74,6 +74,25 @@ fn the_volume_is_the_same_on_any_stack() {
 }
 
 #[test]
+fn the_volume_is_the_same_past_the_page_cache() {
+    // Not in memory, where there is nothing to go past.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = home.path();
+    let tree = tree(home);
+    let plain = stack(home, "$plain");
+    succeeds(["build", SIZE, UUID, &tree, &plain]);
+    for (name, device) in [("u", "file:direct($u)"), ("t", "file:direct,engine=threads($t)")] {
+        let device = stack(home, device);
+        succeeds(["build", SIZE, UUID, &tree, &device]);
+        assert!(fs::read(home.join(name)).unwrap() == fs::read(&plain).unwrap(), "{device}");
+        let listed = succeeds(["ls", "-lR", &device]);
+        assert_eq!(listed, succeeds(["ls", "-lR", &plain]));
+        assert!(listed.contains("large"));
+        succeeds(["check", &device]);
+    }
+}
+
+#[test]
 fn every_command_reads_a_stack() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
@@ -150,14 +169,78 @@ fn statistics_are_a_table_or_json() {
     assert!(rows[1][0] == stripe && count(1, 1) > count(1, 2));
     assert_eq!(count(2, 1) + count(3, 1), count(1, 1));
     assert!(table.contains("p99.9"), "{table}");
+    let heads: Vec<&str> = rows.iter().find(|row| row[0] == "hardware").unwrap()[2..].to_vec();
+    assert_eq!(heads, ["bios", "Q-local", "Q-remote", "C-local", "C-remote"]);
+    // Every bio of a leg was started on this CPU or on another one.
+    let from = rows.iter().position(|row| row[0] == "hardware").unwrap();
+    for leg in [2, 3] {
+        let queues = rows[from + 1..].iter().filter(|row| row[0] == rows[leg][0]);
+        let sums = queues.fold([0; 2], |[bios, started], row| {
+            let number = |back: usize| row[row.len() - back].parse::<u64>().unwrap();
+            [bios + number(5), started + number(4) + number(3)]
+        });
+        assert_eq!(sums, [count(leg, 1); 2], "{table}");
+    }
 
     let checked = succeeds(["check", "--json", "--stats", &stripe]);
     let line = checked.lines().last().unwrap();
     assert!(line.starts_with("{\"statistics\":[{\"device\":\""), "{line}");
-    for key in ["\"mean_request_bytes\":", "\"merges\":", "\"waits\":", "\"p999\":"] {
+    for key in
+        ["\"mean_request_bytes\":", "\"merges\":", "\"waits\":", "\"p999\":", "\"queued_remote\":"]
+    {
         assert!(line.contains(key), "{line}");
     }
     for command in ["info", "ls"] {
         assert!(!succeeds([command, "--stats", &stripe]).contains("mean size"));
     }
+}
+
+#[test]
+fn a_leg_of_a_mirror_is_filled_again() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let tree = tree(home);
+    let device = stack(home, "stripe:64k(mirror($a,$b),mirror($c,$d))");
+    let leg = stack(home, "$d");
+    succeeds(["build", SIZE, UUID, &tree, &device]);
+    let good = read(home, &["a", "b", "c", "d"]);
+
+    // A disk that was replaced.
+    fs::remove_file(&leg).unwrap();
+    let message = fails(1, ["resync", &device, &leg]);
+    assert!(message.contains("does not exist; make it first"), "{message}");
+    let file = fs::File::create(&leg).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let message = fails(1, ["resync", &device, &leg]);
+    let expected = format!("{leg} has 1048576 bytes, the other legs of the mirror 33554432; make");
+    assert!(message.contains(&expected), "{message}");
+    file.set_len(good[3].len() as u64).unwrap();
+    let said = succeeds(["resync", &device, &leg]);
+    let mirror = stack(home, "mirror($c,$d)");
+    assert_eq!(said, format!("{leg} is up to date in {mirror}: 32.0 MiB copied\n"));
+    assert!(read(home, &["a", "b", "c", "d"]) == good);
+    succeeds(["check", &stack(home, "stripe:64k($b,$d)")]);
+
+    // One that missed what was written.
+    let without = stack(home, "stripe:64k($a,mirror($c,$d))");
+    succeeds(["mkdir", &without, "/new"]);
+    let (a, c) = (stack(home, "$a"), stack(home, "$c"));
+    assert!(fs::read(&a).unwrap() != good[1]);
+    let said = succeeds(["resync", "--json", "--stats", &device, &stack(home, "$b")]);
+    assert!(said.contains("\"bytes\": 33554432"), "{said}");
+    assert!(said.contains("\"bytes_written\":33554432"), "{said}");
+    let now = read(home, &["a", "b", "c", "d"]);
+    assert!(now[0] == now[1] && now[2] == now[3]);
+    assert!(succeeds(["ls", &stack(home, "stripe:64k($b,$d)")]).contains("new"));
+
+    // What cannot be meant.
+    let message = fails(1, ["resync", &stack(home, "stripe:64k($a,$c)"), &c]);
+    assert!(message.contains("there is no mirror in"), "{message}");
+    let message = fails(1, ["resync", &device, &stack(home, "$x")]);
+    assert!(message.contains(&format!("choose one of {a}, ")), "{message}");
+    let message = fails(1, ["resync", &stack(home, "mirror($a,$a)"), &a]);
+    assert!(message.contains("more than once") || message.contains("in use"), "{message}");
+    let message = fails(1, ["resync", &stack(home, "mirror($a)"), &a]);
+    assert!(message.contains("one must hold the contents"), "{message}");
+    assert!(read(home, &["a", "b", "c", "d"]) == now, "nothing was touched");
 }

@@ -5,8 +5,9 @@
 
 use super::error::Problem;
 use crate::EntryPath;
+use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// What a path was used for, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +20,17 @@ pub(super) struct Seen {
 /// All paths so far, without the root, which is always a directory.
 #[derive(Debug, Default)]
 pub(super) struct SeenPaths {
-    paths: HashMap<[u64; 2], Seen>,
+    /// By hash, which needs no further hashing with a secret.
+    paths: HashMap<[u64; 2], Seen, FxBuildHasher>,
+    /// With a secret: nobody can choose names whose hashes meet.
+    hashes: RandomState,
+    /// The parent of the last path, which is a directory: most often that of the next path too.
+    parent: Vec<u8>,
 }
 
 impl SeenPaths {
     fn get(&self, path: &[u8]) -> Option<Seen> {
-        self.paths.get(&hash(path)).copied()
+        self.paths.get(&self.hash(path)).copied()
     }
 
     /// Records the use of a path, if it may be used. Returns the parents that have not come, from the
@@ -37,7 +43,8 @@ impl SeenPaths {
         let Some((parent, _)) = path.split_last() else {
             return if seen.directory { Ok(Vec::new()) } else { Err(Problem::RootNotDirectory) };
         };
-        if let Some(first) = self.get(path.as_bytes()) {
+        let hash = self.hash(path.as_bytes());
+        if let Some(first) = self.paths.get(&hash) {
             let again = first.directory && seen.directory;
             let duplicate = Err(Problem::Duplicate { first: first.offset });
             return if again { Ok(Vec::new()) } else { duplicate };
@@ -45,9 +52,12 @@ impl SeenPaths {
         let missing = self.missing_directories(parent)?;
         for parent in &missing {
             let seen = Seen { offset: seen.offset, directory: true };
-            self.paths.insert(hash(parent.as_bytes()), seen);
+            self.paths.insert(self.hash(parent.as_bytes()), seen);
         }
-        self.paths.insert(hash(path.as_bytes()), seen);
+        self.paths.insert(hash, seen);
+        if self.parent != parent {
+            parent.clone_into(&mut self.parent);
+        }
         Ok(missing)
     }
 
@@ -55,7 +65,7 @@ impl SeenPaths {
     fn missing_directories(&self, path: &[u8]) -> Result<Vec<EntryPath>, Problem> {
         let mut missing = Vec::new();
         let mut path = path;
-        while !path.is_empty() {
+        while !path.is_empty() && path != self.parent {
             match self.get(path) {
                 Some(seen) if seen.directory => break,
                 Some(seen) => {
@@ -80,15 +90,15 @@ impl SeenPaths {
             _ => Err(Problem::LinkTargetDirectory { target: path.to_vec() }),
         }
     }
-}
 
-/// The standard hasher has 256 bits of state; two results are drawn from it.
-fn hash(path: &[u8]) -> [u64; 2] {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(path);
-    let first = hasher.finish();
-    hasher.write_u8(0xff);
-    [first, hasher.finish()]
+    /// The standard hasher has 256 bits of state; two results are drawn from it.
+    fn hash(&self, path: &[u8]) -> [u64; 2] {
+        let mut hasher = self.hashes.build_hasher();
+        hasher.write(path);
+        let first = hasher.finish();
+        hasher.write_u8(0xff);
+        [first, hasher.finish()]
+    }
 }
 
 #[cfg(test)]

@@ -96,6 +96,18 @@ pub fn check_room(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Err
     Err(Error::NoSpace { needed: needed.into(), block_size: trans.geometry().block_size() })
 }
 
+/// As [`check_room`], for any number of changes.
+///
+/// # Errors
+/// As for [`check_room`].
+pub fn check_room_for_all(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Error> {
+    let kept = group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary);
+    if group.agf.free_blocks >= kept {
+        return Ok(());
+    }
+    Err(Error::NoSpace { needed: kept.into(), block_size: trans.geometry().block_size() })
+}
+
 /// Length of the part at the front of `len` blocks from `start` that has at most `records`
 /// runs with counts of their own.
 ///

@@ -5,7 +5,7 @@
 //! for the tree.
 
 use super::convert::{list_capacity, settle, to_tree_if_needed};
-use super::edit::{cut, insert};
+use super::edit::{cut, insert, relocate};
 use super::owner::{enter, leave, release, share, sharing};
 use super::tree::blocks_around;
 use crate::ag::refcount;
@@ -54,7 +54,9 @@ pub fn remove(
     let Some((record, part)) = extents.last_in(from, to) else {
         return Ok(false);
     };
-    let split = record.offset < part.offset && part.end() < record.end();
+    // Of shared blocks perhaps only some in the middle of the record go at a time.
+    let whole_tail = part.end() == record.end() && sharing(inode, kind) == Sharing::Excluded;
+    let split = record.offset < part.offset && !whole_tail;
     prepare(trans, inode, kind, &[part.start], &[part.offset], u64::from(split))?;
     let part = bounded(trans, inode, kind, part)?;
     cut(trans, inode, kind, (part.offset, part.end()))?;
@@ -89,7 +91,8 @@ pub fn convert(
     exchange(trans, inode, part, Extent { unwritten: !part.unwritten, ..part }, leave)
 }
 
-/// Moves an extent of file data, or a part of one, to file blocks that are not mapped.
+/// Moves an extent of file data, or a part of one, to file blocks that are not mapped. Whole ones
+/// that stay between their neighbours take no space.
 ///
 /// # Errors
 /// As for [`replace`].
@@ -99,7 +102,12 @@ pub fn shift(
     part: Extent,
     offset: FileBlock,
 ) -> Result<(), Error> {
-    exchange(trans, inode, part, Extent { offset, ..part }, leave)
+    let new = Extent { offset, ..part };
+    if !relocate(trans, inode, ForkKind::Data, (part, new))? {
+        return exchange(trans, inode, part, new, leave);
+    }
+    leave(trans, inode, ForkKind::Data, &part)?;
+    enter(trans, inode, ForkKind::Data, &new)
 }
 
 /// Unmaps an extent or a part of one, and leaves its blocks allocated: somebody else will map them.

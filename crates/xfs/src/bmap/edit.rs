@@ -60,6 +60,32 @@ pub(super) fn cut(
     Ok(Some(removed.removed))
 }
 
+/// Gives a whole record other file blocks between its neighbours, where it merges with none of them.
+/// It stays where it is in the list and in the tree, so this takes no space. `false` if it cannot be
+/// done: nothing is changed then.
+pub(super) fn relocate(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    (old, new): (Extent, Extent),
+) -> Result<bool, Error> {
+    let extents = list(trans, inode, kind)?;
+    if !extents.relocate(&old, new) {
+        return Ok(false);
+    }
+    let count = extents.len() as u64;
+    if is_tree(inode, kind, count) {
+        let owner = inode.number;
+        let mut tree = MapTree { trans, inode, kind };
+        let mut cursor = Cursor::new();
+        if !cursor.lookup(&mut tree, &old.offset, Lookup::Equal)? {
+            return Err(missing(owner, old));
+        }
+        cursor.update(&mut tree, &new)?;
+    }
+    Ok(true)
+}
+
 /// Whether the fork is a tree; if so, it has `count` records from now on.
 fn is_tree(inode: &mut InodeState, kind: ForkKind, count: u64) -> bool {
     match &mut inode.fork_mut(kind).content {

@@ -127,6 +127,23 @@ impl ExtentList {
         }
     }
 
+    /// Puts `new` in the place of the whole record `old`, if it lies between the same neighbours and
+    /// merges with neither; whether that was so.
+    pub fn relocate(&mut self, old: &Extent, new: Extent) -> bool {
+        let at = self.position(old.offset);
+        if self.extents.get(at) != Some(old) {
+            return false;
+        }
+        let left = at.checked_sub(1).map(|index| &self.extents[index]);
+        let right = self.extents.get(at + 1);
+        let fits = left.is_none_or(|left| left.end() <= new.offset && !continues(left, &new))
+            && right.is_none_or(|right| new.end() <= right.offset && !continues(&new, right));
+        if fits {
+            self.extents[at] = new;
+        }
+        fits
+    }
+
     /// The last extent that overlaps `[from, to)`, and the part of it inside.
     #[must_use]
     pub fn last_in(&self, from: FileBlock, to: FileBlock) -> Option<(Extent, Extent)> {
@@ -206,6 +223,23 @@ mod tests {
         list.add(extent(0, 100, MAX_EXTENT_LEN));
         let next = extent(u64::from(MAX_EXTENT_LEN), 100 + u64::from(MAX_EXTENT_LEN), 1);
         assert_eq!(list.add(next), Added::Inserted(next));
+    }
+
+    #[test]
+    fn a_record_is_relocated_only_between_its_neighbours() {
+        let before = [extent(0, 100, 4), extent(10, 200, 4), extent(20, 300, 4)];
+        let mut list = ExtentList::from_sorted(before.to_vec());
+        // Not a whole record; over a neighbour; behind one.
+        assert!(!list.relocate(&extent(10, 200, 3), extent(8, 200, 3)));
+        assert!(!list.relocate(&extent(10, 200, 4), extent(3, 200, 4)));
+        assert!(!list.relocate(&extent(10, 200, 4), extent(17, 200, 4)));
+        assert_eq!(list.as_slice(), before);
+        assert!(list.relocate(&extent(10, 200, 4), extent(16, 200, 4)));
+        assert!(list.relocate(&extent(16, 200, 4), extent(4, 200, 4)));
+        // It would become one with its neighbour.
+        let mut list = ExtentList::from_sorted(vec![extent(0, 100, 4), extent(10, 104, 4)]);
+        assert!(!list.relocate(&extent(10, 104, 4), extent(4, 104, 4)));
+        assert!(list.relocate(&extent(10, 104, 4), extent(5, 104, 4)));
     }
 
     #[test]

@@ -86,6 +86,8 @@ fn map_run(
 /// Sends the data of files to the device. One per thread: it owns a plug.
 pub struct DataWriter {
     geometry: Arc<Geometry>,
+    /// What the device wants memory to be a multiple of, in bytes; 1 = nothing.
+    alignment: usize,
     plug: Plug,
     writes: Batch,
 }
@@ -93,7 +95,12 @@ pub struct DataWriter {
 impl DataWriter {
     /// A writer for the volume of this geometry on `device`.
     pub fn new(geometry: &Geometry, device: &Arc<dyn BlockDevice>) -> Self {
-        Self { geometry: Arc::new(geometry.clone()), plug: Plug::new(device), writes: Batch::new() }
+        Self {
+            geometry: Arc::new(geometry.clone()),
+            alignment: device.limits().memory_alignment,
+            plug: Plug::new(device),
+            writes: Batch::new(),
+        }
     }
 
     /// Starts a file with this map.
@@ -229,6 +236,9 @@ impl FileWriter<'_> {
             return;
         };
         segments.pad_to(self.writer.geometry.block_size());
+        if self.writer.alignment > 1 {
+            segments = segments.aligned_to(self.writer.alignment);
+        }
         let sector = self.writer.geometry.sector(start);
         self.writer.plug.submit(Bio::write(sector, segments).in_batch(&self.writer.writes));
     }

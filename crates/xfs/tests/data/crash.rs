@@ -16,7 +16,7 @@ use undercroft_judges::random::Random;
 use undercroft_xfs::Volume;
 use undercroft_xfs::volume::LiveOptions;
 
-const FILES: usize = 4;
+pub(crate) const FILES: usize = 4;
 
 /// Runs a history with a sync behind each operation, and cuts it in `cuts` places.
 pub(crate) fn run(format: &Format, seed: u64, operations: usize, cuts: usize) {
@@ -83,7 +83,11 @@ fn compare(found: &[Vec<u8>], expected: &[Option<&[u8]>], when: &str) {
     }
 }
 
-fn replayed_by_the_kernel(image: &Path, expected: &[Option<&[u8]>], when: &str) -> Vec<Vec<u8>> {
+pub(crate) fn replayed_by_the_kernel(
+    image: &Path,
+    expected: &[Option<&[u8]>],
+    when: &str,
+) -> Vec<Vec<u8>> {
     let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
     let read = |file| std::fs::read(mount.join(history::name(file))).unwrap();
     let found: Vec<_> = (0..FILES).map(read).collect();
@@ -93,7 +97,7 @@ fn replayed_by_the_kernel(image: &Path, expected: &[Option<&[u8]>], when: &str) 
     found
 }
 
-fn replayed_by_us(
+pub(crate) fn replayed_by_us(
     image: &Path,
     format: &Format,
     expected: &[Option<&[u8]>],
@@ -108,7 +112,7 @@ fn replayed_by_us(
 }
 
 /// Writes a disk to a sparse file.
-fn store(disk: &dyn BlockDevice, image: &Path) {
+pub(crate) fn store(disk: &dyn BlockDevice, image: &Path) {
     const CHUNK: usize = 64 << 10;
     let len = disk.capacity().to_bytes().unwrap();
     let file = File::create(image).unwrap();

@@ -159,8 +159,8 @@ impl History {
         operation
     }
 
-    /// Whether there was space for it.
-    fn perform_on_both(&mut self, operation: &Operation) -> bool {
+    /// Does an operation on the volume and on the files in memory; whether there was space for it.
+    pub(crate) fn perform_on_both(&mut self, operation: &Operation) -> bool {
         match self.perform(operation) {
             Ok(()) => operation.apply(&mut self.files),
             Err(Error::NoSpace { .. }) => {

@@ -7,6 +7,7 @@ mod constraints;
 mod crash;
 mod crash_tests;
 mod faults;
+mod full;
 mod refused;
 mod replay;
 mod threads;

@@ -3,15 +3,19 @@
 
 use crate::judged::judge;
 use crate::load::{self, End, shut_down};
+use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_xfs::check::{CheckOptions, check};
+use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::log::recovery::recover;
+use undercroft_xfs::{Volume, bmap, ops};
 
 /// Replays the volume in place; it must be sound then.
 fn replay(image: &Path) {
@@ -73,6 +77,98 @@ fn a_record_size_that_changed_loses_nothing() {
                 let content = fs::read_to_string(mount.join(format!("{number}-{name}")));
                 assert_eq!(content.unwrap(), format!("{number} {name}"), "{sizes:?}");
             }
+        }
+        mount.unmount().unwrap();
+    }
+}
+
+/// Leaves no free space on the mounted volume but blocks of 4 KiB that have no free neighbours. The
+/// volume has no trees that space is kept for.
+fn fragment(root: &Path) {
+    // What the kernel keeps for itself lies in one piece.
+    let own = Command::new("xfs_io").args(["-x", "-c", "resblks 0"]).arg(root).status();
+    assert!(own.expect("xfs_io of the distribution").success());
+    let file = File::create(root.join("space")).unwrap();
+    let (mut from, mut len) = (0, 16 << 20);
+    while len >= 4096 {
+        match fallocate(&file, FallocateFlags::empty(), from, len) {
+            Ok(()) => from += len,
+            Err(_) => len /= 2,
+        }
+    }
+    for hole in 0..8000 {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, flags, hole * 8192, 4096).unwrap();
+    }
+}
+
+/// Extents of a directory, and its blocks of `size` bytes.
+fn pieces(image: &Path, name: &str, size: u64) -> (usize, u64) {
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, true).unwrap());
+    let volume = Volume::open(device).unwrap();
+    let root = volume.inode(volume.geometry().root_inode).unwrap();
+    let number = ops::lookup(&volume, &root.read(), name.as_bytes()).unwrap().unwrap();
+    let inode = volume.inode(number).unwrap();
+    let inode = inode.read();
+    let extents = bmap::extents(&volume, &inode, ForkKind::Data).unwrap().as_slice();
+    let blocks: u64 = extents.iter().map(|extent| u64::from(extent.len)).sum();
+    (extents.len(), blocks * volume.geometry().block_size() as u64 / size)
+}
+
+/// The blocks of a directory are in many pieces: Linux 6.18 refuses to mount what it left itself.
+#[test]
+fn directory_blocks_in_pieces() {
+    if !kernel::available_or_report("xfs::recovery::special::directory_blocks_in_pieces") {
+        return;
+    }
+    for size in [8192, 65536] {
+        let scratch = tempfile::tempdir().unwrap();
+        let image = scratch.path().join("image");
+        let (trees, size_text) =
+            ("rmapbt=0,reflink=0,finobt=0,inobtcount=0", format!("size={size}"));
+        let format = ["-m", trees, "-n", &size_text];
+        Xfsprogs::newest().unwrap().mkfs(&image, 320 << 20, &format).unwrap();
+        let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+        let root = mount.path();
+        File::create(root.join("file")).unwrap();
+        // A block, a leaf, a tree of hashes.
+        let names = [5, 300, 4000];
+        for count in names {
+            fs::create_dir(root.join(count.to_string())).unwrap();
+        }
+        fragment(root);
+        rustix::fs::syncfs(File::open(root).unwrap()).unwrap();
+        let name = |number: u64| format!("{number}-{}", "n".repeat(100));
+        for count in names {
+            let directory = root.join(count.to_string());
+            for number in 0..count {
+                fs::hard_link(root.join("file"), directory.join(name(number))).unwrap();
+            }
+            for number in (0..count).step_by(7) {
+                fs::remove_file(directory.join(name(number))).unwrap();
+            }
+        }
+        shut_down(root, End::Flushed);
+        mount.unmount().unwrap();
+        let copy = image.with_extension("theirs");
+        undercroft_judges::image::copy(&image, &copy).unwrap();
+        let refused = LoopMount::new(&copy, Access::ReadWrite, &[]).err();
+        println!("{size}: the kernel says {refused:?}");
+        let largest = names.last().unwrap().to_string();
+        // In memory, then in place.
+        let (extents, blocks) = pieces(&image, &largest, size);
+        assert!(extents as u64 > blocks * 3 / 2, "{extents} extents in {blocks} blocks");
+        replay(&image);
+        assert_eq!(pieces(&image, &largest, size), (extents, blocks));
+        let mount = LoopMount::new(&image, Access::ReadOnly, &[]).unwrap();
+        for count in names {
+            let directory = mount.join(count.to_string());
+            for number in 0..count {
+                let exists = directory.join(name(number)).exists();
+                assert_eq!(exists, number % 7 != 0, "{size}: {number} of {count}");
+            }
+            let left = count - count.div_ceil(7);
+            assert_eq!(fs::read_dir(&directory).unwrap().count() as u64, left, "{size}");
         }
         mount.unmount().unwrap();
     }

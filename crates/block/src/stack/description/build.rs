@@ -14,6 +14,24 @@ pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
 /// Makes the device of a file at the bottom.
 pub type OpenLeaf<'o, E> = &'o mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, E>;
 
+/// Opens the files of one device, none of them twice.
+pub(super) fn open_once(
+    read_only: bool,
+) -> impl FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, StackError> {
+    let mut seen = Vec::new();
+    move |file| {
+        let device = FileDevice::open_with(&file.path, &file.device_options(read_only))?;
+        file.check_length(&device)?;
+        if let Some(identity) = file.identity() {
+            if seen.contains(&identity) {
+                return Err(StackError::Twice { path: file.path.clone() });
+            }
+            seen.push(identity);
+        }
+        Ok(Arc::new(device))
+    }
+}
+
 impl Description {
     /// Opens the files, which exist, and stacks the devices on them.
     ///
@@ -25,18 +43,7 @@ impl Description {
         read_only: bool,
         observer: Option<StackObserver>,
     ) -> Result<Arc<dyn BlockDevice>, StackError> {
-        let mut seen = Vec::new();
-        self.assemble(observer, &mut |file| {
-            let device = FileDevice::open_with(&file.path, &file.device_options(read_only))?;
-            file.check_length(&device)?;
-            if let Some(identity) = file.identity() {
-                if seen.contains(&identity) {
-                    return Err(StackError::Twice { path: file.path.clone() });
-                }
-                seen.push(identity);
-            }
-            Ok(Arc::new(device) as Arc<dyn BlockDevice>)
-        })
+        self.assemble(observer, &mut open_once(read_only))
     }
 
     /// Stacks devices on those that `open` returns for the files, called in the order of

@@ -28,6 +28,7 @@
 //! Relative paths in it start at the directory of the TOML file.
 
 mod build;
+mod mirror_leg;
 mod options;
 mod size;
 mod text;
@@ -42,6 +43,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub use build::{OpenLeaf, StackObserver};
+pub use mirror_leg::MirrorLeg;
 pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
 

@@ -245,3 +245,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn legs_of_mirrors_are_found_at_any_depth() {
+    let device: Description =
+        "stripe:64k(mirror(a,linear(b,c)),mirror(file:direct(d),mirror(e,f)),g)".parse().unwrap();
+    let legs = device.mirror_legs();
+    let names: Vec<String> = legs.iter().map(|leg| leg.description().to_string()).collect();
+    let expected =
+        ["a", "linear(b,c)", "file:direct(d)", "mirror(e,f)", "e", "f"].map(str::to_owned);
+    assert_eq!(names, expected);
+    let numbers: Vec<usize> = legs.iter().map(MirrorLeg::number).collect();
+    assert_eq!(numbers, [0, 1, 0, 1, 0, 1]);
+    let called = |name: &str| {
+        let name = name.parse().unwrap();
+        legs.iter().position(|leg| leg.is_called(&name))
+    };
+    assert_eq!([called("d"), called("linear(b,c)"), called("f")], [Some(2), Some(1), Some(5)]);
+    assert_eq!([called("g"), called("linear(c,b)"), called("b")], [None; 3]);
+}

@@ -110,7 +110,8 @@ impl Mirror {
     /// they are not used until they are [resynchronised](Self::resynchronise).
     ///
     /// # Errors
-    /// As [`new`](Self::new), and when all legs are stale.
+    /// As [`new`](Self::new), and when all legs are stale, or one of them is shorter than those that
+    /// are not.
     pub fn with_stale(
         legs: Vec<Arc<dyn BlockDevice>>,
         stale: &[usize],
@@ -121,7 +122,7 @@ impl Mirror {
             return Err(StackError::TooManyLegs { count, most: Self::MAX_LEGS });
         }
         let members = Members::new(count, stale).ok_or(StackError::AllStale)?;
-        let capacity = legs.capacities(legs.limits().block_bytes).min().unwrap_or(Sector::ZERO);
+        let capacity = capacity(&legs, stale)?;
         let name = legs.name("mirror");
         let (order, observer) = (Mutex::default(), Mutex::default());
         let shared = Arc::new(Shared { legs, members, order, observer });
@@ -138,6 +139,22 @@ impl Mirror {
     #[must_use]
     pub fn status(&self) -> Vec<LegStatus> {
         self.shared.members.status()
+    }
+}
+
+/// What the smallest leg has in whole blocks; stale ones must hold as much as the others.
+fn capacity(legs: &Legs, stale: &[usize]) -> Result<Sector, StackError> {
+    let capacities: Vec<Sector> = legs.capacities(legs.limits().block_bytes).collect();
+    let live = capacities.iter().enumerate().filter(|(leg, _)| !stale.contains(leg));
+    let needed = live.map(|(_, sectors)| *sectors).min().unwrap_or(Sector::ZERO);
+    let bytes = |sectors: Sector| sectors.to_bytes().unwrap_or(u64::MAX);
+    match capacities.iter().position(|sectors| *sectors < needed) {
+        None => Ok(needed),
+        Some(leg) => Err(StackError::ShortLeg {
+            leg: legs.devices()[leg].name().into(),
+            found: bytes(capacities[leg]),
+            needed: bytes(needed),
+        }),
     }
 }
 

@@ -272,4 +272,13 @@ fn impossible_mirrors_are_refused() {
     let many = (0..33).map(|_| memory()).collect();
     assert!(matches!(Mirror::new(many), Err(StackError::TooManyLegs { count: 33, most: 32 })));
     assert!(matches!(Mirror::with_stale(vec![memory()], &[0]), Err(StackError::AllStale)));
+    let short = || Arc::new(MemoryDevice::new(4096)) as Arc<dyn BlockDevice>;
+    let message = Mirror::with_stale(vec![memory(), short()], &[1]).err().unwrap().to_string();
+    assert!(
+        message.starts_with("memory has 4096 bytes, the other legs of the mirror"),
+        "{message}"
+    );
+    // What the short leg has is all there is: the long one can hold it.
+    let mirror = Mirror::with_stale(vec![memory(), short()], &[0]).unwrap();
+    assert_eq!(mirror.capacity(), Sector(8));
 }

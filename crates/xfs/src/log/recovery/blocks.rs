@@ -68,19 +68,9 @@ impl Replay {
     /// blocks are scattered is logged in several items, of which only the first has a magic number
     /// (sections 5.7 and 9).
     fn scattered(&self, first: &BufferItem, others: &[Block<'_, '_>]) -> usize {
-        use BufferItemType as Type;
         let whole = (self.geometry.dir_block_size() / 512) as u32;
-        let directory = matches!(
-            first.buffer_type,
-            Type::DirBlock
-                | Type::DirData
-                | Type::DirFree
-                | Type::DirLeaf1
-                | Type::DirLeafN
-                | Type::DaNode
-        );
         let mut sectors = u32::from(first.sectors);
-        if !directory || sectors >= whole {
+        if !self.is_piece(first) {
             return 0;
         }
         for (index, (item, buffer)) in others.iter().enumerate() {
@@ -99,6 +89,22 @@ impl Replay {
             }
         }
         0
+    }
+
+    /// Whether a buffer is shorter than the directory block that it is of. Blocks of attributes,
+    /// which have one length everywhere, may be among them where they have the same type.
+    fn is_piece(&self, item: &BufferItem) -> bool {
+        use BufferItemType as Type;
+        let directory = matches!(
+            item.buffer_type,
+            Type::DirBlock
+                | Type::DirData
+                | Type::DirFree
+                | Type::DirLeaf1
+                | Type::DirLeafN
+                | Type::DaNode
+        );
+        directory && (u32::from(item.sectors) as usize) * 512 < self.geometry.dir_block_size()
     }
 
     /// Replays one buffer, given in its parts.
@@ -120,6 +126,9 @@ impl Replay {
         }
         let places = parts.iter().map(|(_, part)| (part.sector, u32::from(part.sectors)));
         let address = BufferAddress::scattered(&places.collect::<Vec<_>>());
+        if parts.len() == 1 && self.is_piece(item) {
+            self.pieces.add(item.sector);
+        }
         let damaged = |what: String| {
             let (sectors, sector) = (address.len() / 512, address.first());
             transaction.damaged(format!("buffer of {sectors} sectors at sector {sector}: {what}"))

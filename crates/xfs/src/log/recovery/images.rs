@@ -102,7 +102,7 @@ impl Image {
 const META_UUID_OFFSET: usize = 248;
 
 /// What the content of a block says that it is, of the kinds that carry a position.
-fn found_kind(bytes: &[u8]) -> Option<BufferKind> {
+pub(super) fn found_kind(bytes: &[u8]) -> Option<BufferKind> {
     use BufferItemType as Type;
     let types = [
         Type::Superblock,

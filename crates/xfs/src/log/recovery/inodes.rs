@@ -6,8 +6,8 @@ use super::transaction::{LogItem, LoggedTransaction};
 use crate::bytes::{be64, put_be32, put_be64};
 use crate::error::Error;
 use crate::format::{
-    ForkFormat, INODE_LSN_OFFSET, InodeCore, InodeItem, InodeItemFields as Fields, LOG_CORE_LEN,
-    core_from_log, root_from_log, stamp_inode_crc,
+    FileType, ForkFormat, INODE_LSN_OFFSET, InodeCore, InodeItem, InodeItemFields as Fields,
+    LOG_CORE_LEN, core_from_log, root_from_log, stamp_inode_crc,
 };
 use crate::geometry::Geometry;
 use crate::units::Lsn;
@@ -47,6 +47,9 @@ impl Replay {
             check_core(&core, &self.geometry).map_err(damaged)?;
             inode.copy_from_slice(&copy);
             image.set_stamped();
+            if core.file_type() == Some(FileType::Directory) {
+                self.pieces.add_directory(core.number);
+            }
         }
         if logged.fields.intersects(Fields::DATA_OWNER | Fields::ATTR_OWNER) {
             return Err(damaged(

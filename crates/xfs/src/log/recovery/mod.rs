@@ -17,6 +17,7 @@ mod images;
 mod inodes;
 mod intents;
 mod leftovers;
+mod pieces;
 mod record;
 mod replay;
 #[cfg(test)]
@@ -141,6 +142,7 @@ pub(crate) fn recover_between(
     let mut replay = Replay::new(Arc::clone(device), geometry.clone(), cancels);
     let (records, last) = pass.second(&mut replay, progress)?;
     replay.images.write_all(&replay.geometry)?;
+    replay.join_pieces(device)?;
     if place == Place::Device {
         flush(device.as_ref())?;
     }

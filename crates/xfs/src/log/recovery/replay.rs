@@ -4,6 +4,7 @@
 use super::cancels::Cancels;
 use super::images::Images;
 use super::intents::PendingIntents;
+use super::pieces::Pieces;
 use super::transaction::{LogItem, LoggedTransaction};
 use crate::cache::BufferAddress;
 use crate::error::Error;
@@ -20,6 +21,7 @@ pub(super) struct Replay {
     pub(super) images: Images,
     pub(super) cancels: Cancels,
     pub(super) intents: PendingIntents,
+    pub(super) pieces: Pieces,
     /// Quota records are not kept: quotas must be counted anew.
     pub(super) dropped_quotas: bool,
     pub(super) transactions: u64,
@@ -45,6 +47,7 @@ impl Replay {
             images: Images::new(device),
             cancels,
             intents: PendingIntents::default(),
+            pieces: Pieces::default(),
             dropped_quotas: false,
             transactions: 0,
             items: 0,

@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
 use crate::geometry::Geometry;
 use crate::inode::{DataLock, ForkKind, Inode, InodeGuard, InodeState};
+use crate::ops::space;
 use crate::trans::Transaction;
 use crate::units::{FileBlock, InodeNumber};
 use crate::volume::Volume;
@@ -162,7 +163,11 @@ impl<'a> FileEdit<'a> {
 
     /// Begins a step.
     fn begin(&self) -> Result<Step<'a>, Error> {
-        let trans = self.volume.begin()?;
+        self.join(self.volume.begin()?)
+    }
+
+    /// Makes a transaction a step of this file.
+    fn join(&self, trans: Transaction<'a>) -> Result<Step<'a>, Error> {
         let inode = InodeGuard::new(&self.inode);
         if inode.core.mode == 0 {
             return Err(Error::NotFound(format!("inode {}", self.number)));
@@ -195,11 +200,14 @@ impl<'a> FileEdit<'a> {
         step(self)
     }
 
-    /// Unmaps whole blocks, the last ones first.
+    /// Unmaps whole blocks, the last ones first. An extent may be split for that even on a volume
+    /// that is full.
     fn unmap(&mut self, blocks: Range<FileBlock>) -> Result<(), Error> {
         let (from, to) = (blocks.start, blocks.end);
         while self.extents()?.last_in(from, to).is_some() {
             let mut step = self.begin()?;
+            let blocks = space::removal(&step.trans);
+            step.trans.reserve_for_removal(blocks);
             bmap::remove(&mut step.trans, &mut step.inode, ForkKind::Data, from, to)?;
             self.commit(step)?;
         }

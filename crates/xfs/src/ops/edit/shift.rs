@@ -1,17 +1,36 @@
 //! Ranges taken out of a file or put into it, with what follows moved.
 //!
-//! Extents move one by one, in an order in which they never meet (algorithms reference, section
-//! 5.8). After a crash in between, a part of the file has moved.
+//! Extents move in an order in which they never meet (algorithms reference, section 5.8), all in one
+//! transaction if a checkpoint of the journal has room for it, which it nearly always has: a crash
+//! leaves the file as it was or as it becomes. If they are too many, they move one at a time
+//! as a kernel's always do, and a crash may leave what it leaves there: a range that is taken out
+//! reads as zeros, as far as it is gone already, and the first extents behind it have moved; a range
+//! that is put in has made the file larger, and the last extents of the file have moved.
 
-use super::FileEdit;
+use super::{FileEdit, Step};
+use crate::ag::refcount;
 use crate::bmap;
 use crate::error::Error;
-use crate::format::Extent;
+use crate::format::{Extent, InodeFlags2};
 use crate::inode::ForkKind;
-use crate::units::FileBlock;
+use crate::units::{AgNumber, FileBlock};
 use std::ops::Range;
 
-impl FileEdit<'_> {
+/// Blocks of the trees of a group that one extent may change which moves or goes.
+const BLOCKS_PER_EXTENT: usize = 8;
+
+/// What a log item takes in the journal besides a block.
+const ITEM_OVERHEAD: usize = 256;
+
+/// What one transaction has room for.
+struct Room {
+    /// Bytes of the journal.
+    bytes: usize,
+    /// Extents that move or go.
+    extents: usize,
+}
+
+impl<'a> FileEdit<'a> {
     /// Takes a range of whole blocks out of the file: what follows moves to its place.
     ///
     /// # Errors
@@ -28,17 +47,33 @@ impl FileEdit<'_> {
         let distance = blocks.end.0 - blocks.start.0;
         self.trim()?;
         self.start();
-        self.unmap(blocks.clone())?;
+        // Until they are gone; then others come to lie there.
+        let mut gone = self.parts(blocks.clone())?;
         let mut at = blocks.end;
         loop {
-            let next = self.extents()?.first_in(at, FileBlock(u64::MAX));
-            let Some(extent) = next else { break };
-            at = extent.end();
-            self.shift_extent(extent, FileBlock(extent.offset.0 - distance))?;
+            let mut moved = self.parts(at..FileBlock(u64::MAX))?;
+            let room = self.room(gone.len() + moved.len())?;
+            if room.extents < gone.len() + moved.len() && !gone.is_empty() {
+                self.unmap(blocks.clone())?;
+                gone.clear();
+                continue;
+            }
+            let is_last = moved.len() <= room.extents;
+            moved.truncate(room.extents);
+            let mut step = self.begin_with(&room, &[&gone[..], &moved[..]].concat())?;
+            self.unmap_at_once(&mut step, &gone)?;
+            for extent in &moved {
+                let to = FileBlock(extent.offset.0 - distance);
+                bmap::shift(&mut step.trans, &mut step.inode, *extent, to)?;
+            }
+            if is_last {
+                step.inode.core.size -= range.end - range.start;
+                return self.commit(step);
+            }
+            self.commit(step)?;
+            gone.clear();
+            at = moved.last().map_or(at, Extent::end);
         }
-        let mut step = self.begin()?;
-        step.inode.core.size -= range.end - range.start;
-        self.commit(step)
     }
 
     /// Puts a hole of whole blocks into the file: what is there moves behind it.
@@ -56,31 +91,104 @@ impl FileEdit<'_> {
         let size = self.check_end(self.size(), range.end - range.start)?;
         let blocks = self.blocks_inside(&range);
         let distance = blocks.end.0 - blocks.start.0;
+        self.trim()?;
         let end = self.extents()?.end();
         if end.0.saturating_add(distance) > FileBlock::MAX.0 {
             return Err(self.invalid(&range, "what is mapped behind the file has no room to move"));
         }
         self.start();
         self.zero_behind_end(size)?;
-        let mut step = self.begin()?;
-        step.inode.core.size = size;
-        self.commit(step)?;
         let mut below = FileBlock(u64::MAX);
         loop {
-            let last = self.extents()?.last_in(blocks.start, below);
-            let Some((_, extent)) = last else { return Ok(()) };
-            below = extent.offset;
-            self.shift_extent(extent, FileBlock(extent.offset.0 + distance))?;
+            let mut moved = self.parts(blocks.start..below)?;
+            let room = self.room(moved.len())?;
+            let is_last = moved.len() <= room.extents;
+            moved.reverse();
+            moved.truncate(room.extents);
+            let mut step = self.begin_with(&room, &moved)?;
+            if let Some(first) = moved.last().filter(|_| is_last) {
+                // The range may start in the middle of an extent.
+                let places = [first.offset, first.end(), FileBlock(first.offset.0 + distance)];
+                let (trans, inode) = (&mut step.trans, &step.inode);
+                bmap::prepare(trans, inode, ForkKind::Data, &[first.start], &places, 1)?;
+            }
+            step.inode.core.size = size;
+            for extent in &moved {
+                let to = FileBlock(extent.offset.0 + distance);
+                bmap::shift(&mut step.trans, &mut step.inode, *extent, to)?;
+            }
+            self.commit(step)?;
+            below = moved.last().map_or(below, |extent| extent.offset);
+            if is_last {
+                return Ok(());
+            }
         }
     }
 
-    fn shift_extent(&mut self, extent: Extent, to: FileBlock) -> Result<(), Error> {
-        let mut step = self.begin()?;
-        let end = FileBlock(to.0 + u64::from(extent.len));
-        let (starts, places) = ([extent.start], [extent.offset, to, end]);
-        bmap::prepare(&mut step.trans, &step.inode, ForkKind::Data, &starts, &places, 1)?;
-        bmap::shift(&mut step.trans, &mut step.inode, extent, to)?;
-        self.commit(step)
+    /// Unmaps all that is in the range of these extents, whose groups are locked.
+    fn unmap_at_once(&self, step: &mut Step<'_>, gone: &[Extent]) -> Result<(), Error> {
+        let (Some(first), Some(last)) = (gone.first(), gone.last()) else { return Ok(()) };
+        let (trans, inode) = (&mut step.trans, &mut step.inode);
+        if inode.core.flags2.contains(InodeFlags2::REFLINK) {
+            for extent in gone {
+                let (ag, _) = self.geometry().split_block(extent.start);
+                trans.in_group(ag, |trans, group| refcount::check_room_for_all(trans, group))?;
+            }
+        }
+        while bmap::remove(trans, inode, ForkKind::Data, first.offset, last.end())? {}
+        Ok(())
+    }
+
+    /// The extents in a range, ascending; the first and the last one cut to it.
+    fn parts(&self, range: Range<FileBlock>) -> Result<Vec<Extent>, Error> {
+        let extents = self.extents()?;
+        let behind = extents.as_slice().iter().skip(extents.position(range.start));
+        Ok(behind.map_while(|extent| extent.part(range.start, range.end)).collect())
+    }
+
+    /// How many of `extents` extents of the file one transaction may move or free, and what that
+    /// takes of the journal. A block counts once, however often it changes: so what takes part of
+    /// a tree is bounded by the tree, and by what may be added to it.
+    fn room(&self, extents: usize) -> Result<Room, Error> {
+        let geometry = self.geometry();
+        let state = self.inode.read();
+        let list = bmap::extents(self.volume, &state, ForkKind::Data)?;
+        let starts = list.as_slice().iter().map(|extent| geometry.split_block(extent.start).0);
+        let mut groups: Vec<AgNumber> = starts.collect();
+        groups.sort_unstable();
+        groups.dedup();
+        // Twice, since other transactions may let them grow until this one has begun.
+        let mut trees = 0;
+        for ag in groups {
+            if let Some(mut guard) = self.volume.lock_group(ag, true)? {
+                let agf = &guard.state().agf;
+                let blocks = agf.tree_blocks + agf.rmap_blocks + agf.refcount_blocks;
+                trees += 2 * blocks as usize + 2 * BLOCKS_PER_EXTENT;
+            }
+        }
+        // Leaves of the file's own tree are half full at least.
+        let own = |count: usize| 8 + count * Extent::LEN * 4 / geometry.block_size();
+        let is_shared = state.core.flags2.contains(InodeFlags2::REFLINK);
+        let bytes = |count: usize| {
+            let each = if is_shared { trees } else { trees.min(count * BLOCKS_PER_EXTENT) };
+            let blocks = each + own(list.len());
+            self.volume.longest_log_bytes() + blocks * (geometry.block_size() + ITEM_OVERHEAD)
+        };
+        let limit = self.volume.log_limit();
+        if bytes(extents) <= limit {
+            return Ok(Room { bytes: bytes(extents), extents });
+        }
+        Ok(Room { bytes: self.volume.longest_log_bytes(), extents: 1 })
+    }
+
+    /// Begins a step that changes these extents, with the locks of all their groups.
+    fn begin_with(&self, room: &Room, extents: &[Extent]) -> Result<Step<'a>, Error> {
+        let mut step = self.join(self.volume.begin_sized(room.bytes)?)?;
+        let split = |extent: &Extent| self.geometry().split_block(extent.start).0;
+        let mut groups: Vec<AgNumber> = extents.iter().map(split).collect();
+        bmap::tree_groups(self.volume, &step.inode, ForkKind::Data, &mut groups)?;
+        step.trans.lock_groups(groups)?;
+        Ok(step)
     }
 
     fn check_whole_blocks(&self, range: &Range<u64>) -> Result<(), Error> {

@@ -1,0 +1,64 @@
+//! A leg of a mirror somewhere in a device, to be filled with what the other legs hold.
+
+use super::build::open_once;
+use super::{Description, StackObserver};
+use crate::stack::{Mirror, StackError};
+
+/// A leg of a mirror, by its place in a [`Description`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MirrorLeg<'d> {
+    legs: &'d [Description],
+    number: usize,
+}
+
+impl Description {
+    /// Every leg of every mirror in the device, those of outer mirrors first.
+    #[must_use]
+    pub fn mirror_legs(&self) -> Vec<MirrorLeg<'_>> {
+        let mut found = Vec::new();
+        if let Self::Mirror(legs) = self {
+            found.extend((0..legs.len()).map(|number| MirrorLeg { legs, number }));
+        }
+        found.extend(self.legs().iter().flat_map(Self::mirror_legs));
+        found
+    }
+}
+
+impl<'d> MirrorLeg<'d> {
+    /// The leg.
+    #[must_use]
+    pub fn description(&self) -> &'d Description {
+        &self.legs[self.number]
+    }
+
+    /// Its number in its mirror, from 0.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Whether `name` means this leg: it describes the same, or the same file with other options.
+    #[must_use]
+    pub fn is_called(&self, name: &Description) -> bool {
+        match (self.description(), name) {
+            (Description::File(leg), Description::File(named)) => leg.path == named.path,
+            (leg, name) => leg == name,
+        }
+    }
+
+    /// Opens the mirror, without the rest of the device, for change. This leg is not used before it
+    /// is [resynchronised](Mirror::resynchronise).
+    ///
+    /// # Errors
+    /// As [`Description::open`]; and when this leg is the only one, or shorter than the others.
+    pub fn open_stale(&self, observer: Option<StackObserver>) -> Result<Mirror, StackError> {
+        let mut open = open_once(false);
+        let legs = self.legs.iter().map(|leg| leg.assemble(observer.clone(), &mut open));
+        let legs = legs.collect::<Result<Vec<_>, StackError>>()?;
+        let mirror = Mirror::with_stale(legs, &[self.number])?;
+        if let Some(observer) = observer {
+            mirror.observe(move |event| observer(event));
+        }
+        Ok(mirror)
+    }
+}

@@ -1,0 +1,263 @@
+//! A volume without space: what needs some is refused and changes nothing, what frees some works,
+//! and at the end all of it is free again.
+
+use crate::tree::tree;
+use crate::work::open;
+use std::path::Path;
+use std::sync::Arc;
+use undercroft_judges::Xfsprogs;
+use undercroft_judges::random::Random;
+use undercroft_xfs::attr::SetMode;
+use undercroft_xfs::dir::Position;
+use undercroft_xfs::format::{FileType, Timestamp};
+use undercroft_xfs::ops::{self, CloneRange, FileEdit, LastName, Name, NewInode, RenameMode};
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, Volume};
+
+const NOW: Timestamp = Timestamp { seconds: 7, nanoseconds: 0 };
+
+const FORMATS: [&[&str]; 5] = [
+    &[],
+    &["-b", "size=1024", "-n", "size=4096"],
+    &["-m", "rmapbt=0,reflink=0"],
+    &["-m", "reflink=0,rmapbt=0,finobt=0,inobtcount=0", "-i", "nrext64=0,sparse=0"],
+    &["-n", "parent=1", "-b", "size=1024"],
+];
+
+/// Whether there was space; other errors end the test.
+fn had_space<T>(result: Result<T, Error>) -> bool {
+    match result {
+        Ok(_) => true,
+        Err(Error::NoSpace { .. }) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn write(volume: &Volume, file: InodeNumber, offset: u64, len: usize) -> bool {
+    let bytes = Arc::new(vec![file.0 as u8 | 1; len]);
+    had_space(FileEdit::open(volume, file, NOW).unwrap().write(offset, &bytes, 0..len))
+}
+
+/// A tree with directories and attributes of all forms, and names in it.
+struct Filled {
+    volume: Volume,
+    random: Random,
+    directories: Vec<InodeNumber>,
+    names: Vec<(InodeNumber, String)>,
+    made: u64,
+    /// A file of most of the volume.
+    large: InodeNumber,
+}
+
+impl Filled {
+    fn make(image: &Path, seed: u64) -> Self {
+        let volume = open(image);
+        let directories = vec![volume.geometry().root_inode];
+        let (random, names) = (Random::new(seed), Vec::new());
+        let large = directories[0];
+        let mut filled = Self { volume, random, directories, names, made: 0, large };
+        for names in [0, 3, 3, 40, 40, 300, 600] {
+            let root = filled.directories[0];
+            let directory = filled.create(root, FileType::Directory).unwrap();
+            filled.directories.push(directory);
+            for _ in 0..names {
+                filled.create(directory, FileType::Regular);
+            }
+        }
+        for _ in 0..200 {
+            filled.set_attribute();
+        }
+        filled.fill();
+        filled
+    }
+
+    /// Takes all space, in smaller and smaller pieces. Files of many extents and shared blocks are
+    /// among what takes it.
+    fn fill(&mut self) {
+        let root = self.directories[0];
+        let files: Vec<_> = (0..4).filter_map(|_| self.create(root, FileType::Regular)).collect();
+        let block = self.volume.geometry().block_size();
+        for number in 0..400 {
+            for file in &files {
+                write(&self.volume, *file, 2 * number * block as u64, block);
+            }
+        }
+        if self.volume.geometry().features.reflink() {
+            let range = CloneRange { source: 0, target: 0, len: 300 * block as u64 };
+            had_space(ops::clone_range(&self.volume, files[0], files[1], &range, NOW));
+        }
+        self.large = files[3];
+        for len in [8 << 20, 256 << 10, 16 << 10, block] {
+            let mut offset = self.volume.inode(self.large).unwrap().read().core.size;
+            while write(&self.volume, self.large, offset, len) {
+                offset += len as u64;
+            }
+        }
+        while let Some(directory) = self.create(root, FileType::Directory) {
+            self.directories.push(directory);
+        }
+        while self.create(root, FileType::Regular).is_some() {}
+    }
+
+    fn name(&mut self) -> String {
+        self.made += 1;
+        format!("{}-{}", "n".repeat(self.random.below(200) as usize), self.made)
+    }
+
+    fn create(&mut self, parent: InodeNumber, kind: FileType) -> Option<InodeNumber> {
+        let name = self.name();
+        match ops::make(&self.volume, parent, name.as_bytes(), &NewInode::new(kind, 0o755)) {
+            Ok(number) => {
+                if kind != FileType::Directory {
+                    self.names.push((parent, name));
+                }
+                Some(number)
+            }
+            Err(Error::NoSpace { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn pick(&mut self) -> usize {
+        self.random.below(self.names.len() as u64) as usize
+    }
+
+    fn number_of(&self, at: usize) -> InodeNumber {
+        let (parent, name) = &self.names[at];
+        let parent = self.volume.inode(*parent).unwrap();
+        ops::lookup(&self.volume, &parent.read(), name.as_bytes()).unwrap().unwrap()
+    }
+
+    fn set_attribute(&mut self) -> bool {
+        let at = self.pick();
+        let name = format!("user.{}", self.random.below(5));
+        let most = if self.random.one_in(3) { 5000 } else { 90 };
+        let value = vec![b'v'; self.random.below(most) as usize];
+        let attribute = (name.as_bytes(), &value[..]);
+        let number = self.number_of(at);
+        had_space(ops::set_xattr(&self.volume, number, attribute, SetMode::Either, NOW))
+    }
+
+    /// Moves a name to another one, perhaps over one; whether there was space.
+    fn rename(&mut self) -> bool {
+        let (from, over) = (self.pick(), self.pick());
+        let mode = match self.random.below(3) {
+            0 => RenameMode::Exchange,
+            1 => RenameMode::Replace(LastName::Free),
+            _ => RenameMode::NoReplace,
+        };
+        let (parent, name) = self.names[from].clone();
+        let target = if mode == RenameMode::NoReplace {
+            let directory = self.random.below(self.directories.len() as u64) as usize;
+            (self.directories[directory], self.name())
+        } else {
+            self.names[over].clone()
+        };
+        let (from_name, to_name) = (
+            Name { parent, name: name.as_bytes() },
+            Name { parent: target.0, name: target.1.as_bytes() },
+        );
+        if !had_space(ops::rename(&self.volume, from_name, to_name, mode, NOW)) {
+            return false;
+        }
+        match mode {
+            RenameMode::NoReplace => self.names[from] = target,
+            RenameMode::Replace(_) if from != over => drop(self.names.swap_remove(from)),
+            _ => {}
+        }
+        true
+    }
+
+    /// What may need space, while a little of it becomes free now and then: it is there whole, or the
+    /// volume is as it was. Counts what was refused, and what was done.
+    fn change_without_space(&mut self) -> [u32; 2] {
+        let mut counts = [0; 2];
+        let mut before = tree(&self.volume).unwrap();
+        for number in 0..80 {
+            let had = match self.random.below(3) {
+                0 => self.set_attribute(),
+                _ => self.rename(),
+            };
+            counts[usize::from(had)] += 1;
+            if !had && number % 4 == 0 {
+                let now = tree(&self.volume).unwrap();
+                assert!(now == before, "what was refused left something");
+            }
+            if number % 10 == 9 {
+                let mut file = FileEdit::open(&self.volume, self.large, NOW).unwrap();
+                let size = self.volume.inode(self.large).unwrap().read().core.size;
+                let less = 150 * self.volume.geometry().block_size() as u64;
+                file.truncate(size - less).unwrap();
+                // Until then nobody may have the blocks.
+                self.volume.sync().unwrap();
+            }
+            if had || number % 10 == 9 {
+                before = tree(&self.volume).unwrap();
+            }
+        }
+        counts
+    }
+
+    /// Removes everything below a directory; no step may ask for space.
+    fn remove_all(&mut self, directory: InodeNumber) {
+        let mut entries = Vec::new();
+        let inode = self.volume.inode(directory).unwrap();
+        ops::entries(&self.volume, &inode.read(), Position::START, |entry| {
+            if entry.name != b"." && entry.name != b".." {
+                entries.push((entry.name.to_vec(), entry.inode));
+            }
+            true
+        })
+        .unwrap();
+        drop(inode);
+        for (name, number) in entries {
+            let inode = self.volume.inode(number).unwrap();
+            let kind = inode.read().file_type();
+            if kind == FileType::Directory {
+                self.remove_all(number);
+                ops::rmdir(&self.volume, directory, &name, LastName::Free, NOW).unwrap();
+                continue;
+            }
+            if self.random.one_in(3) {
+                let size = inode.read().core.size;
+                let mut file = FileEdit::open(&self.volume, number, NOW).unwrap();
+                file.truncate(self.random.below(size + 1)).unwrap();
+            }
+            if self.random.one_in(3) {
+                let names = ops::attributes(&self.volume, &inode.read()).unwrap();
+                for (name, _) in names {
+                    ops::remove_xattr(&self.volume, number, &name, NOW).unwrap();
+                }
+            }
+            drop(inode);
+            ops::unlink(&self.volume, directory, &name, LastName::Free, NOW).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_needs_no_space_works_without_and_what_does_is_refused_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("full.img");
+    let judge = |what: &str| {
+        Xfsprogs::newest().unwrap().repair_check(&image).unwrap_or_else(|e| panic!("{what}: {e}"));
+    };
+    let free = || open(&image).superblock().free_blocks;
+    for (seed, format) in (0..).zip(FORMATS) {
+        Xfsprogs::newest().unwrap().mkfs(&image, 64 << 20, format).unwrap();
+        let before = free();
+        let mut filled = Filled::make(&image, seed);
+        let [refused, done] = filled.change_without_space();
+        println!("{format:?}: {refused} refused, {done} done");
+        assert!(refused > 0 && done > 0, "{format:?}: {refused} refused, {done} done");
+        filled.volume.close().unwrap();
+        judge(&format!("{format:?}, full"));
+        filled.volume = open(&image);
+        let root = filled.directories[0];
+        filled.remove_all(root);
+        filled.volume.close().unwrap();
+        drop(filled);
+        judge(&format!("{format:?}, emptied"));
+        assert!(free().abs_diff(before) < 64, "{format:?}: {} of {before} free", free());
+    }
+}
