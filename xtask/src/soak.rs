@@ -73,6 +73,7 @@ pub(crate) struct DataArguments {
 
 /// Writes, truncates, punches, shifts and shares files at random in every format, on volumes with
 /// space and on full ones, beside the kernel on a copy, and has the judges look at both; needs root.
+/// Then makes files durable by tickets and cuts that off at random.
 pub(crate) fn data(arguments: &DataArguments) -> Result<()> {
     let mut cargo = workspace::cargo();
     cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_data"]);

@@ -11,6 +11,7 @@
 //! one thread that opened it.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
@@ -106,6 +107,18 @@ pub trait DriverQueue {
     fn bell(&self) -> Option<Bell> {
         None
     }
+
+    /// For a thread that is going to sleep for several queues at once, of which this one has
+    /// requests in flight: sees to it that `event`, an event descriptor, becomes readable when one of
+    /// them ends, until [`ignore`](Self::ignore). Returns when the thread has to look anyway: at
+    /// once, if something has ended or nothing makes the descriptor readable.
+    fn expect(&mut self, event: BorrowedFd<'_>) -> Option<Instant> {
+        let _ = event;
+        Some(Instant::now())
+    }
+
+    /// Leaves the descriptor of [`expect`](Self::expect) alone again.
+    fn ignore(&mut self) {}
 
     /// Sends a message to the queue that `bell` belongs to, no later than the next
     /// [`reap`](Self::reap) here. The message carries nothing: what it is about is to be put where

@@ -78,6 +78,32 @@ fn every_variant_leaves_a_sound_volume_with_all_files() {
     }
 }
 
+/// With one writer nothing is left to chance.
+#[test]
+fn one_writer_meets_the_same_extents_again_and_stays_near_unless_size_decides() {
+    let median = |variant| {
+        let options = AllocOptions {
+            cases: vec![Case::Random],
+            variants: vec![variant],
+            writers: Some(1),
+            ..AllocOptions::default()
+        };
+        let distances = || {
+            let [outcome] = workload(&options).try_into().unwrap();
+            let layout = outcome.layout.unwrap();
+            (layout.distances, layout.median_distance)
+        };
+        let (first, again) = (distances(), distances());
+        assert_eq!(first, again, "{variant}");
+        first.1.unwrap()
+    };
+    let [near, old, by_size, indexed] =
+        [Variant::Near, Variant::Near2018, Variant::BySize, Variant::Indexed].map(median);
+    let text = format!("near {near}, near-2018 {old}, by-size {by_size}, indexed {indexed}");
+    // The index finds what is long enough nearest, however far that is, but never farther.
+    assert!(by_size > 16 * near.max(old) && by_size > indexed, "{text}");
+}
+
 #[test]
 fn searches_are_timed_on_the_free_space_asked_for() {
     let cases = vec![Case::Pathological, Case::Sequential, Case::Growth];
@@ -87,6 +113,7 @@ fn searches_are_timed_on_the_free_space_asked_for() {
     for (one, variant) in outcomes.iter().zip(Variant::ALL.iter().cycle()) {
         assert_eq!(one.variant, variant.name());
         assert!(one.allocations > 0 && one.per_second > 0.0, "{one:?}");
+        assert_eq!(one.bytes_read, 0.0, "{one:?}");
     }
     let extents: Vec<u64> = outcomes.iter().step_by(4).map(|one| one.free_extents).collect();
     // The short ones, 2,000 long ones, and what trees took or left.

@@ -1,6 +1,7 @@
 //! Runs long random histories of operations on the data of files, in every format, on volumes that
 //! are now and then full; the kernel does the same on a copy, and replays what crashes leave, as we
-//! do; the judges look at all of it.
+//! do; the judges look at all of it. Then tickets for the durability of files, cut off at random:
+//! every file whose ticket was answered is there.
 //!
 //! `cargo run --release -p undercroft-xfs --example soak_data -- OPERATIONS SEED [FORMAT]`
 
@@ -8,6 +9,9 @@
 
 #[path = "../tests/data/crash.rs"]
 mod crash;
+#[path = "../tests/fsync/cuts.rs"]
+#[allow(dead_code, unused_imports, reason = "the tests use more of it")]
+mod cuts;
 #[path = "../tests/data/history.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
 mod history;
@@ -18,6 +22,9 @@ mod judged;
 mod mirror;
 #[path = "../tests/data/operation.rs"]
 mod operation;
+#[path = "../tests/fsync/work.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod work;
 
 use history::{FORMATS, Format, History, prepare};
 use std::process::ExitCode;
@@ -26,6 +33,9 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, kernel};
 
 const FILES: usize = 6;
+
+/// Operations for which there is one run of tickets.
+const OPERATIONS_PER_RUN: u64 = 300;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +56,9 @@ fn main() -> ExitCode {
             println!("{}: {cuts} crashes, all that was synced is there; sound", format.name);
         }
     }
+    let runs = operations / OPERATIONS_PER_RUN;
+    let count: usize = (0..runs).map(|run| cuts::run(seed + run, 12)).sum();
+    println!("tickets: {count} cuts of {runs} runs; what was answered is there, whole");
     ExitCode::SUCCESS
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -222,6 +223,11 @@ impl DriverQueue for NullQueue {
 
     fn waker(&self) -> Waker {
         Waker::from(Arc::clone(&self.sleeper))
+    }
+
+    fn expect(&mut self, _event: BorrowedFd<'_>) -> Option<Instant> {
+        let stopped = self.due.stopped.first().map(|_| Instant::now());
+        stopped.or_else(|| self.due.requests.front().map(|(end, _)| *end))
     }
 
     /// Ends the request at once, as failed.

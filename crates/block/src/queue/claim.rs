@@ -8,13 +8,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::drive::Driving;
 use super::hardware::HardwareQueue;
 use super::hardware_set::Via;
+use super::several;
 use super::shared::{Shared, may_wait};
 use super::{RequestList, Writers};
 use crate::driver::{Completions, Driver};
@@ -36,24 +38,32 @@ pub(crate) trait Claimed {
     /// happens or `alarm` is rung. May return early for no reason.
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience);
 
+    /// Announces that this thread is going to sleep for several queues, until `event` is readable or
+    /// the time has come that this returns, if it does. An error, if there is something to do.
+    fn fall_asleep(
+        &self,
+        alarm: &Arc<Alarm>,
+        event: BorrowedFd<'_>,
+    ) -> Result<Option<Instant>, Busy>;
+
+    /// Takes the announcement back.
+    fn is_awake(&self, alarm: &Arc<Alarm>);
+
     /// Answers everything and gives the hardware queue back.
     fn release(&self);
 }
+
+/// There is something to do in a queue.
+pub(crate) struct Busy;
 
 /// How long a step may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// It does not wait.
     None,
-    /// Until this time.
-    Until(Instant),
     /// As long as it takes.
     Unlimited,
 }
-
-/// When a thread waits for several of its queues, how long it sleeps in one of them before it
-/// looks at the others.
-const TURN: Duration = Duration::from_micros(100);
 
 thread_local! {
     /// By leaf.
@@ -112,11 +122,11 @@ pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
         [] => return false,
         [queue] => queue.step(alarm, patience),
         several => {
-            for queue in several {
-                queue.step(alarm, Patience::None);
-            }
+            let look = || several.iter().for_each(|queue| queue.step(alarm, Patience::None));
+            look();
             if patience != Patience::None && several.iter().all(|queue| queue.is_busy()) {
-                several[0].step(alarm, Patience::Until(Instant::now() + TURN));
+                several::sleep(several, alarm);
+                look();
             }
         }
     }
@@ -225,6 +235,14 @@ impl<D: Driver> ClaimedQueue<D> {
         self.spare.replace(completions);
     }
 
+    /// Announces a sleep, unless there is something to do.
+    fn may_sleep(&self, driving: &mut Driving<D>, alarm: &Arc<Alarm>) -> bool {
+        let busy = driving.in_flight() > 0 || driving.is_held_up() || driving.watches_time();
+        driving.completions.is_empty()
+            && !driving.await_tag(alarm)
+            && self.hardware.mail.may_sleep(alarm, busy, true)
+    }
+
     /// Takes what was held back for others and may start now.
     fn take_mail(&self, driving: &mut Driving<D>) {
         if self.hardware.mail.has_mail() {
@@ -286,18 +304,9 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
                 let stopped = &mut *self.stopped.borrow_mut();
                 self.shared.stop(&mut driving, &mut RequestList::new(), stopped);
             }
-            let busy = driving.in_flight() > 0 || driving.is_held_up() || driving.watches_time();
-            let sleeps = patience != Patience::None
-                && driving.completions.is_empty()
-                && !driving.await_tag(alarm)
-                && self.hardware.mail.may_sleep(alarm, busy, true);
-            if sleeps {
-                let until = match patience {
-                    Patience::Until(time) => Some(time),
-                    Patience::None | Patience::Unlimited => None,
-                };
+            if patience != Patience::None && self.may_sleep(&mut driving, alarm) {
                 // What was started goes out with the same call.
-                driving.sleep(alarm, until);
+                driving.sleep(alarm);
                 self.hardware.mail.is_awake(alarm);
             } else {
                 driving.poll();
@@ -308,6 +317,20 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
             }
         }
         self.deliver();
+    }
+
+    fn fall_asleep(
+        &self,
+        alarm: &Arc<Alarm>,
+        event: BorrowedFd<'_>,
+    ) -> Result<Option<Instant>, Busy> {
+        let mut driving = self.driving.borrow_mut();
+        if self.may_sleep(&mut driving, alarm) { Ok(driving.expect(event)) } else { Err(Busy) }
+    }
+
+    fn is_awake(&self, alarm: &Arc<Alarm>) {
+        self.driving.borrow_mut().ignore();
+        self.hardware.mail.is_awake(alarm);
     }
 
     fn release(&self) {

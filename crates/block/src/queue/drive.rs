@@ -2,6 +2,7 @@
 //! thread of a queue and a submitter that has claimed one do alike.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -158,16 +159,27 @@ impl<D: Driver> Driving<D> {
         }
     }
 
+    /// For a thread that sleeps for several queues: has `event` become readable when something ends
+    /// here. Returns when to look in any case.
+    pub(super) fn expect(&mut self, event: BorrowedFd<'_>) -> Option<Instant> {
+        let due = if self.in_flight() > 0 { self.queue.expect(event) } else { None };
+        earliest(due, self.deadline())
+    }
+
+    /// Ends what [`expect`](Self::expect) began.
+    pub(super) fn ignore(&mut self) {
+        self.queue.ignore();
+    }
+
     /// Sleeps until something happens: a completion, a ring of `alarm` (also for a tag that was
-    /// [awaited](Self::await_tag)), the time `until`, or that of a time limit.
-    pub(super) fn sleep(&mut self, alarm: &Alarm, until: Option<Instant>) {
+    /// [awaited](Self::await_tag)), or the time of a time limit.
+    pub(super) fn sleep(&mut self, alarm: &Alarm) {
         // Messages of other rings arrive in the driver, too.
         if self.in_flight() > 0 || self.hardware.bell().is_some() {
             let waker = self.queue.waker();
-            let wait = until.map_or(Wait::Forever, Wait::Until);
-            return alarm.sleep_in(waker, || self.reap(wait));
+            return alarm.sleep_in(waker, || self.reap(Wait::Forever));
         }
-        alarm.park(earliest(until, self.deadline()));
+        alarm.park(self.deadline());
         self.stop_late();
     }
 

@@ -23,6 +23,7 @@ mod mailbox;
 mod map;
 mod options;
 mod order;
+mod several;
 mod shared;
 mod staging;
 pub(crate) mod worker;

@@ -133,13 +133,13 @@ fn sleep<D: Driver>(
         // It takes no further requests before it has started these.
         let sleeps = !driving.await_tag(alarm);
         if sleeps {
-            driving.sleep(alarm, None);
+            driving.sleep(alarm);
         }
         return sleeps;
     }
     let sleeps = hardware.mail.may_sleep(alarm, driving.in_flight() > 0, false);
     if sleeps {
-        driving.sleep(alarm, None);
+        driving.sleep(alarm);
         hardware.mail.is_awake(alarm);
     }
     sleeps

@@ -10,6 +10,7 @@ mod clone;
 mod completions;
 mod dedupe;
 mod extract;
+mod extsize;
 mod fallocate;
 mod frag;
 mod get;

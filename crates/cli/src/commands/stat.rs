@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::Volume;
 use undercroft_xfs::attr::parent::for_each_parent;
 use undercroft_xfs::bmap::ForkReader;
+use undercroft_xfs::format::{InodeFlags, InodeFlags2};
 use undercroft_xfs::inode::{Fork, ForkKind, InodeState};
 use undercroft_xfs::ops;
 
@@ -47,6 +48,12 @@ struct Stat {
     block_size: usize,
     data_fork: String,
     extents: usize,
+    /// In bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extent_hint: Option<u64>,
+    /// In bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copy_hint: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attribute_fork: Option<String>,
     attribute_extents: usize,
@@ -108,6 +115,10 @@ fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
     let flags = core.flags.iter_names().map(|(name, _)| name);
     let flags = flags.chain(core.flags2.iter_names().map(|(name, _)| name));
     let crc = volume.geometry().features.crc;
+    let hint =
+        |set: bool, blocks: u32| set.then(|| u64::from(blocks) << volume.geometry().block_log);
+    let has_extent_hint = core.flags.intersects(InodeFlags::EXTSIZE | InodeFlags::EXTSZINHERIT);
+    let has_copy_hint = core.flags2.contains(InodeFlags2::COWEXTSIZE);
     Ok(Stat {
         path: text::Name::new(path),
         inode: inode.number.0,
@@ -124,6 +135,8 @@ fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
         block_size: volume.geometry().block_size(),
         data_fork: format!("{:?}", core.data_format).to_lowercase(),
         extents: inode.data.extent_count(),
+        extent_hint: hint(has_extent_hint, core.extsize),
+        copy_hint: hint(has_copy_hint, core.cowextsize),
         attribute_fork: inode
             .attr
             .as_ref()
@@ -183,6 +196,12 @@ fn print(stat: &Stat, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "size        {}", stat.size)?;
     writeln!(out, "blocks      {} of {} bytes", stat.blocks, stat.block_size)?;
     writeln!(out, "data        {}, {} extents", stat.data_fork, stat.extents)?;
+    if let Some(bytes) = stat.extent_hint {
+        writeln!(out, "hint        extents of {bytes} bytes")?;
+    }
+    if let Some(bytes) = stat.copy_hint {
+        writeln!(out, "hint        copies of {bytes} bytes")?;
+    }
     if let Some(format) = &stat.attribute_fork {
         writeln!(out, "attributes  {format}, {} extents", stat.attribute_extents)?;
     }

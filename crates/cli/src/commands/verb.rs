@@ -130,6 +130,7 @@ verbs! {
     Touch(touch),
     Truncate(truncate),
     Fallocate(fallocate),
+    Extsize(extsize),
     Clone(clone),
     Dedupe(dedupe),
     Getxattr(getxattr),

@@ -181,7 +181,7 @@ fn help_completions_and_manual_pages() {
     let help = succeeds(["--help"]);
     assert!(help.contains("Examples:") && help.contains("Exit status:"), "{help}");
     let commands = "build mkfs info ls stat cat extract check frag put get mkdir rm mv ln mknod chmod \
-                    chown touch truncate fallocate clone dedupe setxattr getxattr rmxattr setacl \
+                    chown touch truncate fallocate clone dedupe extsize setxattr getxattr rmxattr setacl \
                     getacl sync shell";
     for command in commands.split_whitespace() {
         assert!(help.contains(command), "{command}");

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use undercroft_judges::mount::Access;
 use undercroft_judges::tree::{Options, compare};
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
@@ -173,6 +174,55 @@ fn contents_come_and_go() {
     judged(&sample);
 }
 
+/// What `xfs_io` says that the hint is, in bytes.
+fn kernels_hint(mount: &LoopMount, command: &str, path: &str) -> u64 {
+    let run = Command::new("xfs_io").args(["-r", "-c", command]).arg(mount.join(path)).output();
+    let text = String::from_utf8(run.unwrap().stdout).unwrap();
+    let number = text.trim_start_matches('[').split(']').next();
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{command}: {text}"))
+}
+
+#[test]
+fn hints_are_those_that_a_kernel_reads_and_hands_down() {
+    let sample = volume();
+    let (local, block) = (sample.path("local"), [7; 4096]);
+    fs::write(&local, block).unwrap();
+    on(&sample, "mkdir", &["/hinted"]);
+    on(&sample, "extsize", &["--extent", "256K", "--copy", "64K", "/hinted"]);
+    on(&sample, "put", &[&local, "/hinted/file"]);
+    on(&sample, "touch", &["/empty", "/copied"]);
+    on(&sample, "extsize", &["--extent", "1M", "/empty", "/copied"]);
+    on(&sample, "extsize", &["--extent", "0", "--copy", "8K", "/copied"]);
+    let stat = on(&sample, "stat", &["/hinted/file"]);
+    assert!(stat.contains("extents of 262144 bytes") && stat.contains("copies of 65536"), "{stat}");
+    let stat = on(&sample, "stat", &["--json", "/copied"]);
+    assert!(stat.contains("\"copy_hint\": 8192") && !stat.contains("extent_hint"), "{stat}");
+    let has_space = refused(&sample, "extsize", &["--extent", "8K", "/hinted/file"]);
+    assert!(has_space.contains("it has space already"), "{has_space}");
+    judged(&sample);
+    if !kernel::available_or_report("cli::edit::hints") {
+        return;
+    }
+    let mount = LoopMount::new(Path::new(&sample.image), Access::ReadWrite, &[]).unwrap();
+    fs::write(mount.join("hinted/kernels"), block).unwrap();
+    let cases = [
+        ("hinted", 262_144, 65_536),
+        ("hinted/file", 262_144, 65_536),
+        ("hinted/kernels", 262_144, 65_536),
+        ("empty", 1 << 20, 0),
+        ("copied", 0, 8192),
+    ];
+    for (path, extent, copy) in cases {
+        assert_eq!(kernels_hint(&mount, "extsize", path), extent, "{path}");
+        assert_eq!(kernels_hint(&mount, "cowextsize", path), copy, "{path}");
+    }
+    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
+    let sectors = |path| mount.join(path).metadata().unwrap().blocks();
+    assert_eq!(sectors("hinted/file"), sectors("hinted/kernels"));
+    mount.unmount().unwrap();
+    judged(&sample);
+}
+
 #[test]
 fn bad_input_is_refused_with_its_path() {
     let sample = volume();
@@ -197,6 +247,8 @@ fn bad_input_is_refused_with_its_path() {
         ("ln", &["/etc/hosts", "/etc/link"], "/etc/link: exists already"),
         ("ln", &["-s", "", "/x"], "target of 0 bytes"),
         ("mknod", &["/x", "c"], "major and a minor"),
+        ("extsize", &["--extent", "5000", "/etc"], "a hint is a multiple of 4096"),
+        ("extsize", &["--extent", "4K", "/etc/link"], "only files and directories"),
         ("mknod", &["/x", "c", "16384", "0"], "below 16384"),
         ("truncate", &["/etc", "0"], "/etc: not a regular file"),
         ("clone", &["/etc", "/x"], "/etc: not a regular file"),

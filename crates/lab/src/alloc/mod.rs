@@ -98,6 +98,9 @@ pub struct AllocOptions {
     pub spread: Option<f64>,
     /// Free extents of the pathological map.
     pub extents: Option<u32>,
+    /// Bytes of metadata to keep in memory while single allocations are timed, instead of those that
+    /// volumes keep. The trees of ten million free extents take some 500 MB.
+    pub memory: Option<usize>,
     /// Where volumes are made; the system's place for such files without it.
     pub scratch: Option<PathBuf>,
     /// Keeps the volume of the last run of the workload here.
@@ -166,12 +169,20 @@ pub fn run(
             Case::Pathological | Case::Sequential | Case::Growth => {
                 for ground in grounds(*case, options, run) {
                     let time = run.run_time(Duration::from_secs(1));
-                    search::run(&image, ground, &variants, time, run.seed, &mut |of| {
-                        found(match case {
-                            Case::Growth => Outcome::AllocGrowth(of),
-                            _ => Outcome::AllocSearch(of),
-                        });
-                    })?;
+                    search::run(
+                        &image,
+                        ground,
+                        options.memory,
+                        &variants,
+                        time,
+                        run.seed,
+                        &mut |of| {
+                            found(match case {
+                                Case::Growth => Outcome::AllocGrowth(of),
+                                _ => Outcome::AllocSearch(of),
+                            });
+                        },
+                    )?;
                 }
             }
         }

@@ -148,6 +148,9 @@ pub struct SearchOutcome {
     pub per_second: f64,
     /// The first one, in microseconds: the indexed variant reads the group in it.
     pub first_us: f64,
+    /// Bytes read from the device for each of the others: of trees that memory has no room for.
+    #[serde(default)]
+    pub bytes_read: f64,
     /// The others, in microseconds.
     pub latency: Latency,
 }

@@ -38,10 +38,12 @@ pub(super) enum Ground {
     Clean,
 }
 
-/// Allocates on `ground` for `duration` with each variant.
+/// Allocates on `ground` for `duration` with each variant, with up to `memory` bytes of metadata in
+/// memory.
 pub(super) fn run(
     image: &Path,
     ground: Ground,
+    memory: Option<usize>,
     variants: &[Variant],
     duration: Duration,
     seed: u64,
@@ -56,6 +58,9 @@ pub(super) fn run(
     // One group has it all, with room for trees; the other is there because volumes have two.
     let bytes = 2 * (blocks + blocks / 8 + (1 << 14)) * 4096;
     let mut volume = volume::make(image, bytes, (Some(2), None), Variant::Near, seed)?;
+    if let Some(bytes) = memory {
+        volume.cache().set_limit(bytes);
+    }
     if let Ground::Pathological(short) = ground {
         let map = FreeMap::Pathological { request: REQUEST, short, long: LONG };
         let free = crate::age::free(&volume, AgNumber(1))?;
@@ -80,6 +85,7 @@ struct Search<'v> {
     random: fastrand::Rng,
     latencies: LatencyRecorder,
     elapsed: Duration,
+    bytes_read: u64,
 }
 
 impl<'v> Search<'v> {
@@ -99,6 +105,7 @@ impl<'v> Search<'v> {
             random: stream(seed, 1),
             latencies: LatencyRecorder::default(),
             elapsed: Duration::ZERO,
+            bytes_read: 0,
         })
     }
 
@@ -106,7 +113,7 @@ impl<'v> Search<'v> {
         let first = self.allocate(None)?;
         let first_us = self.elapsed.as_secs_f64() * 1e6;
         self.free(&[first])?;
-        (self.latencies, self.elapsed) = (LatencyRecorder::default(), Duration::ZERO);
+        (self.latencies, self.elapsed, self.bytes_read) = Default::default();
         while self.elapsed < duration {
             let mut held = Vec::with_capacity(ROUND);
             while held.len() < ROUND && self.elapsed < duration {
@@ -127,6 +134,7 @@ impl<'v> Search<'v> {
             allocations: latency.count,
             per_second: latency.count as f64 / self.elapsed.as_secs_f64(),
             first_us,
+            bytes_read: self.bytes_read as f64 / latency.count.max(1) as f64,
             latency,
         })
     }
@@ -153,11 +161,14 @@ impl<'v> Search<'v> {
             user_data: true,
             ..Request::metadata(target, len, RmapOwner(0))
         };
+        let read = || self.volume.cache().device().statistics().bytes_read;
+        let read_before = read();
         let begun = Instant::now();
         let mut trans = self.volume.begin()?;
         let found = allocate(&mut trans, &request)?;
         trans.commit(&mut [])?;
         let elapsed = begun.elapsed();
+        self.bytes_read += read() - read_before;
         self.latencies.record(elapsed);
         self.elapsed += elapsed;
         found

@@ -52,6 +52,7 @@ pub(super) fn run_case<T: Target>(
     let (mut sum, mut iterations, mut rates) = (Done::default(), Vec::new(), Vec::new());
     let (mut most_threads, mut seconds) = (0, 0.0);
     for iteration in 0..case.iterations {
+        let (counted_before, used_before) = (target.counters(), Usage::now());
         let start = Instant::now();
         let done = run_iteration(target, case, iteration, &directories, &contents)?;
         let elapsed = start.elapsed().as_secs_f64();
@@ -62,11 +63,16 @@ pub(super) fn run_case<T: Target>(
         seconds += elapsed;
         rates.push(files as f64 / elapsed);
         let overhead: Duration = done.iter().map(|done| done.all.saturating_sub(done.inside)).sum();
+        let counted = target.counters().since(counted_before);
         iterations.push(Iteration {
             count: sum.files,
             files_per_second: files as f64 / elapsed,
             app_overhead_us: overhead.as_micros() as u64,
             resident_bytes,
+            cpu_ns_per_file: (Usage::now() - used_before).cpu_ns as f64 / files.max(1) as f64,
+            log_writes: counted.log_writes,
+            bytes_written_per_file: counted.bytes.map(|bytes| bytes.0 as f64 / files.max(1) as f64),
+            bytes_read_per_file: counted.bytes.map(|bytes| bytes.1 as f64 / files.max(1) as f64),
         });
     }
     let spread = Spread::of(&rates);
@@ -75,7 +81,7 @@ pub(super) fn run_case<T: Target>(
     let per_file = |count: u64| count as f64 / sum.files.max(1) as f64;
     let per_fsync =
         |count: Option<u64>| Some(count? as f64 / Some(sum.fsyncs).filter(|n| *n > 0)? as f64);
-    let Counters { log_writes, flushes, tag_waits } = counted;
+    let Counters { log_writes, flushes, tag_waits, .. } = counted;
     Ok(FsyncOutcome {
         target: name,
         mode: case.mode,

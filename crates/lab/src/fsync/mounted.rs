@@ -111,9 +111,13 @@ impl Target for Mounted {
         Counters {
             // `log`, then the number of writes.
             log_writes: field(xfs, "log ", 1),
-            // The sixteenth number of the statistics of a disk counts flushes.
+            // The sixteenth number of the statistics of a disk counts flushes, the seventh sectors
+            // written and the third sectors read.
             flushes: field(device, "", 15),
             tag_waits: None,
+            bytes: field(device, "", 6)
+                .zip(field(device, "", 2))
+                .map(|(written, read)| (512 * written, 512 * read)),
         }
     }
 }

@@ -60,4 +60,17 @@ pub struct Iteration {
     pub app_overhead_us: u64,
     /// Memory of this process at its end, in bytes.
     pub resident_bytes: u64,
+    /// CPU time of this process for each file in nanoseconds: what varies although the work is the
+    /// same, on a machine that others use too, varies less here.
+    #[serde(default)]
+    pub cpu_ns_per_file: f64,
+    /// Writes of the journal that made something durable; `None` where nobody counts them.
+    #[serde(default)]
+    pub log_writes: Option<u64>,
+    /// Bytes written to the device for each file: its data, the journal, and metadata in its place.
+    #[serde(default)]
+    pub bytes_written_per_file: Option<f64>,
+    /// Bytes read from the device for each file.
+    #[serde(default)]
+    pub bytes_read_per_file: Option<f64>,
 }

@@ -63,6 +63,8 @@ pub(super) struct Counters {
     pub(super) flushes: Option<u64>,
     /// Times that a submitter waited for a tag or for room in a queue.
     pub(super) tag_waits: Option<u64>,
+    /// Bytes written to the device, and read from it.
+    pub(super) bytes: Option<(u64, u64)>,
 }
 
 impl Counters {
@@ -73,6 +75,7 @@ impl Counters {
             log_writes: difference(self.log_writes, before.log_writes),
             flushes: difference(self.flushes, before.flushes),
             tag_waits: difference(self.tag_waits, before.tag_waits),
+            bytes: self.bytes.zip(before.bytes).map(|(now, then)| (now.0 - then.0, now.1 - then.1)),
         }
     }
 }

@@ -119,6 +119,7 @@ impl Target for VolumeTarget {
             // The record with the commit is written with forced unit access.
             flushes: log_writes.map(|writes| below.flushes + writes),
             tag_waits: Some(below.waits),
+            bytes: Some((below.bytes_written, below.bytes_read)),
         }
     }
 }

@@ -148,7 +148,8 @@ pub(super) fn write_searches(outcomes: &[&SearchOutcome], out: &mut dyn Write) -
         .numbers("p99")
         .numbers("p99.9")
         .numbers("max")
-        .numbers("first");
+        .numbers("first")
+        .numbers("KB read");
     let mut last: Option<&SearchOutcome> = None;
     for one in outcomes {
         let place = |of: &SearchOutcome| (of.free_space.clone(), of.free_extents);
@@ -176,6 +177,7 @@ pub(super) fn write_searches(outcomes: &[&SearchOutcome], out: &mut dyn Write) -
             format!("{:.2}", one.latency.p999),
             format!("{:.1}", one.latency.max),
             format!("{:.0}", one.first_us),
+            format!("{:.2}", one.bytes_read / 1e3),
         ]);
     }
     table.write(out)

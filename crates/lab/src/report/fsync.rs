@@ -8,6 +8,9 @@ use crate::text_table::TextTable;
 
 /// Writes the cumulative table of fs_mark for each outcome, then one row for each in one table.
 pub(super) fn write(outcomes: &[&FsyncOutcome], out: &mut dyn Write) -> io::Result<()> {
+    let kilobytes = |bytes: Option<f64>| {
+        bytes.map_or_else(|| "-".into(), |bytes| format!("{:.1}", bytes / 1e3))
+    };
     for one in outcomes {
         writeln!(
             out,
@@ -19,7 +22,11 @@ pub(super) fn write(outcomes: &[&FsyncOutcome], out: &mut dyn Write) -> io::Resu
             .numbers("Size")
             .numbers("Files/sec")
             .numbers("App Overhead")
-            .numbers("Memory KiB");
+            .numbers("Memory KiB")
+            .numbers("CPU us/file")
+            .numbers("Log writes")
+            .numbers("KB written/file")
+            .numbers("KB read/file");
         for iteration in &one.iterations {
             table.row([
                 iteration.count.to_string(),
@@ -27,6 +34,10 @@ pub(super) fn write(outcomes: &[&FsyncOutcome], out: &mut dyn Write) -> io::Resu
                 format!("{:.1}", iteration.files_per_second),
                 iteration.app_overhead_us.to_string(),
                 (iteration.resident_bytes / 1024).to_string(),
+                format!("{:.1}", iteration.cpu_ns_per_file / 1e3),
+                iteration.log_writes.map_or_else(|| "-".into(), |writes| writes.to_string()),
+                kilobytes(iteration.bytes_written_per_file),
+                kilobytes(iteration.bytes_read_per_file),
             ]);
         }
         table.write(out)?;

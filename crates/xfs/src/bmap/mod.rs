@@ -22,4 +22,5 @@ pub use change::{add, bounded, convert, detach, prepare, remove, replace, replac
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use load::extents;
+pub(crate) use tree::groups;
 pub use tree::tree_groups;

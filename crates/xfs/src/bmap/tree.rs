@@ -194,6 +194,35 @@ pub(super) fn blocks_around(
     Ok(())
 }
 
+/// The groups that hold blocks of a fork or of its tree, each once, ascending: a change anywhere in
+/// the fork may give blocks back to them. They are remembered until the fork changes, because a
+/// large directory has thousands of extents, and nearly all changes of it leave them as they are.
+///
+/// # Errors
+/// The tree is damaged, or the device failed.
+pub(crate) fn groups<'i>(
+    volume: &Volume,
+    inode: &'i InodeState,
+    kind: ForkKind,
+) -> Result<&'i [AgNumber], Error> {
+    let Some(fork) = inode.fork(kind) else { return Ok(&[]) };
+    let find = || -> Result<Box<[AgNumber]>, Error> {
+        let mut groups = Vec::new();
+        tree_groups(volume, inode, kind, &mut groups)?;
+        let extents = super::extents(volume, inode, kind)?.as_slice();
+        groups.extend(extents.iter().map(|extent| volume.geometry().split_block(extent.start).0));
+        groups.sort_unstable();
+        groups.dedup();
+        Ok(groups.into())
+    };
+    if let Some(known) = fork.groups.get() {
+        debug_assert!(find().ok().is_none_or(|found| found == *known), "inode {}", inode.number);
+        return Ok(known);
+    }
+    let found = find()?;
+    Ok(fork.groups.get_or_init(|| found))
+}
+
 /// Adds the groups that the blocks of a fork's tree lie in: a change anywhere in the fork may give
 /// blocks back to them. A group may come several times.
 ///

@@ -3,14 +3,16 @@
 //! A buffer is verified when it is read and again before it is written (design, decision 4).
 //! Who may change a buffer is decided by the locks of groups and inodes, not here. Memory is
 //! bounded: when too much is dirty, what was not used lately is written; when too much is kept,
-//! clean buffers that nobody holds are dropped.
+//! clean buffers that nobody holds are dropped (`sweep`).
 
 mod buffer;
+mod sweep;
 mod verify;
 mod write_back;
 
 pub(crate) use buffer::Content;
 pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
+use sweep::Sweeps;
 pub(crate) use verify::{stamp, verify_content as verify_buffer};
 
 use crate::error::Error;
@@ -31,9 +33,6 @@ const SHARDS: usize = 64;
 /// Dirty bytes above which a commit writes back what was not used lately.
 const DIRTY_LIMIT: usize = 32 << 20;
 
-/// Bytes above which clean buffers that nobody holds are dropped.
-const TOTAL_LIMIT: usize = 64 << 20;
-
 /// A part of the table, on cache lines of its own.
 type Shard = CachePadded<RwLock<FxHashMap<Sector, BufferRef>>>;
 
@@ -46,6 +45,7 @@ pub struct Cache {
     dirty: Mutex<Vec<BufferRef>>,
     dirty_bytes: AtomicUsize,
     total_bytes: AtomicUsize,
+    sweeps: Sweeps,
     /// Write-backs on their way.
     writes: Batch,
     pool: BufferPool,
@@ -60,6 +60,7 @@ impl Cache {
             dirty: Mutex::default(),
             dirty_bytes: AtomicUsize::new(0),
             total_bytes: AtomicUsize::new(0),
+            sweeps: Sweeps::default(),
             writes: Batch::new(),
             pool: BufferPool::new(write_back::POOL_BYTES),
         }
@@ -107,9 +108,7 @@ impl Cache {
         let kind = verify::verify(kind, &bytes, sector, &self.geometry)
             .map_err(|what| Error::Block { structure: kind.name(), sector, what })?;
         let buffer = MetaBuffer::new(address.clone(), kind, bytes);
-        if self.total_bytes.load(Ordering::Relaxed) > TOTAL_LIMIT {
-            self.drop_clean();
-        }
+        self.shrink();
         let mut shard = self.shard(sector).write();
         match shard.entry(sector) {
             // Another thread read it meanwhile; its buffer may have been changed since.
@@ -218,27 +217,6 @@ impl Cache {
         }
         self.shrink();
         Ok(())
-    }
-
-    /// Drops clean buffers if there is too much in memory.
-    pub(crate) fn shrink(&self) {
-        if self.total_bytes.load(Ordering::Relaxed) > TOTAL_LIMIT {
-            self.drop_clean();
-        }
-    }
-
-    /// Drops clean buffers that nobody holds and that were not used since the last sweep.
-    fn drop_clean(&self) {
-        for shard in &self.shards {
-            shard.write().retain(|_, buffer| {
-                let keep =
-                    Arc::strong_count(buffer) > 1 || buffer.is_dirty() || buffer.take_referenced();
-                if !keep {
-                    self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
-                }
-                keep
-            });
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::bmap::ExtentList;
 use crate::bytes::{be32, put_be32};
 use crate::format::{BmapRoot, DeviceNumber, Extent, ForkFormat, InodeCore};
 use crate::geometry::Geometry;
+use crate::units::AgNumber;
 use std::sync::OnceLock;
 
 /// Which of the two forks of an inode.
@@ -22,6 +23,9 @@ pub struct Fork {
     pub content: ForkContent,
     /// Where its blocks are. A tree is read at first use.
     pub(crate) extents: OnceLock<ExtentList>,
+    /// The groups that its blocks and those of its tree are in, if they were asked for since it
+    /// changed: [`InodeState::fork_mut`](super::InodeState) forgets them.
+    pub(crate) groups: OnceLock<Box<[AgNumber]>>,
 }
 
 /// What a fork holds inside the inode.
@@ -57,7 +61,11 @@ impl Fork {
     }
 
     fn of(content: ForkContent) -> Self {
-        Self { content, extents: OnceLock::from(ExtentList::default()) }
+        Self::with(content, OnceLock::from(ExtentList::default()))
+    }
+
+    fn with(content: ForkContent, extents: OnceLock<ExtentList>) -> Self {
+        Self { content, extents, groups: OnceLock::new() }
     }
 
     /// Decodes a fork of a verified core from the bytes of its inode; says what is wrong.
@@ -85,11 +93,11 @@ impl Fork {
                 let end = count.checked_mul(Extent::LEN).filter(|end| *end <= bytes.len());
                 let records = &bytes[..end.ok_or("more extents than the fork has room for")?];
                 let extents = ExtentList::decode(records.chunks_exact(Extent::LEN), geometry)?;
-                Ok(Self { content: ForkContent::Extents, extents: OnceLock::from(extents) })
+                Ok(Self::with(ForkContent::Extents, OnceLock::from(extents)))
             }
             ForkFormat::Btree => {
                 let root = BmapRoot::decode(bytes).map_err(|defect| defect.to_string())?;
-                Ok(Self { content: ForkContent::Btree(root, count), extents: OnceLock::new() })
+                Ok(Self::with(ForkContent::Btree(root, count), OnceLock::new()))
             }
             ForkFormat::Uuid | ForkFormat::MetaBtree => {
                 // Trees of realtime groups: known to exist, never followed.

@@ -156,18 +156,15 @@ pub(super) fn take_entry(
 /// The groups that a change of a directory, or of an inode's attributes, may give blocks back to:
 /// those of the blocks, and those of the trees that map them.
 pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
-    let geometry = volume.geometry();
-    let mut groups = vec![geometry.split_inode(inode.number).0];
-    for kind in [ForkKind::Data, ForkKind::Attr] {
-        bmap::tree_groups(volume, inode, kind, &mut groups)?;
-        if kind == ForkKind::Data && inode.file_type() != FileType::Directory {
-            continue;
-        }
-        let extents = bmap::extents(volume, inode, kind)?.as_slice();
-        groups.extend(extents.iter().map(|extent| geometry.split_block(extent.start).0));
-        groups.sort_unstable();
-        groups.dedup();
+    let mut groups = vec![volume.geometry().split_inode(inode.number).0];
+    if inode.file_type() == FileType::Directory {
+        groups.extend_from_slice(bmap::groups(volume, inode, ForkKind::Data)?);
+    } else {
+        bmap::tree_groups(volume, inode, ForkKind::Data, &mut groups)?;
     }
+    groups.extend_from_slice(bmap::groups(volume, inode, ForkKind::Attr)?);
+    groups.sort_unstable();
+    groups.dedup();
     Ok(groups)
 }
 

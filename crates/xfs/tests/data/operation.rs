@@ -70,7 +70,7 @@ impl Operation {
 
     /// A clone or a dedupe of some whole blocks, at times up to the end of the source.
     fn sharing(random: &mut Random, files: &[Vec<u8>], bounds: &Bounds, dedupe: bool) -> Self {
-        let block_size = bounds.block_size;
+        let Bounds { block_size, size_max, .. } = *bounds;
         let (from, to) = (random.below(files.len() as u64), random.below(files.len() as u64));
         let (from, to) = (from as usize, to as usize);
         let (size, other) = (files[from].len() as u64, files[to].len() as u64);
@@ -94,6 +94,11 @@ impl Operation {
             let target = target.min(other / block_size * block_size);
             let len = len.min(other - target) / block_size * block_size;
             return Self::Dedupe { from, to, source, target, len };
+        }
+        // Copies of what was copied would double files again and again.
+        let room = size_max.max(other).saturating_sub(target);
+        if len > room {
+            len = room / block_size * block_size;
         }
         Self::Clone { from, to, source, target, len }
     }

@@ -14,10 +14,11 @@ use undercroft_xfs::{Volume, ops};
 const FILES: usize = 400;
 
 /// Length of a file: some end inside a block, some have several extents' worth of data.
-fn len(number: usize) -> usize {
-    match number % 7 {
-        0 => 60_000,
-        1 => 100,
+fn len(number: usize, seed: u64) -> usize {
+    let mut random = Random::new(seed << 32 | number as u64);
+    match random.below(7) {
+        0 => 1 + random.below(120_000) as usize,
+        1 => 1 + random.below(4095) as usize,
         2 => 4097,
         _ => 4096,
     }
@@ -28,21 +29,22 @@ fn name(number: usize) -> String {
 }
 
 /// A run with many tickets in flight; an answered one leaves a mark with the number of its file.
-fn record() -> Recording {
+fn record(seed: u64) -> Recording {
+    let mut random = Random::new(seed);
     let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
     let files = open(Arc::clone(&recorder) as _, 1 << 20);
     for number in 0..FILES {
         let file = create(&files, &name(number));
-        let bytes = contents(number, len(number));
+        let bytes = contents(number, len(number, seed));
         write(&files, &file, 0, &bytes[..bytes.len() / 2]).unwrap();
         write(&files, &file, bytes.len() as u64 / 2, &bytes[bytes.len() / 2..]).unwrap();
         let marks = Arc::clone(&recorder);
-        let ticket = if number % 5 == 0 { files.fdatasync(&file) } else { files.fsync(&file) };
+        let ticket = if random.one_in(5) { files.fdatasync(&file) } else { files.fsync(&file) };
         ticket.on_complete(move |result| {
             result.unwrap();
             marks.mark(&number.to_string());
         });
-        if number % 40 == 0 {
+        if random.one_in(40) {
             files.sync().wait().unwrap();
         }
     }
@@ -57,7 +59,7 @@ fn note(event: &Event, durable: &mut Vec<usize>) {
     }
 }
 
-fn check(disk: &Arc<dyn BlockDevice>, durable: &[usize], place: &str) {
+fn check(disk: &Arc<dyn BlockDevice>, durable: &[usize], seed: u64, place: &str) {
     let volume = Volume::open(Arc::clone(disk)).unwrap();
     let root = volume.inode(volume.geometry().root_inode).unwrap();
     for number in durable {
@@ -65,19 +67,19 @@ fn check(disk: &Arc<dyn BlockDevice>, durable: &[usize], place: &str) {
         let inode = volume.inode(found.unwrap_or_else(|| panic!("{place}: {number}"))).unwrap();
         let mut bytes = vec![0; inode.read().core.size as usize];
         ops::read_at(&volume, &inode.read(), 0, &mut bytes).unwrap();
-        assert!(bytes == contents(*number, len(*number)), "{place}: contents of {number}");
+        assert!(bytes == contents(*number, len(*number, seed)), "{place}: contents of {number}");
     }
 }
 
-#[test]
-fn every_file_whose_ticket_was_answered_is_there_whole() {
-    let mut recording = record();
-    let mut random = Random::new(11);
+/// Records a run and cuts it behind one in `one_in` of its events; returns how often.
+pub(crate) fn run(seed: u64, one_in: u64) -> usize {
+    let mut recording = record(seed);
+    let mut random = Random::new(seed);
     let (mut durable, mut cuts) = (Vec::new(), 0);
     while let Some(event) = recording.step() {
         note(event, &mut durable);
         let at = recording.position();
-        if !random.one_in(12) {
+        if !random.one_in(one_in) {
             continue;
         }
         let unflushed = match random.below(4) {
@@ -86,9 +88,16 @@ fn every_file_whose_ticket_was_answered_is_there_whole() {
             _ => Unflushed::Torn { seed: at as u64 },
         };
         cuts += 1;
-        check(&recording.disk(unflushed), &durable, &format!("cut behind event {at}"));
+        let place = format!("seed {seed}, cut behind event {at}, {unflushed:?}");
+        check(&recording.disk(unflushed), &durable, seed, &place);
     }
     assert_eq!(durable.len(), FILES);
+    cuts
+}
+
+#[test]
+fn every_file_whose_ticket_was_answered_is_there_whole() {
+    let cuts = run(11, 12);
     assert!(cuts > 50, "{cuts} cuts");
 }
 
@@ -97,7 +106,8 @@ fn a_kernel_finds_them_too() {
     if !kernel::available_or_report("fsync::a_kernel_finds_them_too") {
         return;
     }
-    let mut recording = record();
+    let seed = 12;
+    let mut recording = record(seed);
     let end = recording.events().len();
     let mut durable = Vec::new();
     let directory = tempfile::tempdir().unwrap();
@@ -110,7 +120,7 @@ fn a_kernel_finds_them_too() {
         let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
         for number in &durable {
             let found = std::fs::read(mount.join(name(*number))).unwrap();
-            assert!(found == contents(*number, len(*number)), "contents of {number}");
+            assert!(found == contents(*number, len(*number, seed)), "contents of {number}");
         }
         mount.unmount().unwrap();
         repair_is_content(&image);

@@ -1,42 +1,10 @@
-//! Tickets: any number, few threads, few writes of the journal.
+//! Tickets as futures.
 
 use crate::work::{contents, create, memory, open, write};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
-}
-
-#[test]
-fn a_hundred_thousand_tickets_need_no_threads() {
-    let files = open(memory(1 << 30), 512 << 20);
-    let inodes: Vec<_> = (0..1000).map(|number| create(&files, &format!("{number}"))).collect();
-    let before = threads();
-    let checkpoints = files.volume().open_checkpoint().unwrap();
-    let answered = Arc::new(AtomicUsize::new(0));
-    let mut most = 0;
-    for round in 0..100 {
-        for file in &inodes {
-            write(&files, file, round * 512, &contents(1, 512)).unwrap();
-            let answered = Arc::clone(&answered);
-            files.fsync(file).on_complete(move |result| {
-                result.unwrap();
-                answered.fetch_add(1, Ordering::AcqRel);
-            });
-        }
-        // Other tests of this process may run beside it; alone, it is the same number throughout.
-        most = most.max(threads());
-    }
-    files.sync().wait().unwrap();
-    assert_eq!(answered.load(Ordering::Acquire), 100_000);
-    assert!(most <= before + 64, "{most} threads, {before} before");
-    let written = files.volume().open_checkpoint().unwrap() - checkpoints;
-    assert!(written * 50 <= 100_000, "{written} writes of the journal");
-    files.close().unwrap();
-}
 
 struct Woken(AtomicUsize);
 

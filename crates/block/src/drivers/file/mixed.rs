@@ -10,8 +10,10 @@
 //! the queue layer lets no two requests that overlap be under way together.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Instant;
 
 use super::open::{OpenError, OpenFile};
 use super::transfer;
@@ -187,6 +189,14 @@ impl DriverQueue for MixedQueue {
 
     fn bell(&self) -> Option<Bell> {
         self.ring.bell()
+    }
+
+    fn expect(&mut self, event: BorrowedFd<'_>) -> Option<Instant> {
+        self.ring.expect(event)
+    }
+
+    fn ignore(&mut self) {
+        self.ring.ignore();
     }
 
     fn ring(&mut self, bell: &Bell) {

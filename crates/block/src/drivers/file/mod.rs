@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub use engine::{Engine, Fallback, announce_fallback};
 pub use open::OpenError;
 pub use uring::Bell;
+pub(crate) use uring::Wakeup;
 
 use crate::device::{BlockDevice, Layer, Limits};
 use crate::pool::BufferPool;

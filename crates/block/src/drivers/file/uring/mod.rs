@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 pub(super) use queue::UringQueue;
 pub use wake::Bell;
+pub(crate) use wake::Wakeup;
 
 use super::open::{OpenError, OpenFile};
 use super::transfer;

@@ -2,9 +2,10 @@
 #![allow(unsafe_code, reason = "promises that memory in flight stays where it is")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
+use std::time::Instant;
 
 use io_uring::{opcode, squeue, types};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -177,7 +178,7 @@ impl UringQueue {
         }
         let timeout = match wait {
             Wait::Until(time) => {
-                let left = time.saturating_duration_since(std::time::Instant::now());
+                let left = time.saturating_duration_since(Instant::now());
                 Some(Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 }))
             }
             Wait::Forever | Wait::No => None,
@@ -253,6 +254,17 @@ impl DriverQueue for UringQueue {
 
     fn bell(&self) -> Option<Bell> {
         Some(self.bell.clone())
+    }
+
+    fn expect(&mut self, event: BorrowedFd<'_>) -> Option<Instant> {
+        // What was ended before the kernel is asked to tell is looked for afterwards.
+        let told = !self.ring.is_polled() && self.ring.tell(event).is_ok();
+        let idle = told && self.ring.enter(Wait::No).is_ok() && !self.ring.has_events();
+        (!idle).then(Instant::now)
+    }
+
+    fn ignore(&mut self) {
+        self.ring.tell_no_more();
     }
 
     fn ring(&mut self, bell: &Bell) {

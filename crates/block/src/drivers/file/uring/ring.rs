@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
 use io_uring::types::{SubmitArgs, Timespec};
@@ -32,6 +33,8 @@ pub(super) struct Ring {
     polled: bool,
     /// Completions appear only when the ring is entered to collect them.
     deferred: bool,
+    /// Whether an event descriptor is registered.
+    tells: bool,
 }
 
 /// The ways to set a ring up, best first.
@@ -80,7 +83,7 @@ impl Ring {
         if !complete {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Ok(Self { ring, arena: None, polled, deferred })
+        Ok(Self { ring, arena: None, polled, deferred, tells: false })
     }
 
     /// Makes `file` number 0 of the files that entries may name.
@@ -180,6 +183,34 @@ impl Ring {
         let flags = if due || self.polled || self.deferred { GET_EVENTS } else { 0 };
         // SAFETY: without an argument; the length is that of the submission queue.
         unsafe { self.ring.submitter().enter::<libc::sigset_t>(length as u32, 0, flags, None) }
+    }
+
+    /// Makes `event` readable whenever an operation ends, until [`tell_no_more`](Self::tell_no_more).
+    /// A ring knows one descriptor for all its life.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn tell(&mut self, event: BorrowedFd<'_>) -> io::Result<()> {
+        if !self.tells {
+            self.ring.submitter().register_eventfd(event.as_raw_fd())?;
+            self.tells = true;
+        }
+        self.ring.completion().enable_eventfd();
+        // Pairs with the kernel, which shows what ended before it looks whether to tell.
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Ends what [`tell`](Self::tell) began.
+    pub(super) fn tell_no_more(&mut self) {
+        if self.tells {
+            self.ring.completion().disable_eventfd();
+        }
+    }
+
+    /// Whether there is something to collect.
+    pub(super) fn has_events(&mut self) -> bool {
+        !self.ring.completion().is_empty()
     }
 
     /// Moves the events that are there to `events`.

@@ -8,31 +8,31 @@ use std::task::Wake;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Ends the sleep of one ring's thread by an event descriptor that the ring listens to.
+/// Ends the sleep of one thread by an event descriptor that it, or its ring, listens to.
 ///
 /// Sleeper: says that it sleeps, then looks whether it was woken. Waker: says that it wakes, then
 /// looks whether there is a sleeper. All four are sequentially consistent, so one of the two sees
 /// the other, and no system call is made for a thread that is awake.
 #[derive(Debug)]
-pub(super) struct Wakeup {
+pub(crate) struct Wakeup {
     event: OwnedFd,
     asleep: AtomicBool,
     woken: AtomicBool,
 }
 
 impl Wakeup {
-    pub(super) fn new() -> io::Result<Arc<Self>> {
+    pub(crate) fn new() -> io::Result<Arc<Self>> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Arc::new(Self { event, asleep: false.into(), woken: false.into() }))
     }
 
     /// The descriptor becomes readable when a sleeper is woken.
-    pub(super) fn event(&self) -> BorrowedFd<'_> {
+    pub(crate) fn event(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 
     /// Announces a sleep; returns whether to sleep, which is not when a wake-up came before.
-    pub(super) fn fall_asleep(&self) -> bool {
+    pub(crate) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         if self.woken.swap(false, Ordering::SeqCst) {
             self.asleep.store(false, Ordering::SeqCst);
@@ -42,13 +42,13 @@ impl Wakeup {
     }
 
     /// Ends the sleep. Wake-ups until now are done with: their makers' deeds can be seen.
-    pub(super) fn awake(&self) {
+    pub(crate) fn awake(&self) {
         self.asleep.store(false, Ordering::SeqCst);
         self.woken.swap(false, Ordering::SeqCst);
     }
 
     /// Makes the descriptor unreadable again.
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         // Would block: it was not readable, which is as good.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }

@@ -1,0 +1,45 @@
+//! `undercroft extsize`.
+
+use super::verb::Verb;
+use crate::report::Outcome;
+use crate::session::{Session, renamed};
+use crate::value;
+use anyhow::Result;
+use std::ffi::OsString;
+use std::io::Write;
+use undercroft_xfs::ops::{self, SizeHints};
+
+/// Set the extent size hints of files and directories, as `xfs_io` does with extsize and cowextsize.
+///
+/// A directory hands its hints down to what is created in it later. `stat` shows them.
+///
+/// For example: undercroft extsize --extent 1M disk.img /var/lib/vm
+#[derive(clap::Args)]
+#[group(id = "hint", required = true, multiple = true, args = ["extent", "copy"])]
+pub(crate) struct Args {
+    /// Paths from the root directory of the volume.
+    #[arg(required = true)]
+    path: Vec<OsString>,
+
+    /// New space of the file is taken in multiples of this, in bytes (suffixes K, M, G); 0 for any
+    /// length. Not for a file that has space already.
+    #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
+    extent: Option<u64>,
+
+    /// Blocks shared with other files are copied in multiples of this before one of them is changed,
+    /// in bytes (suffixes K, M, G); 0 for what is changed alone.
+    #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
+    copy: Option<u64>,
+}
+
+impl Verb for Args {
+    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        let hints = SizeHints { extent: self.extent, copy: self.copy };
+        for path in &self.path {
+            let number = session.find(path)?;
+            ops::set_size_hints(session.volume, number, &hints, session.now())
+                .map_err(|error| renamed(error, path))?;
+        }
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,149 @@
+//! Dropping buffers, so that memory has a bound.
+//!
+//! Once there is more than the limit, one part of the table after the other is swept: clean buffers
+//! that nobody holds and that were not used since the last sweep of their part go. The next part has
+//! its turn when some more came in ([`STEPS`]), which pays for it. So no single operation waits for
+//! a sweep of everything, and however much has to stay because it is dirty, nothing is swept for
+//! nothing again and again.
+//!
+//! Memory is at most what is dirty or held, the limit, and what comes in during two rounds of
+//! sweeps: a quarter of the limit.
+
+use super::{Cache, SHARDS};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes above which buffers are dropped, unless the user of the volume says otherwise.
+const LIMIT: usize = 64 << 20;
+
+/// How many parts of the limit there are of which one comes in between two sweeps: a round of sweeps
+/// lets in an eighth.
+const STEPS: usize = 8 * SHARDS;
+
+/// When what is swept.
+#[derive(Debug)]
+pub(super) struct Sweeps {
+    limit: AtomicUsize,
+    /// Bytes in memory above which the next part is due.
+    due: AtomicUsize,
+    /// Parts swept so far.
+    parts: AtomicUsize,
+}
+
+impl Default for Sweeps {
+    fn default() -> Self {
+        Self { limit: LIMIT.into(), due: LIMIT.into(), parts: AtomicUsize::new(0) }
+    }
+}
+
+impl Cache {
+    /// Sets the bytes of buffers above which clean ones are dropped; 64 MiB at first. Dirty ones, and
+    /// those in use, stay whatever the limit.
+    pub fn set_limit(&self, bytes: usize) {
+        self.sweeps.limit.store(bytes, Ordering::Relaxed);
+        self.sweeps.due.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Sweeps a part of the table if one is due.
+    pub(crate) fn shrink(&self) {
+        let sweeps = &self.sweeps;
+        let total = self.total_bytes.load(Ordering::Relaxed);
+        let due = sweeps.due.load(Ordering::Relaxed);
+        if total <= due {
+            return;
+        }
+        let limit = sweeps.limit.load(Ordering::Relaxed);
+        let after = |total: usize| limit.max(total + limit / STEPS);
+        // Of the threads that see it, one sweeps.
+        let claimed =
+            sweeps.due.compare_exchange(due, after(total), Ordering::Relaxed, Ordering::Relaxed);
+        if claimed.is_ok() {
+            self.sweep(sweeps.parts.fetch_add(1, Ordering::Relaxed) % SHARDS);
+            sweeps.due.store(after(self.total_bytes.load(Ordering::Relaxed)), Ordering::Relaxed);
+        }
+    }
+
+    /// Drops clean buffers of a part that nobody holds and that were not used since its last sweep.
+    fn sweep(&self, part: usize) {
+        let mut dropped = 0;
+        self.shards[part].write().retain(|_, buffer| {
+            let keep =
+                Arc::strong_count(buffer) > 1 || buffer.is_dirty() || buffer.take_referenced();
+            if !keep {
+                dropped += buffer.address().len();
+            }
+            keep
+        });
+        self.total_bytes.fetch_sub(dropped, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::{BufferAddress, BufferRef};
+    use crate::format::BufferKind;
+    use crate::mkfs::{MkfsOptions, plan};
+    use undercroft_block::{MemoryDevice, Sector};
+    use uuid::Uuid;
+
+    const BUFFER: usize = 4096;
+    const COUNT: usize = 1024;
+
+    /// A cache that may keep `COUNT` buffers.
+    fn cache() -> Cache {
+        let options = MkfsOptions::new(512 << 20, Uuid::from_u128(1));
+        let geometry = plan(&options).unwrap().geometry();
+        let cache = Cache::new(Arc::new(MemoryDevice::new(1 << 20)), Arc::new(geometry));
+        cache.set_limit(COUNT * BUFFER);
+        cache
+    }
+
+    fn insert(cache: &Cache, number: usize) -> BufferRef {
+        let address = BufferAddress::contiguous(Sector(number as u64 * 8), 8);
+        let buffer = cache.fresh(address, BufferKind::InodeCluster);
+        cache.shrink();
+        buffer
+    }
+
+    fn buffers(cache: &Cache) -> usize {
+        cache.shards.iter().map(|shard| shard.read().len()).sum()
+    }
+
+    #[test]
+    fn what_nobody_uses_goes() {
+        let cache = cache();
+        for number in 0..20 * COUNT {
+            drop(insert(&cache, number));
+            assert!(buffers(&cache) <= COUNT + COUNT / 4, "{} buffers", buffers(&cache));
+        }
+        assert!(buffers(&cache) > COUNT / 2);
+        assert_eq!(buffers(&cache) * BUFFER, cache.total_bytes.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn what_is_used_again_and_again_stays() {
+        let cache = cache();
+        let used = insert(&cache, 20 * COUNT).sector();
+        for number in 0..4 * COUNT {
+            cache.peek(used).unwrap().set_referenced();
+            drop(insert(&cache, number));
+        }
+        assert!(cache.peek(used).is_some() && cache.peek(Sector(0)).is_none());
+    }
+
+    #[test]
+    fn what_stays_is_not_swept_for_each_that_comes() {
+        let cache = cache();
+        let held: Vec<_> = (0..4 * COUNT).map(|number| insert(&cache, number)).collect();
+        // Each round of the parts lets the eighth part of the limit in.
+        let rounds = 3 * COUNT / (COUNT / 8);
+        let swept = cache.sweeps.parts.load(Ordering::Relaxed);
+        assert!(swept <= rounds * SHARDS, "{swept} parts");
+        assert_eq!(buffers(&cache), held.len());
+        // Given up, they go as others come.
+        drop(held);
+        (0..COUNT).for_each(|number| drop(insert(&cache, 4 * COUNT + number)));
+        assert!(buffers(&cache) <= COUNT + COUNT / 4, "{} buffers", buffers(&cache));
+    }
+}
