@@ -1,7 +1,7 @@
 //! The file driver of bulk writes: through the page cache and around it at the same time.
 //!
 //! A copy into the page cache keeps a processor busy and the disk idle; direct I/O does the
-//! reverse. Here one thread does both. As long as a few large writes are not under way around the
+//! reverse. Here one thread does both. As long as not too many large writes are under way around the
 //! cache it copies the next into memory of its own, which stays in the caches of the processor,
 //! and sends it off through a ring; the one after that it copies into the page cache. A fast disk
 //! takes most of the work, a slow one little, and neither is waited for.
@@ -26,9 +26,11 @@ use crate::queue::RequestList;
 use crate::request::Request;
 use crate::sector::{SECTOR_SIZE, Sector};
 
-/// Memory for writes around the page cache: some four of them. More would only grow the part of
-/// the work that waits for the disk at the end.
-const POOL_BYTES: usize = 4 << 20;
+/// Memory for writes around the page cache: some thirty of them. Measured with builds of 1.4 GB in a
+/// virtual machine: with a quarter of it the disk has too little to do in between and more goes
+/// through the page cache, which costs a fifth of the time; with twice as much nothing is gained,
+/// and what is under way at the end is waited for.
+const POOL_BYTES: usize = 16 << 20;
 
 /// Shorter writes go through the page cache: they are metadata, which is read again soon, and a
 /// disk is slow with them.
