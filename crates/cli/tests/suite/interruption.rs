@@ -34,7 +34,11 @@ fn a_build_that_is_stopped_leaves_nothing() {
             if existing {
                 fs::write(&image, old).unwrap();
             }
-            let child = program()
+            // Signals may be ignored where the tests run, in a shell's background for instance, and
+            // children would ignore them too.
+            let child = Command::new("env")
+                .arg("--default-signal=INT,TERM,HUP")
+                .arg(program().get_program())
                 .args(["build", "--force", "--size=64M"])
                 .args(["--uuid=2f5e0c3a-0000-4000-8000-000000000001", "-"])
                 .arg(&image)
