@@ -213,12 +213,7 @@ impl SegmentList {
         }
         let bytes = self.iter().map(|segment| segment.len()).sum();
         let mut buffer = Buffer::zeroed(bytes);
-        let mut rest = &mut buffer[..];
-        for segment in &self {
-            let (front, behind) = rest.split_at_mut(segment.len());
-            front.copy_from_slice(segment);
-            rest = behind;
-        }
+        gather(self.iter().map(|segment| &segment[..]), &mut buffer);
         buffer.into()
     }
 
@@ -237,6 +232,16 @@ impl SegmentList {
     #[must_use]
     pub fn count(&self) -> usize {
         self.segments.len()
+    }
+}
+
+/// Copies `pieces` one after the other to `target`, which has room for them.
+pub(crate) fn gather<'a>(pieces: impl Iterator<Item = &'a [u8]>, target: &mut [u8]) {
+    let mut rest = target;
+    for piece in pieces {
+        let (front, behind) = rest.split_at_mut(piece.len());
+        front.copy_from_slice(piece);
+        rest = behind;
     }
 }
 

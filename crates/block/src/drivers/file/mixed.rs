@@ -25,6 +25,7 @@ use crate::pool::BufferPool;
 use crate::queue::RequestList;
 use crate::request::Request;
 use crate::sector::{SECTOR_SIZE, Sector};
+use crate::segment::gather;
 
 /// Memory for writes around the page cache: some thirty of them. Measured with builds of 1.4 GB in a
 /// virtual machine: with a quarter of it the disk has too little to do in between and more goes
@@ -70,12 +71,7 @@ impl MixedDriver {
     /// A request that writes a copy of what `request` writes; `None` if there is no memory now.
     fn copy_of(&self, request: &Request) -> Option<Request> {
         let mut memory = self.pool.try_get(usize::try_from(request.length()).ok()?)?;
-        let mut rest = &mut memory[..];
-        for piece in request.gather() {
-            let (front, behind) = rest.split_at_mut(piece.len());
-            front.copy_from_slice(piece);
-            rest = behind;
-        }
+        gather(request.gather(), &mut memory);
         let mut copy = Request::new(Bio::write(request.sector(), memory));
         copy.inner.tag = request.inner.tag;
         Some(copy)
