@@ -8,7 +8,7 @@ use super::request::{Allocation, Request};
 use super::{groups, max_usable};
 use crate::error::Error;
 use crate::trans::Transaction;
-use crate::units::FsBlock;
+use crate::units::{AgNumber, FsBlock};
 
 /// An allocation that reaches the end of a file, on storage with a stripe unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,7 @@ pub fn allocate_best(
     if !trans.is_low_on_space() {
         let (ag, _) = geometry.split_block(request.target);
         let longest = groups::longest_anywhere(trans, ag, max_len)?;
+        let longest = worth_leaving_for(trans, ag, longest, max_len);
         attempt.min_len = longest.min(max_len).max(request.min_len);
         if let Some(end) = end_of_file.filter(|end| max_len >= end.stripe_unit) {
             let found = at_end_of_file(trans, &attempt, end, longest)?;
@@ -58,6 +59,17 @@ pub fn allocate_best(
         }
         attempt.min_len = longest;
     }
+}
+
+/// The length to insist on where the longest extent of all is shorter than wanted: that of the
+/// target's group if the variant is content with it.
+fn worth_leaving_for(trans: &Transaction<'_>, ag: AgNumber, longest: u32, max_len: u32) -> u32 {
+    let volume = trans.volume();
+    if longest >= max_len || ag.0 >= trans.geometry().ag_count {
+        return longest;
+    }
+    let own = volume.group_summary(ag).longest().unwrap_or(0);
+    if volume.allocator().variant().stays_for(own, longest) { own } else { longest }
 }
 
 /// Right behind the last extent, else at a stripe unit.

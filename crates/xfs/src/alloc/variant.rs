@@ -5,6 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The share of the longest extent's length that is given up to stay in a group: one in so many.
+const STAYS: u32 = 64;
+
 /// An algorithm for near requests. All of them keep the same trees on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
@@ -16,7 +19,8 @@ pub enum Variant {
     Near2018,
     /// The smallest extent that is long enough, wherever it is.
     BySize,
-    /// The nearest extent that is long enough, found with an index in memory.
+    /// An extent that is long enough and close, found with an index in memory: inodes are put
+    /// where there is room for their files, and long extents leave what is closest to short ones.
     Indexed,
 }
 
@@ -33,6 +37,13 @@ impl Variant {
             Self::BySize => "by-size",
             Self::Indexed => "indexed",
         }
+    }
+
+    /// Whether an extent stays in the group of its target, whose longest free extent has `own`
+    /// blocks, when other groups have none longer than `longest`: to go elsewhere for a little more
+    /// would cost locality, and every further extent of a long file would do it again.
+    pub(super) const fn stays_for(self, own: u32, longest: u32) -> bool {
+        matches!(self, Self::Indexed) && own < longest && own >= longest - longest / STAYS
     }
 
     /// The variant of this name.
