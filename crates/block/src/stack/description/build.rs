@@ -95,8 +95,9 @@ impl FileLeaf {
     /// How a device on this file works.
     #[must_use]
     pub fn device_options(&self, read_only: bool) -> FileOptions {
-        let (direct, engine) = (self.direct, self.engine);
-        FileOptions { read_only, direct, engine, ..FileOptions::default() }
+        let Self { engine, polled, .. } = *self;
+        let direct = self.direct || polled;
+        FileOptions { read_only, direct, engine, polled, ..FileOptions::default() }
     }
 
     fn check_length(&self, device: &FileDevice) -> Result<(), StackError> {
