@@ -58,12 +58,12 @@ impl<D: Driver> ClaimedQueue<D> {
     }
 
     /// Takes what was held back for others and may start now.
-    fn take_mail(&self, driving: &mut Driving<D>) {
+    fn take_mail(&self) -> RequestList {
+        let mut requests = RequestList::new();
         if self.hardware.mail.has_mail() {
-            let mut requests = RequestList::new();
             self.hardware.mail.take(&mut requests, usize::MAX);
-            driving.start(&mut requests);
         }
+        requests
     }
 }
 
@@ -112,11 +112,14 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
             if patience == Patience::None {
                 driving.poll();
             }
-            self.take_mail(&mut driving);
-            driving.go_on();
+            let mut requests = self.take_mail();
             if self.shared.is_stopping() {
+                // Nothing more is started: nobody would stop it.
                 let stopped = &mut *self.stopped.borrow_mut();
-                self.shared.stop(&mut driving, &mut RequestList::new(), stopped);
+                self.shared.stop(&mut driving, &mut requests, stopped);
+            } else {
+                driving.start(&mut requests);
+                driving.go_on();
             }
             if patience != Patience::None && self.may_sleep(&mut driving, alarm) {
                 // What was started goes out with the same call.
