@@ -235,7 +235,9 @@ impl Staging {
     /// Sends what need not wait for neighbours.
     #[cold]
     fn relieve(&self) {
-        let whole = self.staged.borrow_mut().take_whole(self.threshold);
+        // Where one bio is too much, none waits for neighbours.
+        let may_stay = self.threshold.bios > 1;
+        let whole = may_stay.then(|| self.staged.borrow_mut().take_whole(self.threshold)).flatten();
         let Some(whole) = whole else { return self.flush() };
         let stamp = Stamp::now();
         // Callbacks that run now find what stays in its place.
