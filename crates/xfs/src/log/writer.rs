@@ -27,7 +27,7 @@ use crate::units::{AgBlock, Lsn};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use undercroft_block::{Batch, Bio, Plug, Sector, Segment, flush};
+use undercroft_block::{Batch, Bio, Plug, Sector, Segment, SegmentList, flush};
 
 /// Records in flight at a time: what recovery recognises as torn by a crash.
 const RECORDS_IN_FLIGHT: usize = 8;
@@ -333,7 +333,9 @@ impl Journal {
         ];
         for (sector, part) in places {
             if !part.is_empty() {
-                let bio = Bio::write(Sector(sector), Segment::shared(memory, part));
+                let records = SegmentList::from(Segment::shared(memory, part));
+                let records = self.cache.in_fitting_memory(records);
+                let bio = Bio::write(Sector(sector), records);
                 let bio = if durable { bio.force_unit_access() } else { bio };
                 plug.submit(bio.in_batch(&writes));
             }

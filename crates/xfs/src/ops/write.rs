@@ -240,9 +240,7 @@ impl FileWriter<'_> {
             return;
         };
         segments.pad_to(self.writer.geometry.block_size());
-        if self.writer.alignment > 1 {
-            segments = segments.aligned_to(self.writer.alignment);
-        }
+        let segments = segments.aligned_to(self.writer.alignment);
         let sector = self.writer.geometry.sector(start);
         self.writer.plug.submit(Bio::write(sector, segments).in_batch(&self.writer.writes));
     }
