@@ -1,5 +1,6 @@
 //! Waiting for many bios at once.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,8 +22,23 @@ pub struct Batch {
 #[derive(Debug, Default)]
 struct Shared {
     outstanding: AtomicU64,
-    first_error: Mutex<Option<BlockError>>,
+    failure: Mutex<Failure>,
     finished: Event,
+}
+
+/// Who is told of a failure.
+pub type Alarm = Arc<dyn Fn(&BlockError) + Send + Sync>;
+
+#[derive(Default)]
+struct Failure {
+    first: Option<BlockError>,
+    alarm: Option<Alarm>,
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Failure").field(&self.first).finish()
+    }
 }
 
 impl Batch {
@@ -30,6 +46,20 @@ impl Batch {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Calls `alarm` with the first error, before whoever waits can see it: at once if it is there
+    /// already, else in the thread that completes the bio, where it must not wait for another. An
+    /// alarm takes the place of the one before.
+    pub fn set_alarm(&self, alarm: &Alarm) {
+        let mut failure = self.shared.failure.lock();
+        match failure.first.clone() {
+            None => failure.alarm = Some(Arc::clone(alarm)),
+            Some(error) => {
+                drop(failure);
+                alarm(&error);
+            }
+        }
     }
 
     /// Counts one more bio.
@@ -53,13 +83,28 @@ impl Batch {
 
     /// The first error so far, without waiting.
     pub fn check(&self) -> Result<(), BlockError> {
-        self.shared.first_error.lock().clone().map_or(Ok(()), Err)
+        self.shared.failure.lock().first.clone().map_or(Ok(()), Err)
     }
 
     /// Bios that have not completed.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.shared.outstanding.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// Keeps the first error. The alarm goes first, without the lock.
+    fn fail(&self, error: BlockError) {
+        loop {
+            let mut failure = self.failure.lock();
+            let Some(alarm) = failure.alarm.take() else {
+                failure.first.get_or_insert(error);
+                return;
+            };
+            drop(failure);
+            alarm(&error);
+        }
     }
 }
 
@@ -73,7 +118,7 @@ impl Ticket {
     /// Counts the bio as done.
     pub(crate) fn complete(self, result: Result<(), BlockError>) {
         if let Err(error) = result {
-            self.shared.first_error.lock().get_or_insert(error);
+            self.shared.fail(error);
         }
         if self.shared.outstanding.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.shared.finished.notify();
@@ -106,6 +151,24 @@ mod tests {
         completing.join().unwrap();
         Bio::flush().in_batch(&batch).succeed();
         assert!(batch.wait().is_err(), "the error stays");
+    }
+
+    #[test]
+    fn the_alarm_goes_once_and_before_the_error_is_seen() {
+        let batch = Batch::new();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (log, own) = (Arc::clone(&seen), batch.clone());
+        let alarm: Alarm = Arc::new(move |error| {
+            log.lock().push((error.device.to_string(), own.check().is_err()));
+        });
+        batch.set_alarm(&alarm);
+        Bio::flush().in_batch(&batch).succeed();
+        assert!(seen.lock().is_empty());
+        Bio::flush().in_batch(&batch).fail("first", Reason::ReadOnly);
+        Bio::flush().in_batch(&batch).fail("second", Reason::ReadOnly);
+        assert_eq!(*seen.lock(), [("first".to_owned(), false)]);
+        batch.set_alarm(&alarm);
+        assert_eq!(seen.lock().last().unwrap(), &("first".to_owned(), true), "it comes too late");
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub use affinity::{
     CompletionPlace, CpuSet, ParseCpuSetError, Placement, QueuePlace, Redirect, RqAffinity,
     Topology,
 };
-pub use batch::Batch;
+pub use batch::{Alarm, Batch};
 pub use bio::{Bio, Completion, Operation};
 pub use buffer::{BUFFER_ALIGNMENT, Buffer};
 pub use completion_queue::{CompletionQueue, Finished};

@@ -183,8 +183,8 @@ impl Request {
         inner.first.iter_mut().chain(&mut inner.others)
     }
 
-    /// The bios, to be answered.
-    fn take_bios(&mut self) -> impl Iterator<Item = Bio> + use<> {
+    /// The bios, to be answered or to go into another request.
+    pub(crate) fn take_bios(&mut self) -> impl Iterator<Item = Bio> + use<> {
         self.inner.first.take().into_iter().chain(std::mem::take(&mut self.inner.others))
     }
 

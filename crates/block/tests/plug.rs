@@ -37,6 +37,59 @@ fn the_threshold_flushes() {
 }
 
 #[test]
+fn at_the_threshold_small_requests_stay_to_grow() {
+    const PIECE: usize = 64 << 10;
+    let disk: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+    let batch = Batch::new();
+    let plug = Plug::with_threshold(&disk, PlugThreshold { bios: 1000, bytes: 4 << 20 });
+    let write = |place: u64, piece: u64| {
+        let sector = Sector((place * (16 << 20) + piece * PIECE as u64) / 512);
+        let bytes = Buffer::copy_of(&vec![(place * 48 + piece) as u8; PIECE]);
+        plug.submit(Bio::write(sector, bytes).in_batch(&batch));
+    };
+    // Three places in turn: at the threshold each has a whole request, and a third of one.
+    for piece in 0..22 {
+        (0..3).for_each(|place| write(place, piece));
+    }
+    let passed = disk.statistics();
+    assert_eq!((passed.requests, passed.bytes_written), (3, 3 << 20));
+    for piece in 22..48 {
+        (0..3).for_each(|place| write(place, piece));
+    }
+    batch.wait().unwrap();
+    assert_eq!((disk.statistics().requests, disk.statistics().bios), (9, 3 * 48));
+    for place in 0..3 {
+        let bytes = read_buffer(&*disk, Sector(place << 15), 48 * PIECE).unwrap();
+        for (bytes, piece) in bytes.chunks(PIECE).zip(0..) {
+            assert!(bytes.iter().all(|byte| *byte == (place * 48 + piece) as u8));
+        }
+    }
+}
+
+#[test]
+fn what_stays_at_the_threshold_keeps_its_order() {
+    let disk: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(8 << 20));
+    let batch = Batch::new();
+    let plug = Plug::with_threshold(&disk, PlugThreshold { bios: 100, bytes: 1 << 20 });
+    let write = |sector, bytes: usize, byte| {
+        let bytes = Buffer::copy_of(&vec![byte; bytes]);
+        plug.submit(Bio::write(Sector(sector), bytes).in_batch(&batch));
+    };
+    write(4000, 512, 1);
+    write(0, 1 << 20, 2);
+    assert_eq!(disk.statistics().bios, 1, "the small one stays");
+    write(4000, 512, 3);
+    // Now two overlap: all leave, the older one first.
+    write(8000, 1 << 20, 4);
+    assert_eq!(disk.statistics().bios, 4);
+    write(4000, 512, 5);
+    plug.submit(Bio::flush().in_batch(&batch));
+    assert_eq!((disk.statistics().bios, disk.statistics().flushes), (6, 1));
+    batch.wait().unwrap();
+    assert_eq!(read_buffer(&*disk, Sector(4000), 512).unwrap()[..], [5; 512]);
+}
+
+#[test]
 fn bios_for_hundreds_of_leaves_reach_theirs() {
     const LEGS: u64 = 700;
     let legs: Vec<_> = (0..LEGS).map(|_| Arc::new(MemoryDevice::new(64 << 10)) as _).collect();

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use undercroft_block::stack::Description;
+use undercroft_block::stack::{Description, StackError};
 
 /// Why an image cannot be changed now.
 #[derive(Debug, Error)]
@@ -24,6 +24,9 @@ pub enum InUse {
         /// File or device.
         image: PathBuf,
     },
+    /// A file of it is there twice.
+    #[error(transparent)]
+    Twice(#[from] StackError),
     /// It cannot be opened.
     #[error("cannot open {}", image.display())]
     Open {
@@ -48,8 +51,10 @@ impl Exclusive {
     /// mount does.
     ///
     /// # Errors
-    /// One of them is mounted, or claimed by somebody else, or cannot be opened.
+    /// One of them is mounted, or claimed by somebody else, or there twice, or cannot be opened.
     pub fn claim(image: &Description) -> Result<Self, InUse> {
+        // The second claim of a file would find it in use, by ourselves.
+        image.check_distinct()?;
         let files = image.files().into_iter().map(|leaf| claim(&leaf.path));
         Ok(Self { _files: files.collect::<Result<_, _>>()? })
     }

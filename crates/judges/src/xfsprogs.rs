@@ -16,7 +16,8 @@ use crate::program::{self, Finished};
 use crate::{Error, Report};
 
 /// The tools that a directory of xfsprogs must hold.
-pub const TOOLS: [&str; 5] = ["mkfs.xfs", "xfs_db", "xfs_logprint", "xfs_mdrestore", "xfs_repair"];
+pub const TOOLS: [&str; 6] =
+    ["mkfs.xfs", "xfs_db", "xfs_io", "xfs_logprint", "xfs_mdrestore", "xfs_repair"];
 
 /// The environment variable that names a directory with the newest tools, for machines where
 /// `cargo xtask judges` cannot set them up.

@@ -1,12 +1,13 @@
 //! A file with a volume of ours that an experiment changes through its journal.
 
 use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use undercroft_block::{BlockDevice, Engine, FileDevice, FileOptions};
+use undercroft_block::{
+    BlockDevice, Engine, FileDevice, FileOptions, SECTOR_SIZE, Sector, flush, write_all_at,
+};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use crate::error::LabError;
 
 /// Bytes of zeros written at a time to a new image.
-const CHUNK: usize = 4 << 20;
+const CHUNK: usize = 8 << 20;
 
 /// Size of a record of the journal: the largest, fewest writes.
 const RECORD_BYTES: u32 = 256 << 10;
@@ -28,33 +29,47 @@ pub(crate) fn open(path: &Path, bytes: u64) -> Result<(Arc<dyn BlockDevice>, Vol
     if !path.exists() {
         make(path, bytes)?;
     }
-    // The thread that needs an I/O done does it: all who wait here wait for the disk.
-    let options = FileOptions { engine: Engine::Threads, threads: 0, ..FileOptions::default() };
-    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open_with(path, &options)?);
+    let device = device(path)?;
     let live = LiveOptions { record_bytes: RECORD_BYTES };
     let volume = Volume::open_live(Arc::clone(&device), &live)?;
     Ok((device, volume))
+}
+
+/// The file as a disk: around the page cache, if the file system that it is on can do that. What the
+/// page cache has room for, and how fast memory for it is found, is not what is measured; and what
+/// was written leaves nothing behind that has to go before the next iteration.
+fn device(path: &Path) -> Result<Arc<dyn BlockDevice>, LabError> {
+    let direct = FileOptions { direct: true, ..FileOptions::default() };
+    if let Ok(device) = FileDevice::open_with(path, &direct) {
+        return Ok(Arc::new(device));
+    }
+    // The thread that needs an I/O done does it: all who wait here wait for the disk.
+    let options = FileOptions { engine: Engine::Threads, threads: 0, ..FileOptions::default() };
+    Ok(Arc::new(FileDevice::open_with(path, &options)?))
 }
 
 /// An empty volume in a new file whose every block was written, so that the file system that the
 /// file is on has nothing to allocate any more.
 fn make(path: &Path, bytes: u64) -> Result<(), LabError> {
     let failed = |source| LabError::File { path: path.to_owned(), source };
-    let mut file = File::create_new(path).map_err(failed)?;
-    let zeros = vec![0; CHUNK];
-    let mut left = bytes;
-    while left > 0 {
-        let len = left.min(CHUNK as u64);
-        file.write_all(&zeros[..len as usize]).map_err(failed)?;
-        left -= len;
-    }
-    file.sync_all().map_err(failed)?;
-    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, false)?);
+    File::create_new(path).and_then(|file| file.set_len(bytes)).map_err(failed)?;
+    let device = device(path)?;
+    fill(device.as_ref(), bytes)?;
     let options = MkfsOptions::new(bytes, Uuid::from_u128(u128::from(fastrand::u64(..))));
     let plan = mkfs::plan(&options)?;
     let volume = mkfs::begin(&device, plan, &new_inode(FileType::Directory))?;
     mkfs::finish(&volume, true)?;
     Ok(())
+}
+
+/// Writes zeros to all of the first `bytes` bytes, durably.
+fn fill(device: &dyn BlockDevice, bytes: u64) -> Result<(), LabError> {
+    let zeros = vec![0; CHUNK];
+    for start in (0..bytes).step_by(CHUNK) {
+        let len = (bytes - start).min(CHUNK as u64) as usize;
+        write_all_at(device, Sector(start / SECTOR_SIZE), &zeros[..len])?;
+    }
+    Ok(flush(device)?)
 }
 
 /// A new inode of root, born now.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::path::Path;
+
 use undercroft_lab::fsync::{self, FsyncOptions, FsyncOutcome, Mode, Workload};
 use undercroft_lab::{Outcome, Place, RunOptions, Size};
 
@@ -31,9 +33,15 @@ fn every_mode_writes_and_syncs_what_it_says() {
             modes: Mode::ALL.map(|(_, mode)| mode).to_vec(),
             threads: vec![1, 2],
             directories: 2,
+            warm_up: 1,
             workload: Workload::Equal { files: 1000, size: 20_000 },
         });
         assert_eq!(outcomes.len(), 16);
+        if matches!(place, Place::Directory(_)) {
+            // Two iterations that count, and one ahead of them that does not.
+            let written: u64 = outcomes.iter().map(|one| 3 * one.files).sum();
+            assert_eq!(files_below(directory.path()), written);
+        }
         for one in outcomes {
             let threads = one.threads as u64;
             let each = match one.mode {
@@ -53,6 +61,13 @@ fn every_mode_writes_and_syncs_what_it_says() {
     }
 }
 
+/// Files in the directories below `path`.
+fn files_below(path: &Path) -> u64 {
+    let directories = path.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let inside = directories.filter(|path| path.is_dir());
+    inside.map(|directory| directory.read_dir().unwrap().count() as u64).sum()
+}
+
 #[test]
 fn the_filebench_profile_writes_its_total() {
     let directory = tempfile::tempdir().unwrap();
@@ -61,6 +76,7 @@ fn the_filebench_profile_writes_its_total() {
         modes: vec![Mode::FsyncBeforeClose],
         threads: vec![8],
         directories: 1,
+        warm_up: 0,
         workload: Workload::Filebench { total: 1 << 40 },
     });
     let [one] = &outcomes[..] else { panic!("{outcomes:?}") };

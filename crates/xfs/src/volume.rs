@@ -420,7 +420,8 @@ impl Volume {
     }
 
     /// Puts these writes of file data before the next durable point: no checkpoint from now on,
-    /// and no ticket drawn from now on, is complete before they are durable.
+    /// and no ticket drawn from now on, is complete before they are durable. One that fails makes
+    /// the volume read-only as soon as it does.
     pub fn add_data(&self, writes: &undercroft_block::Batch) {
         if let Some(journal) = &self.journal {
             journal.add_data(writes);

@@ -86,7 +86,7 @@ pub enum StackError {
         expected: u64,
     },
     /// One file is there twice.
-    #[error("{} is in the device more than once", path.display())]
+    #[error("{} is in the device more than once; name another file for each part", path.display())]
     Twice {
         /// The file, by the second of its names.
         path: PathBuf,

@@ -12,4 +12,5 @@ mod run;
 mod sources;
 mod stacks;
 mod targets;
+mod terminal;
 mod volume;

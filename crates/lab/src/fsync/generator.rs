@@ -48,10 +48,13 @@ pub(super) fn run_case<T: Target>(
         .collect::<Result<_, LabError>>()?;
     target.sync()?;
     let contents = contents(case.seed);
+    for iteration in 0..case.warm_up {
+        run_iteration(target, case, iteration, &directories, &contents)?;
+    }
     let (counters, usage, switches) = (target.counters(), Usage::now(), machine_switches());
     let (mut sum, mut iterations, mut rates) = (Done::default(), Vec::new(), Vec::new());
     let (mut most_threads, mut seconds) = (0, 0.0);
-    for iteration in 0..case.iterations {
+    for iteration in case.warm_up..case.warm_up + case.iterations {
         let (counted_before, used_before) = (target.counters(), Usage::now());
         let start = Instant::now();
         let done = run_iteration(target, case, iteration, &directories, &contents)?;

@@ -57,6 +57,8 @@ pub struct FsyncOptions {
     pub threads: Vec<usize>,
     /// Directories of each thread, which it uses in turn.
     pub directories: usize,
+    /// Iterations ahead of those that count, which fill the caches.
+    pub warm_up: usize,
     /// What is written.
     pub workload: Workload,
 }
@@ -68,6 +70,7 @@ struct Case {
     threads: usize,
     directories: usize,
     workload: Workload,
+    warm_up: usize,
     iterations: usize,
     seed: u64,
 }
@@ -96,6 +99,7 @@ pub fn run(
                     threads,
                     directories: options.directories,
                     workload,
+                    warm_up: options.warm_up,
                     iterations: run.repeats(1),
                     seed: run.seed.wrapping_add(number as u64),
                 };

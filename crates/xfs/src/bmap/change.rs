@@ -182,17 +182,12 @@ pub fn prepare(
     at: &[FileBlock],
     records: u64,
 ) -> Result<(), Error> {
-    super::extents(trans.volume(), inode, kind)?;
-    let Some(fork) = inode.fork(kind) else { return Ok(()) };
-    let fits = |count: u64| count <= list_capacity(trans, inode, kind) as u64;
-    let levels = match &fork.content {
-        ForkContent::Btree(root, _) => u64::from(root.level()) + 1,
-        _ => 1,
-    };
-    let is_tree = matches!(fork.content, ForkContent::Btree(..));
-    if records > 0 && (is_tree || !fits(fork.extent_count() as u64 + records)) {
-        trans.claim(levels + records)?;
+    let claim = tree_blocks(trans, inode, kind, records)?;
+    if claim > 0 {
+        trans.claim(claim)?;
     }
+    let Some(fork) = inode.fork(kind) else { return Ok(()) };
+    let is_tree = matches!(fork.content, ForkContent::Btree(..));
     let mut groups: SmallVec<[AgNumber; 4]> = SmallVec::new();
     let geometry = trans.geometry();
     let mut note = |block: FsBlock| groups.push(geometry.split_block(block).0);
@@ -205,6 +200,26 @@ pub fn prepare(
     groups.sort_unstable();
     groups.dedup();
     groups.into_iter().try_for_each(|ag| trans.in_group(ag, |_, _| Ok(())))
+}
+
+/// Blocks that `records` more records in the list or tree of a fork can make necessary.
+///
+/// # Errors
+/// A damaged tree; the device failed.
+pub fn tree_blocks(
+    trans: &Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    records: u64,
+) -> Result<u64, Error> {
+    super::extents(trans.volume(), inode, kind)?;
+    let Some(fork) = inode.fork(kind).filter(|_| records > 0) else { return Ok(0) };
+    let fits = |count: u64| count <= list_capacity(trans, inode, kind) as u64;
+    Ok(match &fork.content {
+        ForkContent::Btree(root, _) => u64::from(root.level()) + 1 + records,
+        _ if fits(fork.extent_count() as u64 + records) => 0,
+        _ => 1 + records,
+    })
 }
 
 /// The part at the front of an extent whose blocks one step may give up, or share once more. The

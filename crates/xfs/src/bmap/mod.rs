@@ -18,7 +18,9 @@ mod tree;
 
 pub use ahead::{ahead, window};
 pub use allocate::{Room, allocate, find_space};
-pub use change::{add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift};
+pub use change::{
+    add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift, tree_blocks,
+};
 pub use da_fork::{ForkReader, ForkWriter};
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use load::extents;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use undercroft_block::Sector;
 
 /// A shared metadata buffer.
@@ -69,7 +69,27 @@ pub struct MetaBuffer {
     content: RwLock<Content>,
     /// Used since the last sweep of the cache (second-chance eviction).
     referenced: AtomicBool,
+    /// Sweeps that it outlives without being used.
+    patience: AtomicU8,
 }
+
+/// Sweeps that a buffer outlives without being used, if there is no great need of memory.
+///
+/// Inodes have a table of their own and the rest is read in one go with them, so what was not used
+/// for one sweep is not used soon. What leads to other things, trees and directories, is come back
+/// to at random: a name whose hash another has needs a look at the other's block, however old.
+const fn patience(kind: BufferKind) -> u8 {
+    match kind {
+        BufferKind::InodeCluster
+        | BufferKind::AttrLeaf
+        | BufferKind::AttrRemote
+        | BufferKind::Symlink => 0,
+        _ => MOST_PATIENCE,
+    }
+}
+
+/// The most that [`patience`] gives.
+pub(super) const MOST_PATIENCE: u8 = 15;
 
 /// What the lock of a buffer guards.
 #[derive(Debug)]
@@ -141,6 +161,7 @@ impl MetaBuffer {
                 log: Logged::default(),
             }),
             referenced: AtomicBool::new(true),
+            patience: AtomicU8::new(patience(kind)),
         })
     }
 
@@ -169,8 +190,18 @@ impl MetaBuffer {
         self.content.write()
     }
 
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.content.read().dirty
+    /// Whether the buffer outlives a sweep that takes `loss`, at least 1, off its patience.
+    pub(super) fn outlives(&self, loss: u8) -> bool {
+        let content = self.content.read();
+        let left = if self.take_referenced() {
+            Some(patience(content.kind))
+        } else if content.dirty {
+            return true;
+        } else {
+            self.patience.load(Ordering::Relaxed).checked_sub(loss)
+        };
+        // Only sweeps change it, and of a part of the table there is one at a time.
+        left.inspect(|left| self.patience.store(*left, Ordering::Relaxed)).is_some()
     }
 
     pub(crate) fn set_referenced(&self) {

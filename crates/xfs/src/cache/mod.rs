@@ -25,7 +25,7 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, read_exact_at};
+use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, SegmentList, read_exact_at};
 
 /// Independent parts of the table of buffers, so that threads seldom meet.
 const SHARDS: usize = 64;
@@ -40,6 +40,8 @@ type Shard = CachePadded<RwLock<FxHashMap<Sector, BufferRef>>>;
 pub struct Cache {
     device: Arc<dyn BlockDevice>,
     geometry: Arc<Geometry>,
+    /// What the device wants memory to be a multiple of, in bytes; 1 = nothing.
+    memory_alignment: usize,
     shards: Box<[Shard]>,
     /// Buffers that became dirty, each once.
     dirty: Mutex<Vec<BufferRef>>,
@@ -54,6 +56,7 @@ pub struct Cache {
 impl Cache {
     pub(crate) fn new(device: Arc<dyn BlockDevice>, geometry: Arc<Geometry>) -> Self {
         Self {
+            memory_alignment: device.limits().memory_alignment,
             device,
             geometry,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
@@ -70,6 +73,11 @@ impl Cache {
     #[must_use]
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         &self.device
+    }
+
+    /// The same bytes, whole sectors in all, in memory that the device takes.
+    pub(crate) fn in_fitting_memory(&self, segments: SegmentList) -> SegmentList {
+        segments.aligned_to(self.memory_alignment)
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {

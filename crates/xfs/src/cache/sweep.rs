@@ -1,14 +1,17 @@
 //! Dropping buffers, so that memory has a bound.
 //!
 //! Once there is more than the limit, one part of the table after the other is swept: clean buffers
-//! that nobody holds and that were not used since the last sweep of their part go. The next part has
-//! its turn when some more came in ([`STEPS`]), which pays for it. So no single operation waits for
-//! a sweep of everything, and however much has to stay because it is dirty, nothing is swept for
-//! nothing again and again.
+//! that nobody holds and that were not used for some sweeps of their part go: for one, or, if they
+//! are of a kind that is come back to, for more, the fewer the more there is beyond the limit. So a
+//! stream of new inodes does not push the directories out in which they get their names. The next
+//! part has its turn when some more came in ([`STEPS`]), which pays for it. So no single operation
+//! waits for a sweep of everything, and however much has to stay because it is dirty, nothing is
+//! swept for nothing again and again.
 //!
-//! Memory is at most what is dirty or held, the limit, and what comes in during two rounds of
-//! sweeps: a quarter of the limit.
+//! Memory is at most what is dirty or held, the limit, and what comes in during four rounds of
+//! sweeps: half of the limit. After two rounds what is of a kind that nothing comes back to has gone.
 
+use super::buffer::MOST_PATIENCE;
 use super::{Cache, SHARDS};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,17 +61,17 @@ impl Cache {
         let claimed =
             sweeps.due.compare_exchange(due, after(total), Ordering::Relaxed, Ordering::Relaxed);
         if claimed.is_ok() {
-            self.sweep(sweeps.parts.fetch_add(1, Ordering::Relaxed) % SHARDS);
+            let loss = loss(total - limit.min(total), limit);
+            self.sweep(sweeps.parts.fetch_add(1, Ordering::Relaxed) % SHARDS, loss);
             sweeps.due.store(after(self.total_bytes.load(Ordering::Relaxed)), Ordering::Relaxed);
         }
     }
 
-    /// Drops clean buffers of a part that nobody holds and that were not used since its last sweep.
-    fn sweep(&self, part: usize) {
+    /// Drops clean buffers of a part that nobody holds and whose patience ends when it loses `loss`.
+    fn sweep(&self, part: usize, loss: u8) {
         let mut dropped = 0;
         self.shards[part].write().retain(|_, buffer| {
-            let keep =
-                Arc::strong_count(buffer) > 1 || buffer.is_dirty() || buffer.take_referenced();
+            let keep = Arc::strong_count(buffer) > 1 || buffer.outlives(loss);
             if !keep {
                 dropped += buffer.address().len();
             }
@@ -76,6 +79,16 @@ impl Cache {
         });
         self.total_bytes.fetch_sub(dropped, Ordering::Relaxed);
     }
+}
+
+/// What a sweep takes off the patience of buffers that were not used, when there are `excess` bytes
+/// beyond the limit. Two rounds of sweeps let in a quarter, and have dropped by then whatever has no
+/// patience: if there is more, the patience of the others ends within another eighth.
+fn loss(excess: usize, limit: usize) -> u8 {
+    let most = usize::from(MOST_PATIENCE) + 1;
+    let loss = 1 + excess.saturating_sub(limit / 4).saturating_mul(most) / (limit / 8).max(1);
+    // Below 17: it fits.
+    loss.min(most) as u8
 }
 
 #[cfg(test)]
@@ -100,8 +113,12 @@ mod tests {
     }
 
     fn insert(cache: &Cache, number: usize) -> BufferRef {
+        insert_of(cache, number, BufferKind::InodeCluster)
+    }
+
+    fn insert_of(cache: &Cache, number: usize, kind: BufferKind) -> BufferRef {
         let address = BufferAddress::contiguous(Sector(number as u64 * 8), 8);
-        let buffer = cache.fresh(address, BufferKind::InodeCluster);
+        let buffer = cache.fresh(address, kind);
         cache.shrink();
         buffer
     }
@@ -119,6 +136,26 @@ mod tests {
         }
         assert!(buffers(&cache) > COUNT / 2);
         assert_eq!(buffers(&cache) * BUFFER, cache.total_bytes.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn memory_has_a_bound_whatever_the_kind() {
+        let cache = cache();
+        for number in 0..20 * COUNT {
+            drop(insert_of(&cache, number, BufferKind::DirData));
+            assert!(buffers(&cache) <= COUNT + COUNT / 2, "{} buffers", buffers(&cache));
+        }
+        assert!(buffers(&cache) > COUNT / 2);
+    }
+
+    #[test]
+    fn inodes_do_not_push_directories_out() {
+        let cache = cache();
+        (0..COUNT / 2).for_each(|number| drop(insert_of(&cache, number, BufferKind::DirData)));
+        (COUNT..4 * COUNT).for_each(|number| drop(insert(&cache, number)));
+        let kept = (0..COUNT / 2).filter(|n| cache.peek(Sector(*n as u64 * 8)).is_some()).count();
+        assert_eq!(kept, COUNT / 2);
+        assert!(buffers(&cache) <= COUNT + COUNT / 4, "{} buffers", buffers(&cache));
     }
 
     #[test]

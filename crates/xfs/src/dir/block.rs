@@ -8,7 +8,7 @@ use crate::da::DaForkMut;
 use crate::error::Error;
 use crate::format::da_block::PAIR_SIZE;
 use crate::format::dir_block::{self, BlockTable};
-use crate::format::dir_data;
+use crate::format::dir_data::{self, FreeRegion};
 use crate::format::dir_layout::DirLayout;
 use crate::format::dir_pairs;
 use crate::units::FileBlock;
@@ -48,6 +48,47 @@ fn insert_entry(
     Ok(true)
 }
 
+/// How a block comes to room for an entry and its pair.
+enum Room {
+    /// There is.
+    Ready,
+    /// Stale pairs go.
+    Compact,
+    /// The region before the table gives its last eight bytes.
+    Take(FreeRegion),
+}
+
+/// Whether an entry of `len` bytes fits the block, and how.
+fn room(
+    bytes: &[u8],
+    layout: DirLayout,
+    table: BlockTable,
+    len: usize,
+) -> Result<Option<Room>, String> {
+    let longest = dir_data::best(bytes, layout, 0);
+    let before = dir_data::region_before(bytes, layout, table.base)?;
+    if table.stale > 0 {
+        if longest.len >= len {
+            return Ok(Some(Room::Ready));
+        }
+        let gain = PAIR_SIZE * (table.stale - 1);
+        let fits = before.map_or(0, |region| region.len) + gain >= len;
+        return Ok(fits.then_some(Room::Compact));
+    }
+    let Some(before) = before else { return Ok(None) };
+    let fits = if longest == before {
+        longest.len >= len + PAIR_SIZE || dir_data::best(bytes, layout, 1).len >= len
+    } else {
+        longest.len >= len
+    };
+    Ok(fits.then_some(Room::Take(before)))
+}
+
+/// Whether an entry of `len` bytes fits the block `bytes`.
+pub(super) fn has_room(bytes: &[u8], layout: DirLayout, len: usize) -> Result<bool, String> {
+    Ok(room(bytes, layout, dir_block::table(bytes), len)?.is_some())
+}
+
 /// Sees to it that the longest free region has `len` bytes and that the table has a stale pair or
 /// eight unused bytes before it; `None` (and nothing changed) if that cannot be.
 fn make_room(
@@ -56,31 +97,16 @@ fn make_room(
     table: BlockTable,
     len: usize,
 ) -> Result<Option<BlockTable>, String> {
-    let bytes = edit.bytes();
-    let longest = dir_data::best(bytes, layout, 0);
-    let before = dir_data::region_before(bytes, layout, table.base)?;
-    if table.stale > 0 {
-        if longest.len >= len {
-            return Ok(Some(table));
+    match room(edit.bytes(), layout, table, len)? {
+        None => Ok(None),
+        Some(Room::Ready) => Ok(Some(table)),
+        Some(Room::Compact) => compact(edit, layout, table).map(Some),
+        Some(Room::Take(before)) => {
+            let end = table.base - PAIR_SIZE;
+            dir_data::use_free(edit, layout, before, end, PAIR_SIZE, end)?;
+            Ok(Some(table))
         }
-        let gain = PAIR_SIZE * (table.stale - 1);
-        if before.map_or(0, |region| region.len) + gain < len {
-            return Ok(None);
-        }
-        return compact(edit, layout, table).map(Some);
     }
-    let Some(before) = before else { return Ok(None) };
-    let room = if longest == before {
-        longest.len >= len + PAIR_SIZE || dir_data::best(bytes, layout, 1).len >= len
-    } else {
-        longest.len >= len
-    };
-    if !room {
-        return Ok(None);
-    }
-    let end = table.base - PAIR_SIZE;
-    dir_data::use_free(edit, layout, before, end, PAIR_SIZE, end)?;
-    Ok(Some(table))
 }
 
 /// Removes all stale pairs but one and gives their bytes to the free region before the table.

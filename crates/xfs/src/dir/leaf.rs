@@ -11,6 +11,36 @@ use crate::format::dir_data;
 use crate::format::dir_layout::DirLayout;
 use crate::format::dir_leaf::{self, NO_BLOCK};
 
+/// Where a new entry goes.
+pub(super) struct Room {
+    /// Number of the data block.
+    target: u32,
+    /// The data block is there.
+    pub(super) exists: bool,
+    /// Stale pairs must go before.
+    compact: bool,
+}
+
+/// Where an entry of `len` bytes goes; `None` if the hash block `bytes` is full.
+pub(super) fn room(bytes: &[u8], layout: DirLayout, len: usize) -> Option<Room> {
+    let da = layout.da();
+    let bests = dir_leaf::best_count(bytes);
+    let place = |wanted: &dyn Fn(u16) -> bool| {
+        (0..bests).find(|index| wanted(dir_leaf::best(bytes, *index)))
+    };
+    let fits = place(&|best| best != NO_BLOCK && usize::from(best) >= len);
+    let target = fits.or_else(|| place(&|best| best == NO_BLOCK)).unwrap_or(bests);
+    let stale = dir_leaf::stale(bytes, da);
+    let pairs = da.count(bytes) + usize::from(stale == 0);
+    let compact = dir_leaf::leaf1_size(da, pairs, bests.max(target + 1)) > da.block_size;
+    // Without its stale pairs the block has room for the pair and one more best length.
+    (!compact || stale >= 2).then_some(Room {
+        target: target as u32,
+        exists: fits.is_some(),
+        compact,
+    })
+}
+
 /// Adds an entry; `false` if the hash block is full and the directory must get a hash tree first.
 pub(super) fn insert<F: DaForkMut + ?Sized>(
     fork: &mut F,
@@ -19,24 +49,10 @@ pub(super) fn insert<F: DaForkMut + ?Sized>(
     new: &NewEntry<'_>,
 ) -> Result<bool, Error> {
     let da = layout.da();
-    let (target, exists, room) = {
-        let bytes = leaf.read();
-        let bests = dir_leaf::best_count(&bytes);
-        let place = |wanted: &dyn Fn(u16) -> bool| {
-            (0..bests).find(|index| wanted(dir_leaf::best(&bytes, *index)))
-        };
-        let fits = place(&|best| best != NO_BLOCK && usize::from(best) >= new.len);
-        let target = fits.or_else(|| place(&|best| best == NO_BLOCK)).unwrap_or(bests);
-        let stale = dir_leaf::stale(&bytes, da);
-        let pairs = da.count(&bytes) + usize::from(stale == 0);
-        let size = dir_leaf::leaf1_size(da, pairs, bests.max(target + 1));
-        (target as u32, fits.is_some(), (size <= da.block_size, stale))
-    };
-    match room {
-        (true, _) => {}
-        // Without its stale pairs the block has room for the pair and one more best length.
-        (false, 2..) => dir_leaf::compact(&mut fork.edit(leaf).edit(), da),
-        (false, _) => return Ok(false),
+    let Some(room) = room(&leaf.read(), layout, new.len) else { return Ok(false) };
+    let Room { target, exists, compact } = room;
+    if compact {
+        dir_leaf::compact(&mut fork.edit(leaf).edit(), da);
     }
     let block = layout.data_file_block(target);
     let data = if exists {

@@ -18,6 +18,7 @@ mod hash_leaf;
 mod iterate;
 mod leaf;
 mod node;
+mod room;
 mod search;
 mod shortform;
 mod shrink;
@@ -29,6 +30,7 @@ mod testing;
 mod tests;
 
 pub use iterate::{DirectoryEntry, Position, iterate};
+pub(crate) use room::fits;
 pub use space::SpaceHint;
 
 use crate::cache::BufferRef;

@@ -4,7 +4,7 @@ use super::form::{free_entry, hash_tree, put_entry, read};
 use super::space::{self, SpaceHint};
 use super::{NewEntry, shrink};
 use crate::cache::BufferRef;
-use crate::da::{DaForkMut, Path};
+use crate::da::{DaFork, DaForkMut, Path};
 use crate::error::Error;
 use crate::format::BufferKind;
 use crate::format::dir_data;
@@ -32,17 +32,31 @@ pub(super) fn insert<F: DaForkMut + ?Sized>(
     space::set_best(fork, layout, data_block, longest)?;
 
     let (tree, da) = (hash_tree(fork, layout), layout.da());
-    let full = {
-        let leaf = path.leaf().read();
-        da.count(&leaf) == da.max_pairs() && dir_leaf::stale(&leaf, da) == 0
-    };
-    if full {
+    if is_full(&path, layout) {
         tree.split(fork, &mut path, &new.hash)?;
     }
     let pointer = layout.pointer(data_block, offset);
     dir_leaf::insert(&mut fork.edit(path.leaf()).edit(), da, new.hash, pointer);
     tree.fix_hashes(fork, &path);
     Ok(())
+}
+
+/// Whether the leaf of `path` must be split before it takes another pair.
+fn is_full(path: &Path, layout: DirLayout) -> bool {
+    let (leaf, da) = (path.leaf().read(), layout.da());
+    da.count(&leaf) == da.max_pairs() && dir_leaf::stale(&leaf, da) == 0
+}
+
+/// Whether an entry of `len` bytes, whose hash belongs to the leaf of `path`, fits the blocks that
+/// are there: [`insert`] with the same `hint` will use no others.
+pub(super) fn has_room<F: DaFork + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    path: &Path,
+    len: usize,
+    mut hint: SpaceHint,
+) -> Result<bool, Error> {
+    Ok(!is_full(path, layout) && space::find_room(fork, layout, len, &mut hint)?.is_some())
 }
 
 /// Removes the entry at `pointer` in `data` with its pair in the leaf of `path`, frees blocks that

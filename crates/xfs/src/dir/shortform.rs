@@ -8,7 +8,7 @@ use crate::format::dir_layout::DirLayout;
 use crate::format::dir_shortform::{
     ShortEntry, ShortForm, ShortWriter, block_form_size, entry_size, header_size, is_wide,
 };
-use crate::units::FileBlock;
+use crate::units::{FileBlock, InodeNumber};
 
 /// What came of [`replace`].
 #[derive(Debug)]
@@ -56,35 +56,64 @@ pub(super) const fn directory_type(layout: DirLayout) -> EntryType {
     if layout.ftype { EntryType::Directory } else { EntryType::Unknown }
 }
 
-/// Adds an entry; `false` if the directory must become a block first.
-pub(super) fn insert<F: DaForkMut + ?Sized>(
-    fork: &mut F,
+/// Where a new entry goes.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// Before which entry.
+    index: usize,
+    /// Its offset in block form.
+    offset: usize,
+    wide: bool,
+    /// Bytes of the content with it.
+    size: usize,
+}
+
+/// Where an entry for `inode` with `name` fits; `None` if the directory must become a block first.
+pub(super) fn room<F: DaFork + ?Sized>(
+    fork: &F,
     layout: DirLayout,
-    new: &NewEntry<'_>,
-) -> Result<bool, Error> {
+    name: &[u8],
+    inode: InodeNumber,
+) -> Result<Option<Room>, Error> {
     let corrupt = |what| fork.corrupt(FileBlock(0), what);
     let short = open(fork, layout)?;
-    let wide = short.wide() || is_wide(new.entry.inode);
-    let mut size = header_size(wide) + entry_size(layout, new.entry.name.len(), wide);
+    let wide = short.wide() || is_wide(inode);
+    let len = layout.entry_size(name.len());
+    let mut size = header_size(wide) + entry_size(layout, name.len(), wide);
     // The first gap between saved offsets that is long enough: before which entry, at what offset.
     let (mut gap, mut end) = (None, layout.first_name_offset());
     for (index, found) in short.entries().enumerate() {
         let ShortEntry { offset, entry } = found.map_err(corrupt)?;
-        if gap.is_none() && end + new.len <= usize::from(offset) {
+        if gap.is_none() && end + len <= usize::from(offset) {
             gap = Some((index, end));
         }
         end = usize::from(offset) + layout.entry_size(entry.name.len());
         size += entry_size(layout, entry.name.len(), wide);
     }
     let fits = |end: usize| block_form_size(end, short.count() + 1) <= layout.block_size();
-    let (at, offset) = match gap {
+    let (index, offset) = match gap {
         _ if size > fork.inline_size() || short.count() == usize::from(u8::MAX) => {
-            return Ok(false);
+            return Ok(None);
         }
-        _ if fits(end + new.len) => (short.count(), end),
+        _ if fits(end + len) => (short.count(), end),
         Some((index, offset)) if fits(end) => (index, offset),
-        _ => return Ok(false),
+        _ => return Ok(None),
     };
+    Ok(Some(Room { index, offset, wide, size }))
+}
+
+/// Adds an entry; `false` if the directory must become a block first.
+pub(super) fn insert<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    new: &NewEntry<'_>,
+) -> Result<bool, Error> {
+    let Some(room) = room(fork, layout, new.entry.name, new.entry.inode)? else {
+        return Ok(false);
+    };
+    let Room { index: at, offset, wide, size } = room;
+    let corrupt = |what| fork.corrupt(FileBlock(0), what);
+    let short = open(fork, layout)?;
     let added = ShortEntry { offset: offset as u16, entry: new.entry };
     let mut writer = ShortWriter::new(layout, short.parent(), wide, size);
     for (index, found) in short.entries().enumerate() {
@@ -128,6 +157,22 @@ pub(super) fn replace<F: DaForkMut + ?Sized>(
     target: Entry,
 ) -> Result<Replaced, Error> {
     let Some(old) = find(fork, layout, name)? else { return Ok(Replaced::Absent) };
+    let content = replaced(fork, layout, name, old, target)?;
+    if content.len() > fork.inline_size() {
+        return Ok(Replaced::NoRoom);
+    }
+    store(fork, content)?;
+    Ok(Replaced::Done(old))
+}
+
+/// The content when `name`, which stands for `old`, stands for `target`; it need not fit the fork.
+pub(super) fn replaced<F: DaFork + ?Sized>(
+    fork: &F,
+    layout: DirLayout,
+    name: &[u8],
+    old: Entry,
+    target: Entry,
+) -> Result<Vec<u8>, Error> {
     let short = open(fork, layout)?;
     let others = short.wide_count().saturating_sub(usize::from(is_wide(old.inode)));
     let wide = others > 0 || is_wide(target.inode);
@@ -142,12 +187,7 @@ pub(super) fn replace<F: DaForkMut + ?Sized>(
         }
         writer.push(&kept);
     }
-    let content = writer.finish();
-    if content.len() > fork.inline_size() {
-        return Ok(Replaced::NoRoom);
-    }
-    store(fork, content)?;
-    Ok(Replaced::Done(old))
+    Ok(writer.finish())
 }
 
 /// Makes `content` the local content of the fork.

@@ -24,7 +24,7 @@ use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use undercroft_block::flush_plugs;
+use undercroft_block::{Alarm, Batch, flush_plugs};
 
 /// What a journal works on.
 pub(crate) struct JournalParts {
@@ -75,6 +75,8 @@ pub(crate) struct Journal {
     pub(super) worker: Worker,
     /// Who has data of files to be written back.
     pub(super) files: Mutex<Option<Weak<dyn WriteBack>>>,
+    /// Hears of writes of file data that failed.
+    alarm: Alarm,
 }
 
 /// Who has data of files in memory.
@@ -112,7 +114,7 @@ impl Journal {
         open_sequence.store(1, Ordering::Release);
         // Any number will do that is not that of a transaction which a crash left behind.
         let transaction = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos());
-        let journal = Arc::new(Self {
+        let journal = Arc::new_cyclic(|own: &Weak<Self>| Self {
             cache,
             geometry,
             shape,
@@ -129,6 +131,7 @@ impl Journal {
             tickets: Tickets::default(),
             worker: Worker::default(),
             files: Mutex::new(None),
+            alarm: alarm(Weak::clone(own)),
         });
         journal.update_free(&journal.writer.lock());
         Worker::start(&journal)
@@ -307,8 +310,14 @@ impl Journal {
         self.poison.check()
     }
 
+    /// Poisons the volume as soon as one of these writes of file data fails, or now if one did.
+    pub(crate) fn watch(&self, writes: &Batch) {
+        writes.set_alarm(&self.alarm);
+    }
+
     /// Waits for these writes of file data before the open checkpoint is written.
-    pub(crate) fn add_data(&self, writes: &undercroft_block::Batch) {
+    pub(crate) fn add_data(&self, writes: &Batch) {
+        self.watch(writes);
         self.open.lock().add_data(writes.clone());
     }
 
@@ -364,10 +373,19 @@ impl Journal {
     }
 }
 
+/// Ends all changes when file data could not be written.
+fn alarm(journal: Weak<Journal>) -> Alarm {
+    Arc::new(move |error| {
+        if let Some(journal) = journal.upgrade() {
+            journal.poison(&format!("data of a file could not be written: {}", chain(error)));
+        }
+    })
+}
+
 /// An error with its causes.
-fn chain(error: &Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(error) = cause {
         text.push_str(": ");
         text.push_str(&error.to_string());

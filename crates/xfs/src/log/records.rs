@@ -52,15 +52,17 @@ pub(crate) struct SealedRecords {
 }
 
 impl RecordStream {
-    /// An empty transaction, which will take about `bytes` bytes.
-    pub(crate) fn new(shape: LogShape, transaction: u32, bytes: usize) -> Self {
-        let mut stream = Self {
-            shape,
-            transaction,
-            bytes: Vec::with_capacity(bytes),
-            records: Vec::new(),
-            regions: 0,
-        };
+    /// An empty transaction, which will take about `bytes` bytes, in `memory`.
+    pub(crate) fn new(
+        shape: LogShape,
+        transaction: u32,
+        mut memory: Vec<u8>,
+        bytes: usize,
+    ) -> Self {
+        memory.clear();
+        memory.reserve(bytes);
+        let mut stream =
+            Self { shape, transaction, bytes: memory, records: Vec::new(), regions: 0 };
         stream.open_record();
         stream.put(OperationFlags::START, &[]);
         // The number of regions is filled in by `finish`.

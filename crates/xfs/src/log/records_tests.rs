@@ -44,7 +44,7 @@ const CORE: &str = "
 /// Section 7.6 of the journal reference, byte for byte.
 #[test]
 fn the_worked_checkpoint_is_produced() {
-    let mut stream = RecordStream::new(shape(32 << 10, 512), 0x1234_5678, 1024);
+    let mut stream = RecordStream::new(shape(32 << 10, 512), 0x1234_5678, vec![0xa5; 99], 1024);
     let mut region = Vec::new();
     let mut buffer = BufferItem::new(Sector(0), 1, BufferItemType::Superblock);
     buffer.mark(108..120);
@@ -155,7 +155,7 @@ proptest! {
             .enumerate()
             .map(|(index, words)| (0..words * 4).map(|at| (at * 7 + index) as u8).collect())
             .collect();
-        let mut stream = RecordStream::new(shape, 0xfeed_babe, 0);
+        let mut stream = RecordStream::new(shape, 0xfeed_babe, Vec::new(), 0);
         payloads.iter().for_each(|payload| stream.region(payload));
         stream.finish();
         let items: usize = payloads.iter().map(|payload| payload.len() + 12).sum();

@@ -27,13 +27,17 @@ use crate::units::{AgBlock, Lsn};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use undercroft_block::{Batch, Bio, Plug, Sector, Segment, flush};
+use undercroft_block::{Batch, Bio, Plug, Sector, Segment, SegmentList, flush};
 
 /// Records in flight at a time: what recovery recognises as torn by a crash.
 const RECORDS_IN_FLIGHT: usize = 8;
 
 /// Bytes of buffers that are sent to their places in one go.
 const PUSH_BYTES: usize = 8 << 20;
+
+/// Memory of records that is kept for the next ones: finding memory, and zeroing it, takes as long as
+/// filling it, and transactions wait meanwhile.
+const SPARE_BYTES: usize = 16 << 20;
 
 /// What the thread that writes the journal works on.
 #[derive(Debug)]
@@ -54,6 +58,8 @@ pub(super) struct Writer {
     in_place: Vec<(Batch, Vec<InPlace>)>,
     /// Something was written that only a flush makes durable.
     unflushed: bool,
+    /// Memory of the last records.
+    spare: Vec<u8>,
 }
 
 /// A checkpoint that was closed: its records, and what happens once they are durable.
@@ -81,6 +87,7 @@ impl Writer {
             in_place: Vec::new(),
             // Whoever wrote the device before need not have flushed it.
             unflushed: true,
+            spare: Vec::new(),
         }
     }
 }
@@ -144,7 +151,8 @@ impl Journal {
             self.cover(&mut checkpoint);
         }
         let room = self.shape.checkpoint_bytes(checkpoint.bytes);
-        let mut stream = RecordStream::new(self.shape, writer.transaction, room);
+        let memory = std::mem::take(&mut writer.spare);
+        let mut stream = RecordStream::new(self.shape, writer.transaction, memory, room);
         let start = writer.position;
         let logged = self.log_items(&mut checkpoint, start, &mut stream)?;
         let writes = Batch::new();
@@ -298,7 +306,11 @@ impl Journal {
         if !others.is_empty() {
             flush(self.cache.device().as_ref())?;
         }
-        self.write_range(writer.position, &memory, last.clone(), true)
+        self.write_range(writer.position, &memory, last.clone(), true)?;
+        writer.spare = Arc::into_inner(memory)
+            .filter(|memory| memory.capacity() <= SPARE_BYTES)
+            .unwrap_or_default();
+        Ok(())
     }
 
     /// Writes a range of records of which the first byte of all goes to `position`, and waits.
@@ -321,7 +333,9 @@ impl Journal {
         ];
         for (sector, part) in places {
             if !part.is_empty() {
-                let bio = Bio::write(Sector(sector), Segment::shared(memory, part));
+                let records = SegmentList::from(Segment::shared(memory, part));
+                let records = self.cache.in_fitting_memory(records);
+                let bio = Bio::write(Sector(sector), records);
                 let bio = if durable { bio.force_unit_access() } else { bio };
                 plug.submit(bio.in_batch(&writes));
             }

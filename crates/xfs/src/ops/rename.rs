@@ -57,7 +57,7 @@ pub fn rename(
     };
     plan.check(&inodes)?;
     let goodbye = plan.goodbye(&inodes)?;
-    plan.reserve(&mut trans)?;
+    plan.reserve(&mut trans, &inodes)?;
     let mut groups = Vec::new();
     for number in plan.inodes() {
         groups.extend(affected(volume, inodes.read(number))?);
@@ -197,12 +197,49 @@ impl<'a> Plan<'a> {
     }
 
     /// Makes sure of the space for the worst case: an entry, or two that outgrow their short form,
-    /// and a parent pointer for each inode that moves.
-    fn reserve(&self, trans: &mut Transaction<'_>) -> Result<(), Error> {
+    /// and a parent pointer for each inode that moves. On a full volume what needs none of it is
+    /// done without, as in Linux.
+    fn reserve(&self, trans: &mut Transaction<'_>, inodes: &Locked) -> Result<(), Error> {
         let count = if self.mode == RenameMode::Exchange { 2 } else { 1 };
         // ".." of a directory that moves may outgrow its form too.
         let entries = 2 * count * space::entry(trans);
-        trans.reserve(entries + count * space::parent_pointer(trans) + 3 * space::removal(trans))
+        let blocks = entries + count * space::parent_pointer(trans) + 3 * space::removal(trans);
+        match trans.reserve(blocks) {
+            Err(Error::NoSpace { .. }) if self.fits(trans, inodes)? => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Whether the names fit the blocks that are there, and the blocks set aside are enough for
+    /// those that go: these are reserved then.
+    fn fits(&self, trans: &mut Transaction<'_>, inodes: &Locked) -> Result<bool, Error> {
+        if trans.geometry().features.parent_pointers() {
+            // They may outgrow the inode, and nobody knows before.
+            return Ok(false);
+        }
+        let moves = [(self.source, self.from, self.to)].into_iter().chain(
+            self.target
+                .filter(|_| self.mode == RenameMode::Exchange)
+                .map(|target| (target, self.to, self.from)),
+        );
+        for (number, from, to) in moves {
+            let (inode, parent) = (inodes.read(number), inodes.read(to.parent));
+            if !entry_fits(self.volume, parent, to.name, entry_for(inode))? {
+                return Ok(false);
+            }
+            let dots = Entry { inode: to.parent, ftype: FileType::Directory.into() };
+            if is_directory(inode)
+                && from.parent != to.parent
+                && !entry_fits(self.volume, inode, b"..", dots)?
+            {
+                return Ok(false);
+            }
+        }
+        if self.mode == RenameMode::Exchange {
+            return Ok(true);
+        }
+        let blocks = space::removal_of(trans, inodes.read(self.from.parent))?;
+        Ok(trans.reserve_for_removal(blocks))
     }
 
     /// Puts the source in the place of the target, or of nothing.
@@ -302,6 +339,17 @@ impl<'a> Plan<'a> {
 
 fn is_directory(inode: &InodeState) -> bool {
     inode.file_type() == FileType::Directory
+}
+
+/// Whether `name` can stand for `entry` without a new block of the directory.
+fn entry_fits(
+    volume: &Volume,
+    directory: &InodeState,
+    name: &[u8],
+    entry: Entry,
+) -> Result<bool, Error> {
+    let mut fork = ForkReader::new(volume, directory, ForkKind::Data);
+    dir::fits(&mut fork, name, entry, directory.space)
 }
 
 fn entry_for(inode: &InodeState) -> Entry {

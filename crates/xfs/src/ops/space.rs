@@ -1,8 +1,10 @@
 //! Blocks that an operation may need in the worst case: it reserves them before it changes
 //! anything, so that it does not run out of space half-way (algorithms reference, section 7.8).
-//!
-use crate::format::attr_remote_blocks;
-use crate::format::symlink_blocks;
+
+use crate::bmap;
+use crate::error::Error;
+use crate::format::{attr_remote_blocks, symlink_blocks};
+use crate::inode::{ForkKind, InodeState};
 use crate::trans::Transaction;
 
 /// Blocks of a directory that one more name can make necessary: a path of the hash tree, a data
@@ -41,10 +43,17 @@ pub(super) fn symlink(trans: &Transaction<'_>, len: usize) -> u64 {
     u64::from(symlink_blocks(trans.geometry(), len)) + maps(trans)
 }
 
+/// Blocks of a directory that may go with a name: of data, of the hash tree, of the free index.
+const REMOVED_BLOCKS: u64 = 3;
+
 /// One name or attribute less: blocks that go may split the extents they are in.
 pub(super) fn removal(trans: &Transaction<'_>) -> u64 {
-    // A data block, a block of the hash tree, one of the free index.
-    3 * (u64::from(trans.volume().heights().bmap_data) + 1)
+    REMOVED_BLOCKS * (u64::from(trans.volume().heights().bmap_data) + 1)
+}
+
+/// One name less in this directory, as [`removal`].
+pub(super) fn removal_of(trans: &Transaction<'_>, directory: &InodeState) -> Result<u64, Error> {
+    bmap::tree_blocks(trans, directory, ForkKind::Data, REMOVED_BLOCKS)
 }
 
 /// The tree that maps a few more blocks of a fork: once for splits, once for what a step claims

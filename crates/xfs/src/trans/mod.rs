@@ -85,12 +85,15 @@ impl<'v> Transaction<'v> {
     }
 
     /// Reserves what removing something may take for a while, of the blocks set aside for that if
-    /// there are no others. On a volume without even these, what needs none still works.
-    pub fn reserve_for_removal(&mut self, blocks: u64) {
-        if self.volume.free_space().reserve_set_aside(blocks) {
+    /// there are no others; whether there were as many. On a volume without even these, what needs
+    /// none still works.
+    pub fn reserve_for_removal(&mut self, blocks: u64) -> bool {
+        let has_space = self.volume.free_space().reserve_set_aside(blocks);
+        if has_space {
             self.reserved += blocks;
             self.unclaimed += blocks;
         }
+        has_space
     }
 
     /// Sets `blocks` blocks aside for a step: of those reserved before, then of the volume's.
@@ -257,9 +260,11 @@ impl<'v> Transaction<'v> {
         }
     }
 
-    /// Makes the transaction wait for writes of file data: it is not durable before they are.
+    /// Makes the transaction wait for writes of file data: it is not durable before they are. One
+    /// that fails makes the volume read-only as soon as it does.
     pub fn add_data(&mut self, writes: &Batch) {
-        if self.is_live() {
+        if let Some(journal) = self.volume.journal().filter(|_| self.is_live()) {
+            journal.watch(writes);
             self.notes.add_data(writes);
         }
     }

@@ -5,9 +5,10 @@ use crate::tree::tree;
 use crate::work::create;
 use std::sync::Arc;
 use undercroft_block::testing::{Fault, FaultyDevice};
-use undercroft_block::{BlockDevice, Operation};
-use undercroft_xfs::format::FileType;
+use undercroft_block::{Bio, BlockDevice, Operation};
+use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
+use undercroft_xfs::ops::FileEdit;
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
 use uuid::Uuid;
@@ -49,6 +50,38 @@ fn a_failed_journal_ends_all_changes() {
         // What is in memory can be read.
         assert!(tree(&volume).unwrap().len() > durable as usize);
     }
+}
+
+/// Data that could not be written ends all changes when the failure arrives, not when somebody asks
+/// for durability.
+#[test]
+fn failed_data_ends_all_changes_at_once() {
+    const LEN: usize = 61 * 4096;
+    let is_data = |bio: &Bio| bio.length() == LEN as u64;
+    let volume = faulty(Fault::new().on(Operation::Write).when(is_data));
+    let root = volume.geometry().root_inode;
+    let file = create(&volume, root, "file", FileType::Regular).unwrap();
+    volume.sync().unwrap();
+    create(&volume, root, "before", FileType::Regular).unwrap();
+    let ticket = volume.force().unwrap();
+    let memory = Arc::new(vec![1; LEN]);
+    let now = Timestamp::default();
+    let written = FileEdit::open(&volume, file, now).unwrap().write(0, &memory, 0..LEN);
+    // The device may answer in another thread: the volume is told, whoever waits for it or not.
+    while volume.begin().is_ok() {
+        std::thread::yield_now();
+    }
+    let Err(Error::ReadOnly(reason)) = volume.begin().map(drop) else {
+        panic!("it can be changed")
+    };
+    assert!(reason.contains("data of a file") && reason.contains("write"), "{reason}");
+    if let Err(error) = written {
+        assert!(matches!(error, Error::Device(_) | Error::ReadOnly(_)), "{error}");
+    }
+    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+    // It was answered with one or the other.
+    let _ = ticket.wait();
+    assert!(matches!(volume.force().unwrap().wait(), Err(Error::ReadOnly(_))));
 }
 
 /// A single failure is not forgotten by what succeeds later.

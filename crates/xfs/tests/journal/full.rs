@@ -235,6 +235,64 @@ impl Filled {
     }
 }
 
+/// Formats with and without parent pointers, which new volumes have unless told otherwise.
+const PARENTS: [&[&str]; 4] = [
+    &["-n", "parent=1"],
+    &["-n", "parent=0"],
+    &["-n", "parent=0,size=4096", "-b", "size=1024"],
+    &[
+        "-m",
+        "reflink=0,rmapbt=0,finobt=0,inobtcount=0",
+        "-i",
+        "nrext64=0,sparse=0",
+        "-n",
+        "parent=0",
+    ],
+];
+
+/// A name that fits the blocks of its directory moves although nothing can be reserved; one that
+/// does not is refused, and so is any where parent pointers might grow.
+#[test]
+fn names_that_need_no_block_move_on_a_full_volume() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("full.img");
+    for (seed, format) in (0..).zip(PARENTS) {
+        let has_parents = format.contains(&"parent=1");
+        Xfsprogs::newest().unwrap().mkfs(&image, 64 << 20, format).unwrap();
+        let filled = Filled::make(&image, seed);
+        let volume = &filled.volume;
+        let move_one = |from: (InodeNumber, &str), to: (InodeNumber, &str), mode| {
+            let (from, to) = (
+                Name { parent: from.0, name: from.1.as_bytes() },
+                Name { parent: to.0, name: to.1.as_bytes() },
+            );
+            had_space(ops::rename(volume, from, to, mode, NOW))
+        };
+        let mut moved = 0;
+        for (number, (parent, name)) in filled.names.iter().enumerate().step_by(9) {
+            // As long as before, to where the old one is; over another; and to another place.
+            let same = format!("{}Z", &name[..name.len() - 1]);
+            let here = move_one((*parent, name), (*parent, &same), RenameMode::NoReplace);
+            let name = if here { &same } else { name };
+            let (other, other_name) = &filled.names[number + 1];
+            let swapped = move_one((*parent, name), (*other, other_name), RenameMode::Exchange);
+            assert_eq!(swapped, !has_parents, "{format:?}: {name} and {other_name}");
+            moved += u32::from(here);
+            assert!(!here || !has_parents, "{format:?}: {name}");
+        }
+        assert_eq!(moved > 0, !has_parents, "{format:?}");
+        // Sooner or later a directory of long names needs a block.
+        let others = filled.names.iter().enumerate().filter(|(number, _)| number % 9 == 4);
+        let refused = others.filter(|(number, (parent, name))| {
+            let long = format!("{number:0>255}");
+            !move_one((*parent, name), (filled.directories[1], &long), RenameMode::NoReplace)
+        });
+        assert!(refused.count() > 0, "{format:?}");
+        filled.volume.close().unwrap();
+        Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
+    }
+}
+
 #[test]
 fn what_needs_no_space_works_without_and_what_does_is_refused_whole() {
     let directory = tempfile::tempdir().unwrap();

@@ -13,9 +13,13 @@ mod tree;
 use judged::judge;
 use load::End;
 use promises::Promise;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_xfs::log::recovery::recover;
 
 /// Name, `mkfs.xfs` and mount options, ends of the sessions.
 type Case = (&'static str, &'static [&'static str], &'static [&'static str], &'static [End]);
@@ -59,23 +63,25 @@ fn volumes_under_load_are_replayed_as_the_kernel_does() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-#[test]
-fn what_the_kernel_promised_is_done() {
-    if !kernel::available_or_report("xfs::recovery::what_the_kernel_promised_is_done") {
-        return;
-    }
+/// A volume on which this was cut off.
+fn interrupted(image: &Path, promise: Promise, delay: u64) {
+    let format = ["-n", "parent=1", "-i", "exchange=1"];
+    Xfsprogs::newest().unwrap().mkfs(image, 1 << 30, &format).unwrap();
+    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
+    promises::cut_off(mount.path(), promise, Duration::from_millis(delay));
+    mount.unmount().unwrap();
+}
+
+/// Cuts these kinds of work off, each until something of it is unfinished.
+fn cut_off(promises: &[Promise]) {
     let mut failed = Vec::new();
-    for promise in [Promise::Truncate, Promise::Clone, Promise::Names] {
+    for &promise in promises {
         let mut finished = 0;
         // The work must not be done before, so a machine may need many attempts.
         for delay in [20, 35, 50, 80, 110, 150, 200, 300].into_iter().cycle().take(40) {
             let scratch = tempfile::tempdir().unwrap();
             let image = scratch.path().join("image");
-            let format = ["-n", "parent=1", "-i", "exchange=1"];
-            Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
-            let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
-            promises::cut_off(mount.path(), promise, Duration::from_millis(delay));
-            mount.unmount().unwrap();
+            interrupted(&image, promise, delay);
             match judge(&image) {
                 Ok(report) => finished += report.map_or(0, |report| report.intents),
                 Err(what) => failed.push(format!("{promise:?} after {delay} ms: {what}")),
@@ -90,4 +96,48 @@ fn what_the_kernel_promised_is_done() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn what_the_kernel_promised_is_done() {
+    if kernel::available_or_report("xfs::recovery::what_the_kernel_promised_is_done") {
+        cut_off(&[Promise::Truncate, Promise::Clone, Promise::Names]);
+    }
+}
+
+#[test]
+fn exchanges_that_were_cut_off_are_finished() {
+    if kernel::available_or_report("xfs::recovery::exchanges_that_were_cut_off_are_finished") {
+        cut_off(&[Promise::Exchange, Promise::ExchangeWritten]);
+    }
+}
+
+/// The kernel's own replay loses what the shorter file got behind its old end, before it sets the
+/// new one. Ours is judged by the contents: both files are as before, or exchanged.
+#[test]
+fn an_exchange_of_different_lengths_is_there_whole_or_not_at_all() {
+    const NAME: &str = "xfs::recovery::an_exchange_of_different_lengths";
+    if !kernel::available_or_report(NAME) {
+        return;
+    }
+    let mut finished = 0;
+    for delay in [40, 60, 80, 110, 150, 200, 300].into_iter().cycle().take(40) {
+        let scratch = tempfile::tempdir().unwrap();
+        let image = scratch.path().join("image");
+        interrupted(&image, Promise::ExchangeLengths, delay);
+        let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
+        let report = recover(&device, &mut |_| {}).unwrap().expect("it was cut off");
+        Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
+        let mount = LoopMount::new(&image, Access::ReadOnly, &[]).unwrap();
+        let [a, b] = ["a", "b"].map(|name| std::fs::read(mount.join(name)).unwrap());
+        mount.unmount().unwrap();
+        let [before, other] = promises::contents();
+        let is = |first: &[u8], second: &[u8]| a == first && b == second;
+        assert!(is(&before, &other) || is(&other, &before), "after {delay} ms: {report:?}");
+        finished += u32::from(report.intents > 0);
+        if finished == 3 {
+            return;
+        }
+    }
+    panic!("{finished} exchanges of 40 were unfinished");
 }

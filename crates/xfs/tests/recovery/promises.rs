@@ -1,13 +1,16 @@
 //! Work that the kernel does in several transactions, cut off in the middle.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::ioctl_ficlone;
+use undercroft_judges::Xfsprogs;
 
 use super::load::{End, shut_down};
 
@@ -20,9 +23,18 @@ pub(crate) enum Promise {
     Clone,
     /// Many files are renamed, linked and deleted: parent pointers.
     Names,
+    /// Two files exchange their contents: mappings, and what is left to exchange.
+    Exchange,
+    /// The same, but only what is written of the first.
+    ExchangeWritten,
+    /// Two files of different lengths exchange their contents once.
+    ExchangeLengths,
 }
 
 const EXTENTS: u64 = 3000;
+
+/// By how many bytes the second of two files is shorter.
+const SHORTER: u64 = 1_000_000;
 
 /// Prepares, starts and cuts off `promise` on the volume mounted at `root`.
 pub(crate) fn cut_off(root: &Path, promise: Promise, delay: Duration) {
@@ -58,9 +70,33 @@ fn prepare(root: &Path, promise: Promise) {
     for extent in 0..EXTENTS {
         file.write_all_at(&[extent as u8; 4096], extent * 8192).unwrap();
     }
+    if !matches!(promise, Promise::Truncate | Promise::Clone) {
+        // Holes of one are data of the other here and there.
+        let other = options.open(root.join("b")).unwrap();
+        for extent in 0..EXTENTS {
+            other.write_all_at(&[!extent as u8; 4096], extent * 8192 + extent % 3 * 4096).unwrap();
+        }
+        file.set_len(EXTENTS * 8192).unwrap();
+        let shorter = if promise == Promise::ExchangeLengths { SHORTER } else { 0 };
+        other.set_len(EXTENTS * 8192 - shorter).unwrap();
+    }
     if promise == Promise::Truncate {
         ioctl_ficlone(File::create(root.join("b")).unwrap(), &file).unwrap();
     }
+}
+
+/// Contents of the two files that [`Promise::ExchangeLengths`] starts from.
+pub(crate) fn contents() -> [Vec<u8>; 2] {
+    let mut files = [EXTENTS * 8192, EXTENTS * 8192 - SHORTER].map(|len| vec![0; len as usize]);
+    for extent in 0..EXTENTS {
+        let places = [extent * 8192, extent * 8192 + extent % 3 * 4096];
+        for ((file, place), byte) in files.iter_mut().zip(places).zip([extent as u8, !extent as u8])
+        {
+            let end = file.len().min(place as usize + 4096);
+            file.get_mut(place as usize..end).into_iter().for_each(|block| block.fill(byte));
+        }
+    }
+    files
 }
 
 fn noise(root: &Path, number: u32, stop: &AtomicBool) {
@@ -88,6 +124,9 @@ fn work(root: &Path, promise: Promise) {
             let new = File::create(root.join(format!("c{number}")))?;
             Ok(ioctl_ficlone(new, File::open(root.join("a"))?)?)
         }),
+        Promise::Exchange => exchange(root, "exchangerange", 50),
+        Promise::ExchangeWritten => exchange(root, "exchangerange -w", 50),
+        Promise::ExchangeLengths => exchange(root, "exchangerange", 1),
         Promise::Names => (0..1500).try_for_each(|name| {
             let path = |directory: u32, name: String| root.join(format!("d{directory}/{name}"));
             fs::rename(path(0, format!("n{name}")), path(1, format!("moved{name}")))?;
@@ -95,4 +134,20 @@ fn work(root: &Path, promise: Promise) {
             fs::remove_file(path(3, format!("n{name}")))
         }),
     };
+}
+
+/// Lets the two files exchange their contents, there and back.
+fn exchange(root: &Path, command: &str, times: u32) -> io::Result<()> {
+    let tool = Xfsprogs::newest().unwrap();
+    let command = format!("{command} {}", root.join("b").display());
+    for _ in 0..times {
+        let mut xfs_io = Command::new(tool.tool("xfs_io").unwrap());
+        let output = xfs_io.args(["-c", &command]).arg(root.join("a")).output()?;
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!message.contains("not found"), "{message}");
+        if !message.is_empty() {
+            break;
+        }
+    }
+    Ok(())
 }

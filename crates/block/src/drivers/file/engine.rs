@@ -36,11 +36,14 @@ impl fmt::Display for Engine {
     }
 }
 
-/// Why threads are used where io_uring would be better. Its text is one line with the reason and
-/// the remedy.
+/// What a device does without, and why. Its text is one line with the reason and the remedy.
 #[derive(Debug)]
-pub struct Fallback {
-    error: io::Error,
+#[non_exhaustive]
+pub enum Fallback {
+    /// It uses threads where io_uring would be better; this is what the system answered.
+    Threads(io::Error),
+    /// The device of this name waits for interrupts where completions were to be asked for.
+    Interrupts(String),
 }
 
 impl Fallback {
@@ -53,34 +56,48 @@ impl Fallback {
             }
             None => error.kind() == io::ErrorKind::Unsupported,
         };
-        if refused { Ok(Self { error }) } else { Err(error) }
+        if refused { Ok(Self::Threads(error)) } else { Err(error) }
     }
 
-    /// What the system answered.
-    #[must_use]
-    pub fn error(&self) -> &io::Error {
-        &self.error
+    /// Whether a fallback of this kind was told of.
+    fn announced(&self) -> &'static AtomicBool {
+        static THREADS: AtomicBool = AtomicBool::new(false);
+        static INTERRUPTS: AtomicBool = AtomicBool::new(false);
+        match self {
+            Self::Threads(_) => &THREADS,
+            Self::Interrupts(_) => &INTERRUPTS,
+        }
     }
 }
 
 impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let remedy = match Errno::from_io_error(&self.error) {
+        let error = match self {
+            Self::Threads(error) => error,
+            Self::Interrupts(name) => {
+                return write!(
+                    f,
+                    "the disk of {name} has no queues to poll, waiting for interrupts instead; \
+                     open it without polling, or give its driver such queues (for NVMe \
+                     nvme.poll_queues=1 on the kernel's command line)"
+                );
+            }
+        };
+        let remedy = match Errno::from_io_error(error) {
             Some(Errno::NOMEM) => "raise the limit on locked memory (ulimit -l) to have it",
             Some(Errno::PERM | Errno::ACCESS) => {
                 "allow it in the sandbox or by the sysctl kernel.io_uring_disabled to have it"
             }
             _ => "it needs Linux 5.11 or newer",
         };
-        write!(f, "io_uring is not available ({}), using threads instead; {remedy}", self.error)
+        write!(f, "io_uring is not available ({error}), using threads instead; {remedy}")
     }
 }
 
 static ANNOUNCER: OnceLock<fn(&Fallback)> = OnceLock::new();
-static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
-/// Has `announcer` told of the first device of this process that falls back from io_uring to
-/// threads; of others it is not. A program sets it at its start; later calls do nothing.
+/// Has `announcer` told of the first device of this process that falls back in each of the ways; of
+/// others it is not. A program sets it at its start; later calls do nothing.
 pub fn announce_fallback(announcer: fn(&Fallback)) {
     let _ = ANNOUNCER.set(announcer);
 }
@@ -88,7 +105,7 @@ pub fn announce_fallback(announcer: fn(&Fallback)) {
 /// Tells of `fallback`, once.
 pub(super) fn announce(fallback: &Fallback) {
     if let Some(announcer) = ANNOUNCER.get()
-        && !ANNOUNCED.swap(true, Ordering::Relaxed)
+        && !fallback.announced().swap(true, Ordering::Relaxed)
     {
         announcer(fallback);
     }
@@ -109,6 +126,8 @@ mod tests {
             );
             assert!(!line.contains('\n'));
         }
+        let line = Fallback::Interrupts("image".to_owned()).to_string();
+        assert!(line.contains("disk of image") && !line.contains(['\n', '\t']), "{line}");
         assert!(Fallback::from_error(io::ErrorKind::Unsupported.into()).is_ok());
         assert!(Fallback::from_error(Errno::BADF.into()).is_err());
     }

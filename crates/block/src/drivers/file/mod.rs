@@ -1,8 +1,9 @@
 //! A regular file or a block device, through the page cache or with direct I/O.
 //!
 //! Two engines move the bytes, equal in what they do: [`threads`] with blocking system calls, and
-//! [`uring`] with io_uring. For bulk writes [`mixed`] uses both. A request that its submitter does nothing but wait for (a read of
-//! metadata) is served in the submitting thread by both, which saves two changes of threads.
+//! [`uring`] with io_uring. For bulk writes [`mixed`] uses both. A request that its submitter does
+//! nothing but wait for (a read of metadata) is served in the submitting thread by both, which
+//! saves two changes of threads.
 
 mod engine;
 mod mixed;
@@ -41,7 +42,8 @@ pub struct FileOptions {
     /// device say; buffers are.
     pub direct: bool,
     /// Ask the device for completions instead of waiting for interrupts: less latency for more CPU
-    /// time. Only with direct I/O on io_uring, and on disks that have queues for it.
+    /// time. Only with direct I/O on io_uring, and on disks that have queues for it; on others
+    /// [`Engine::Auto`] does without and says so, and [`Engine::Uring`] is an error.
     pub polled: bool,
     /// A registrable pool from which the buffers come; rings register its memory.
     pub pool: Option<BufferPool>,
@@ -91,7 +93,7 @@ impl FileDevice {
     /// # Errors
     /// As [`open`](Self::open), and when it cannot be used as the options say.
     pub fn open_with(path: &Path, options: &FileOptions) -> Result<Self, OpenError> {
-        Self::start(OpenFile::at(path, options.read_only, options.direct)?, options)
+        Self::start(Arc::new(OpenFile::at(path, options.read_only, options.direct)?), options)
     }
 
     /// A device on a file that the caller opened (and created, locked or made temporary as it
@@ -102,11 +104,11 @@ impl FileDevice {
     /// When it is neither a regular file nor a block device, its size cannot be read, or it cannot
     /// be used as the options say.
     pub fn from_file(file: File, name: &str, options: &FileOptions) -> Result<Self, OpenError> {
-        Self::start(OpenFile::from_file(file, name, options.read_only, options.direct)?, options)
+        let file = OpenFile::from_file(file, name, options.read_only, options.direct)?;
+        Self::start(Arc::new(file), options)
     }
 
-    fn start(file: OpenFile, options: &FileOptions) -> Result<Self, OpenError> {
-        let file = Arc::new(file);
+    fn start(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
         match options.engine {
             Engine::Threads => Self::on_threads(file, options),
             Engine::Uring => Self::on_uring(file, options),
@@ -117,6 +119,10 @@ impl FileDevice {
                 }
             }
             Engine::Auto | Engine::Mixed if !options.direct => Self::on_threads(file, options),
+            Engine::Auto | Engine::Mixed if options.polled && !file.can_be_polled() => {
+                engine::announce(&Fallback::Interrupts(file.name().to_owned()));
+                Self::start(file, &FileOptions { polled: false, ..options.clone() })
+            }
             Engine::Auto | Engine::Mixed => {
                 let error = match Self::on_uring(Arc::clone(&file), options) {
                     Err(OpenError::Ring { name, source }) => Fallback::from_error(source)

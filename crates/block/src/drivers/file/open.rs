@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, major, minor, statx,
+    AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, fstatfs, ioctl_blksszget, major, minor,
+    statx,
 };
 use thiserror::Error;
 
@@ -185,6 +186,14 @@ impl OpenFile {
     /// Unit of offsets and lengths in bytes; 1 if any will do.
     pub(super) fn block(&self) -> u64 {
         self.direct.map_or(1, |direct| direct.offset.into())
+    }
+
+    /// Whether a transfer blocks whoever starts it, even if it asks not to be blocked: seen on Linux
+    /// 6.18 with files of file systems in user space.
+    pub(super) fn blocks_submitters(&self) -> bool {
+        /// `FUSE_SUPER_MAGIC`.
+        const FUSE: u64 = 0x6573_5546;
+        fstatfs(&self.file).is_ok_and(|status| status.f_type as u64 == FUSE)
     }
 
     /// Whether the disk has queues that a polled ring can use; false too when that is not known.

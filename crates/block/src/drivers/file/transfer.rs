@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
-use rustix::io::{Errno, ReadWriteFlags, preadv, pwritev2};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv, pwrite, pwritev2};
 use smallvec::SmallVec;
 
 use super::open::OpenFile;
@@ -52,7 +52,12 @@ fn read(file: &File, offset: u64, request: &mut Request, block: u64) -> Result<(
     let mut done = 0;
     while !rest.is_empty() {
         let count = rest.len().min(MAX_SEGMENTS);
-        match retry(|| preadv(file, &mut rest[..count], offset + done)) {
+        // The kernel has less to do for one piece than for a list of one.
+        let read = |pieces: &mut [IoSliceMut<'_>]| match pieces {
+            [piece] => pread(file, &mut **piece, offset + done),
+            pieces => preadv(file, pieces, offset + done),
+        };
+        match retry(|| read(&mut rest[..count])) {
             Ok(bytes) => {
                 done += bytes as u64;
                 IoSliceMut::advance_slices(&mut rest, bytes);
@@ -129,7 +134,13 @@ impl<'a> Call<'a> {
     fn write(&mut self) -> Result<(), Failure> {
         let mut rest = &mut self.slices[..];
         while !rest.is_empty() {
-            match retry(|| pwritev2(self.file, rest, self.offset + self.done, self.flags)) {
+            let offset = self.offset + self.done;
+            let write = || match &*rest {
+                // The kernel has less to do for one piece than for a list of one.
+                [piece] if self.flags.is_empty() => pwrite(self.file, piece, offset),
+                pieces => pwritev2(self.file, pieces, offset, self.flags),
+            };
+            match retry(write) {
                 // No progress and no error: not possible for whole sectors; must not loop for ever.
                 Ok(bytes) if (bytes as u64) < self.block => {
                     return Err(Failure { done: self.done, reason: Errno::IO.into() });

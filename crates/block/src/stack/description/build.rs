@@ -14,22 +14,29 @@ pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
 /// Makes the device of a file at the bottom.
 pub type OpenLeaf<'o, E> = &'o mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, E>;
 
-/// Opens the files of one device, none of them twice.
-pub(super) fn open_once(
+/// Opens a file of a device.
+pub(super) fn open_file(
+    file: &FileLeaf,
     read_only: bool,
-) -> impl FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, StackError> {
+) -> Result<Arc<dyn BlockDevice>, StackError> {
+    let device = FileDevice::open_with(&file.path, &file.device_options(read_only))?;
+    file.check_length(&device)?;
+    Ok(Arc::new(device))
+}
+
+/// Sees to it that no file is there twice, whatever its names are; one that is not there at all is
+/// found when it is opened.
+pub(super) fn check_distinct(files: &[&FileLeaf]) -> Result<(), StackError> {
     let mut seen = Vec::new();
-    move |file| {
-        let device = FileDevice::open_with(&file.path, &file.device_options(read_only))?;
-        file.check_length(&device)?;
+    for file in files {
         if let Some(identity) = file.identity() {
             if seen.contains(&identity) {
                 return Err(StackError::Twice { path: file.path.clone() });
             }
             seen.push(identity);
         }
-        Ok(Arc::new(device))
     }
+    Ok(())
 }
 
 impl Description {
@@ -43,7 +50,16 @@ impl Description {
         read_only: bool,
         observer: Option<StackObserver>,
     ) -> Result<Arc<dyn BlockDevice>, StackError> {
-        self.assemble(observer, &mut open_once(read_only))
+        self.check_distinct()?;
+        self.assemble(observer, &mut |file| open_file(file, read_only))
+    }
+
+    /// Sees to it that no file is there twice, whatever its names are.
+    ///
+    /// # Errors
+    /// [`StackError::Twice`].
+    pub fn check_distinct(&self) -> Result<(), StackError> {
+        check_distinct(&self.files())
     }
 
     /// Stacks devices on those that `open` returns for the files, called in the order of
@@ -79,8 +95,9 @@ impl FileLeaf {
     /// How a device on this file works.
     #[must_use]
     pub fn device_options(&self, read_only: bool) -> FileOptions {
-        let (direct, engine) = (self.direct, self.engine);
-        FileOptions { read_only, direct, engine, ..FileOptions::default() }
+        let Self { engine, polled, .. } = *self;
+        let direct = self.direct || polled;
+        FileOptions { read_only, direct, engine, polled, ..FileOptions::default() }
     }
 
     fn check_length(&self, device: &FileDevice) -> Result<(), StackError> {

@@ -1,6 +1,6 @@
 //! A leg of a mirror somewhere in a device, to be filled with what the other legs hold.
 
-use super::build::open_once;
+use super::build::{check_distinct, open_file};
 use super::{Description, StackObserver};
 use crate::stack::{Mirror, StackError};
 
@@ -52,7 +52,9 @@ impl<'d> MirrorLeg<'d> {
     /// # Errors
     /// As [`Description::open`]; and when this leg is the only one, or shorter than the others.
     pub fn open_stale(&self, observer: Option<StackObserver>) -> Result<Mirror, StackError> {
-        let mut open = open_once(false);
+        let files: Vec<_> = self.legs.iter().flat_map(Description::files).collect();
+        check_distinct(&files)?;
+        let mut open = |file: &_| open_file(file, false);
         let legs = self.legs.iter().map(|leg| leg.assemble(observer.clone(), &mut open));
         let legs = legs.collect::<Result<Vec<_>, StackError>>()?;
         let mirror = Mirror::with_stale(legs, &[self.number])?;

@@ -19,20 +19,23 @@ pub struct FileLeaf {
     pub direct: bool,
     /// How bytes are moved.
     pub engine: Engine,
+    /// Completions are asked for instead of waited for; implies `direct`.
+    pub polled: bool,
 }
 
 impl FileLeaf {
     /// The file at `path`, without options.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), size: None, direct: false, engine: Engine::Auto }
+        Self { path: path.into(), size: None, direct: false, engine: Engine::Auto, polled: false }
     }
 
     /// Sets the option `name`; a flag has no value. The error says what would be right.
     pub(super) fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
         match (name, value) {
             ("direct", None) => self.direct = true,
-            ("direct", Some(_)) => return Err("direct takes no value".into()),
+            ("polled", None) => self.polled = true,
+            ("direct" | "polled", Some(_)) => return Err(format!("{name} takes no value")),
             ("size", Some(value)) => self.size = Some(whole_sectors(value)?),
             ("size", None) => return Err("size needs a value, such as size=1G".into()),
             ("engine", Some("auto")) => self.engine = Engine::Auto,
@@ -44,7 +47,7 @@ impl FileLeaf {
                 return Err(remedy.into());
             }
             _ => {
-                let remedy = "there are direct, engine and size";
+                let remedy = "there are direct, engine, polled and size";
                 return Err(format!("{name:?} is no option of file; {remedy}"));
             }
         }
@@ -61,7 +64,8 @@ impl FileLeaf {
             Engine::Mixed => Some("engine=mixed".to_owned()),
         };
         let direct = self.direct.then(|| "direct".to_owned());
-        let options: Vec<String> = [direct, engine, size].into_iter().flatten().collect();
+        let polled = self.polled.then(|| "polled".to_owned());
+        let options: Vec<String> = [direct, engine, polled, size].into_iter().flatten().collect();
         let path = self.path.to_string_lossy();
         let path = if is_bare(&path) { path.into_owned() } else { quoted(&path) };
         if options.is_empty() {

@@ -43,11 +43,13 @@ fn devices_nest() {
 
 #[test]
 fn files_have_options() {
-    let parsed = parse("linear(file:direct,engine=uring,size=300M(a.img),b.img)").unwrap();
+    let parsed = parse("linear(file:direct,engine=uring,polled,size=300M(a.img),b.img)").unwrap();
     let engine = Engine::Uring;
-    let a = FileLeaf { direct: true, engine, size: Some(300 << 20), ..FileLeaf::new("a.img") };
+    let size = Some(300 << 20);
+    let a = FileLeaf { direct: true, engine, polled: true, size, ..FileLeaf::new("a.img") };
     assert_eq!(parsed, Description::Linear(vec![Description::File(a), file("b.img")]));
-    assert_eq!(parsed.to_string(), "linear(file:direct,engine=uring,size=300M(a.img),b.img)");
+    let text = "linear(file:direct,engine=uring,polled,size=300M(a.img),b.img)";
+    assert_eq!(parsed.to_string(), text);
     assert_eq!(parse("file(a.img)").unwrap(), file("a.img"));
     assert_eq!(parse("file(\"mirror(a)\")").unwrap(), file("mirror(a)"));
     assert_eq!(file("mirror(a)").to_string(), "file(\"mirror(a)\")");
@@ -73,7 +75,7 @@ fn errors_have_a_place_and_a_remedy() {
         ("stripe:64q(a,b)", 8, "\"q\" is no unit"),
         ("stripe:lots(a,b)", 8, "is no unit"),
         ("file:a.img", 11, "expected '(' as in file(a.img)"),
-        ("file:fast(a)", 6, "there are direct, engine and size"),
+        ("file:fast(a)", 6, "there are direct, engine, polled and size"),
         ("file:direct,size(a)", 13, "size=1G"),
         ("file:engine=fast(a)", 6, "engine=uring"),
         ("file:size=100(a)", 6, "multiple of 512"),
@@ -129,7 +131,7 @@ fn errors_in_toml_have_line_and_column() {
         ("stripe = [\"a\"]\nchunk = 1.5", "2:9", "expected a number"),
         ("mirror = [\"a\"]\nchunk = 4096", "2:1", "\"chunk\" is no option of mirror"),
         ("file = [\"a\"]", "1:8", "the path of one file"),
-        ("file = \"a\"\nfast = true", "2:1", "there are direct, engine and size"),
+        ("file = \"a\"\nfast = true", "2:1", "there are direct, engine, polled and size"),
         ("file = \"a\"\nsize = true", "2:1", "size=1G"),
     ] {
         let error = parse_toml(text).expect_err(text);

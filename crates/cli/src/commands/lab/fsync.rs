@@ -57,6 +57,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     directories: u16,
 
+    /// Iterations ahead of those that count: they fill the caches, and what comes behind them is
+    /// like what comes behind any other.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    warm_up: u16,
+
     /// The filebench profile: files from 4 KiB to 500 MB until so many bytes are written.
     #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with_all = ["files", "size"])]
     filebench: Option<u64>,
@@ -75,6 +80,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         modes: args.modes.clone(),
         threads: chosen_or(&args.threads, &[threads]),
         directories: args.directories.into(),
+        warm_up: args.warm_up.into(),
         workload,
     };
     session::run(&args.common, out, |run, found| fsync::run(&options, run, found))?;

@@ -29,7 +29,11 @@ struct Finisher<'v> {
     freed: Vec<(AgNumber, AllocRecord)>,
 }
 
-/// Finishes intents, oldest first, each with the position at which it was promised.
+/// Finishes intents, each with the position at which it was promised.
+///
+/// What a kernel does about free space and owners comes of what it did to mappings, and that of
+/// what it exchanges: it finishes the former before it goes on with the latter, so that no block is
+/// recorded with two owners at a time. Of one kind, the oldest comes first.
 ///
 /// # Errors
 /// An intent cannot be finished: it is about something that does not exist, or a structure is
@@ -38,6 +42,12 @@ pub(super) fn finish(volume: &Volume, unfinished: &[(Intent, Lsn)]) -> Result<()
     let trans = volume.begin_sized(volume.log_room())?;
     let mut work = Finisher { trans, inodes: BTreeMap::new(), freed: Vec::new() };
     work.trans.begin_changes();
+    let mut unfinished: Vec<_> = unfinished.iter().collect();
+    unfinished.sort_by_key(|(intent, _)| match intent.work {
+        IntentWork::Exchange(_) => 2,
+        IntentWork::Mapping(_) => 1,
+        _ => 0,
+    });
     for (intent, lsn) in unfinished {
         work.intent(intent).map_err(|error| Error::Journal {
             lsn: *lsn,

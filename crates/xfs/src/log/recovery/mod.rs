@@ -16,6 +16,8 @@ mod head;
 mod images;
 mod inodes;
 mod intents;
+#[cfg(test)]
+mod item_tests;
 mod leftovers;
 mod pieces;
 mod record;

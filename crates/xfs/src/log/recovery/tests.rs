@@ -24,17 +24,17 @@ const WAS_CONTINUED: u8 = 8;
 const END: u8 = 16;
 
 /// Transaction, flags, payload.
-type Operation = (u32, u8, Vec<u8>);
+pub(super) type Operation = (u32, u8, Vec<u8>);
 
 /// A new volume and the end of its journal.
-struct Journal {
-    device: Arc<dyn BlockDevice>,
-    geometry: Geometry,
-    head: u64,
+pub(super) struct Journal {
+    pub(super) device: Arc<dyn BlockDevice>,
+    pub(super) geometry: Geometry,
+    pub(super) head: u64,
 }
 
 impl Journal {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
         let plan = mkfs::plan(&MkfsOptions::new(64 << 20, Uuid::from_u128(1))).unwrap();
         let root = NewInode::new(FileType::Directory, 0o755);
@@ -45,12 +45,23 @@ impl Journal {
         Self { device, geometry, head: 2 }
     }
 
-    fn sector(&self, block: u64) -> Sector {
+    pub(super) fn sector(&self, block: u64) -> Sector {
         Sector(self.geometry.sector(self.geometry.log_start).0 + block)
     }
 
     /// Writes a record of these operations at the head; returns the block of it.
-    fn record(&mut self, tail: u64, buffer: u32, operations: &[Operation]) -> u64 {
+    pub(super) fn record(&mut self, tail: u64, buffer: u32, operations: &[Operation]) -> u64 {
+        self.record_by(0x69, tail, buffer, operations)
+    }
+
+    /// Writes a record whose operations are those of this client.
+    pub(super) fn record_by(
+        &mut self,
+        client: u8,
+        tail: u64,
+        buffer: u32,
+        operations: &[Operation],
+    ) -> u64 {
         let lsn = Lsn::new(1, self.head as u32);
         let header = LogRecordHeader {
             operations: operations.len() as u32,
@@ -60,7 +71,7 @@ impl Journal {
         for (transaction, flags, payload) in operations {
             record.extend(transaction.to_be_bytes());
             record.extend((payload.len() as u32).to_be_bytes());
-            record.extend([0x69, *flags, 0, 0]);
+            record.extend([client, *flags, 0, 0]);
             record.extend(payload);
         }
         record.resize(record.len().next_multiple_of(LOG_BLOCK), 0);
@@ -71,17 +82,17 @@ impl Journal {
     }
 
     /// A record with one transaction that sets the label.
-    fn labelled(&mut self, tail: u64, label: &str) -> u64 {
+    pub(super) fn labelled(&mut self, tail: u64, label: &str) -> u64 {
         let operations = self.label(7, label);
         self.record(tail, 32 << 10, &operations)
     }
 
     /// A transaction that sets the label.
-    fn label(&self, transaction: u32, label: &str) -> Vec<Operation> {
+    pub(super) fn label(&self, transaction: u32, label: &str) -> Vec<Operation> {
         framed(transaction, self.label_regions(label, BufferItemType::Superblock))
     }
 
-    fn label_regions(&self, label: &str, buffer_type: BufferItemType) -> Vec<Vec<u8>> {
+    pub(super) fn label_regions(&self, label: &str, buffer_type: BufferItemType) -> Vec<Vec<u8>> {
         let mut item = BufferItem::new(Sector(0), 1, buffer_type);
         item.mark(108..120);
         let mut first = Vec::new();
@@ -94,7 +105,7 @@ impl Journal {
     }
 
     /// Changes bytes of a log block.
-    fn damage(&self, block: u64, change: impl FnOnce(&mut [u8])) {
+    pub(super) fn damage(&self, block: u64, change: impl FnOnce(&mut [u8])) {
         let mut bytes = [0; LOG_BLOCK];
         read_exact_at(self.device.as_ref(), self.sector(block), &mut bytes).unwrap();
         change(&mut bytes);
@@ -102,7 +113,7 @@ impl Journal {
     }
 
     /// Stamps the superblock on the disk with a position.
-    fn stamp(&self, lsn: Lsn) {
+    pub(super) fn stamp(&self, lsn: Lsn) {
         let mut bytes = vec![0; 512];
         read_exact_at(self.device.as_ref(), Sector(0), &mut bytes).unwrap();
         Header::of(BufferKind::Superblock).unwrap().stamp(&mut bytes, lsn, 4096);
@@ -110,7 +121,7 @@ impl Journal {
     }
 
     /// Label after recovery in place; `Err` with the message if it is refused.
-    fn outcome(&self) -> Result<String, String> {
+    pub(super) fn outcome(&self) -> Result<String, String> {
         recover(&self.device, &mut |_| {}).map_err(|error| error.to_string())?;
         let superblock = read_superblock(&self.device).map_err(|error| error.to_string())?;
         // Done once, there is nothing left to do.
@@ -120,7 +131,7 @@ impl Journal {
 }
 
 /// Start, header, regions, commit.
-fn framed(transaction: u32, regions: Vec<Vec<u8>>) -> Vec<Operation> {
+pub(super) fn framed(transaction: u32, regions: Vec<Vec<u8>>) -> Vec<Operation> {
     let header = TransactionHeader { transaction, regions: regions.len() as u32 };
     let mut operations = vec![(transaction, START, Vec::new())];
     operations.push((transaction, 0, header.encode().to_vec()));
@@ -130,7 +141,7 @@ fn framed(transaction: u32, regions: Vec<Vec<u8>>) -> Vec<Operation> {
 }
 
 #[track_caller]
-fn refused(journal: &Journal, word: &str) {
+pub(super) fn refused(journal: &Journal, word: &str) {
     let mut before = vec![0; 64 << 20];
     read_exact_at(journal.device.as_ref(), Sector(0), &mut before).unwrap();
     let message = journal.outcome().unwrap_err();
@@ -219,11 +230,17 @@ fn the_frame_of_a_transaction() {
 fn damaged_records() {
     let mut journal = Journal::new();
     journal.labelled(2, "one");
-    // The client of the second operation; the checksum is made right again.
+    // The header of the transaction; the checksum is right.
     let mut operations = journal.label(1, "two");
     operations[1].2[0] ^= 1;
     journal.record(2, 32 << 10, &operations);
     refused(&journal, "th_magic");
+
+    let mut journal = Journal::new();
+    journal.labelled(2, "one");
+    let operations = journal.label(1, "two");
+    journal.record_by(0x42, 2, 32 << 10, &operations);
+    refused(&journal, "oh_clientid");
 
     let mut journal = Journal::new();
     let block = journal.labelled(2, "one");

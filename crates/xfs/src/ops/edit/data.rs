@@ -60,6 +60,7 @@ impl FileEdit<'_> {
         self.append_old(&mut segments, whole.start..bytes.start, old)?;
         source.append(&mut segments, &bytes);
         self.append_old(&mut segments, bytes.end..whole.end, old)?;
+        let segments = self.volume.cache().in_fitting_memory(segments);
         self.plug.submit(Bio::write(sector, segments).in_batch(&self.writes));
         Ok(())
     }

@@ -47,6 +47,8 @@ pub(crate) struct UringQueue {
     /// Collected and not yet looked at; empty between calls.
     events: Vec<Event>,
     wakeup: Arc<Wakeup>,
+    /// Of every entry of a request.
+    flags: squeue::Flags,
     /// Whether the ring listens to the event descriptor.
     listening: bool,
     bell: Bell,
@@ -66,6 +68,11 @@ impl UringQueue {
         }
         let target = Target { arena: ring.arena().cloned(), block: driver.file.block() };
         let wakeup = Wakeup::new()?;
+        // A thread that is stuck in a transfer could neither stop it nor start others.
+        let flags = match driver.file.blocks_submitters() {
+            true => squeue::Flags::ASYNC,
+            false => squeue::Flags::empty(),
+        };
         let inner =
             BellInner { ring: ring.as_fd().try_clone_to_owned()?, wakeup: Arc::clone(&wakeup) };
         Ok(Self {
@@ -76,6 +83,7 @@ impl UringQueue {
             in_flight: 0,
             events: Vec::new(),
             wakeup,
+            flags,
             listening: false,
             bell: Bell { inner: Arc::new(inner) },
             rung: Vec::new(),
@@ -93,7 +101,7 @@ impl UringQueue {
         let Some(entry) = self.slots[tag as usize].entry(&self.target) else { return };
         // SAFETY: the memory belongs to the request, which stays in its slot until the event is
         // collected, as does the list of pieces.
-        let pushed = unsafe { self.ring.push(&entry.user_data(tag.into())) };
+        let pushed = unsafe { self.ring.push(&entry.user_data(tag.into()).flags(self.flags)) };
         debug_assert!(pushed, "room is kept for one entry of every request");
     }
 

@@ -5,12 +5,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use undercroft_tags::TagSet;
 
 use super::*;
+use crate::device::{read_buffer, write_all_at};
 use crate::driver::{Completions, DriverQueue, Wait};
-use crate::drivers::file::{FileDevice, FileOptions};
+use crate::drivers::file::{Engine, FileDevice, FileOptions, announce_fallback};
 use crate::queue::RequestList;
 use crate::{Batch, Bio, Buffer, Reason, Segment, SegmentList, Waiter};
 
@@ -126,10 +128,26 @@ fn with_direct_transfers() {
 
 #[test]
 fn a_polled_ring_is_for_disks_with_queues_to_poll() {
-    let options = FileOptions { direct: true, polled: true, ..FileOptions::default() };
-    match FileDevice::from_file(scratch(4096), "image", &options) {
+    let options =
+        |engine| FileOptions { engine, direct: true, polled: true, ..FileOptions::default() };
+    match FileDevice::from_file(scratch(4096), "image", &options(Engine::Uring)) {
         Ok(_) => every_kind_of_memory(true, true),
-        Err(error) => assert!(matches!(error, OpenError::NotPolled { .. }), "{error}"),
+        Err(error) => {
+            assert!(matches!(error, OpenError::NotPolled { .. }), "{error}");
+            static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+            announce_fallback(|fallback| TOLD.lock().push(fallback.to_string()));
+            for _ in 0..2 {
+                // A ring without polling, which works.
+                let device =
+                    FileDevice::from_file(scratch(4096), "image", &options(Engine::Auto)).unwrap();
+                assert_eq!(device.engine(), Engine::Uring);
+                write_all_at(&device, Sector(0), &[7; 4096]).unwrap();
+                assert_eq!(read_buffer(&device, Sector(0), 4096).unwrap()[..], [7; 4096]);
+            }
+            let told = TOLD.lock();
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(told[0].contains("disk of image has no queues to poll"), "{told:?}");
+        }
     }
 }
 

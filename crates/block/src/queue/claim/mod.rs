@@ -6,6 +6,8 @@
 //! is handed to another thread, and no counter or lock is shared with one, unless the options of
 //! the device ask for it (order of overlaps, shared tags, placement).
 
+mod claimed_queue;
+
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
@@ -13,14 +15,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::drive::Driving;
-use super::hardware::HardwareQueue;
-use super::hardware_set::Via;
-use super::several;
-use super::shared::{Shared, may_wait};
-use super::{RequestList, Writers};
-use crate::driver::{Completions, Driver};
-use crate::drivers::Bell;
+pub(super) use claimed_queue::ClaimedQueue;
+
+use super::{RequestList, several};
 use crate::sleep::Alarm;
 
 /// A hardware queue that this thread has claimed.
@@ -198,150 +195,5 @@ impl Drop for Claim {
             });
             debug_assert!(gone.is_ok() || std::thread::panicking(), "claims end with their thread");
         }
-    }
-}
-
-/// A claimed hardware queue of one kind of driver.
-pub(super) struct ClaimedQueue<D: Driver> {
-    shared: Arc<Shared<D>>,
-    hardware: Arc<HardwareQueue>,
-    /// Borrowed only while nothing of a caller runs.
-    driving: RefCell<Driving<D>>,
-    /// An empty list of completions, to use its memory again.
-    spare: RefCell<Completions>,
-    /// Whether what was in flight was stopped because the leaf closes.
-    stopped: RefCell<bool>,
-}
-
-impl<D: Driver> ClaimedQueue<D> {
-    pub(super) fn new(
-        shared: Arc<Shared<D>>,
-        hardware: Arc<HardwareQueue>,
-        queue: D::Queue,
-    ) -> Self {
-        hardware.mail.attach(&Alarm::current());
-        let driving = RefCell::new(Driving::new(&hardware, queue, shared.options.time_limit));
-        Self { shared, hardware, driving, spare: RefCell::default(), stopped: RefCell::default() }
-    }
-
-    /// Answers what has ended. Receivers may submit to this queue.
-    fn deliver(&self) {
-        let mut completions = self.spare.take();
-        std::mem::swap(&mut completions, &mut self.driving.borrow_mut().completions);
-        if !completions.is_empty() {
-            let ring = |bell: &Bell| self.driving.borrow_mut().ring(bell);
-            self.shared.finish(&self.hardware, &mut completions, Via::Driver, ring);
-        }
-        self.spare.replace(completions);
-    }
-
-    /// Announces a sleep, unless there is something to do.
-    fn may_sleep(&self, driving: &mut Driving<D>, alarm: &Arc<Alarm>) -> bool {
-        let busy = driving.in_flight() > 0 || driving.is_held_up() || driving.watches_time();
-        driving.completions.is_empty()
-            && !driving.await_tag(alarm)
-            && self.hardware.mail.may_sleep(alarm, busy, true)
-    }
-
-    /// Takes what was held back for others and may start now.
-    fn take_mail(&self, driving: &mut Driving<D>) {
-        if self.hardware.mail.has_mail() {
-            let mut requests = RequestList::new();
-            self.hardware.mail.take(&mut requests, usize::MAX);
-            driving.start(&mut requests);
-        }
-    }
-}
-
-impl<D: Driver> Claimed for ClaimedQueue<D> {
-    fn leaf(&self) -> usize {
-        self.shared.address()
-    }
-
-    fn submit(&self, requests: &mut RequestList) {
-        if !self.shared.prepare(requests, &self.hardware, Writers::One) {
-            return;
-        }
-        let bios = requests.iter().map(|request| request.bio_count() as u64).sum();
-        self.hardware.counters.queued_local.add(bios, Writers::One);
-        let held_up = {
-            let mut driving = self.driving.borrow_mut();
-            driving.start(requests);
-            if DEFERS.get() {
-                DEFERRED.set(DEFERRED.get() || driving.in_flight() > 0);
-            } else {
-                driving.poll();
-            }
-            driving.is_held_up()
-        };
-        self.deliver();
-        if held_up && may_wait() {
-            self.hardware.counters.waits.add(1, Writers::One);
-            let alarm = Alarm::current();
-            while self.driving.borrow().is_held_up() {
-                self.step(&alarm, Patience::Unlimited);
-            }
-        }
-    }
-
-    fn is_busy(&self) -> bool {
-        let mut driving = self.driving.borrow_mut();
-        driving.in_flight() > 0
-            || driving.is_held_up()
-            || driving.watches_time()
-            || self.hardware.mail.is_waiting()
-    }
-
-    fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
-        {
-            let mut driving = self.driving.borrow_mut();
-            if patience == Patience::None {
-                driving.poll();
-            }
-            self.take_mail(&mut driving);
-            driving.go_on();
-            if self.shared.is_stopping() {
-                let stopped = &mut *self.stopped.borrow_mut();
-                self.shared.stop(&mut driving, &mut RequestList::new(), stopped);
-            }
-            if patience != Patience::None && self.may_sleep(&mut driving, alarm) {
-                // What was started goes out with the same call.
-                driving.sleep(alarm);
-                self.hardware.mail.is_awake(alarm);
-            } else {
-                driving.poll();
-            }
-            if driving.is_held_up() {
-                driving.go_on();
-                driving.poll();
-            }
-        }
-        self.deliver();
-    }
-
-    fn fall_asleep(
-        &self,
-        alarm: &Arc<Alarm>,
-        event: BorrowedFd<'_>,
-    ) -> Result<Option<Instant>, Busy> {
-        let mut driving = self.driving.borrow_mut();
-        if self.may_sleep(&mut driving, alarm) { Ok(driving.expect(event)) } else { Err(Busy) }
-    }
-
-    fn is_awake(&self, alarm: &Arc<Alarm>) {
-        self.driving.borrow_mut().ignore();
-        self.hardware.mail.is_awake(alarm);
-    }
-
-    fn release(&self) {
-        let alarm = Alarm::current();
-        while self.is_busy() {
-            self.step(&alarm, Patience::Unlimited);
-        }
-        // What ends in threads of the driver has to find the tags where it got them.
-        let tags = &self.hardware.tags;
-        let elsewhere = || !self.shared.options.shared_tags && tags.in_use() > 0;
-        self.shared.gate.wait_until(|| (!elsewhere()).then_some(()));
-        self.shared.hardware.retire(&self.hardware);
     }
 }

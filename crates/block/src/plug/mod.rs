@@ -5,7 +5,9 @@
 //! plug is flushed: at a threshold, on [`flush`](Plug::flush), when the plug is dropped, and before
 //! its thread sleeps in this crate (waiting for a completion, a batch or a buffer). So a thread
 //! never waits for bios that it holds back itself, and stacked devices need no plug of their own:
-//! what they spread over their legs merges on the legs.
+//! what they spread over their legs merges on the legs. At the threshold, requests that are much
+//! smaller than they may be stay, to grow with what follows: who writes in several places in turn
+//! writes each in large pieces.
 //!
 //! Order: bios that overlap leave in the order in which they were staged, in different lists of
 //! requests, and queues keep the order of overlapping requests. So what one thread submits to one
@@ -14,8 +16,10 @@
 //! A plug made while the thread has one for the same device joins it: a function may plug for
 //! itself, and its bios still leave with those of its caller.
 
-use std::cell::{Cell, RefCell, RefMut};
-use std::collections::BTreeMap;
+mod leaf;
+mod staged;
+
+use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -26,9 +30,11 @@ use crate::device::{BlockDevice, Layer, Limits, route};
 use crate::error::Reason;
 use crate::queue::{RequestList, RequestQueue};
 use crate::request::Request;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::sector::SECTOR_SIZE;
+use staged::{Hints, Staged};
 
-/// How much a plug stages, over all leaves, before it flushes itself.
+/// How much a plug stages, over all leaves, before it flushes itself. Up to half of that may stay
+/// then, in requests that are small yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlugThreshold {
     /// Number of bios.
@@ -57,58 +63,6 @@ struct Staging {
     threshold: PlugThreshold,
     staged: RefCell<Staged>,
     hints: Hints,
-}
-
-/// Where each leaf was last found in [`Staged::leaves`], by a hash of its address: devices of many
-/// leaves need no search for each bio. A hint may be wrong.
-struct Hints([Cell<u16>; 1 << HINT_BITS]);
-
-/// Few leaves share a hint in devices of up to a hundred leaves.
-const HINT_BITS: u32 = 8;
-
-impl Hints {
-    #[inline]
-    fn of(&self, queue: &Arc<dyn RequestQueue>) -> &Cell<u16> {
-        // Fibonacci hashing (Knuth, volume 3, 6.4): the highest bits of the product are mixed best.
-        let address = Arc::as_ptr(queue).addr() as u64;
-        let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - HINT_BITS);
-        &self.0[hash as usize]
-    }
-}
-
-/// The staged bios of all leaves that the thread has reached.
-#[derive(Default)]
-struct Staged {
-    leaves: Vec<LeafStage>,
-    bios: usize,
-    bytes: u64,
-}
-
-/// Bios for one leaf.
-struct LeafStage {
-    queue: Arc<dyn RequestQueue>,
-    limits: Limits,
-    /// In order of submission; all there, but during a flush.
-    bios: Vec<Option<Bio>>,
-    /// Whether each starts where the one before ends, or behind; and where the last one ends.
-    ascending: bool,
-    end: Sector,
-    /// Empty but during a flush; kept for its memory.
-    spare: Spare,
-}
-
-/// Lists that a flush needs.
-#[derive(Default)]
-struct Spare {
-    order: Vec<Key>,
-    requests: RequestList,
-}
-
-/// First sector and number of a bio, in one integer: sorting compares them without a branch.
-type Key = u128;
-
-fn key(bio: &Bio, number: usize) -> Key {
-    u128::from(bio.sector().0) << 64 | number as u128
 }
 
 thread_local! {
@@ -193,7 +147,7 @@ impl Plug {
             }
             active.retain(|plug| plug.strong_count() > 0);
             let staged = RefCell::default();
-            let hints = Hints([const { Cell::new(0) }; 1 << HINT_BITS]);
+            let hints = Hints::new();
             let staging = Staging { device: Arc::clone(device), threshold, staged, hints };
             let staging = Rc::new(staging);
             active.push(Rc::downgrade(&staging));
@@ -274,7 +228,24 @@ impl Staging {
         staged.bytes = staged.bytes.saturating_add(length);
         if staged.bios >= self.threshold.bios || staged.bytes >= self.threshold.bytes {
             drop(staged);
-            self.flush();
+            self.relieve();
+        }
+    }
+
+    /// Sends what need not wait for neighbours.
+    #[cold]
+    fn relieve(&self) {
+        // Where one bio is too much, none waits for neighbours.
+        let may_stay = self.threshold.bios > 1;
+        let whole = may_stay.then(|| self.staged.borrow_mut().take_whole(self.threshold)).flatten();
+        let Some(whole) = whole else { return self.flush() };
+        let stamp = Stamp::now();
+        // Callbacks that run now find what stays in its place.
+        for (queue, mut requests) in whole {
+            if !requests.is_empty() {
+                requests.stamp = Some(stamp);
+                queue.submit(&mut requests);
+            }
         }
     }
 
@@ -300,142 +271,5 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         self.flush();
-    }
-}
-
-impl Staged {
-    /// The index of the leaf `queue`.
-    #[inline]
-    fn leaf(&mut self, queue: &Arc<dyn RequestQueue>, hints: &Hints) -> usize {
-        let hint = hints.of(queue);
-        let known = usize::from(hint.get());
-        if self.leaves.get(known).is_some_and(|leaf| leaf.is_of(queue)) {
-            return known;
-        }
-        let index = self.search(queue);
-        // A wrong hint costs a search, no more.
-        hint.set(index as u16);
-        index
-    }
-
-    #[cold]
-    fn search(&mut self, queue: &Arc<dyn RequestQueue>) -> usize {
-        self.leaves.iter().position(|leaf| leaf.is_of(queue)).unwrap_or_else(|| {
-            self.leaves.push(LeafStage::new(queue));
-            self.leaves.len() - 1
-        })
-    }
-}
-
-impl LeafStage {
-    fn new(queue: &Arc<dyn RequestQueue>) -> Self {
-        Self {
-            queue: Arc::clone(queue),
-            limits: queue.limits(),
-            bios: Vec::new(),
-            ascending: true,
-            end: Sector::ZERO,
-            spare: Spare::default(),
-        }
-    }
-
-    fn is_of(&self, queue: &Arc<dyn RequestQueue>) -> bool {
-        Arc::ptr_eq(&self.queue, queue)
-    }
-
-    #[inline]
-    fn push(&mut self, bio: Bio, end: Sector) {
-        self.ascending &= self.end <= bio.sector();
-        self.end = end;
-        self.bios.push(Some(bio));
-    }
-
-    /// Hands everything staged to the queue: by sector, neighbours merged, and what overlaps in the
-    /// order of submission.
-    fn send(&mut self, stamp: Stamp) {
-        if self.bios.is_empty() {
-            return;
-        }
-        self.end = Sector::ZERO;
-        if std::mem::replace(&mut self.ascending, true) {
-            let mut requests = std::mem::take(&mut self.spare.requests);
-            let bios = self.bios.drain(..).flatten();
-            bios.for_each(|bio| append(&mut requests, bio, &self.limits));
-            self.submit(requests, stamp);
-            return;
-        }
-        let mut bios = std::mem::take(&mut self.bios);
-        if !self.send_sorted(&mut bios, stamp) {
-            // Rare: most callers do not write what they have just written or asked for.
-            let mut rest = &mut bios[..];
-            while !rest.is_empty() {
-                let (round, behind) = rest.split_at_mut(apart(rest));
-                let sent = self.send_sorted(round, stamp);
-                debug_assert!(sent, "they lie apart");
-                rest = behind;
-            }
-        }
-        bios.clear();
-        self.bios = bios;
-    }
-
-    /// Sends `bios`, unless some overlap.
-    fn send_sorted(&mut self, bios: &mut [Option<Bio>], stamp: Stamp) -> bool {
-        let mut order = std::mem::take(&mut self.spare.order);
-        order.extend(bios.iter().enumerate().filter_map(|(n, bio)| Some(key(bio.as_ref()?, n))));
-        order.sort_unstable();
-        // The low half is the number.
-        let number = |key: &Key| *key as u64 as usize;
-        let mut requests = std::mem::take(&mut self.spare.requests);
-        let mut end = Sector::ZERO;
-        let is_apart = |key| {
-            let bio = bios[number(key)].as_ref();
-            bio.is_none_or(|bio| bio.sector() >= std::mem::replace(&mut end, last(bio)))
-        };
-        let apart = order.iter().all(is_apart);
-        if apart {
-            let sorted = order.iter().filter_map(|key| bios[number(key)].take());
-            sorted.for_each(|bio| append(&mut requests, bio, &self.limits));
-        }
-        order.clear();
-        self.spare.order = order;
-        self.submit(requests, stamp);
-        apart
-    }
-
-    /// Hands `requests` to the queue, and keeps the memory of the list.
-    fn submit(&mut self, mut requests: RequestList, stamp: Stamp) {
-        if !requests.is_empty() {
-            requests.stamp = Some(stamp);
-            self.queue.submit(&mut requests);
-        }
-        self.spare.requests = requests;
-    }
-}
-
-/// The sector behind the last one of a staged bio, which is made of whole sectors.
-fn last(bio: &Bio) -> Sector {
-    bio.end().unwrap_or(Sector::MAX)
-}
-
-/// How many of the first of `bios` do not overlap with each other; at least one.
-fn apart(bios: &[Option<Bio>]) -> usize {
-    let mut taken = BTreeMap::new();
-    let overlapping = bios.iter().flatten().position(|bio| {
-        let (start, end) = (bio.sector(), last(bio));
-        let before = taken.range(..end).next_back();
-        let overlaps = before.is_some_and(|(_, taken_until)| *taken_until > start);
-        taken.insert(start, end);
-        overlaps
-    });
-    overlapping.unwrap_or(bios.len())
-}
-
-/// Puts `bio` in the last request, if that goes on with it, or in a new one.
-#[inline]
-fn append(requests: &mut RequestList, bio: Bio, limits: &Limits) {
-    match requests.last_mut() {
-        Some(last) if last.accepts(&bio, limits) => last.merge(bio),
-        _ => requests.push(Request::new(bio)),
     }
 }
