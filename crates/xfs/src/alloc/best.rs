@@ -36,8 +36,7 @@ pub fn allocate_best(
     let mut attempt = Request { max_len, ..request.clone() };
     if !trans.is_low_on_space() {
         let (ag, _) = geometry.split_block(request.target);
-        let longest = groups::longest_anywhere(trans, ag, max_len)?;
-        let longest = worth_leaving_for(trans, ag, longest, max_len);
+        let longest = insisted_on(trans, ag, max_len)?;
         attempt.min_len = longest.min(max_len).max(request.min_len);
         if let Some(end) = end_of_file.filter(|end| max_len >= end.stripe_unit) {
             let found = at_end_of_file(trans, &attempt, end, longest)?;
@@ -61,15 +60,19 @@ pub fn allocate_best(
     }
 }
 
-/// The length to insist on where the longest extent of all is shorter than wanted: that of the
-/// target's group if the variant is content with it.
-fn worth_leaving_for(trans: &Transaction<'_>, ag: AgNumber, longest: u32, max_len: u32) -> u32 {
+/// The length to insist on: that of the longest extent of all, or of the target's group `ag` if what
+/// is wanted takes no more extents of that length, and the variant does not leave a group for
+/// nothing.
+fn insisted_on(trans: &Transaction<'_>, ag: AgNumber, max_len: u32) -> Result<u32, Error> {
+    let longest = groups::longest_anywhere(trans, ag, max_len)?;
     let volume = trans.volume();
-    if longest >= max_len || ag.0 >= trans.geometry().ag_count {
-        return longest;
+    if !volume.allocator().variant().stays() || ag.0 >= trans.geometry().ag_count {
+        return Ok(longest);
     }
     let own = volume.group_summary(ag).longest().unwrap_or(0);
-    if volume.allocator().variant().stays_for(own, longest) { own } else { longest }
+    // If there is one in this group, there is one at all.
+    let stays = own > 0 && max_len.div_ceil(own) <= max_len.div_ceil(longest);
+    Ok(if stays { own } else { longest })
 }
 
 /// Right behind the last extent, else at a stripe unit.

@@ -103,25 +103,6 @@ impl<'r> Search<'r> {
         Self { low: AgBlock(0), high: AgBlock::NULL, hint: AgBlock(0), ..search }
     }
 
-    /// The best so far and its distance from the hint.
-    pub(super) fn best_and_distance(&self) -> Option<(Candidate, u32)> {
-        self.best.map(|best| (best, self.distance))
-    }
-
-    /// Puts the best so far aside, so that one that is farther can be the best.
-    pub(super) fn set_aside(&mut self) -> Option<(Candidate, u32)> {
-        let aside = self.best_and_distance();
-        (self.best, self.distance) = (None, u32::MAX);
-        aside
-    }
-
-    /// Makes what was put aside the best again.
-    pub(super) fn put_back(&mut self, aside: Option<(Candidate, u32)>) {
-        if let Some((best, distance)) = aside {
-            (self.best, self.distance) = (Some(best), distance);
-        }
-    }
-
     /// Sends an event to the receiver, if there is one. `at` and `len` are those of what was
     /// found.
     #[inline]

@@ -5,9 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The share of the longest extent's length that is given up to stay in a group: one in so many.
-const STAYS: u32 = 64;
-
 /// An algorithm for near requests. All of them keep the same trees on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
@@ -39,11 +36,10 @@ impl Variant {
         }
     }
 
-    /// Whether an extent stays in the group of its target, whose longest free extent has `own`
-    /// blocks, when other groups have none longer than `longest`: to go elsewhere for a little more
-    /// would cost locality, and every further extent of a long file would do it again.
-    pub(super) const fn stays_for(self, own: u32, longest: u32) -> bool {
-        matches!(self, Self::Indexed) && own < longest && own >= longest - longest / STAYS
+    /// Whether a file stays in its group where no extent is long enough, if it needs no more of them
+    /// there. The others go to the longest of all, wherever it is.
+    pub(super) const fn stays(self) -> bool {
+        matches!(self, Self::Indexed)
     }
 
     /// The variant of this name.
