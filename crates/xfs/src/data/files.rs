@@ -363,6 +363,12 @@ impl Inner {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.journal.break_promises();
+    }
+}
+
 impl WriteBack for Inner {
     fn write_back(&self) {
         let (mut files, tickets) = {
