@@ -97,8 +97,10 @@ impl Changes {
         if self.words.len() <= last / 64 {
             self.words.resize(last / 64 + 1, 0);
         }
-        for bit in first..=last {
-            self.words[bit / 64] |= 1 << (bit % 64);
+        for word in first / 64..=last / 64 {
+            let from = first.saturating_sub(word * 64);
+            let to = (last - word * 64).min(63);
+            self.words[word] |= (u64::MAX >> (63 - to)) & (u64::MAX << from);
         }
     }
 
@@ -125,15 +127,27 @@ impl Changes {
 
     /// The marked parts as maximal byte ranges, ascending.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        let bits = self.words.len() * 64;
         let mut next = 0;
         std::iter::from_fn(move || {
-            let set = |bit: usize| self.words[bit / 64] & (1 << (bit % 64)) != 0;
-            let start = (next..bits).find(|bit| set(*bit))?;
-            let end = (start..bits).find(|bit| !set(*bit)).unwrap_or(bits);
+            let start = self.next(next, 0)?;
+            let end = self.next(start, u64::MAX).unwrap_or(self.words.len() * 64);
             next = end;
             Some(start * CHANGE_UNIT..end * CHANGE_UNIT)
         })
+    }
+
+    /// The first bit from `from` on that is 1; with a `flip` of ones, that is 0.
+    #[inline]
+    fn next(&self, from: usize, flip: u64) -> Option<usize> {
+        let mut mask = u64::MAX << (from % 64);
+        for (index, word) in self.words.iter().enumerate().skip(from / 64) {
+            let found = (word ^ flip) & mask;
+            if found != 0 {
+                return Some(index * 64 + found.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
     }
 }
 
@@ -221,6 +235,7 @@ pub(crate) const fn mix64(mut bits: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn edits_mark_exactly_the_units_they_touch() {
@@ -233,5 +248,27 @@ mod tests {
         assert_eq!(changes.ranges().collect::<Vec<_>>(), [0..256, 1024..1152, 65408..65536]);
         changes.clear();
         assert!(changes.is_empty());
+    }
+
+    proptest! {
+        /// Words and their bits one by one say the same.
+        #[test]
+        fn marks_and_ranges_are_those_of_single_units(
+            marked in proptest::collection::vec((0_usize..520, 1_usize..200), 0..6),
+        ) {
+            let (mut changes, mut units) = (Changes::default(), vec![false; 1024]);
+            for (first, count) in marked {
+                changes.mark(first * CHANGE_UNIT + 7..(first + count) * CHANGE_UNIT);
+                units[first..first + count].fill(true);
+            }
+            let mut found = vec![false; 1024];
+            let (mut end, mut first) = (0, true);
+            for range in changes.ranges() {
+                prop_assert!(first || range.start > end, "maximal and ascending");
+                (end, first) = (range.end, false);
+                found[range.start / CHANGE_UNIT..range.end / CHANGE_UNIT].fill(true);
+            }
+            prop_assert_eq!(found, units);
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use super::number::{percent, rate_cells, thousands};
 use crate::iops::IopsOutcome;
+use crate::rate::Rate;
+use crate::spread::Spread;
 use crate::text_table::TextTable;
 
 /// How the file is reached, where there is one.
@@ -13,6 +15,16 @@ fn cache(one: &IopsOutcome) -> &'static str {
         _ if one.direct => "direct",
         _ => "buffered",
     }
+}
+
+/// The rate of `one` as a share of `other`'s: mean of the runs, which took turns, with its standard
+/// error.
+fn share(one: &Rate, other: &Rate) -> String {
+    let turns = one.iops_of_runs.iter().zip(&other.iops_of_runs);
+    let shares: Vec<f64> = turns.map(|(one, other)| one / other).collect();
+    let spread = Spread::of(&shares);
+    let error = spread.stddev / (spread.count as f64).sqrt();
+    format!("{} +-{:.1}", percent(spread.mean), 100.0 * error)
 }
 
 /// Writes one row for each driver, number of threads and size of batches. The last column compares
@@ -41,9 +53,6 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
             table.rule('-');
         }
         let fio = outcomes.iter().find(|other| one.is_fio_beside(other));
-        let ratio = |value: fn(&IopsOutcome) -> f64| {
-            fio.map_or_else(String::new, |fio| percent(value(one) / value(fio)))
-        };
         let [iops, stddev] = rate_cells(&one.rate);
         table.row([
             one.driver.clone(),
@@ -57,8 +66,10 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
             thousands(one.rate.iops / one.threads as f64),
             format!("{:.1}", one.rate.cpu_ns_per_io),
             format!("{:.4}", one.rate.voluntary_switches_per_io),
-            ratio(|one| one.rate.iops),
-            ratio(|one| one.rate.cpu_ns_per_io),
+            fio.map_or_else(String::new, |fio| share(&one.rate, &fio.rate)),
+            fio.map_or_else(String::new, |fio| {
+                percent(one.rate.cpu_ns_per_io / fio.rate.cpu_ns_per_io)
+            }),
         ]);
     }
     table.write(out)

@@ -357,19 +357,31 @@ impl Journal {
         edit: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.worker.stop();
+        // What tickets wait for that the thread was still to do.
+        let files = self.files.lock().as_ref().and_then(Weak::upgrade);
+        files.inspect(|files| files.write_back());
         let mut writer = self.writer.lock();
-        let _gate = self.gate.write();
+        let gate = self.gate.write();
         self.write_everything(&mut writer, false)?;
         if writer.last_start.is_some() {
             self.failing(|| self.write_unmount(&mut writer, edit))?;
         }
+        // Transactions that wait for the gate see it; answers are given without any lock.
         self.poison.set("it was closed");
+        drop((gate, writer));
+        self.poison("it was closed");
         Ok(())
     }
 
-    /// Ends the thread of the journal. What is not durable by then is lost.
+    /// Ends the thread of the journal. What is not durable by then is lost, and who waits is told.
     pub(crate) fn abandon(&self) {
         self.worker.stop();
+        self.poison("it was dropped");
+    }
+
+    /// Whoever has data of files is gone, and with it the data that promises are about.
+    pub(crate) fn break_promises(&self) {
+        self.tickets.break_promises(&Err("its files were dropped".into()));
     }
 }
 

@@ -60,7 +60,10 @@ impl RecordStream {
         bytes: usize,
     ) -> Self {
         memory.clear();
-        memory.reserve(bytes);
+        if memory.capacity() < bytes {
+            // To grow it would copy what it held.
+            memory = Vec::with_capacity(bytes);
+        }
         let mut stream =
             Self { shape, transaction, bytes: memory, records: Vec::new(), regions: 0 };
         stream.open_record();

@@ -45,18 +45,35 @@ fn to_result(answer: &Answer) -> Result<(), Error> {
     answer.clone().map_err(|reason| Error::ReadOnly(reason.to_string()))
 }
 
-/// The promise that everything committed before it was drawn becomes durable: a future.
+/// A promise of durability: an fsync that nobody needs to sleep for.
 ///
-/// Dropping it cancels nothing but the report. It can also be waited for by a thread
-/// ([`Volume::sync`](crate::Volume::sync)) or answered by a [callback](Self::on_complete).
+/// It stands for what was drawn for: one file ([`Files::fsync`](crate::Files::fsync)), or everything
+/// that was committed before ([`Volume::force`](crate::Volume::force)). It is answered exactly once,
+/// with `Ok` when all of that is on stable storage, or with the reason why it may never be. There
+/// are four ways to hear of it:
+///
+/// - it is a [`Future`], of no particular runtime;
+/// - [`on_complete`](Self::on_complete) calls back;
+/// - [`wait`](Self::wait) sleeps;
+/// - [`try_result`](Self::try_result) looks.
+///
+/// Work is under way from the moment the ticket was drawn: it needs neither to be polled nor to be
+/// waited for, and dropping it cancels nothing but the report. A ticket costs some hundred bytes and
+/// no thread, and tickets drawn together are answered by one write of the journal and one flush. So
+/// draw as many as there are files, then wait for all.
+///
+/// An error is final: the volume has become read-only, and every other ticket that waits gets the
+/// same answer. What was answered with `Ok` before stays durable.
 #[must_use = "the answer says whether the changes are durable"]
 pub struct SyncTicket {
     shared: Arc<Shared>,
 }
 
 impl SyncTicket {
-    /// Calls `callback` with the answer, at once if it is there already, else in the thread that
-    /// writes the journal: it must not wait for the volume.
+    /// Calls `callback` with the answer, once: in this call if the answer is there already, else in
+    /// the thread that makes things durable. That thread does nothing else meanwhile: the callback
+    /// should be short (count, send, wake), may draw further tickets, and must not wait for the
+    /// volume.
     pub fn on_complete(self, callback: impl FnOnce(Result<(), Error>) + Send + 'static) {
         let mut state = self.shared.state.lock();
         if let State::Done(answer) = &*state {
@@ -67,10 +84,12 @@ impl SyncTicket {
         *state = State::Waiting(Receiver::Callback(Box::new(callback)));
     }
 
-    /// Sleeps until the answer is there.
+    /// Sleeps until the answer is there. Not for callbacks of other tickets: nobody would be left to
+    /// answer this one.
     ///
     /// # Errors
-    /// The journal could not be written: nothing is known about what the ticket stands for.
+    /// A write or a flush failed, or the volume was dropped or closed before: nothing is known about
+    /// what the ticket stands for.
     pub fn wait(self) -> Result<(), Error> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.on_complete(move |result| drop(sender.send(result)));
@@ -78,7 +97,7 @@ impl SyncTicket {
         receiver.recv().unwrap_or_else(|_| gone())
     }
 
-    /// The answer, if it is there.
+    /// The answer, if it is there; `None` while it is under way.
     #[must_use]
     pub fn try_result(&self) -> Option<Result<(), Error>> {
         match &*self.shared.state.lock() {
@@ -153,6 +172,12 @@ impl Tickets {
                 moved.into_iter().for_each(|ticket| ticket.complete(&answer));
             }
         }
+    }
+
+    /// Answers all promises: whoever would have kept them is gone.
+    pub(super) fn break_promises(&self, answer: &Answer) {
+        let promises = self.waiting.lock().remove(&u64::MAX);
+        promises.into_iter().flatten().for_each(|ticket| ticket.complete(answer));
     }
 
     /// Answers all tickets up to `sequence`.

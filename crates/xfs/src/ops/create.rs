@@ -92,19 +92,8 @@ pub fn create(
     enter(trans, parent, (slot, name), new, number)
 }
 
-/// As [`create`], with an inode that was allocated.
-pub(super) fn create_at(
-    trans: &mut Transaction<'_>,
-    parent: &mut InodeGuard,
-    name: &[u8],
-    new: &NewInode<'_>,
-    number: InodeNumber,
-) -> Result<InodeGuard, Error> {
-    let slot = free_slot(trans, parent, name)?;
-    enter(trans, parent, (slot, name), new, number)
-}
-
-fn enter(
+/// As [`create`], with an inode that was allocated and a [free slot](free_slot) for its name.
+pub(super) fn enter(
     trans: &mut Transaction<'_>,
     parent: &mut InodeGuard,
     (slot, name): (Slot, &[u8]),
@@ -198,8 +187,9 @@ fn set_times(trans: &Transaction<'_>, core: &mut InodeCore, times: &Times) {
     core.crtime = times.creation.clamped(encoding);
 }
 
-/// Where `name` goes in a directory that does not have it.
-fn free_slot(
+/// Where `name` goes in a directory that does not have it; nothing is changed. It is good until the
+/// directory changes.
+pub(super) fn free_slot(
     trans: &mut Transaction<'_>,
     parent: &mut InodeState,
     name: &[u8],

@@ -1,10 +1,10 @@
 //! New files of all types on a volume in use.
 
-use super::create::{NewInode, create_at, new_inode};
+use super::create::{NewInode, enter, free_slot, new_inode};
 use super::inherit::Inherited;
 use super::locks::{self, Locked};
 use super::unlink::affected;
-use super::{lookup, path_text, space};
+use super::{path_text, space};
 use crate::bmap::ForkWriter;
 use crate::dir;
 use crate::error::Error;
@@ -62,9 +62,8 @@ fn try_make(
         let what = format!("{}: the directory allows no symbolic links", path_text(name));
         return Err(Error::Invalid(what));
     }
-    if lookup(volume, directory, name)?.is_some() {
-        return Err(Error::Exists(path_text(name)));
-    }
+    // One search says that the name is absent and where it goes; until then the directory stays.
+    let slot = free_slot(&mut trans, directory, name)?;
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
     trans.lock_groups(affected(volume, directory)?)?;
@@ -72,7 +71,7 @@ fn try_make(
         return trans.commit(&mut []).map(|()| None);
     };
     trans.begin_changes();
-    let mut inode = create_at(&mut trans, directory, name, &inherited.apply(new), number)?;
+    let mut inode = enter(&mut trans, directory, (slot, name), &inherited.apply(new), number)?;
     inherited.give(&mut trans, &mut inode)?;
     directory.set_modified(new.times.change);
     trans.commit(&mut [directory, &mut inode])?;

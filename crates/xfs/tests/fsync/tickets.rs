@@ -1,10 +1,12 @@
 //! Tickets as futures.
 
-use crate::work::{contents, create, memory, open, write};
+use crate::work::{contents, create, memory, open, try_create, write};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use undercroft_xfs::data::Files;
+use undercroft_xfs::log::SyncTicket;
 
 struct Woken(AtomicUsize);
 
@@ -39,4 +41,39 @@ fn a_ticket_is_a_future_and_can_be_dropped() {
     files.sync().wait().unwrap();
     files.fsync(&one).wait().unwrap();
     files.close().unwrap();
+}
+
+/// Draws a ticket for each of some new files.
+fn draw(files: &Files, count: usize) -> Vec<SyncTicket> {
+    let one = |number: usize| {
+        let file = create(files, &format!("file-{number}"));
+        write(files, &file, 0, &contents(number, 5000)).unwrap();
+        files.fsync(&file)
+    };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn tickets_that_wait_when_the_volume_is_closed_are_kept() {
+    for round in 0..20 {
+        let files = open(memory(256 << 20), 8 << 20);
+        let tickets = draw(&files, 10 * round);
+        files.close().unwrap();
+        // Nobody is left who could answer them later.
+        assert!(tickets.iter().all(|ticket| matches!(ticket.try_result(), Some(Ok(())))));
+        assert!(try_create(&files, "late").is_err() && files.sync().wait().is_err());
+    }
+}
+
+#[test]
+fn tickets_that_wait_when_the_volume_is_dropped_are_answered() {
+    let mut broken = 0;
+    for round in 0..20 {
+        let files = open(memory(256 << 20), 8 << 20);
+        let tickets = draw(&files, 10 * round);
+        drop(files);
+        // Each is answered, the one way or the other: this would sleep forever.
+        broken += tickets.into_iter().filter_map(|ticket| ticket.wait().err()).count();
+    }
+    assert!(broken > 0);
 }
