@@ -1,4 +1,7 @@
 //! The files of the experiment: how large, in which directory, in which order.
+//!
+//! One directory after the other: with files in random directories, those of a chunk of inodes are
+//! close to it, and few are as far from their inodes as in the source.
 
 use crate::random::stream;
 
@@ -7,9 +10,8 @@ use crate::random::stream;
 const FILES_OF_DIRECTORY: usize = 64;
 /// Smallest file in bytes.
 const SMALLEST: u64 = 4096;
-/// Purposes of random numbers, apart from those of groups.
+/// Purpose of random numbers, apart from those of groups.
 const SIZES: u64 = 1 << 32;
-const DIRECTORIES: u64 = SIZES + 1;
 
 /// One file to create, write, sync and close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +49,9 @@ impl Jobs {
             }
             step /= 2.0;
         }
-        let mut random = stream(seed, DIRECTORIES);
         let list = shape.iter().enumerate().map(|(number, factor)| Job {
             number,
-            directory: random.usize(..directories),
+            directory: number / FILES_OF_DIRECTORY,
             bytes: size(scale, factor),
         });
         Self { list: list.collect(), directories }

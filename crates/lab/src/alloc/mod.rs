@@ -8,6 +8,7 @@
 //!
 //! The search for an extent alone is timed on free space that is made to be hard for it.
 
+mod disk;
 mod jobs;
 mod mounted;
 mod outcome;
@@ -38,8 +39,9 @@ use volume::{Headers, OnVolume};
 /// Size of the source's volume.
 const SOURCE_BYTES: u64 = 500 << 30;
 
-/// Deviation of the logarithm of a file's size.
-const SPREAD: f64 = 2.5;
+/// Deviation of the logarithm of a file's size: the source does not tell how sizes are distributed;
+/// with this one, distances on a clean volume are like its own.
+const SPREAD: f64 = 3.0;
 
 /// A part of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +90,9 @@ pub struct AllocOptions {
     pub groups: Option<u32>,
     /// Threads that write.
     pub writers: Option<usize>,
+    /// Files that are on their way to the disk at a time, with what was set aside behind their ends;
+    /// without it, as many as writers. 0: nothing is set aside, as when the size is known before.
+    pub in_flight: Option<usize>,
     /// Files to write.
     pub files: Option<usize>,
     /// Share of the extents that are wanted from a group whose header is being written, 0 to 1.
@@ -118,6 +123,7 @@ struct Scale {
     /// Only the size of the source has its stripes.
     stripe: Option<(u64, u64)>,
     writers: usize,
+    in_flight: usize,
     jobs: Jobs,
 }
 
@@ -128,11 +134,13 @@ impl Scale {
         // 500 MB of 500 GB; 70 % of the volume.
         let spread = options.spread.unwrap_or(SPREAD);
         let jobs = Jobs::new(files, bytes / 1000, bytes / 10 * 7, spread, run.seed);
+        let writers = options.writers.unwrap_or(run.sized(64, 8)).max(1);
         Self {
             bytes,
             groups: options.groups.or((bytes != SOURCE_BYTES).then_some(16)),
             stripe: (bytes == SOURCE_BYTES).then_some(volume::STRIPE),
-            writers: options.writers.unwrap_or(run.sized(64, 8)).max(1),
+            writers,
+            in_flight: options.in_flight.unwrap_or(writers),
             jobs,
         }
     }
@@ -221,7 +229,7 @@ fn workload(
     };
     let before = FreeSpace::of(&volume)?.by_block.count();
     let headers = Headers { share: options.header_writes, seed: run.seed };
-    let site = OnVolume::new(&volume, scale.jobs.directories, headers)?;
+    let site = OnVolume::new(&volume, scale.jobs.directories, headers, scale.in_flight)?;
     let measured = site::run(&site, &scale.jobs, scale.writers)?;
     let layout = layout(&volume, &fillers, before)?;
     volume::finish(&volume)?;
@@ -235,6 +243,7 @@ fn workload(
         bytes: scale.bytes,
         groups: volume.geometry().ag_count,
         writers: scale.writers,
+        in_flight: scale.in_flight,
         header_writes: options.header_writes,
         files: scale.jobs.list.len(),
         data_bytes: scale.jobs.bytes(),
@@ -272,6 +281,7 @@ fn on_mount(
         bytes: 0,
         groups: 0,
         writers: scale.writers,
+        in_flight: scale.writers,
         header_writes: 0.0,
         files: scale.jobs.list.len(),
         data_bytes: scale.jobs.bytes(),

@@ -11,7 +11,7 @@ use super::site::Site;
 use crate::error::LabError;
 
 /// Bytes of one write call, as in the source.
-const WRITE_BYTES: usize = 1 << 20;
+pub(super) const WRITE_BYTES: usize = 1 << 20;
 
 /// The directories of an experiment in a mounted directory.
 pub(super) struct OnMount {

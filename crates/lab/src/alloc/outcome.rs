@@ -31,6 +31,9 @@ pub struct AllocOutcome {
     pub groups: u32,
     /// Threads that write.
     pub writers: usize,
+    /// Files that were on their way to the disk at a time.
+    #[serde(default)]
+    pub in_flight: usize,
     /// Share of the extents that were wanted from a group whose header was being written.
     pub header_writes: f64,
     /// Files written.

@@ -24,6 +24,10 @@ pub(super) trait Site: Sync {
     fn sync(&self, file: &mut Self::File, job: &Job) -> Result<(), LabError>;
     /// Closes it.
     fn close(&self, file: Self::File) -> Result<(), LabError>;
+    /// Does what is left to do when the last file was closed.
+    fn finish(&self) -> Result<(), LabError> {
+        Ok(())
+    }
 }
 
 /// Operations on a file in their order, under the names that the source has for them.
@@ -56,6 +60,7 @@ pub(super) fn run<S: Site>(site: &S, jobs: &Jobs, writers: usize) -> Result<Meas
         measured.elapsed = begun.elapsed();
         Ok(done)
     })?;
+    site.finish()?;
     for times in done {
         for (all, one) in measured.times.iter_mut().zip(&times?) {
             all.latencies.merge(&one.latencies);

@@ -1,8 +1,8 @@
 //! Volumes of our own as the place of an experiment: metadata is real, data is accepted and dropped.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use undercroft_xfs::units::{AgNumber, FileBlock, InodeNumber};
 use undercroft_xfs::{Volume, ops};
 use uuid::Uuid;
 
+use super::disk::{self, Disk};
 use super::jobs::Job;
 use super::site::Site;
 use crate::age::plain_inode;
@@ -68,6 +69,9 @@ pub(super) struct OnVolume<'v> {
     volume: &'v Volume,
     directories: Vec<InodeNumber>,
     headers: Headers,
+    disk: Mutex<Disk>,
+    /// Files get room ahead until they are closed.
+    sets_aside: bool,
 }
 
 /// How often an extent is wanted from a group whose header is on its way to the disk.
@@ -113,11 +117,12 @@ fn while_written<T>(
 }
 
 impl<'v> OnVolume<'v> {
-    /// Creates the directories, each in the next group.
+    /// Creates the directories, each in the next group. So many files are `in_flight` at a time.
     pub(super) fn new(
         volume: &'v Volume,
         directories: usize,
         headers: Headers,
+        in_flight: usize,
     ) -> Result<Self, LabError> {
         let mut root = volume.lock_inode(volume.geometry().root_inode)?;
         let mut made = Vec::with_capacity(directories);
@@ -128,7 +133,8 @@ impl<'v> OnVolume<'v> {
             trans.commit(&mut [&mut root, &mut directory])?;
             made.push(directory.number);
         }
-        Ok(Self { volume, directories: made, headers })
+        let (disk, sets_aside) = (Mutex::new(Disk::new(in_flight)), in_flight > 0);
+        Ok(Self { volume, directories: made, headers, disk, sets_aside })
     }
 }
 
@@ -142,6 +148,21 @@ impl OnVolume<'_> {
         bmap::add(&mut trans, file, ForkKind::Data, extent)?;
         trans.commit(&mut [file])?;
         Ok(extent)
+    }
+
+    /// Frees what was set aside behind the end of a file that has arrived.
+    fn trim(&self, file: InodeNumber) -> Result<(), LabError> {
+        let mut file = self.volume.lock_inode(file)?;
+        let end = FileBlock(self.volume.geometry().blocks_for(file.core.size));
+        let mut trans = self.volume.begin()?;
+        while bmap::remove(&mut trans, &mut file, ForkKind::Data, end, FileBlock::MAX)? {}
+        trans.commit(&mut [&mut file])?;
+        Ok(())
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        // A writer that panicked ends the experiment.
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,14 +185,15 @@ impl Site for OnVolume<'_> {
         Ok(())
     }
 
-    /// One extent a transaction, from all that is dirty.
+    /// One extent a transaction, from all that is dirty, and what is set aside behind it.
     fn sync(&self, file: &mut InodeGuard, job: &Job) -> Result<(), LabError> {
         let geometry = self.volume.geometry();
         let blocks = geometry.blocks_for(job.bytes);
+        let room = if self.sets_aside { disk::set_aside(self.volume, job.bytes) } else { blocks };
         let mut random = stream(self.headers.seed, HEADERS + job.number as u64);
         let (mut done, mut near) = (0, geometry.split_inode(file.number).0);
         while done < blocks {
-            let mut allocate = || self.allocate(file, done, blocks - done);
+            let mut allocate = || self.allocate(file, done, room - done);
             let extent = if random.f64() < self.headers.share {
                 while_written(self.volume, near, allocate)?
             } else {
@@ -183,8 +205,18 @@ impl Site for OnVolume<'_> {
         Ok(())
     }
 
+    /// The file is on its way to the disk; the one that arrives meanwhile is closed.
     fn close(&self, file: InodeGuard) -> Result<(), LabError> {
+        let (number, bytes) = (file.number, file.core.size);
         drop(file);
+        let arrived = self.disk().send(number, bytes);
+        arrived.map_or(Ok(()), |arrived| self.trim(arrived))
+    }
+
+    fn finish(&self) -> Result<(), LabError> {
+        while let Some(arrived) = { self.disk().arrival() } {
+            self.trim(arrived)?;
+        }
         Ok(())
     }
 }

@@ -98,7 +98,8 @@ impl FreeIndex {
 
     /// Whether `len` blocks from `at` on are free.
     pub(crate) fn is_free(&self, at: AgBlock, len: u32) -> bool {
-        let around = self.last_before(AgBlock(at.0.saturating_add(1)), 1);
+        // An extent that is shorter does not reach that far.
+        let around = self.last_before(AgBlock(at.0.saturating_add(1)), len);
         around.is_some_and(|extent| {
             u64::from(extent.start.0) + u64::from(extent.len) >= u64::from(at.0) + u64::from(len)
         })
