@@ -34,7 +34,8 @@ impl Default for FilesOptions {
 ///
 /// What is written is part of the file at once: whoever reads it through [`ops`](crate::ops) sees
 /// it. Operations of [`FileEdit`] write it back before they work. It is durable when a ticket says
-/// so, or after [`close`](Self::close); what was not is lost when the volume is dropped.
+/// so, or after [`close`](Self::close). Dropped instead, it loses what was not durable, as a crash
+/// does, and tickets that wait are answered with an error.
 pub struct Files {
     inner: Arc<Inner>,
 }
@@ -206,9 +207,10 @@ impl Files {
     }
 
     /// Starts to make a file durable, data and inode, as it is now; and with it every name and
-    /// every other change that was committed before. The ticket tells when it is. Any number of
-    /// tickets may wait; a dropped one is cancelled, which cancels nothing but the report. An
-    /// O_SYNC write is a write and this.
+    /// every other change that was committed before, so the directory of a new file needs no fsync
+    /// of its own. What is written later may become durable with it or not. Returns at once; the
+    /// ticket tells when it is done. Any number of tickets may wait; a dropped one is cancelled,
+    /// which cancels nothing but the report. An O_SYNC write is a write and this.
     pub fn fsync(&self, inode: &Arc<Inode>) -> SyncTicket {
         self.inner.ticket(inode, Extent::All)
     }
@@ -219,7 +221,7 @@ impl Files {
         self.inner.ticket(inode, Extent::Data)
     }
 
-    /// Starts to make everything durable.
+    /// Starts to make everything durable that was written or changed so far, in all files.
     pub fn sync(&self) -> SyncTicket {
         let inner = &*self.inner;
         let mut queue = inner.queue.lock();
@@ -256,7 +258,8 @@ impl Files {
         self.inner.volume.sync()
     }
 
-    /// Writes everything back and [closes](Volume::close) the volume.
+    /// Writes everything back and [closes](Volume::close) the volume. Tickets that wait are answered
+    /// before it returns.
     ///
     /// # Errors
     /// The device failed. The journal holds what was durable before.

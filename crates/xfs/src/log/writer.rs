@@ -111,9 +111,20 @@ impl Journal {
             if let Some(closed) = self.close_checkpoint(writer, false)? {
                 self.write_closed(writer, closed)?;
             }
-            while self.push(writer, Lsn::NULL)? > 0 {}
-            for (writes, _) in &writer.in_place {
-                writes.wait()?;
+            loop {
+                let mut sent = 0;
+                while let more @ 1.. = self.push(writer, Lsn::NULL)? {
+                    sent += more;
+                }
+                // What was on its way already may be older than what was logged last: it goes
+                // again when the older one is there.
+                if sent == 0 && writer.in_place.is_empty() {
+                    break;
+                }
+                for (writes, _) in &writer.in_place {
+                    writes.wait()?;
+                }
+                self.flush(writer)?;
             }
             if publish && let Some(closed) = self.close_checkpoint(writer, true)? {
                 self.write_closed(writer, closed)?;
@@ -367,6 +378,11 @@ impl Journal {
         edit: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.flush(writer)?;
+        if let Some(tail) = writer.dirty.tail() {
+            // A defect: the journal stays as it is, and is replayed.
+            let what = format!("buffers logged from {tail:?} on are not in their places");
+            return Err(Error::Busy(what));
+        }
         let mut content = self.superblock.content();
         edit(&mut content.bytes)?;
         content.log.lsn = writer.last_start.unwrap_or(content.log.lsn);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod audit;
+mod close;
 mod constraints;
 mod crash;
 mod crash_tests;
