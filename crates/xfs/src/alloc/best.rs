@@ -8,7 +8,7 @@ use super::request::{Allocation, Request};
 use super::{groups, max_usable};
 use crate::error::Error;
 use crate::trans::Transaction;
-use crate::units::FsBlock;
+use crate::units::{AgNumber, FsBlock};
 
 /// An allocation that reaches the end of a file, on storage with a stripe unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn allocate_best(
     let mut attempt = Request { max_len, ..request.clone() };
     if !trans.is_low_on_space() {
         let (ag, _) = geometry.split_block(request.target);
-        let longest = groups::longest_anywhere(trans, ag, max_len)?;
+        let longest = insisted_on(trans, ag, max_len)?;
         attempt.min_len = longest.min(max_len).max(request.min_len);
         if let Some(end) = end_of_file.filter(|end| max_len >= end.stripe_unit) {
             let found = at_end_of_file(trans, &attempt, end, longest)?;
@@ -58,6 +58,21 @@ pub fn allocate_best(
         }
         attempt.min_len = longest;
     }
+}
+
+/// The length to insist on: that of the longest extent of all, or of the target's group `ag` if what
+/// is wanted takes no more extents of that length, and the variant does not leave a group for
+/// nothing.
+fn insisted_on(trans: &Transaction<'_>, ag: AgNumber, max_len: u32) -> Result<u32, Error> {
+    let longest = groups::longest_anywhere(trans, ag, max_len)?;
+    let volume = trans.volume();
+    if !volume.allocator().variant().stays() || ag.0 >= trans.geometry().ag_count {
+        return Ok(longest);
+    }
+    let own = volume.group_summary(ag).longest().unwrap_or(0);
+    // If there is one in this group, there is one at all.
+    let stays = own > 0 && max_len.div_ceil(own) <= max_len.div_ceil(longest);
+    Ok(if stays { own } else { longest })
 }
 
 /// Right behind the last extent, else at a stripe unit.

@@ -36,7 +36,6 @@ pub fn free_in_group(
         group.busy.insert(freed, checkpoint, false);
     }
     freelist::release(trans, group, &surplus)?;
-    group.publish(trans.volume());
     Ok(())
 }
 

@@ -177,6 +177,5 @@ pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), E
         let left = adjust(trans, group)?;
         release(trans, group, &left)?;
     }
-    group.publish(trans.volume());
     Ok(())
 }

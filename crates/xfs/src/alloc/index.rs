@@ -96,6 +96,14 @@ impl FreeIndex {
         self.longest[1]
     }
 
+    /// Whether `len` blocks from `at` on are free.
+    pub(crate) fn is_free(&self, at: AgBlock, len: u32) -> bool {
+        let around = self.last_before(AgBlock(at.0.saturating_add(1)), 1);
+        around.is_some_and(|extent| {
+            u64::from(extent.start.0) + u64::from(extent.len) >= u64::from(at.0) + u64::from(len)
+        })
+    }
+
     /// The last extent of at least `len` blocks that starts before `bound`.
     pub(crate) fn last_before(&self, bound: AgBlock, len: u32) -> Option<AllocRecord> {
         let region = ((bound.0 >> self.region_log) as usize).min(self.regions.len() - 1);
@@ -264,6 +272,10 @@ mod tests {
                 prop_assert_eq!(index.last_before(bound, len), before);
                 let from = list.range(bound..).find_map(fits);
                 prop_assert_eq!(index.first_from(bound, len), from);
+                let free = list.range(..=bound).next_back().is_some_and(|(start, found)| {
+                    start.0 + *found >= bound.0 + len
+                });
+                prop_assert_eq!(index.is_free(bound, len), free);
             }
         }
     }

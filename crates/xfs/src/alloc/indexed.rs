@@ -1,11 +1,20 @@
-//! Near mode with an index: the nearest extent of the full length, in a bounded number of probes.
+//! Near mode with an index: an extent of the full length close to the hint, in a bounded number of
+//! probes, that leaves close space to those who need it.
 //!
-//! Free extents are disjoint, so the first that is long enough on each side of the hint is the
+//! Free extents are disjoint, so the first that is long enough on each side of a block is the
 //! nearest on that side, whether its front or its end is taken; the nearer of the two sides wins.
 //! If no extent of the group has the full length, the nearest of the longest is taken: size goes
 //! before locality, as in the other variants. An extent of full length can still be unusable
 //! (alignment, limits of place, busy blocks): a few further ones are tried on each side, then one
 //! that must fit.
+//!
+//! Whoever always takes the nearest leaves nothing near to whoever comes later. So
+//! - inodes go where there is room for their files: to the nearest extent that is not short among
+//!   those of the group, not into the last gap beside the inodes that were there before;
+//! - file data that cannot begin at the hint leaves the blocks around it to shorter extents, for
+//!   which a place farther away is a greater loss.
+//!
+//! Third, a file does not leave its group for extents that save it none ([`best`](super::best)).
 
 use super::index::FreeIndex;
 use super::near::{self, Walk};
@@ -13,12 +22,22 @@ use super::request::Request;
 use super::search::{Found, Search};
 use crate::ag::GroupState;
 use crate::error::Error;
-use crate::format::AllocRecord;
+use crate::format::{AllocRecord, RmapOwner};
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
 /// Extents tried on each side of the hint.
 const PROBES: usize = 8;
+
+/// Inodes go to an extent of at least the longest one's length divided by this. With 8, files are
+/// farther from their inodes than in near mode on volumes of 500 GiB with many free extents of
+/// random lengths; with 2, there are more extents than in near mode on such volumes of 20 GiB.
+const ROOM_FOR_FILES: u32 = 4;
+
+/// File data stays away from a hint that it cannot begin at by its length divided by this. With 2,
+/// files were farther from their inodes on clean volumes of 500 GiB than in near mode; without the
+/// rule those that are within 1 MiB were as few as in near mode on volumes with many free extents.
+const LEFT_TO_OTHERS: u32 = 4;
 
 /// Finds an extent near `hint`, building the index of the group if it has none.
 pub(super) fn find(
@@ -35,8 +54,15 @@ pub(super) fn find(
     let mut search = Search::new(trans, group, request, hint, max_len);
     let wanted = max_len.min(index.max());
     if wanted >= request.min_len {
-        left(&mut search, group, &index, wanted);
-        right(&mut search, group, &index, wanted);
+        if request.owner == Some(RmapOwner::INODES) {
+            let roomy = wanted.max(index.max() / ROOM_FOR_FILES);
+            nearest(&mut search, group, &index, (roomy, 0));
+        } else if request.user_data && !index.is_free(search.hint, wanted) {
+            nearest(&mut search, group, &index, (wanted, wanted / LEFT_TO_OTHERS));
+        }
+        if search.best.is_none() {
+            nearest(&mut search, group, &index, (wanted, 0));
+        }
     }
     group.index = Some(index);
     if search.best.is_some() {
@@ -46,9 +72,29 @@ pub(super) fn find(
     near::find(trans, group, request, hint, max_len, Walk::Combined)
 }
 
-/// Tries extents of at least `wanted` blocks to the left of the hint, the one around it included.
-fn left(search: &mut Search<'_>, group: &GroupState, index: &FreeIndex, wanted: u32) {
-    let mut bound = AgBlock(search.hint.0.saturating_add(1));
+/// Tries the nearest extents of at least `wanted` blocks on both sides of the hint that do not begin
+/// within `room` blocks of it.
+fn nearest(
+    search: &mut Search<'_>,
+    group: &GroupState,
+    index: &FreeIndex,
+    (wanted, room): (u32, u32),
+) {
+    if let Some(last) = search.hint.0.checked_sub(room) {
+        left(search, group, index, wanted, AgBlock(last.saturating_add(1)));
+    }
+    let first = search.hint.0.saturating_add(room).saturating_add(1);
+    right(search, group, index, wanted, AgBlock(first));
+}
+
+/// Tries extents of at least `wanted` blocks that begin before `bound`, from there to the left.
+fn left(
+    search: &mut Search<'_>,
+    group: &GroupState,
+    index: &FreeIndex,
+    wanted: u32,
+    mut bound: AgBlock,
+) {
     for _ in 0..PROBES {
         let Some(extent) = index.last_before(bound, wanted) else { return };
         if search.consider(group, extent) {
@@ -61,9 +107,14 @@ fn left(search: &mut Search<'_>, group: &GroupState, index: &FreeIndex, wanted: 
     }
 }
 
-/// Tries extents of at least `wanted` blocks to the right of the hint.
-fn right(search: &mut Search<'_>, group: &GroupState, index: &FreeIndex, wanted: u32) {
-    let mut bound = AgBlock(search.hint.0.saturating_add(1));
+/// Tries extents of at least `wanted` blocks that begin at `bound` or to the right of it.
+fn right(
+    search: &mut Search<'_>,
+    group: &GroupState,
+    index: &FreeIndex,
+    wanted: u32,
+    mut bound: AgBlock,
+) {
     for _ in 0..PROBES {
         let Some(extent) = index.first_from(bound, wanted) else { return };
         if search.consider(group, extent) || is_farther(search, extent) {

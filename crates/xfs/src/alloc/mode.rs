@@ -75,7 +75,6 @@ pub(super) fn serve(
     }
     let allocation = apply(trans, group, request, found)?;
     freelist::release(trans, group, &admission.surplus)?;
-    group.publish(trans.volume());
     if found == Found::OnlyBusy {
         let what = "the free space that would do waits for the journal";
         return Err(Error::Busy(format!("allocation group {}: {what}", group.number)));

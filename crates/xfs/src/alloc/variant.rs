@@ -16,7 +16,8 @@ pub enum Variant {
     Near2018,
     /// The smallest extent that is long enough, wherever it is.
     BySize,
-    /// The nearest extent that is long enough, found with an index in memory.
+    /// An extent that is long enough and close, found with an index in memory: inodes are put
+    /// where there is room for their files, and long extents leave what is closest to short ones.
     Indexed,
 }
 
@@ -33,6 +34,12 @@ impl Variant {
             Self::BySize => "by-size",
             Self::Indexed => "indexed",
         }
+    }
+
+    /// Whether a file stays in its group where no extent is long enough, if it needs no more of them
+    /// there. The others go to the longest of all, wherever it is.
+    pub(super) const fn stays(self) -> bool {
+        matches!(self, Self::Indexed)
     }
 
     /// The variant of this name.

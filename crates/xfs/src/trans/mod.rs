@@ -349,8 +349,11 @@ impl<'v> Transaction<'v> {
         Ok(guard)
     }
 
-    /// Keeps the lock of a group to the end.
-    fn keep_group(&mut self, ag: AgNumber, guard: GroupGuard) {
+    /// Keeps the lock of a group to the end. Now is the time to tell others what the group has: any
+    /// change of its trees can have taken blocks of its free list, and an estimate that is too high
+    /// would send everybody's requests to a group that refuses them.
+    fn keep_group(&mut self, ag: AgNumber, mut guard: GroupGuard) {
+        guard.state().publish(self.volume);
         if let Some((_, slot)) = self.groups.iter_mut().find(|(held, _)| *held == ag) {
             *slot = Some(guard);
         }

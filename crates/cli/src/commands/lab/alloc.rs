@@ -27,7 +27,8 @@ use undercroft_xfs::alloc::Variant;
 ///   near          the search of 2019
 ///   near-2018     the walk through the by-block tree that it replaced
 ///   by-size       the smallest extent that is long enough, wherever it is
-///   indexed       the nearest extent that is long enough, found with an index in memory
+///   indexed       one that is long enough and close, found with an index in memory; inodes go where
+///                 there is room for their files, long extents leave close space to short ones
 ///
 /// Volumes are sparse files: metadata is real, data is accepted and dropped, so 500 GB need some
 /// 400 MB. Each volume is checked when its run is over. With --on the same files are made in a
