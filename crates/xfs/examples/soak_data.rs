@@ -93,7 +93,7 @@ fn roomy(format: &Format, operations: u64, seed: u64) {
 fn full(format: &Format, operations: u64, seed: u64) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("full.img");
-    prepare(&image, format, (8192 * format.block_size).max(96 << 20), FILES);
+    prepare(&image, format, format.small_volume(), FILES);
     let before = History::start(&image, format, FILES, (seed, true)).finish(&image);
     let mut history = History::start(&image, format, FILES, (seed, true));
     history.set_size_max(12 << 20);

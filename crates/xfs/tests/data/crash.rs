@@ -22,7 +22,7 @@ pub(crate) const FILES: usize = 4;
 pub(crate) fn run(format: &Format, seed: u64, operations: usize, cuts: usize) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("recorded.img");
-    prepare(&image, format, (8192 * format.block_size).max(96 << 20), FILES);
+    prepare(&image, format, format.small_volume(), FILES);
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
     let recorder = Arc::new(Recorder::with_contents(device).unwrap());
     let device: Arc<dyn BlockDevice> = Arc::clone(&recorder) as _;

@@ -26,6 +26,16 @@ const fn format(name: &'static str, arguments: &'static [&'static str], block_si
     Format { name, arguments, block_size, reflink: true }
 }
 
+impl Format {
+    /// Bytes of a volume that is soon full; `mkfs.xfs` makes no group of less than 16 MiB.
+    pub(crate) fn small_volume(&self) -> u64 {
+        let groups = if self.arguments.contains(&MANY_GROUPS) { 11 } else { 4 };
+        (8192 * self.block_size).max(groups * (24 << 20))
+    }
+}
+
+const MANY_GROUPS: &str = "agcount=11";
+
 /// What operations on data depend on.
 pub(crate) const FORMATS: [Format; 9] = [
     format("default", &[], 4096),
@@ -39,7 +49,7 @@ pub(crate) const FORMATS: [Format; 9] = [
             4096,
         )
     },
-    format("no nrext64", &["-i", "nrext64=0", "-d", "agcount=11"], 4096),
+    format("no nrext64", &["-i", "nrext64=0", "-d", MANY_GROUPS], 4096),
     format("1 KiB blocks", &["-b", "size=1024"], 1024),
     format("2 KiB blocks", &["-b", "size=2048", "-m", "rmapbt=0"], 2048),
     format("16 KiB blocks", &["-b", "size=16384"], 16384),

@@ -99,7 +99,7 @@ impl State {
 pub(crate) fn run(format: &Format, seed: u64, extents: u64, cuts: usize) -> Seen {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("moved.img");
-    prepare(&image, format, (8192 * format.block_size).max(96 << 20), FILES);
+    prepare(&image, format, format.small_volume(), FILES);
     scatter(&image, format, seed, extents);
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
     let recorder = Arc::new(Recorder::with_contents(device).unwrap());

@@ -1,5 +1,6 @@
 //! One dirty volume, replayed by us and by the kernel.
 
+use std::fmt::{Display, Formatter};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,10 +12,34 @@ use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::log::recovery::{RecoveryReport, recover};
 
+/// Why both replays do not agree.
+#[derive(Debug)]
+pub(crate) enum Disagreement {
+    /// The kernel does not mount what it left itself. `xfs_repair -n` has nothing against our replay.
+    KernelFails(String),
+    /// What is wrong with our replay.
+    OursIsWrong(String),
+}
+
+impl From<String> for Disagreement {
+    fn from(what: String) -> Self {
+        Self::OursIsWrong(what)
+    }
+}
+
+impl Display for Disagreement {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::KernelFails(why) => write!(f, "the kernel refuses its own volume: {why}"),
+            Self::OursIsWrong(what) => f.write_str(what),
+        }
+    }
+}
+
 /// Replays copies of the dirty volume `image` by us, in memory and in place, and by the kernel.
 /// Fails unless ours is clean by `xfs_repair -n` and by our check, and both give the same tree.
-pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
+pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, Disagreement> {
+    let text = |error: &dyn Display| error.to_string();
     let (ours, theirs) = (image.with_extension("ours"), image.with_extension("theirs"));
     image::copy(image, &ours).map_err(|error| text(&error))?;
     image::copy(image, &theirs).map_err(|error| text(&error))?;
@@ -33,7 +58,7 @@ pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, String> {
     let harmless = ["not unmounted", "left incomplete", "behind its size"];
     findings.retain(|finding| !harmless.iter().any(|known| finding.contains(known)));
     if !findings.is_empty() {
-        return Err(format!("replayed in memory: {findings:#?}"));
+        return Err(format!("replayed in memory: {findings:#?}").into());
     }
 
     let device: Arc<dyn BlockDevice> =
@@ -41,18 +66,19 @@ pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, String> {
     let report = recover(&device, &mut |_| {}).map_err(|error| text(&error))?;
     drop(device);
     if report != in_memory {
-        return Err(format!("in place {report:?}, in memory {in_memory:?}"));
+        return Err(format!("in place {report:?}, in memory {in_memory:?}").into());
     }
     let newest = Xfsprogs::newest().map_err(|error| text(&error))?;
     if let Err(error) = newest.repair_check(&ours) {
         let complaint = text(&error);
         // A large attribute that was being replaced: the kernel's replay leaves it so, too.
         if !complaint.lines().skip(1).all(|line| line.ends_with("is INCOMPLETE")) {
-            return Err(complaint);
+            return Err(complaint.into());
         }
     }
     let mount = |image: &Path, access| LoopMount::new(image, access, &["noatime"]);
-    let kernel = mount(&theirs, Access::ReadWrite).map_err(|error| text(&error))?;
+    let kernel = mount(&theirs, Access::ReadWrite);
+    let kernel = kernel.map_err(|error| Disagreement::KernelFails(text(&error)))?;
     kernel.unmount().map_err(|error| text(&error))?;
     let kernel = mount(&theirs, Access::ReadOnly).map_err(|error| text(&error))?;
     let replayed = mount(&ours, Access::ReadOnly).map_err(|error| text(&error))?;
@@ -61,5 +87,5 @@ pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, String> {
     let options = Options { ctime, ..Options::default() };
     let compared = tree::compare(replayed.path(), kernel.path(), &options);
     let compared = compared.map_err(|error| text(&error))?;
-    if compared.same() { Ok(report) } else { Err(text(&compared)) }
+    if compared.same() { Ok(report) } else { Err(text(&compared).into()) }
 }

@@ -1,7 +1,7 @@
 //! States of a journal that plain load seldom makes, and those on which Linux itself fails (journal
 //! reference, section 9).
 
-use crate::judged::judge;
+use crate::judged::{Disagreement, judge};
 use crate::load::{self, End, shut_down};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
@@ -41,7 +41,14 @@ fn journals_that_went_around() {
         let end = if seed % 2 == 0 { End::Flushed } else { End::Cut };
         load::run(mount.path(), Duration::from_millis(700), 9000 + seed, end);
         mount.unmount().unwrap();
-        let report = judge(&image).unwrap().unwrap();
+        let report = match judge(&image) {
+            // Nothing to compare with, and nothing to go on with.
+            Err(Disagreement::KernelFails(_)) => {
+                Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
+                continue;
+            }
+            report => report.unwrap().unwrap(),
+        };
         // From the end of the journal to its start.
         around += u32::from(report.tail.block() > report.head.block());
         if around == 2 {
