@@ -186,6 +186,7 @@ fn what_is_too_much_for_one_checkpoint_moves_in_order() {
         block_size: 65536,
         reflink: true,
     };
-    let seen = moved::run(&small, 700, 300, 24);
-    assert!(seen.between > 0, "{seen:?}");
+    // Whether a checkpoint is closed while something moves is up to the threads: once is enough.
+    let between = (700..706).any(|seed| moved::run(&small, seed, 300, 24).between > 0);
+    assert!(between, "no cut met a move under way");
 }
