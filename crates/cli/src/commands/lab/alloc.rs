@@ -78,8 +78,8 @@ pub(super) struct Args {
     files: Option<u32>,
 
     /// Share of the extents, 0 to 1, that are wanted from a group whose header is being written: the
-    /// kernel holds its lock meanwhile, and the extent goes to another group. some 0.05 give what the
-    /// source has.
+    /// kernel holds its lock meanwhile, and the extent goes to another group. About 0.05 gives what
+    /// the source has.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     header_writes: f64,
 
