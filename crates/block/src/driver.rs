@@ -81,7 +81,7 @@ pub trait DriverQueue {
     const BATCH: usize = 32;
 
     /// Takes requests from the front of `requests`, as many as there is room for, and starts them.
-    /// Those that end at once are put in `completions`; what is left in `requests` is offered again
+    /// What ends meanwhile is put in `completions`; what is left in `requests` is offered again
     /// when something was reaped.
     ///
     /// What was started may go out with the next [`reap`](Self::reap) only, so that one system

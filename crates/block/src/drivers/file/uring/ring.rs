@@ -154,18 +154,6 @@ impl Ring {
         forgive(entered)
     }
 
-    /// Sends what was pushed, without a look at events.
-    ///
-    /// # Errors
-    /// When the ring cannot be used any more.
-    pub(super) fn send(&mut self) -> io::Result<()> {
-        let length = self.ring.submission().len();
-        // SAFETY: without an argument; the length is that of the submission queue.
-        let sent =
-            unsafe { self.ring.submitter().enter::<libc::sigset_t>(length as u32, 0, 0, None) };
-        forgive(sent)
-    }
-
     /// Number of entries that were pushed and not sent.
     pub(super) fn unsent(&mut self) -> usize {
         self.ring.submission().len()
