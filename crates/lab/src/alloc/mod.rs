@@ -232,11 +232,13 @@ fn workload(
     let site = OnVolume::new(&volume, scale.jobs.directories, headers, scale.in_flight)?;
     let measured = site::run(&site, &scale.jobs, scale.writers)?;
     let layout = layout(&volume, &fillers, before)?;
-    volume::finish(&volume)?;
+    let finished = volume::finish(&volume);
+    // One that is damaged, too: that is when somebody wants to look at it.
     if let Some(keep) = &options.keep {
         std::fs::rename(image, keep)
             .map_err(|source| LabError::File { path: keep.clone(), source })?;
     }
+    finished?;
     Ok(AllocOutcome {
         variant: variant.name().to_owned(),
         free_space: case.to_string(),

@@ -21,7 +21,6 @@ use crate::geometry::Geometry;
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +33,14 @@ const SHARDS: usize = 64;
 const DIRTY_LIMIT: usize = 32 << 20;
 
 /// A part of the table, on cache lines of its own.
-type Shard = CachePadded<RwLock<FxHashMap<Sector, BufferRef>>>;
+type Shard = CachePadded<RwLock<Part>>;
+
+#[derive(Default)]
+struct Part {
+    buffers: FxHashMap<Sector, BufferRef>,
+    /// How often buffers went.
+    departures: u64,
+}
 
 /// All metadata buffers of one volume.
 pub struct Cache {
@@ -93,7 +99,7 @@ impl Cache {
     /// The buffer at `sector`, if it is in memory.
     #[must_use]
     pub fn peek(&self, sector: Sector) -> Option<BufferRef> {
-        self.shard(sector).read().get(&sector).map(Arc::clone)
+        self.shard(sector).read().buffers.get(&sector).map(Arc::clone)
     }
 
     /// The buffer at `address`, read from the device and verified if it is not in memory.
@@ -101,11 +107,50 @@ impl Cache {
     /// # Errors
     /// The device failed; or the bytes are not a sound block of `kind`.
     pub fn read(&self, address: &BufferAddress, kind: BufferKind) -> Result<BufferRef, Error> {
-        let sector = address.first();
-        if let Some(buffer) = self.peek(sector) {
-            buffer.set_referenced();
-            return self.expect_kind(buffer, address, kind);
+        loop {
+            let departures = match self.find(address.first()) {
+                Ok(buffer) => {
+                    buffer.set_referenced();
+                    return self.expect_kind(buffer, address, kind);
+                }
+                Err(departures) => departures,
+            };
+            let buffer = self.read_from_device(address, kind)?;
+            self.shrink();
+            if let Some(kept) = self.keep(buffer, departures) {
+                return Ok(kept);
+            }
         }
+    }
+
+    /// The buffer at `sector`, or if it is not in memory how often others of its part went.
+    fn find(&self, sector: Sector) -> Result<BufferRef, u64> {
+        let part = self.shard(sector).read();
+        part.buffers.get(&sector).map(Arc::clone).ok_or(part.departures)
+    }
+
+    /// Keeps a buffer that was read without a lock when so many had gone. Another thread may have
+    /// read it, too: the first one wins, as it may have changed its own. `None` if it can have come,
+    /// been changed, written and gone since: then what was read is old.
+    fn keep(&self, buffer: BufferRef, departures: u64) -> Option<BufferRef> {
+        let mut part = self.shard(buffer.sector()).write();
+        if let Some(known) = part.buffers.get(&buffer.sector()) {
+            return Some(Arc::clone(known));
+        }
+        if part.departures != departures {
+            return None;
+        }
+        self.total_bytes.fetch_add(buffer.address().len(), Ordering::Relaxed);
+        part.buffers.insert(buffer.sector(), Arc::clone(&buffer));
+        Some(buffer)
+    }
+
+    fn read_from_device(
+        &self,
+        address: &BufferAddress,
+        kind: BufferKind,
+    ) -> Result<BufferRef, Error> {
+        let sector = address.first();
         let mut bytes = vec![0; address.len()];
         let mut filled = 0;
         for (first, sectors) in address.parts() {
@@ -115,17 +160,7 @@ impl Cache {
         }
         let kind = verify::verify(kind, &bytes, sector, &self.geometry)
             .map_err(|what| Error::Block { structure: kind.name(), sector, what })?;
-        let buffer = MetaBuffer::new(address.clone(), kind, bytes);
-        self.shrink();
-        let mut shard = self.shard(sector).write();
-        match shard.entry(sector) {
-            // Another thread read it meanwhile; its buffer may have been changed since.
-            Entry::Occupied(known) => Ok(Arc::clone(known.get())),
-            Entry::Vacant(slot) => {
-                self.total_bytes.fetch_add(address.len(), Ordering::Relaxed);
-                Ok(Arc::clone(slot.insert(buffer)))
-            }
-        }
+        Ok(MetaBuffer::new(address.clone(), kind, bytes))
     }
 
     /// Checks that a buffer found in memory is what the caller looks for: on a damaged volume two
@@ -152,14 +187,14 @@ impl Cache {
         let (sector, len) = (address.first(), address.len());
         let buffer = MetaBuffer::new(address, kind, vec![0; len]);
         self.forget(sector);
-        self.shard(sector).write().insert(sector, Arc::clone(&buffer));
+        self.shard(sector).write().buffers.insert(sector, Arc::clone(&buffer));
         self.total_bytes.fetch_add(len, Ordering::Relaxed);
         buffer
     }
 
     /// Keeps a buffer that was read, and verified, elsewhere.
     pub(crate) fn admit(&self, buffer: &BufferRef) {
-        self.shard(buffer.sector()).write().insert(buffer.sector(), Arc::clone(buffer));
+        self.shard(buffer.sector()).write().buffers.insert(buffer.sector(), Arc::clone(buffer));
         self.total_bytes.fetch_add(buffer.address().len(), Ordering::Relaxed);
     }
 
@@ -172,7 +207,11 @@ impl Cache {
 
     /// Drops the buffer at `sector` with its changes: its block was freed.
     pub(crate) fn forget(&self, sector: Sector) {
-        let gone = self.shard(sector).write().remove(&sector);
+        let gone = {
+            let mut part = self.shard(sector).write();
+            part.departures += 1;
+            part.buffers.remove(&sector)
+        };
         if let Some(buffer) = gone {
             self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
             let mut content = buffer.content();

@@ -70,13 +70,16 @@ impl Cache {
     /// Drops clean buffers of a part that nobody holds and whose patience ends when it loses `loss`.
     fn sweep(&self, part: usize, loss: u8) {
         let mut dropped = 0;
-        self.shards[part].write().retain(|_, buffer| {
+        let mut part = self.shards[part].write();
+        part.departures += 1;
+        part.buffers.retain(|_, buffer| {
             let keep = Arc::strong_count(buffer) > 1 || buffer.outlives(loss);
             if !keep {
                 dropped += buffer.address().len();
             }
             keep
         });
+        drop(part);
         self.total_bytes.fetch_sub(dropped, Ordering::Relaxed);
     }
 }
@@ -94,7 +97,7 @@ fn loss(excess: usize, limit: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::{BufferAddress, BufferRef};
+    use crate::cache::{BufferAddress, BufferRef, MetaBuffer};
     use crate::format::BufferKind;
     use crate::mkfs::{MkfsOptions, plan};
     use undercroft_block::{MemoryDevice, Sector};
@@ -124,7 +127,7 @@ mod tests {
     }
 
     fn buffers(cache: &Cache) -> usize {
-        cache.shards.iter().map(|shard| shard.read().len()).sum()
+        cache.shards.iter().map(|shard| shard.read().buffers.len()).sum()
     }
 
     #[test]
@@ -182,5 +185,21 @@ mod tests {
         drop(held);
         (0..COUNT).for_each(|number| drop(insert(&cache, 4 * COUNT + number)));
         assert!(buffers(&cache) <= COUNT + COUNT / 4, "{} buffers", buffers(&cache));
+    }
+
+    #[test]
+    fn what_was_read_before_a_buffer_came_and_went_is_not_kept() {
+        let cache = cache();
+        let (address, kind) = (BufferAddress::contiguous(Sector(8), 8), BufferKind::DirData);
+        let read = || MetaBuffer::new(address.clone(), kind, vec![0; BUFFER]);
+        let departures = cache.find(Sector(8)).unwrap_err();
+        drop(insert(&cache, 1));
+        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_PATIENCE + 1));
+        assert!(cache.peek(Sector(8)).is_none(), "the sweep left it");
+        assert!(cache.keep(read(), departures).is_none(), "it is old");
+        let departures = cache.find(Sector(8)).unwrap_err();
+        let kept = cache.keep(read(), departures).expect("nothing went since");
+        let second = cache.keep(read(), departures).expect("there is one");
+        assert!(Arc::ptr_eq(&kept, &second), "the first one wins");
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::units::InodeNumber;
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ struct Known {
     by_number: FxHashMap<InodeNumber, Entry>,
     /// Inodes that the last sweep kept.
     kept: usize,
+    /// How often inodes went.
+    departures: u64,
 }
 
 #[derive(Debug)]
@@ -61,46 +63,61 @@ impl InodeTable {
         &self.shards[(group as usize * PARTS + part as usize % PARTS) % SHARDS]
     }
 
-    /// The inode of this number, from `load` if it is not in memory.
+    /// The inode of this number, from `load` if it is not in memory; more than once if others go
+    /// from memory meanwhile.
     ///
     /// # Errors
     /// Those of `load`.
     pub fn get_or_load(
         &self,
         number: InodeNumber,
-        load: impl FnOnce() -> Result<InodeState, Error>,
+        load: impl Fn() -> Result<InodeState, Error>,
     ) -> Result<Arc<Inode>, Error> {
         let shard = self.shard(number);
-        if let Some(entry) = shard.lock().by_number.get_mut(&number) {
-            entry.referenced = true;
-            return Ok(Arc::clone(&entry.inode));
+        loop {
+            let departures = {
+                let mut inodes = shard.lock();
+                if let Some(entry) = inodes.by_number.get_mut(&number) {
+                    entry.referenced = true;
+                    return Ok(Arc::clone(&entry.inode));
+                }
+                inodes.departures
+            };
+            // Loaded without the lock: another thread may do the same, and the first one wins.
+            let loaded = load()?;
+            let inodes = shard.lock();
+            if let Some(entry) = inodes.by_number.get(&number) {
+                return Ok(Arc::clone(&entry.inode));
+            }
+            // It may have come since, been changed and gone: then what was loaded is old.
+            if inodes.departures == departures {
+                return Ok(insert(inodes, number, loaded));
+            }
         }
-        // Loaded without the lock: another thread may do the same, and the first one wins.
-        let loaded = load()?;
-        let mut inodes = shard.lock();
-        let gone = inodes.shrink();
-        let new = || Entry { inode: Arc::new(RwLock::new(loaded)), referenced: false };
-        let inode = Arc::clone(&inodes.by_number.entry(number).or_insert_with(new).inode);
-        drop((inodes, gone));
-        Ok(inode)
     }
 
     /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
     pub fn remove(&self, number: InodeNumber) {
-        let gone = self.shard(number).lock().by_number.remove(&number);
-        drop(gone);
+        let mut inodes = self.shard(number).lock();
+        inodes.departures += 1;
+        let gone = inodes.by_number.remove(&number);
+        drop((inodes, gone));
     }
 
     /// Adds an inode that was just created.
     pub fn insert(&self, state: InodeState) -> Arc<Inode> {
         let number = state.number;
-        let inode = Arc::new(RwLock::new(state));
-        let mut inodes = self.shard(number).lock();
-        let gone = inodes.shrink();
-        inodes.by_number.insert(number, Entry { inode: Arc::clone(&inode), referenced: false });
-        drop((inodes, gone));
-        inode
+        insert(self.shard(number).lock(), number, state)
     }
+}
+
+/// Adds an inode to its part; what goes for it is freed without the lock.
+fn insert(mut inodes: MutexGuard<'_, Known>, number: InodeNumber, state: InodeState) -> Arc<Inode> {
+    let gone = inodes.shrink();
+    let inode = Arc::new(RwLock::new(state));
+    inodes.by_number.insert(number, Entry { inode: Arc::clone(&inode), referenced: false });
+    drop((inodes, gone));
+    inode
 }
 
 impl Known {
@@ -116,6 +133,74 @@ impl Known {
         };
         let gone = self.by_number.extract_if(is_idle).map(|(_, entry)| entry).collect();
         self.kept = self.by_number.len();
+        self.departures += 1;
         gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::InodeCore;
+    use crate::inode::Fork;
+    use crate::mkfs::{MkfsOptions, plan};
+    use std::cell::Cell;
+    use uuid::Uuid;
+
+    const NUMBER: InodeNumber = InodeNumber(128);
+
+    fn state(number: InodeNumber, size: u64) -> InodeState {
+        let core = InodeCore { number, size, ..InodeCore::default() };
+        InodeState::new(core, Fork::empty(), None)
+    }
+
+    fn table() -> InodeTable {
+        let options = MkfsOptions::new(512 << 20, Uuid::from_u128(1));
+        InodeTable::new(&plan(&options).unwrap().geometry())
+    }
+
+    /// Gets an inode as a thread that is slow to load it: `meanwhile` others load it, change its
+    /// size to 2 and store that. Returns the size that the thread sees at last.
+    fn size_after(table: &InodeTable, meanwhile: impl Fn()) -> u64 {
+        let (stored, loads) = (Cell::new(1), Cell::new(0));
+        let load = || Ok(state(NUMBER, stored.get()));
+        let slow = || {
+            let loaded = load();
+            loads.set(loads.get() + 1);
+            if loads.get() == 1 {
+                table.get_or_load(NUMBER, load).unwrap().write().core.size = 2;
+                stored.set(2);
+                meanwhile();
+            }
+            loaded
+        };
+        let inode = table.get_or_load(NUMBER, slow).unwrap();
+        inode.read().core.size
+    }
+
+    fn others(table: &InodeTable) -> impl Iterator<Item = InodeNumber> {
+        let others = (NUMBER.0 + 1..).map(InodeNumber);
+        others.filter(|other| std::ptr::eq(table.shard(*other), table.shard(NUMBER)))
+    }
+
+    #[test]
+    fn what_came_changed_and_went_is_loaded_again() {
+        let table = table();
+        let meanwhile = || {
+            for other in others(&table).take(2 * IDLE_LIMIT) {
+                table.insert(state(other, 0));
+            }
+            assert!(!table.shard(NUMBER).lock().by_number.contains_key(&NUMBER), "still here");
+        };
+        assert_eq!(size_after(&table, meanwhile), 2);
+    }
+
+    #[test]
+    fn what_came_meanwhile_does_not_go_for_what_was_loaded_before() {
+        let table = table();
+        for other in others(&table).take(IDLE_LIMIT - 1) {
+            table.insert(state(other, 0));
+        }
+        assert_eq!(size_after(&table, || ()), 2);
     }
 }
