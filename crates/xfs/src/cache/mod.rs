@@ -54,8 +54,10 @@ pub struct Cache {
     dirty_bytes: AtomicUsize,
     total_bytes: AtomicUsize,
     sweeps: Sweeps,
-    /// Write-backs on their way.
+    /// Write-backs on their way, without a journal.
     writes: Batch,
+    /// Their buffers; whoever has the lock is the only one to send more.
+    under_way: Mutex<Vec<BufferRef>>,
     pool: BufferPool,
 }
 
@@ -71,6 +73,7 @@ impl Cache {
             total_bytes: AtomicUsize::new(0),
             sweeps: Sweeps::default(),
             writes: Batch::new(),
+            under_way: Mutex::default(),
             pool: BufferPool::new(write_back::POOL_BYTES),
         }
     }
@@ -213,6 +216,11 @@ impl Cache {
             part.buffers.remove(&sector)
         };
         if let Some(buffer) = gone {
+            if self.writes.outstanding() > 0 {
+                // Without a journal, what comes in its place is written behind what may be on its
+                // way. If that fails, the next write-back says so.
+                let _ = self.writes.wait();
+            }
             self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
             let mut content = buffer.content();
             if std::mem::take(&mut content.dirty) {

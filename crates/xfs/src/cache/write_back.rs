@@ -8,7 +8,7 @@ use parking_lot::RwLockWriteGuard;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use undercroft_block::{Batch, Bio, Buffer, BufferPool, Plug, Sector, Segment};
+use undercroft_block::{Batch, Bio, Buffer, BufferPool, Plug, Sector, Segment, flush_plugs};
 
 /// Memory for copies of buffers on their way to the device.
 pub(super) const POOL_BYTES: usize = 16 << 20;
@@ -70,12 +70,24 @@ impl Image {
 }
 
 impl Cache {
-    /// Writes dirty buffers. They are copied first, so that they can be changed again at once.
+    /// Writes dirty buffers. They are copied first, so that they can be changed again at once. Two
+    /// copies of a buffer are never on their way at a time, as the device may write either last; and
+    /// what is on its way stays in memory, as the device may still give what was there before. So
+    /// cold ones wait for those before them only when there is too much.
     ///
     /// # Errors
     /// A buffer is not sound (a defect of the engine: it is not written), or an earlier
     /// write-back failed.
     pub(crate) fn write_back(&self, which: Which) -> Result<(), Error> {
+        let may_wait = which == Which::All || self.has_too_much_dirty();
+        let under_way =
+            if may_wait { Some(self.under_way.lock()) } else { self.under_way.try_lock() };
+        let Some(mut under_way) = under_way.filter(|_| may_wait || self.writes.outstanding() == 0)
+        else {
+            return Ok(self.writes.check()?);
+        };
+        self.writes.wait()?;
+        under_way.clear();
         let mut due = std::mem::take(&mut *self.dirty.lock());
         due.sort_unstable_by_key(|buffer| buffer.sector());
         let plug = Plug::new(&self.device);
@@ -85,13 +97,14 @@ impl Cache {
             if image.filled + buffer.address().len() > IMAGE_BYTES {
                 image.submit(&plug, &self.writes);
             }
-            if !self.copy_due(&buffer, which, &mut image)? {
-                kept.push(buffer);
-            }
+            let copied = self.copy_due(&buffer, which, &mut image)?;
+            if copied { &mut *under_way } else { &mut kept }.push(buffer);
         }
         image.submit(&plug, &self.writes);
         self.dirty.lock().append(&mut kept);
         drop(plug);
+        // Another thread may wait for them while this one waits for a lock of its.
+        flush_plugs();
         Ok(self.writes.check()?)
     }
 
@@ -198,5 +211,81 @@ impl Cache {
     pub(crate) fn write_back_all(&self) -> Result<(), Error> {
         self.write_back(Which::All)?;
         Ok(self.writes.wait()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::BufferAddress;
+    use crate::format::BufferKind;
+    use crate::mkfs::{MkfsOptions, ag_static, plan};
+    use crate::units::AgNumber;
+    use std::sync::atomic::AtomicU64;
+    use std::time::{Duration, Instant};
+    use undercroft_block::testing::{Fault, FaultyDevice};
+    use undercroft_block::{BlockDevice, MemoryDevice, Operation};
+    use uuid::Uuid;
+
+    const LATE: Duration = Duration::from_millis(100);
+
+    /// A buffer that was changed and sent, to a device that answers late; how many writes it got.
+    fn sent() -> (Cache, BufferRef, Arc<AtomicU64>) {
+        let writes = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&writes);
+        let counts = move |_: &Bio| {
+            count.fetch_add(1, Ordering::Relaxed);
+            true
+        };
+        let late = Fault::new().on(Operation::Write).when(counts).late(LATE);
+        let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(1 << 20));
+        let device = Arc::new(FaultyDevice::new(memory, [late]));
+        let options = MkfsOptions::new(512 << 20, Uuid::from_u128(1));
+        let superblock = plan(&options).unwrap();
+        let cache = Cache::new(device, Arc::new(superblock.geometry()));
+        let mut blocks = ag_static(&superblock, AgNumber(0)).into_iter();
+        let block = blocks.find(|block| block.kind == BufferKind::Agfl).unwrap();
+        let sectors = (block.bytes.len() / 512) as u32;
+        let buffer = cache.fresh(BufferAddress::contiguous(block.sector, sectors), block.kind);
+        buffer.content().bytes = block.bytes;
+        cache.mark_dirty(&[Arc::clone(&buffer)]);
+        cache.write_back(Which::Cold).unwrap();
+        cache.write_back(Which::Cold).unwrap();
+        assert_eq!(writes.load(Ordering::Relaxed), 1);
+        (cache, buffer, writes)
+    }
+
+    #[test]
+    fn a_buffer_is_not_on_its_way_twice() {
+        let start = Instant::now();
+        let (cache, buffer, writes) = sent();
+        cache.mark_dirty(&[buffer]);
+        cache.write_back(Which::Cold).unwrap();
+        cache.write_back(Which::Cold).unwrap();
+        let written = writes.load(Ordering::Relaxed);
+        assert!(written == 1 || start.elapsed() >= LATE, "the second before the first's answer");
+        cache.write_back_all().unwrap();
+        assert!(start.elapsed() >= 2 * LATE);
+        assert_eq!(writes.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_is_on_its_way_stays() {
+        let start = Instant::now();
+        let (cache, buffer, _) = sent();
+        let sector = buffer.sector();
+        drop(buffer);
+        cache.set_limit(0);
+        (0..10_000).for_each(|_| cache.shrink());
+        let stays = cache.peek(sector).is_some();
+        assert!(stays || start.elapsed() >= LATE, "dropped before it was written");
+    }
+
+    #[test]
+    fn what_comes_in_the_place_of_a_freed_block_waits_for_it() {
+        let start = Instant::now();
+        let (cache, buffer, _) = sent();
+        cache.forget(buffer.sector());
+        assert!(start.elapsed() >= LATE);
     }
 }
