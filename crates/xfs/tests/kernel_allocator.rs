@@ -112,17 +112,19 @@ fn compared(case: &Case) -> Replay {
         replay.event(event);
     }
     println!(
-        "{} near, {} exact, {} by size, {} frees; {} differences",
+        "{} near, {} exact, {} by size, {} frees; {} by the order of busy ranges, {} differences",
         replay.near,
         replay.exact,
         replay.by_size,
         replay.frees,
+        replay.by_order,
         replay.differences.len()
     );
     for difference in replay.differences.iter().take(20) {
         println!("  {difference}");
     }
     assert!(replay.differences.is_empty(), "see above");
+    assert!(replay.by_order <= 10, "{} by the order of busy ranges", replay.by_order);
     assert_eq!(replay.free_extents(), free_extents_of(&image), "free space at the end");
     replay
 }

@@ -4,6 +4,7 @@ use crate::trace::Event;
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
@@ -52,10 +53,18 @@ impl fmt::Display for Difference {
 pub(crate) struct Replay {
     volume: Volume,
     pending: HashMap<u32, Pending>,
+    /// What was freed and may not be used for data yet: group, and range of blocks.
+    busy: Vec<(u32, Range<u32>)>,
     pub(crate) near: u32,
     pub(crate) exact: u32,
     pub(crate) by_size: u32,
     pub(crate) frees: u32,
+    /// Choices that differ because several busy ranges lie in one free extent. What is left of the
+    /// extent depends on the one that is looked at first: with a range at its start and another just
+    /// behind it, the first leaves all that follows, the second nothing if that is less than four
+    /// times what is wanted. The kernel looks in the order in which its tree is balanced at the time,
+    /// we from left to right.
+    pub(crate) by_order: u32,
     pub(crate) differences: Vec<Difference>,
 }
 
@@ -69,10 +78,12 @@ impl Replay {
         Self {
             volume,
             pending: HashMap::new(),
+            busy: Vec::new(),
             near: 0,
             exact: 0,
             by_size: 0,
             frees: 0,
+            by_order: 0,
             differences: Vec::new(),
         }
     }
@@ -157,10 +168,30 @@ impl Replay {
         let ours = ours.unwrap().unwrap();
         trans.commit(&mut []).unwrap();
         if ours != Some((start.0, len)) {
+            if ours.is_some_and(|ours| self.depends_on_order(ag, ours, &request)) {
+                self.by_order += 1;
+                return;
+            }
             let request = (request.min_len, request.max_len, request.alignment);
             let kernel = (start.0, len);
             self.differences.push(Difference { mode, ag: number, kernel, ours, request });
         }
+    }
+
+    /// Whether the free extent with `ours` was of no use to a kernel that looks at its busy ranges in
+    /// another order.
+    fn depends_on_order(&self, ag: AgNumber, ours: (u32, u32), request: &Request) -> bool {
+        let mut extents = Vec::new();
+        ag::free_extents::<Bnobt>(&self.volume, ag, |extent| extents.push(extent)).unwrap();
+        let holds =
+            |extent: &&AllocRecord| (extent.start.0..extent.start.0 + extent.len).contains(&ours.0);
+        let Some(extent) = extents.iter().find(holds) else { return false };
+        let extent = extent.start.0..extent.start.0 + extent.len;
+        let overlaps = |busy: &Range<u32>| busy.start < extent.end && extent.start < busy.end;
+        let here = self.busy.iter().filter(|(group, _)| *group == ag.0);
+        let busy: Vec<_> = here.map(|(_, busy)| busy.clone()).filter(overlaps).collect();
+        let lengths = (request.min_len, request.max_len);
+        can_be_useless(extent, &busy, lengths)
     }
 
     fn free(&mut self, event: &Event) {
@@ -171,6 +202,7 @@ impl Replay {
         });
         freed.unwrap().unwrap();
         trans.commit(&mut []).unwrap();
+        self.busy.push((ag.0, start.0..start.0 + event.get("fsbcount")));
         self.frees += 1;
     }
 
@@ -182,12 +214,35 @@ impl Replay {
             Ok(())
         });
         cleared.unwrap().unwrap();
+        let range = start.0..start.0 + event.get("fsbcount");
+        self.busy.retain(|busy| *busy != (ag.0, range.clone()));
     }
 
     /// The free extents of all groups.
     pub(crate) fn free_extents(&self) -> Vec<Vec<AllocRecord>> {
         free_extents(&self.volume)
     }
+}
+
+/// Whether nothing is left of a free extent for `min_len` to `max_len` blocks when its busy ranges
+/// are looked at in some order (algorithms reference, section 2.12).
+fn can_be_useless(free: Range<u32>, busy: &[Range<u32>], (min_len, max_len): (u32, u32)) -> bool {
+    if (free.len() as u32) < min_len {
+        return true;
+    }
+    busy.iter().filter(|busy| busy.start < free.end && free.start < busy.end).any(|first| {
+        let (left, right) = (free.start..first.start, first.end..free.end);
+        let rest = match (left.is_empty(), right.is_empty()) {
+            (true, true) => return true,
+            (true, false) => right,
+            (false, true) => left,
+            _ if left.len() as u32 >= max_len => left,
+            _ if right.len() as u64 >= 4 * u64::from(max_len) => right,
+            _ if left.len() as u32 >= min_len => left,
+            _ => return true,
+        };
+        can_be_useless(rest, busy, (min_len, max_len))
+    })
 }
 
 fn free_extents(volume: &Volume) -> Vec<Vec<AllocRecord>> {
