@@ -181,17 +181,12 @@ impl Replay {
     /// Whether the free extent with `ours` was of no use to a kernel that looks at its busy ranges in
     /// another order.
     fn depends_on_order(&self, ag: AgNumber, ours: (u32, u32), request: &Request) -> bool {
-        let mut extents = Vec::new();
-        ag::free_extents::<Bnobt>(&self.volume, ag, |extent| extents.push(extent)).unwrap();
-        let holds =
-            |extent: &&AllocRecord| (extent.start.0..extent.start.0 + extent.len).contains(&ours.0);
-        let Some(extent) = extents.iter().find(holds) else { return false };
-        let extent = extent.start.0..extent.start.0 + extent.len;
-        let overlaps = |busy: &Range<u32>| busy.start < extent.end && extent.start < busy.end;
+        let extents = self.free_extents().swap_remove(ag.0 as usize);
+        let mut extents = extents.iter().map(|free| free.start.0..free.start.0 + free.len);
+        let Some(extent) = extents.find(|extent| extent.contains(&ours.0)) else { return false };
         let here = self.busy.iter().filter(|(group, _)| *group == ag.0);
-        let busy: Vec<_> = here.map(|(_, busy)| busy.clone()).filter(overlaps).collect();
-        let lengths = (request.min_len, request.max_len);
-        can_be_useless(extent, &busy, lengths)
+        let busy: Vec<_> = here.map(|(_, busy)| busy.clone()).collect();
+        can_be_useless(extent, &busy, (request.min_len, request.max_len))
     }
 
     fn free(&mut self, event: &Event) {
