@@ -212,13 +212,14 @@ impl Cache {
     pub(crate) fn forget(&self, sector: Sector) {
         let gone = {
             let mut part = self.shard(sector).write();
-            part.departures += 1;
-            part.buffers.remove(&sector)
+            let gone = part.buffers.remove(&sector);
+            part.departures += u64::from(gone.is_some());
+            gone
         };
         if let Some(buffer) = gone {
             if self.writes.outstanding() > 0 {
-                // Without a journal, what comes in its place is written behind what may be on its
-                // way. If that fails, the next write-back says so.
+                // A copy of it may not be submitted yet, and must not be behind what comes in its
+                // place. If the wait fails, the next write-back says so.
                 let _ = self.writes.wait();
             }
             self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);

@@ -71,7 +71,6 @@ impl Cache {
     fn sweep(&self, part: usize, loss: u8) {
         let mut dropped = 0;
         let mut part = self.shards[part].write();
-        part.departures += 1;
         part.buffers.retain(|_, buffer| {
             let keep = Arc::strong_count(buffer) > 1 || buffer.outlives(loss);
             if !keep {
@@ -79,6 +78,7 @@ impl Cache {
             }
             keep
         });
+        part.departures += u64::from(dropped > 0);
         drop(part);
         self.total_bytes.fetch_sub(dropped, Ordering::Relaxed);
     }

@@ -70,10 +70,12 @@ impl Image {
 }
 
 impl Cache {
-    /// Writes dirty buffers. They are copied first, so that they can be changed again at once. Two
-    /// copies of a buffer are never on their way at a time, as the device may write either last; and
-    /// what is on its way stays in memory, as the device may still give what was there before. So
-    /// cold ones wait for those before them only when there is too much.
+    /// Writes dirty buffers. They are copied first, so that they can be changed again at once.
+    /// Devices keep overlapping requests in the order of submission, but two threads could submit
+    /// their copies in another order than they took them, and a buffer could be dropped, and read
+    /// again, before its copy is submitted. So one thread writes back at a time, what it wrote stays
+    /// in memory until it has arrived, and cold buffers wait for those before them only when there
+    /// is too much.
     ///
     /// # Errors
     /// A buffer is not sound (a defect of the engine: it is not written), or an earlier

@@ -131,9 +131,9 @@ impl Known {
         let is_idle = |_: &InodeNumber, entry: &mut Entry| {
             !std::mem::take(&mut entry.referenced) && Arc::strong_count(&entry.inode) == 1
         };
-        let gone = self.by_number.extract_if(is_idle).map(|(_, entry)| entry).collect();
+        let gone: Vec<_> = self.by_number.extract_if(is_idle).map(|(_, entry)| entry).collect();
         self.kept = self.by_number.len();
-        self.departures += 1;
+        self.departures += u64::from(!gone.is_empty());
         gone
     }
 }
