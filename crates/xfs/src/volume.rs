@@ -523,7 +523,7 @@ impl Volume {
     /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
     /// caller does not wait.
     pub(crate) fn lock_group(&self, ag: AgNumber, wait: bool) -> Result<Option<GroupGuard>, Error> {
-        GroupGuard::lock(self, &self.group(ag).slot, ag, wait)
+        GroupGuard::lock(self, &self.group(ag).lock, ag, wait)
     }
 
     /// Free blocks that only the trees of the groups may take, as they grow.

@@ -4,6 +4,7 @@
 //! (design, decision 2). It is the guard of [`GroupState`]; a transaction keeps it to its end.
 
 mod busy;
+mod guard;
 mod read;
 pub mod refcount;
 mod reservation;
@@ -12,13 +13,13 @@ mod summary;
 mod tree;
 
 pub use busy::BusyExtents;
+pub use guard::GroupGuard;
 pub use read::{first_shared, free_extents, inode_chunks, shared_extents, staging_extents};
 pub use reservation::Reserved;
 pub use summary::GroupSummary;
 pub use tree::AgTree;
 
 use crate::alloc::{FreeIndex, Pool};
-
 use crate::cache::BufferRef;
 use crate::error::Error;
 use crate::format::{Agf, Agi, BufferKind, HeaderError, agfl};
@@ -26,62 +27,18 @@ use crate::geometry::Geometry;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
-use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
-use std::fmt;
+use guard::GroupLock;
 use std::sync::Arc;
-
-/// Where a volume keeps the state of a group; empty until it is first locked.
-pub(crate) type GroupSlot = Arc<Mutex<Option<GroupState>>>;
 
 /// What a volume keeps of one group.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// What the lock guards.
-    pub(crate) slot: GroupSlot,
+    /// Its lock, and what that guards.
+    pub(crate) lock: GroupLock,
     /// What can be read without it.
     pub(crate) summary: Arc<GroupSummary>,
     /// What has a lock of its own.
     pub(crate) busy: Arc<BusyExtents>,
-}
-
-/// A locked group.
-pub struct GroupGuard {
-    /// Never empty: the constructor loads the state.
-    slot: ArcMutexGuard<RawMutex, Option<GroupState>>,
-}
-
-impl GroupGuard {
-    /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
-    /// caller does not wait.
-    ///
-    /// # Errors
-    /// A header is damaged, or the device failed.
-    pub(crate) fn lock(
-        volume: &Volume,
-        slot: &GroupSlot,
-        number: AgNumber,
-        wait: bool,
-    ) -> Result<Option<Self>, Error> {
-        let slot = if wait { Some(slot.lock_arc()) } else { slot.try_lock_arc() };
-        let Some(mut slot) = slot else {
-            return Ok(None);
-        };
-        if slot.is_none() {
-            *slot = Some(GroupState::load(volume, number)?);
-        }
-        Ok(Some(Self { slot }))
-    }
-
-    /// The headers of the group.
-    pub fn state(&mut self) -> &mut GroupState {
-        self.slot.as_mut().expect("a guard is made only once the state is loaded")
-    }
-}
-
-impl fmt::Debug for GroupGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupGuard").field("state", &*self.slot).finish()
-    }
 }
 
 /// Headers of one group, decoded.
