@@ -16,6 +16,8 @@ use crate::usage::Usage;
 
 /// Bytes of one write, as fs_mark's.
 const WRITE_BYTES: usize = 16 << 10;
+/// Random bytes at the end of a name, as fs_mark's.
+const RANDOM_BYTES: usize = 24;
 /// Bytes of one write of a large file.
 const LARGE_WRITE_BYTES: usize = 1 << 20;
 /// Sizes of the filebench profile.
@@ -116,15 +118,12 @@ fn run_iteration<T: Target>(
     contents: &Arc<Vec<u8>>,
 ) -> Result<Vec<Done>, LabError> {
     let gate = Gate::default();
+    let writer = |thread: usize, done: Done| {
+        let seed = case.seed ^ ((iteration as u64) << 32 | thread as u64);
+        Writer { target, case, directories: &directories[thread], contents, seed, done }
+    };
     let life = |thread: usize| {
-        let mut writer = Writer {
-            target,
-            case,
-            directories: &directories[thread],
-            contents,
-            seed: case.seed ^ ((iteration as u64) << 32 | thread as u64),
-            done: Done::default(),
-        };
+        let mut writer = writer(thread, Done::default());
         let start = Instant::now();
         let result = writer.write_all(iteration);
         writer.done.all = start.elapsed();
@@ -148,14 +147,7 @@ fn run_iteration<T: Target>(
         done[0].inside += start.elapsed();
         done[0].all += start.elapsed();
         for (thread, done) in done.iter_mut().enumerate() {
-            let mut writer = Writer {
-                target,
-                case,
-                directories: &directories[thread],
-                contents,
-                seed: 0,
-                done: std::mem::take(done),
-            };
+            let mut writer = writer(thread, std::mem::take(done));
             writer.sync_afterwards(iteration)?;
             *done = writer.done;
         }
@@ -258,10 +250,15 @@ impl<T: Target> Writer<'_, T> {
         }
     }
 
-    /// Directory and name of a file.
+    /// Directory and name of a file: 40 bytes as fs_mark 3.3 makes them, a stamp filled up with
+    /// tildes and [`RANDOM_BYTES`]. Counted names would not do: their hashes meet each other far
+    /// more often than those of random ones, and then a directory looks into its old blocks.
     fn name(&self, iteration: usize, number: u64) -> (usize, String) {
         let directory = self.directories[number as usize % self.directories.len()];
-        (directory, format!("{iteration:04}~{number:08x}~0123456789ABCDEFGHIJ"))
+        let mut name = format!("{iteration:08x}~~~~~~~~");
+        let mut random = fastrand::Rng::with_seed(self.seed.rotate_left(17) ^ number);
+        name.extend((0..RANDOM_BYTES).map(|_| random.digit(36).to_ascii_uppercase()));
+        (directory, name)
     }
 
     fn timed<R>(&mut self, call: impl FnOnce(&mut Self) -> R) -> R {
