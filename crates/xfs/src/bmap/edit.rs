@@ -29,6 +29,7 @@ pub(super) fn insert(
     let extents = list(trans, inode, kind)?;
     let added = extents.add(extent);
     let count = extents.len() as u64;
+    inode.fork_mut(kind).add_group(trans.geometry().split_block(extent.start).0);
     inode.core.nblocks += u64::from(extent.len);
     if is_tree(inode, kind, count) {
         insert_in_tree(trans, inode, kind, added)?;

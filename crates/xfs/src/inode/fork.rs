@@ -23,9 +23,10 @@ pub struct Fork {
     pub content: ForkContent,
     /// Where its blocks are. A tree is read at first use.
     pub(crate) extents: OnceLock<ExtentList>,
-    /// The groups that its blocks and those of its tree are in, if they were asked for since it
-    /// changed: [`InodeState::fork_mut`](super::InodeState) forgets them.
-    pub(crate) groups: OnceLock<Box<[AgNumber]>>,
+    /// The groups that its blocks and those of its tree are in, ascending, once they were asked for.
+    /// Blocks that come add theirs, those that go take none away: a large directory has thousands
+    /// of extents, and no change of it may cost a look at all.
+    pub(crate) groups: OnceLock<Vec<AgNumber>>,
 }
 
 /// What a fork holds inside the inode.
@@ -103,6 +104,15 @@ impl Fork {
                 // Trees of realtime groups: known to exist, never followed.
                 Ok(Self::local(bytes.to_vec()))
             }
+        }
+    }
+
+    /// Blocks of this group have become part of the fork or of its tree.
+    pub(crate) fn add_group(&mut self, ag: AgNumber) {
+        if let Some(groups) = self.groups.get_mut()
+            && let Err(place) = groups.binary_search(&ag)
+        {
+            groups.insert(place, ag);
         }
     }
 

@@ -205,12 +205,10 @@ impl InodeState {
     /// One of the two forks, for change; an attribute fork is made if there is none.
     pub(crate) fn fork_mut(&mut self, kind: ForkKind) -> &mut Fork {
         self.changed = true;
-        let fork = match kind {
+        match kind {
             ForkKind::Data => &mut self.data,
             ForkKind::Attr => self.attr.get_or_insert_with(Fork::empty),
-        };
-        fork.groups.take();
-        fork
+        }
     }
 
     /// Bytes that a fork has inside the inode.
