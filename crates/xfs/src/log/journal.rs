@@ -337,13 +337,16 @@ impl Journal {
         self.released.notify_all();
     }
 
-    /// Sends old buffers to their places, so that the tail can move before somebody waits for it.
+    /// Sends old buffers to their places, so that the tail can move before somebody waits for it:
+    /// those that pin what lies a third of the journal behind its head. A buffer that is logged
+    /// again and again, as a block of a large directory, pins only what is new, and stays.
     pub(super) fn push_in_background(&self, writer: &mut Writer) -> Result<(), Error> {
         let used = self.shape.distance(writer.tail, writer.position);
+        let kept = self.shape.bytes() / 3;
         let end = if self.cache.has_much_dirty() {
             Lsn::NULL
-        } else if used > self.shape.bytes() / 4 {
-            writer.last_start.unwrap_or(Lsn(0))
+        } else if used > kept {
+            self.shape.advance(writer.tail, used - kept)
         } else {
             return Ok(());
         };
