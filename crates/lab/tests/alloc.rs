@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
+use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_lab::alloc::{self, AllocOptions, AllocOutcome, Case, LayoutFigures, SearchOutcome};
 use undercroft_lab::{Outcome, RunOptions, Size};
 use undercroft_xfs::alloc::Variant;
+use undercroft_xfs::dir::Position;
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Volume, bmap, inode::ForkKind, ops};
 
 const SMOKE: RunOptions = RunOptions { size: Size::Smoke, repeat: None, duration: None, seed: 1 };
 
@@ -151,4 +157,78 @@ fn the_same_files_are_made_on_a_mounted_directory() {
         assert_eq!((sizes.len(), sizes.iter().sum()), (100, one.data_bytes));
     }
     mount.unmount().unwrap();
+}
+
+/// Where an inode is, and its extents: block of the file, block of the volume, length.
+type Place = (InodeNumber, Vec<(u64, u64, u32)>);
+
+/// The places of everything in and below a directory, by path.
+fn places(
+    volume: &Volume,
+    directory: InodeNumber,
+    path: &str,
+    found: &mut BTreeMap<String, Place>,
+) {
+    let mut children = Vec::new();
+    let listed = volume.inode(directory).unwrap();
+    let listed = listed.read();
+    ops::entries(volume, &listed, Position::START, |entry| {
+        children.push((format!("{path}/{}", String::from_utf8_lossy(entry.name)), entry.inode));
+        true
+    })
+    .unwrap();
+    for (path, number) in children {
+        let child = volume.inode(number).unwrap();
+        let child = child.read();
+        let extents = bmap::extents(volume, &child, ForkKind::Data).unwrap().as_slice().iter();
+        let extents = extents.map(|extent| (extent.offset.0, extent.start.0, extent.len)).collect();
+        if child.file_type() == undercroft_xfs::format::FileType::Directory {
+            places(volume, number, &path, found);
+        }
+        found.insert(path, (number, extents));
+    }
+}
+
+fn places_in(image: &Path) -> BTreeMap<String, Place> {
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, true).unwrap());
+    let volume = Volume::open(device).unwrap();
+    let mut found = BTreeMap::new();
+    places(&volume, volume.geometry().root_inode, "", &mut found);
+    found
+}
+
+/// On free space without holes nothing depends on time: every inode and every extent must be the
+/// kernel's.
+#[test]
+fn a_clean_volume_is_filled_to_the_block_as_by_the_kernel() {
+    if !kernel::available_or_report(
+        "lab::alloc::a_clean_volume_is_filled_to_the_block_as_by_the_kernel",
+    ) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (directory.path().join("ours.img"), directory.path().join("kernel.img"));
+    let options = AllocOptions {
+        cases: vec![Case::Clean],
+        variants: vec![Variant::Near],
+        bytes: Some(4 << 30),
+        groups: Some(4),
+        files: Some(3000),
+        writers: Some(1),
+        in_flight: Some(0),
+        keep: Some(ours.clone()),
+        ..AllocOptions::default()
+    };
+    assert_eq!(workload(&options).len(), 1);
+    Xfsprogs::newest().unwrap().mkfs(&theirs, 4 << 30, &["-d", "agcount=4"]).unwrap();
+    let mount = LoopMount::new(&theirs, Access::ReadWrite, &[]).unwrap();
+    let on = Some(mount.path().to_owned());
+    workload(&AllocOptions { cases: Vec::new(), variants: Vec::new(), keep: None, on, ..options });
+    mount.unmount().unwrap();
+
+    let (ours, theirs) = (places_in(&ours), places_in(&theirs));
+    assert!(ours.len() > 3000, "{}", ours.len());
+    let differ = ours.iter().find(|(path, place)| theirs.get(*path) != Some(*place));
+    assert!(differ.is_none(), "{differ:?}, kernel {:?}", differ.and_then(|(p, _)| theirs.get(p)));
+    assert_eq!(ours.len(), theirs.len());
 }
