@@ -85,7 +85,6 @@ struct Search<'v> {
     random: fastrand::Rng,
     latencies: LatencyRecorder,
     elapsed: Duration,
-    bytes_read: u64,
 }
 
 impl<'v> Search<'v> {
@@ -105,7 +104,6 @@ impl<'v> Search<'v> {
             random: stream(seed, 1),
             latencies: LatencyRecorder::default(),
             elapsed: Duration::ZERO,
-            bytes_read: 0,
         })
     }
 
@@ -113,12 +111,17 @@ impl<'v> Search<'v> {
         let first = self.allocate(None)?;
         let first_us = self.elapsed.as_secs_f64() * 1e6;
         self.free(&[first])?;
-        (self.latencies, self.elapsed, self.bytes_read) = Default::default();
+        (self.latencies, self.elapsed) = Default::default();
+        let device_read = || self.volume.cache().device().statistics().bytes_read;
+        let mut bytes_read = 0;
         while self.elapsed < duration {
             let mut held = Vec::with_capacity(ROUND);
+            let read_before = device_read();
             while held.len() < ROUND && self.elapsed < duration {
                 held.push(self.allocate(held.last())?);
             }
+            // Counting takes time, too, and memory that allocations have at hand.
+            bytes_read += device_read() - read_before;
             self.free(&held)?;
         }
         let latency = self.latencies.latency();
@@ -134,7 +137,7 @@ impl<'v> Search<'v> {
             allocations: latency.count,
             per_second: latency.count as f64 / self.elapsed.as_secs_f64(),
             first_us,
-            bytes_read: self.bytes_read as f64 / latency.count.max(1) as f64,
+            bytes_read: bytes_read as f64 / latency.count.max(1) as f64,
             latency,
         })
     }
@@ -161,14 +164,11 @@ impl<'v> Search<'v> {
             user_data: true,
             ..Request::metadata(target, len, RmapOwner(0))
         };
-        let read = || self.volume.cache().device().statistics().bytes_read;
-        let read_before = read();
         let begun = Instant::now();
         let mut trans = self.volume.begin()?;
         let found = allocate(&mut trans, &request)?;
         trans.commit(&mut [])?;
         let elapsed = begun.elapsed();
-        self.bytes_read += read() - read_before;
         self.latencies.record(elapsed);
         self.elapsed += elapsed;
         found

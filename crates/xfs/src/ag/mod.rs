@@ -61,6 +61,7 @@ pub struct GroupState {
     /// Blocks that the volume's count of free space has of this group.
     counted: i64,
     buffers: HeaderBuffers,
+    stored: StoredHeaders,
 }
 
 #[derive(Debug)]
@@ -68,6 +69,13 @@ struct HeaderBuffers {
     agf: BufferRef,
     agi: BufferRef,
     agfl: BufferRef,
+}
+
+/// The headers as their buffers have them: nobody else changes those.
+#[derive(Debug)]
+struct StoredHeaders {
+    agf: Agf,
+    agi: Agi,
 }
 
 impl GroupState {
@@ -97,10 +105,12 @@ impl GroupState {
             .map_err(|error| damaged("AGI", 2, error))?;
         agfl::verify(&buffers.agfl.read(), geometry, number)
             .map_err(|error| damaged("AGFL", 3, error))?;
+        let stored = StoredHeaders { agf: agf.clone(), agi: agi.clone() };
         let mut state = Self {
             number,
             agf,
             agi,
+            stored,
             reserved: Reserved::new(geometry, number),
             busy: Arc::clone(&volume.group(number).busy),
             index: None,
@@ -130,12 +140,13 @@ impl GroupState {
     /// Writes what changed in the headers into their buffers, as part of the transaction.
     pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) {
         self.count(trans.volume());
-        let geometry = trans.geometry();
-        if Agf::decode(&self.buffers.agf.read(), geometry) != self.agf {
+        if self.stored.agf != self.agf {
             self.agf.encode_changes(&mut trans.edit(&self.buffers.agf).edit());
+            self.stored.agf.clone_from(&self.agf);
         }
-        if Agi::decode(&self.buffers.agi.read(), geometry) != self.agi {
+        if self.stored.agi != self.agi {
             self.agi.encode_changes(&mut trans.edit(&self.buffers.agi).edit());
+            self.stored.agi.clone_from(&self.agi);
         }
     }
 
