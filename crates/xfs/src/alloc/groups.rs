@@ -2,8 +2,9 @@
 //!
 //! Algorithms reference, section 3.2: near mode in the target's group, by size in the others; a
 //! first pass that passes by groups whose lock another thread holds, then one that waits, but
-//! never for a group below one that the transaction holds already. The first group that accepts
-//! the request decides: if it has nothing that fits after all, the caller asks for less.
+//! never for a group below one that the transaction holds already. A variant that stays in its
+//! group waits for the target's in the first. The first group that accepts the request decides: if
+//! it has nothing that fits after all, the caller asks for less.
 
 use super::mode::{self, Mode};
 use super::request::{Allocation, Request};
@@ -29,9 +30,12 @@ fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Alloc
     let (target_group, target) = geometry.split_block(request.target);
     let count = geometry.ag_count;
     let start = if target_group.0 < count { target_group.0 } else { 0 };
-    for wait in [false, true] {
+    let stays = trans.volume().allocator().variant().stays();
+    for pass in [false, true] {
         for step in 0..count {
             let ag = AgNumber((start + step) % count);
+            // A lock is held for microseconds, an extent stays where it is.
+            let wait = pass || (stays && ag == target_group);
             let mode =
                 if ag == target_group && target.0 > 0 { Mode::Near(target) } else { Mode::BySize };
             let served = trans.with_group_if(

@@ -36,8 +36,9 @@ impl Variant {
         }
     }
 
-    /// Whether a file stays in its group where no extent is long enough, if it needs no more of them
-    /// there. The others go to the longest of all, wherever it is.
+    /// Whether a file stays in its group: where no extent is long enough, if it needs no more of
+    /// them there; where another thread has the lock, by waiting for it. The others go to the
+    /// longest extent of all, wherever it is, and try other groups first.
     pub(super) const fn stays(self) -> bool {
         matches!(self, Self::Indexed)
     }
