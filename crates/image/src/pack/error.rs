@@ -105,7 +105,7 @@ pub enum PackError {
     },
 
     /// Nothing says how large the volume is.
-    #[error("{0} has no size yet; give the size of the volume with --size")]
+    #[error("{0} will be a new file, which needs a size; give the size of the volume with --size")]
     SizeNeeded(String),
 
     /// A leg of a mirror failed, so the image would not be on all legs.

@@ -6,6 +6,7 @@
 mod busy;
 mod guard;
 mod read;
+mod recent;
 pub mod refcount;
 mod reservation;
 pub mod rmap;
@@ -28,6 +29,7 @@ use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use guard::GroupLock;
+use recent::RecentBlocks;
 use std::sync::Arc;
 
 /// What a volume keeps of one group.
@@ -62,6 +64,8 @@ pub struct GroupState {
     counted: i64,
     buffers: HeaderBuffers,
     stored: StoredHeaders,
+    /// Of its trees.
+    recent: RecentBlocks,
 }
 
 #[derive(Debug)]
@@ -117,6 +121,7 @@ impl GroupState {
             summary: Arc::clone(&volume.group(number).summary),
             counted: 0,
             buffers,
+            recent: RecentBlocks::default(),
         };
         state.count(volume);
         state.publish(volume);

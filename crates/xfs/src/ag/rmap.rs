@@ -73,26 +73,27 @@ pub fn add(
     let mut tree = AgTree::<Rmapbt>::new(trans, group);
     let mut cursor = Cursor::<Rmapbt>::new();
     let left = cursor.find(&mut tree, &new.key(), Lookup::LessOrEqual)?;
+    if left.is_some_and(|left| left.key() == new.key()) {
+        return Err(group.corrupt("rmapbt", new.start, "the mapping is there already"));
+    }
+    // One step on is the right neighbour, and where the new record belongs.
+    let right = cursor.next(&mut tree)?;
     let joined = left.and_then(|left| merge(&left, &new));
-    let mut behind = Cursor::<Rmapbt>::new();
-    let right = behind.find(&mut tree, &new.key(), Lookup::GreaterOrEqual)?;
     let union = joined.unwrap_or(new);
-    let right = right.and_then(|right| merge(&union, &right));
-    match (joined, right) {
+    let all = right.and_then(|right| merge(&union, &right));
+    match (joined, all) {
         (Some(joined), Some(all)) => {
-            behind.delete(&mut tree)?;
+            cursor.delete(&mut tree)?;
             // The left neighbour is the last record at or before the new one still.
             cursor.lookup(&mut tree, &joined.key(), Lookup::Equal)?;
             cursor.update(&mut tree, &all)
         }
-        (Some(joined), None) => cursor.update(&mut tree, &joined),
-        (None, Some(all)) => behind.update(&mut tree, &all),
-        (None, None) => {
-            if cursor.lookup(&mut tree, &new.key(), Lookup::Equal)? {
-                return Err(group.corrupt("rmapbt", new.start, "the mapping is there already"));
-            }
-            cursor.insert(&mut tree, &new)?.or_no_space(block_size)
+        (Some(joined), None) => {
+            cursor.decrement(&mut tree)?;
+            cursor.update(&mut tree, &joined)
         }
+        (None, Some(all)) => cursor.update(&mut tree, &all),
+        (None, None) => cursor.insert(&mut tree, &new)?.or_no_space(block_size),
     }
 }
 

@@ -144,6 +144,14 @@ impl<K: BtreeKind<Pointer = AgBlock>> ReadTree for AgTree<'_, '_, K> {
         let address = self.trans.volume().address(self.group.number, pointer, 1);
         self.trans.read(&address, BufferKind::Tree(K::TREE))
     }
+
+    fn recent(&self, pointer: AgBlock, level: usize) -> Option<BufferRef> {
+        self.group.recent.find(K::TREE, level, pointer)
+    }
+
+    fn remember(&mut self, pointer: AgBlock, level: usize, buffer: &BufferRef) {
+        self.group.recent.remember(K::TREE, level, pointer, buffer);
+    }
 }
 
 impl<K: BtreeKind<Pointer = AgBlock>> WriteTree for AgTree<'_, '_, K> {

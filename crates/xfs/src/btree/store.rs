@@ -73,6 +73,15 @@ pub trait ReadTree {
     /// # Errors
     /// The block cannot be read or fails its verifier.
     fn read(&mut self, pointer: PointerOf<Self>, level: usize) -> Result<BufferRef, Self::Error>;
+
+    /// The block at `pointer` if the store [remembers](Self::remember) it: what `read` would give,
+    /// and verified as a block of this tree at `level`. A store need not remember anything.
+    fn recent(&self, _pointer: PointerOf<Self>, _level: usize) -> Option<BufferRef> {
+        None
+    }
+
+    /// Told of each block that was read and verified as one of this tree at `level`.
+    fn remember(&mut self, _pointer: PointerOf<Self>, _level: usize, _buffer: &BufferRef) {}
 }
 
 /// A tree that can be changed, as part of a transaction.

@@ -51,12 +51,15 @@ pub(super) fn corrupt<S: ReadTree + ?Sized>(
     TreeCorruption { tree, owner: store.owner(), block, level, defect }.into()
 }
 
-/// Reads the block at `pointer`, which must be a block of this tree at `level`.
+/// The block at `pointer`, which must be a block of this tree at `level`.
 pub(super) fn read_block<S: ReadTree>(
     store: &mut S,
     pointer: PointerOf<S>,
     level: usize,
 ) -> Result<BufferRef, S::Error> {
+    if let Some(buffer) = store.recent(pointer, level) {
+        return Ok(buffer);
+    }
     if !store.contains(pointer) {
         let rule = Rule::Text("inside the group or volume, behind its headers");
         let defect = FieldDefect { field: "pointer", found: pointer.number(), rule };
@@ -65,6 +68,7 @@ pub(super) fn read_block<S: ReadTree>(
     let buffer = store.read(pointer, level)?;
     let verdict = verify_place(store, &buffer.read(), pointer, level);
     verdict.map_err(|defect| corrupt(store, Some(pointer), level, defect))?;
+    store.remember(pointer, level, &buffer);
     Ok(buffer)
 }
 

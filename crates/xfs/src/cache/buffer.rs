@@ -103,6 +103,8 @@ pub(crate) struct Content {
     pub(crate) dirty: bool,
     /// Changed since it was read: write-back stamps a copy.
     pub(crate) stale_checksum: bool,
+    /// No longer in the cache, and never again: what is there is another buffer.
+    pub(crate) retired: bool,
     /// What the journal knows; stays empty on volumes whose changes skip it.
     pub(crate) log: Logged,
 }
@@ -158,6 +160,7 @@ impl MetaBuffer {
                 joined: false,
                 dirty: false,
                 stale_checksum: false,
+                retired: false,
                 log: Logged::default(),
             }),
             referenced: AtomicBool::new(true),
@@ -202,6 +205,29 @@ impl MetaBuffer {
         };
         // Only sweeps change it, and of a part of the table there is one at a time.
         left.inspect(|left| self.patience.store(*left, Ordering::Relaxed)).is_some()
+    }
+
+    /// Takes a buffer that is to leave the cache out of use: who comes to it by another way than the
+    /// cache sees that. `false` if somebody holds it: then it has to stay.
+    pub(super) fn retire(self: &Arc<Self>) -> bool {
+        // Who got hold of it without the lock of its part of the cache looks at it under this one
+        // next (`use_as`): ahead of us, and is counted, or behind us, and sees that it is retired.
+        // Nobody is waited for, as he may wait for the lock of the part, which the caller has.
+        let Some(mut content) = self.content.try_write() else { return false };
+        content.retired = Arc::strong_count(self) == 1;
+        content.retired
+    }
+
+    /// Counts as a use as a buffer of `kind`, by someone who has it from an earlier use; `false` if
+    /// it is no longer the one in the cache, or of another kind.
+    #[inline]
+    pub(crate) fn use_as(&self, kind: BufferKind) -> bool {
+        let content = self.content.read();
+        let current = !content.retired && content.kind == kind;
+        if current {
+            self.set_referenced();
+        }
+        current
     }
 
     pub(crate) fn set_referenced(&self) {

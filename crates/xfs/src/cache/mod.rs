@@ -224,6 +224,7 @@ impl Cache {
             }
             self.total_bytes.fetch_sub(buffer.address().len(), Ordering::Relaxed);
             let mut content = buffer.content();
+            content.retired = true;
             if std::mem::take(&mut content.dirty) {
                 self.dirty_bytes.fetch_sub(content.bytes.len(), Ordering::Relaxed);
             }

@@ -72,7 +72,7 @@ impl Cache {
         let mut dropped = 0;
         let mut part = self.shards[part].write();
         part.buffers.retain(|_, buffer| {
-            let keep = Arc::strong_count(buffer) > 1 || buffer.outlives(loss);
+            let keep = Arc::strong_count(buffer) > 1 || buffer.outlives(loss) || !buffer.retire();
             if !keep {
                 dropped += buffer.address().len();
             }
