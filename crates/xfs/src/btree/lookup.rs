@@ -35,10 +35,13 @@ impl<K: BtreeKind> Cursor<K> {
         self.set_active(false);
         self.load_root(store)?;
         for level in (1..self.levels.len()).rev() {
+            let node = self.node(store, level);
             // The last child that starts at or before the key, else the first.
-            let index = self.node(store, level).partition(|low| low <= key).max(1);
+            let index = node.partition(|low| low <= key).max(1);
+            let child = node.pointer(index);
+            drop(node);
             self.levels[level].index = index;
-            self.descend(store, level - 1)?;
+            self.load(store, level - 1, child)?;
         }
         let leaf = self.node(store, 0);
         let (count, before) = (leaf.count(), leaf.partition(|low| low < key));
