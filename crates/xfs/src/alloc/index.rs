@@ -180,18 +180,56 @@ impl FreeIndex {
         node - self.regions.len()
     }
 
-    /// Follows a change of the trees: `old` extents are replaced by `new` ones.
-    pub(super) fn replace(&mut self, old: &[AllocRecord], new: impl Iterator<Item = AllocRecord>) {
+    /// Follows a change of the trees: `old` extents are replaced by `new` ones, which lie where the
+    /// old ones did or beside them.
+    pub(super) fn replace(
+        &mut self,
+        mut old: &[AllocRecord],
+        mut new: impl Iterator<Item = AllocRecord>,
+    ) {
+        let mut next = new.next();
+        if let (Some((first, rest)), Some(record)) = (old.split_first(), next)
+            && self.region_of(first) == self.region_of(&record)
+        {
+            self.exchange(*first, record);
+            (old, next) = (rest, new.next());
+        }
         for record in old {
             self.remove(*record);
         }
-        for record in new {
+        for record in next.into_iter().chain(new) {
             self.insert(record);
         }
     }
 
+    /// The region that the extent starts in.
+    const fn region_of(&self, record: &AllocRecord) -> usize {
+        (record.start.0 >> self.region_log) as usize
+    }
+
+    /// Puts `new` in the place of `old`, which starts in the same region with no other between them.
+    fn exchange(&mut self, old: AllocRecord, new: AllocRecord) {
+        let region = self.region_of(&old);
+        let extents = &mut self.regions[region];
+        let at = extents.partition_point(|extent| extent.start < old.start);
+        debug_assert_eq!(extents.get(at), Some(&old));
+        extents[at] = new;
+        let leaf = region + self.regions.len();
+        if new.len >= self.longest[leaf] {
+            self.set_longest(leaf, new.len);
+        } else if old.len == self.longest[leaf] {
+            self.recount(region);
+        }
+    }
+
+    /// Looks for the longest extent of a region again.
+    fn recount(&mut self, region: usize) {
+        let longest = self.regions[region].iter().map(|extent| extent.len).max();
+        self.set_longest(region + self.regions.len(), longest.unwrap_or(0));
+    }
+
     fn insert(&mut self, record: AllocRecord) {
-        let region = (record.start.0 >> self.region_log) as usize;
+        let region = self.region_of(&record);
         let extents = &mut self.regions[region];
         let at = extents.partition_point(|extent| extent.start < record.start);
         extents.insert(at, record);
@@ -202,15 +240,13 @@ impl FreeIndex {
     }
 
     fn remove(&mut self, record: AllocRecord) {
-        let region = (record.start.0 >> self.region_log) as usize;
+        let region = self.region_of(&record);
         let extents = &mut self.regions[region];
         let at = extents.partition_point(|extent| extent.start < record.start);
         debug_assert_eq!(extents.get(at), Some(&record));
         extents.remove(at);
-        let leaf = region + self.regions.len();
-        if record.len == self.longest[leaf] {
-            let longest = self.regions[region].iter().map(|extent| extent.len).max();
-            self.set_longest(leaf, longest.unwrap_or(0));
+        if record.len == self.longest[region + self.regions.len()] {
+            self.recount(region);
         }
     }
 
@@ -248,20 +284,23 @@ mod tests {
     proptest! {
         #[test]
         fn answers_are_those_of_a_list(
-            steps in prop::collection::vec((0_u32..600, 1_u32..16), 1..200),
+            steps in prop::collection::vec((0_u32..600, 0_usize..3, 0_u32..4, 1_u32..5), 1..200),
             queries in prop::collection::vec((0_u32..10_000, 1_u32..18), 1..50),
         ) {
-            let mut index = FreeIndex::new(9_600);
+            let mut index = FreeIndex::new(9_700);
             let mut list = BTreeMap::new();
-            for (slot, len) in steps {
-                // One extent per slot of 16 blocks; a second step takes it away again.
-                let start = AgBlock(slot * 16);
-                if let Some(len) = list.remove(&start) {
-                    index.replace(&[AllocRecord { start, len }], std::iter::empty());
-                } else {
-                    list.insert(start, len);
-                    index.replace(&[], std::iter::once(AllocRecord { start, len }));
-                }
+            for (slot, count, shift, len) in steps {
+                // A slot of 16 blocks, some of them in two regions, has none, one or two extents.
+                let slot = AgBlock(slot * 16 + 8)..AgBlock(slot * 16 + 24);
+                let old: Vec<_> = list
+                    .range(slot.clone())
+                    .map(|(start, len)| AllocRecord { start: *start, len: *len })
+                    .collect();
+                list.retain(|start, _| !slot.contains(start));
+                let new = [0, 8].map(|half| AgBlock(slot.start.0 + half + shift));
+                let new = new.map(|start| AllocRecord { start, len });
+                list.extend(new[..count].iter().map(|record| (record.start, record.len)));
+                index.replace(&old, new.into_iter().take(count));
             }
             prop_assert_eq!(index.max(), list.values().copied().max().unwrap_or(0));
             for (bound, len) in queries {

@@ -82,6 +82,9 @@ fn nearest(
 ) {
     if let Some(last) = search.hint.0.checked_sub(room) {
         left(search, group, index, wanted, AgBlock(last.saturating_add(1)));
+        if search.is_at_hint(wanted) {
+            return;
+        }
     }
     let first = search.hint.0.saturating_add(room).saturating_add(1);
     right(search, group, index, wanted, AgBlock(first));

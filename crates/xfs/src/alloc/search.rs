@@ -171,6 +171,11 @@ impl<'r> Search<'r> {
         self.judge(group, TreeKind::Bnobt, record).hit
     }
 
+    /// Whether the best so far begins at the hint and has `len` blocks: nothing is nearer.
+    pub(super) fn is_at_hint(&self, len: u32) -> bool {
+        self.distance == 0 && self.best.is_some_and(|best| best.len >= len)
+    }
+
     fn judge(&mut self, group: &GroupState, tree: TreeKind, record: AllocRecord) -> Verdict {
         let verdict = self.weigh(group, tree, record);
         let Verdict { hit: best, distance, .. } = verdict;
