@@ -100,6 +100,9 @@ mod tests {
     use crate::cache::{BufferAddress, BufferRef, MetaBuffer};
     use crate::format::BufferKind;
     use crate::mkfs::{MkfsOptions, plan};
+    use std::hint::spin_loop;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
     use undercroft_block::{MemoryDevice, Sector};
     use uuid::Uuid;
 
@@ -185,6 +188,37 @@ mod tests {
         drop(held);
         (0..COUNT).for_each(|number| drop(insert(&cache, 4 * COUNT + number)));
         assert!(buffers(&cache) <= COUNT + COUNT / 4, "{} buffers", buffers(&cache));
+    }
+
+    #[test]
+    fn what_is_come_to_by_another_way_is_what_the_cache_has() {
+        let (cache, ended) = (cache(), AtomicBool::new(false));
+        let (sector, kind) = (insert(&cache, 1).sector(), BufferKind::InodeCluster);
+        let part = cache.shards.iter().position(|shard| !shard.read().buffers.is_empty()).unwrap();
+        let (mut round, mut found, mut gone, mut lost) = (0, 0, 0, 0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    cache.sweep(part, MOST_PATIENCE + 1);
+                }
+            });
+            // However late the other thread begins, the two meet.
+            while round < 50_000 || (gone < 1_000 && round < 10_000_000) {
+                round += 1;
+                let way = Arc::downgrade(&insert(&cache, 1));
+                (0..round % 64).for_each(|_| spin_loop());
+                let Some(buffer) = way.upgrade().filter(|buffer| buffer.use_as(kind)) else {
+                    gone += 1;
+                    continue;
+                };
+                (0..64).for_each(|_| spin_loop());
+                let kept = cache.peek(sector).is_some_and(|kept| Arc::ptr_eq(&kept, &buffer));
+                (found, lost) = (found + 1, lost + u32::from(!kept));
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        assert!(found > 0 && gone > 0, "{found} found, {gone} gone");
+        assert_eq!(lost, 0, "of {found} that were held");
     }
 
     #[test]
