@@ -1,4 +1,5 @@
-//! Licences and origins of all dependencies, judged by cargo-deny after the rules in `deny.toml`.
+//! Licences and origins of all dependencies, judged by cargo-deny after the rules in `deny.toml`;
+//! whether the fuzz targets lock the same ones.
 
 use std::process::Command;
 
@@ -12,6 +13,7 @@ const VERSION: &str = "^0.20";
 /// Checks the dependency tree, after building cargo-deny in the target directory when it is not
 /// installed. Advisories are left out: they change without a change here.
 pub(super) fn check() -> Result<()> {
+    check_fuzz_lock()?;
     let tools = workspace::target("tools");
     let own = tools.join("bin/cargo-deny");
     let program = match shell::find("cargo-deny") {
@@ -30,4 +32,14 @@ pub(super) fn check() -> Result<()> {
     let mut command = Command::new(program);
     command.current_dir(workspace::root());
     shell::run(command.args(["check", "licenses", "bans", "sources"]))
+}
+
+/// Checks that the lock file of the fuzz targets, which are not part of the workspace and which no
+/// other check builds, follows the dependencies.
+fn check_fuzz_lock() -> Result<()> {
+    let mut command = workspace::cargo();
+    command.args(["tree", "--locked", "--depth", "0", "--manifest-path", "fuzz/Cargo.toml"]);
+    shell::run(&mut command).context(
+        "fuzz/Cargo.lock is old; `cargo tree --manifest-path fuzz/Cargo.toml` brings it up to date",
+    )
 }

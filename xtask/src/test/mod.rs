@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Clippy,
     /// Documentation and its links
     Docs,
-    /// Licences and origins of dependencies
+    /// Licences and origins of dependencies; the lock file of the fuzz targets
     Licences,
     /// All tests
     Tests,
