@@ -11,8 +11,9 @@ use crate::format::{BufferKind, TreeKind};
 use crate::units::AgBlock;
 use std::sync::{Arc, Weak};
 
-/// Trees that are rooted in the headers of a group.
-const TREES: usize = 6;
+/// Trees that are rooted in the headers of a group: all kinds before that of mapping trees, which are
+/// rooted in inodes.
+const TREES: usize = TreeKind::Bmbt as usize;
 
 /// Levels of a tree, counted from the leaves, of which a block is remembered.
 const LEVELS: usize = 4;
@@ -40,7 +41,7 @@ impl RecentBlocks {
     /// is still the one in the cache.
     #[inline]
     pub(super) fn find(&self, tree: TreeKind, level: usize, pointer: AgBlock) -> Option<BufferRef> {
-        let recent = self.slots.get(slot(tree)?)?.get(level)?;
+        let recent = self.slots.get(tree as usize)?.get(level)?;
         if recent.pointer != pointer {
             return None;
         }
@@ -55,24 +56,10 @@ impl RecentBlocks {
         pointer: AgBlock,
         buffer: &BufferRef,
     ) {
-        let levels = slot(tree).and_then(|tree| self.slots.get_mut(tree));
+        let levels = self.slots.get_mut(tree as usize);
         if let Some(recent) = levels.and_then(|levels| levels.get_mut(level)) {
             *recent = Recent { pointer, buffer: Arc::downgrade(buffer) };
         }
-    }
-}
-
-/// Where the blocks of a tree are remembered; nowhere those of mapping trees, which are rooted in
-/// inodes.
-const fn slot(tree: TreeKind) -> Option<usize> {
-    match tree {
-        TreeKind::Bnobt => Some(0),
-        TreeKind::Cntbt => Some(1),
-        TreeKind::Inobt => Some(2),
-        TreeKind::Finobt => Some(3),
-        TreeKind::Rmapbt => Some(4),
-        TreeKind::Refcountbt => Some(5),
-        TreeKind::Bmbt => None,
     }
 }
 

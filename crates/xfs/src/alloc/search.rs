@@ -209,7 +209,7 @@ impl<'r> Search<'r> {
         }
         self.best = Some(Candidate { record, start: place, len });
         self.distance = distance;
-        Verdict { hit: true, ends_walk: distance == 0 && len == self.max_len, distance }
+        Verdict { hit: true, ends_walk: self.is_at_hint(self.max_len), distance }
     }
 
     /// The part of a free extent that is not busy, in the wanted range, and starts at a multiple
