@@ -300,7 +300,19 @@ pub fn read_buffer(
     sector: Sector,
     length: usize,
 ) -> Result<Buffer, BlockError> {
-    submit_and_wait(device, Bio::read(sector, Buffer::zeroed(length)))
+    read_into(device, sector, Buffer::zeroed(length))
+}
+
+/// Fills `buffer` (whole sectors) from `sector` on and gives it back: memory that is used again.
+///
+/// # Errors
+/// As the device answered; the buffer is gone.
+pub fn read_into(
+    device: &dyn BlockDevice,
+    sector: Sector,
+    buffer: Buffer,
+) -> Result<Buffer, BlockError> {
+    submit_and_wait(device, Bio::read(sector, buffer))
 }
 
 /// Fills `bytes` (whole sectors) from `sector` on. For metadata and small reads: it copies, since

@@ -72,7 +72,8 @@ pub use bio::{Bio, Completion, Operation};
 pub use buffer::{BUFFER_ALIGNMENT, Buffer};
 pub use completion_queue::{CompletionQueue, Finished};
 pub use device::{
-    Below, BlockDevice, Layer, Limits, Stacked, flush, read_buffer, read_exact_at, write_all_at,
+    Below, BlockDevice, Layer, Limits, Stacked, flush, read_buffer, read_exact_at, read_into,
+    write_all_at,
 };
 pub use driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Synchronous, Wait};
 pub use drivers::{

@@ -116,6 +116,31 @@ pub enum Error {
         block_size: usize,
     },
 
+    /// The inode is not in use, or not by the file that is meant.
+    #[error("inode {inode} is gone")]
+    Stale {
+        /// Which.
+        inode: InodeNumber,
+    },
+
+    /// Two things are not on the same volume or project.
+    #[error("{0}")]
+    CrossDevice(String),
+
+    /// A file would be larger than the format allows.
+    #[error("{0}")]
+    TooLarge(String),
+
+    /// Data of a file that was accepted before was not written. It is lost, or will be tried again if
+    /// the reason is a lack of space.
+    #[error("data of inode {inode} was not written: {what}")]
+    NotWritten {
+        /// The file.
+        inode: InodeNumber,
+        /// Why.
+        what: String,
+    },
+
     /// Another thread holds a lock that cannot be waited for.
     #[error("{0}; try again")]
     Busy(String),

@@ -2,14 +2,17 @@
 
 mod copies;
 mod live;
+mod usage;
 
 pub(crate) use copies::write_copies;
 pub use live::LiveOptions;
+pub use usage::Usage;
 
 use crate::ag::{Group, GroupGuard, GroupSummary};
-use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool};
+use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool, Reservation};
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
+use crate::file::{DirtyFiles, free_orphans, trim_all};
 use crate::format::{
     BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights,
     TreeKind,
@@ -25,8 +28,8 @@ use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
 
@@ -56,16 +59,19 @@ pub struct Volume {
     groups: Vec<Group>,
     /// Changed by every transaction, as are the lists below: not on the cache lines of what is
     /// only read.
-    free_space: CachePadded<FreeSpace>,
+    free_space: Arc<CachePadded<FreeSpace>>,
     allocator: Allocator,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
     inodes: InodeTable,
+    files: DirtyFiles,
     access: Access,
     recovery: Option<RecoveryReport>,
     poison: Arc<Poison>,
     /// Lists for the next transactions, kept to save allocations.
     joined_lists: CachePadded<Mutex<Vec<Vec<crate::cache::BufferRef>>>>,
+    /// What the next generation of inodes on a live volume differs by.
+    generations: AtomicU64,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
     moves: Mutex<()>,
@@ -158,6 +164,8 @@ impl Volume {
         // The record before it was not looked for.
         let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
         self.start_journal(&start, options)?;
+        // Nobody has files open yet that whoever had the volume before left without a name.
+        free_orphans(&self)?;
         Ok(self)
     }
 
@@ -176,7 +184,7 @@ impl Volume {
         let position = ends.head.unwrap_or(Lsn::new(1, 0));
         let (previous_block, record_bytes) = ends.last.unwrap_or((u32::MAX, 0));
         let start = JournalStart { position, previous_block, pinned };
-        volume.start_journal(&start, &LiveOptions { record_bytes })?;
+        volume.start_journal(&start, &LiveOptions { record_bytes, ..LiveOptions::default() })?;
         Ok(volume)
     }
 
@@ -203,6 +211,9 @@ impl Volume {
         };
         self.log_space = LogSpace::new(&self.geometry, parts.shape.checkpoint_limit());
         self.journal = Some(Journal::start(parts, start)?);
+        self.files = DirtyFiles::new(options.dirty_bytes);
+        // Grows over the life of a volume, so no generation comes again.
+        self.generations = AtomicU64::new(start.position.0);
         self.access = Access::Live;
         Ok(())
     }
@@ -233,7 +244,7 @@ impl Volume {
     fn new(device: Arc<dyn BlockDevice>, superblock: Superblock, access: Access) -> Self {
         let geometry = Arc::new(superblock.geometry());
         let groups = (0..geometry.ag_count).map(|_| Group::default()).collect();
-        let free_space = FreeSpace::new(geometry.ag_count).into();
+        let free_space = Arc::new(FreeSpace::new(geometry.ag_count).into());
         let inodes = InodeTable::new(&geometry);
         Self {
             heights: TreeHeights::new(&geometry),
@@ -248,10 +259,12 @@ impl Volume {
             allocator: Allocator::default(),
             open_checkpoint: Arc::default(),
             inodes,
+            files: DirtyFiles::new(LiveOptions::default().dirty_bytes),
             access,
             recovery: None,
             poison: Arc::default(),
             joined_lists: CachePadded::default(),
+            generations: AtomicU64::new(0),
             next_directory_group: AtomicU32::new(0),
             moves: Mutex::new(()),
         }
@@ -287,14 +300,16 @@ impl Volume {
         self.cache.write_back_all()
     }
 
-    /// Generation of the inode `number` when it is created: any number that differs between
-    /// volumes will do; this one depends on nothing but the volume and the inode, so that images
-    /// are reproducible.
+    /// Generation of the inode `number` of a new chunk. In an image that is made it depends on
+    /// nothing but the volume and the inode, so that images are reproducible; on a live volume each
+    /// is another, so that number and generation together never come again.
     pub(crate) fn generation(&self, number: InodeNumber) -> u32 {
         let (high, low) = self.geometry.uuid.as_u64_pair();
+        let count =
+            if self.is_live() { self.generations.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let mixed =
             (high ^ low.rotate_left(32)).wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        (crate::bytes::mix64(mixed) >> 32) as u32
+        (crate::bytes::mix64(mixed ^ crate::bytes::mix64(count)) >> 32) as u32
     }
 
     /// Metadata buffers.
@@ -354,18 +369,11 @@ impl Volume {
 
     /// Takes blocks out of the count of free space for a transaction to come, which
     /// [adopts](Transaction::adopt) them.
-    pub(crate) fn reserve_ahead(&self, blocks: u64) -> Result<(), Error> {
+    pub(crate) fn reserve_ahead(&self, blocks: u64) -> Result<Reservation, Error> {
         self.check_writable()?;
         self.count_free_space()?;
-        if self.free_space.reserve(blocks) {
-            return Ok(());
-        }
-        Err(Error::NoSpace { needed: blocks, block_size: self.geometry.block_size() })
-    }
-
-    /// Gives back what was reserved ahead and not adopted.
-    pub(crate) fn release_ahead(&self, blocks: u64) {
-        self.free_space.add(i64::try_from(blocks).unwrap_or(i64::MAX));
+        let no_space = || Error::NoSpace { needed: blocks, block_size: self.geometry.block_size() };
+        Reservation::of(&self.free_space, blocks).ok_or_else(no_space)
     }
 
     /// Bytes of the journal that the longest chain of transactions has which a kernel makes of one
@@ -384,6 +392,33 @@ impl Volume {
     #[must_use]
     pub const fn is_live(&self) -> bool {
         self.journal.is_some()
+    }
+
+    /// Whether nothing can be changed, now or ever.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.access == Access::ReadOnly || self.poison.is_set()
+    }
+
+    /// The files with something in memory.
+    pub(crate) fn files(&self) -> &DirtyFiles {
+        &self.files
+    }
+
+    /// Bytes of files that are newer in memory than on the device.
+    #[must_use]
+    pub fn dirty_bytes(&self) -> u64 {
+        self.files.bytes()
+    }
+
+    /// Has the journal write files back when somebody waits for them: once the volume is where it
+    /// stays.
+    pub(crate) fn register(self: &Arc<Self>) {
+        if let Some(journal) = &self.journal {
+            journal.set_files(|| {
+                let weak: Weak<Self> = Arc::downgrade(self);
+                weak
+            });
+        }
     }
 
     pub(crate) fn journal(&self) -> Option<&Arc<Journal>> {
@@ -428,13 +463,20 @@ impl Volume {
         }
     }
 
-    /// Leaves a live volume as an unmount does: everything in its place, nothing to replay. It can
-    /// be read afterwards, not changed. No transaction may be open in this thread.
+    /// Leaves a live volume as an unmount does: data written back, files without a name freed,
+    /// everything in its place, nothing to replay. It can be read afterwards, not changed. Tickets
+    /// that wait are answered, and their callbacks have run, before it returns. No transaction may
+    /// be open in this thread.
     ///
     /// # Errors
-    /// The device failed. The journal holds what was durable before.
+    /// Data of a file could not be written, then the volume is still open; the device failed. The
+    /// journal holds what was durable before.
     pub fn close(&self) -> Result<(), Error> {
         let Some(journal) = &self.journal else { return Ok(()) };
+        self.poison.check()?;
+        self.files.write_back_all(self)?;
+        trim_all(self)?;
+        free_orphans(self)?;
         journal.close(|superblock| {
             self.counters()?.encode(superblock);
             Ok(())
@@ -442,6 +484,9 @@ impl Volume {
     }
 
     /// What the groups add up to.
+    ///
+    /// # Errors
+    /// A group's headers are damaged, or the device failed.
     pub(crate) fn counters(&self) -> Result<Counters, Error> {
         let mut sum = Counters::default();
         for ag in (0..self.geometry.ag_count).map(AgNumber) {
@@ -555,6 +600,19 @@ impl Volume {
     /// The inode does not exist or is damaged.
     pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
         self.inodes.get_or_load(number, || InodeState::load(self, number))
+    }
+
+    /// Whether the group of an inode says that it is in use: of a number from elsewhere, at whose
+    /// place there may be anything.
+    ///
+    /// # Errors
+    /// A damaged structure; the device failed.
+    pub(crate) fn is_inode_in_use(&self, number: InodeNumber) -> Result<bool, Error> {
+        if !self.geometry.valid_inode(number) || self.inodes.knows(number) {
+            return Ok(self.geometry.valid_inode(number));
+        }
+        let (ag, inode) = self.geometry.split_inode(number);
+        crate::ag::is_inode_in_use(self, ag, inode)
     }
 
     /// Makes a new inode known; its number must not be in use.

@@ -11,6 +11,25 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// Busy extents of a group from which on a checkpoint is worth its while: every search for space
+/// near them looks at them all.
+const MANY: usize = 1024;
+
+/// Busy extents of a group with which nothing more is begun before a checkpoint has settled them.
+const TOO_MANY: usize = 8 * MANY;
+
+/// How many busy extents a group has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Crowd {
+    /// As many as there may be.
+    #[default]
+    Few,
+    /// The journal should be written.
+    Many,
+    /// It must be written first.
+    TooMany,
+}
+
 /// What became of a busy extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -46,6 +65,16 @@ impl BusyExtents {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether there are many.
+    #[inline]
+    pub(crate) fn crowd(&self) -> Crowd {
+        match self.count.load(Ordering::Acquire) {
+            ..=MANY => Crowd::Few,
+            ..=TOO_MANY => Crowd::Many,
+            _ => Crowd::TooMany,
+        }
     }
 
     /// A number that grows with every removal: a search that found only busy extents is worth

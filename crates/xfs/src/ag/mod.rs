@@ -14,7 +14,9 @@ mod summary;
 mod tree;
 
 pub use busy::BusyExtents;
+pub(crate) use busy::Crowd;
 pub use guard::GroupGuard;
+pub(crate) use read::is_inode_in_use;
 pub use read::{first_shared, free_extents, inode_chunks, shared_extents, staging_extents};
 pub use reservation::Reserved;
 pub use summary::GroupSummary;

@@ -2,13 +2,13 @@
 
 use super::GroupState;
 use super::tree::{may_point_to, pointer_to_root};
-use crate::btree::{BtreeKind, Cursor, Inobt, ReadTree, Refcountbt, Root};
+use crate::btree::{BtreeKind, Cursor, Inobt, Lookup, ReadTree, Refcountbt, Root};
 use crate::cache::BufferRef;
 use crate::error::Error;
 use crate::format::{
     AllocRecord, BufferKind, InodeChunkRecord, RefcountDomain, RefcountKey, TreeGeometry,
 };
-use crate::units::{AgBlock, AgNumber};
+use crate::units::{AgBlock, AgInode, AgNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -40,6 +40,26 @@ pub fn inode_chunks(
     visit: impl FnMut(InodeChunkRecord),
 ) -> Result<(), Error> {
     records::<Inobt>(volume, ag, visit)
+}
+
+/// Whether an inode of a group is in use, by the tree of its chunks.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub(crate) fn is_inode_in_use(
+    volume: &Volume,
+    ag: AgNumber,
+    inode: AgInode,
+) -> Result<bool, Error> {
+    let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(false) };
+    let group = guard.state();
+    let mut tree = AgReader::<Inobt> { volume, group, kind: PhantomData };
+    let chunk = Cursor::new().find(&mut tree, &inode, Lookup::LessOrEqual)?;
+    Ok(chunk.is_some_and(|chunk| {
+        let index = inode.0 - chunk.start.0;
+        index < u32::from(InodeChunkRecord::INODES)
+            && chunk.existing() & !chunk.free & 1 << index != 0
+    }))
 }
 
 /// Visits the parts of a range of blocks that have more than one owner, ascending.

@@ -37,7 +37,7 @@ pub use groups::allocate;
 pub(crate) use index::FreeIndex;
 pub use mode::{Mode, allocate_in_group};
 pub use request::{Allocation, BusyBlocks, Pool, Request};
-pub(crate) use space::FreeSpace;
+pub(crate) use space::{FreeSpace, Reservation};
 pub use trace::{AllocationEvent, AllocationStep, AllocationTrace};
 pub(crate) use variant::Allocator;
 pub use variant::{AllocatorOptions, Variant};

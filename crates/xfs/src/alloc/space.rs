@@ -4,6 +4,8 @@
 //! sections 3.6 and 3.7). A transaction reserves from it before it changes anything, so that it
 //! does not run out of space half-way.
 
+use crossbeam_utils::CachePadded;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Blocks per group that nobody may reserve: four to fill the free list again, four for a split of
@@ -66,6 +68,47 @@ impl FreeSpace {
     }
 }
 
+/// Blocks taken out of the counter for work to come. What of them is not [taken](Self::take) goes
+/// back when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Reservation {
+    /// Where it is from; `None` as long as nothing was reserved.
+    space: Option<Arc<CachePadded<FreeSpace>>>,
+    blocks: u64,
+}
+
+impl Reservation {
+    /// Takes `blocks` out of the counter, if there are as many.
+    pub(crate) fn of(space: &Arc<CachePadded<FreeSpace>>, blocks: u64) -> Option<Self> {
+        space.reserve(blocks).then(|| Self { space: Some(Arc::clone(space)), blocks })
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Adds another one of the same volume.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        self.blocks += std::mem::take(&mut other.blocks);
+        self.space = self.space.take().or_else(|| other.space.take());
+    }
+
+    /// Hands over up to `blocks` blocks, which whoever called gives back; returns how many.
+    pub(crate) fn take(&mut self, blocks: u64) -> u64 {
+        let taken = blocks.min(self.blocks);
+        self.blocks -= taken;
+        taken
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(space) = self.space.as_ref().filter(|_| self.blocks > 0) {
+            space.add(i64::try_from(self.blocks).unwrap_or(i64::MAX));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,5 +128,18 @@ mod tests {
         assert!(!space.reserve(u64::MAX));
         assert!(space.reserve_set_aside(16));
         assert!(!space.reserve_set_aside(1));
+    }
+
+    #[test]
+    fn a_reservation_goes_back_but_for_what_was_taken() {
+        let space = Arc::new(CachePadded::new(FreeSpace::new(0)));
+        space.add(10);
+        let mut reservation = Reservation::of(&space, 6).unwrap();
+        reservation.join(Reservation::of(&space, 3).unwrap());
+        assert!(Reservation::of(&space, 2).is_none());
+        assert_eq!((reservation.take(4), reservation.take(9)), (4, 5));
+        reservation.join(Reservation::of(&space, 1).unwrap());
+        drop(reservation);
+        assert_eq!(space.available(), 1);
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn target(
 /// Whether the data was in memory before it got space. A kernel does not delay where there is a
 /// hint.
 fn is_delayed(inode: &InodeState, kind: ForkKind) -> bool {
-    kind == ForkKind::Data && inode.dirty.is_some() && inode.core.extent_size_hint() == 0
+    kind == ForkKind::Data && inode.memory.dirty.is_some() && inode.core.extent_size_hint() == 0
 }
 
 /// A block `by` blocks behind the start of an extent, if it lies in the extent's group.

@@ -18,6 +18,9 @@ pub const INODE_MAGIC: u16 = 0x494e;
 /// Offset of the checksum, which covers the whole inode.
 pub const INODE_CRC_OFFSET: usize = 100;
 
+/// Offset of the generation in an inode.
+pub const INODE_GENERATION_OFFSET: usize = 92;
+
 /// Link count that means "too many to count": it never changes again.
 pub const NLINK_PINNED: u32 = u32::MAX;
 

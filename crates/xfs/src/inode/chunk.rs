@@ -5,11 +5,14 @@
 use crate::ag::{AgTree, GroupState};
 use crate::alloc::{self, Allocation, Mode, Request};
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
+use crate::bytes::be32;
 use crate::error::Error;
-use crate::format::{BufferKind, InodeChunkRecord, InodeCore, InodeCreateItem, RmapOwner};
+use crate::format::{
+    BufferKind, INODE_GENERATION_OFFSET, InodeChunkRecord, InodeCore, InodeCreateItem, RmapOwner,
+};
 use crate::geometry::INODES_PER_CHUNK;
 use crate::trans::Transaction;
-use crate::units::{AgBlock, AgInode};
+use crate::units::{AgBlock, AgInode, InodeNumber};
 
 /// Allocates a chunk, or a part of one, in a locked group; `false` if there is no room.
 ///
@@ -254,4 +257,18 @@ fn write_inodes(trans: &mut Transaction<'_>, group: &GroupState, extent: &Alloca
         generation,
     };
     trans.create_inodes(chunk, &clusters);
+}
+
+/// The generation of an inode that is about to be used. On a live volume it is what a kernel would
+/// find there too: what the chunk began with, and one more for each time the inode was freed.
+///
+/// # Errors
+/// Its cluster is damaged; the device failed.
+pub(crate) fn next_generation(trans: &Transaction<'_>, number: InodeNumber) -> Result<u32, Error> {
+    if !trans.is_live() {
+        return Ok(trans.volume().generation(number));
+    }
+    let (address, offset) = super::place(trans.volume(), number);
+    let buffer = trans.read(&address, BufferKind::InodeCluster)?;
+    Ok(be32(&buffer.read(), offset + INODE_GENERATION_OFFSET))
 }

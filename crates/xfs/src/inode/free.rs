@@ -19,6 +19,9 @@ pub fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), E
     if inode.core.nblocks != 0 {
         return Err(damaged("it is to be freed, but blocks are left"));
     }
+    // Of what was never on the device nothing is left; numbers are used again at once.
+    inode.memory.discard();
+    trans.volume().files().forget(inode);
     clear(&mut inode.core, trans);
     inode.data = Fork::empty();
     inode.attr = None;

@@ -7,18 +7,20 @@ mod allocate;
 mod chunk;
 mod fork;
 mod free;
+mod memory;
 mod table;
 pub mod unlinked;
 
 pub use allocate::{allocate, find};
 pub use chunk::allocate_chunk;
+pub(crate) use chunk::next_generation;
 pub use fork::{Fork, ForkContent, ForkKind};
 pub use free::free;
+pub(crate) use memory::{BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, Run};
 pub use table::InodeTable;
 
 use crate::bytes::{be32, be64};
 use crate::cache::BufferAddress;
-use crate::data::DirtyData;
 use crate::dir::SpaceHint;
 use crate::error::Error;
 use crate::format::{
@@ -29,9 +31,9 @@ use crate::geometry::Geometry;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode, InodeNumber, Lsn};
 use crate::volume::Volume;
-use parking_lot::{ArcMutexGuard, ArcRwLockWriteGuard, Mutex, RawMutex, RawRwLock, RwLock};
+use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// An inode in memory, behind its lock.
 pub type Inode = RwLock<InodeState>;
@@ -50,30 +52,11 @@ pub struct InodeState {
     pub attr: Option<Fork>,
     /// Directories: where names were added last.
     pub(crate) space: SpaceHint,
-    /// Data that is newer than the device. The size of the core is that of the file with it.
-    pub(crate) dirty: Option<Box<DirtyData>>,
-    /// Space behind the end of the file.
-    pub(crate) growth: Growth,
+    /// What is in memory of it as a file.
+    pub(crate) memory: FileMemory,
     /// Newer than its cluster buffer.
     changed: bool,
-    /// Held by whoever changes the data, over all the steps of a change.
-    data_lock: OnceLock<Arc<Mutex<()>>>,
 }
-
-/// What is known of the growth of a file, as long as it is in memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Growth {
-    /// Somebody writes it, and may go on.
-    pub(crate) is_open: bool,
-    /// It has space behind its end that was taken for writes to come.
-    pub(crate) has_space: bool,
-    /// It was given up while it was dirty: somebody opens it for each write.
-    pub(crate) comes_back: bool,
-}
-
-/// The lock of the data of one inode. It comes before everything else: before a transaction begins,
-/// and before the lock of any inode. Several are taken in the order of their inodes.
-pub(crate) type DataLock = ArcMutexGuard<RawMutex, ()>;
 
 impl InodeState {
     /// Reads and verifies an inode.
@@ -113,54 +96,16 @@ impl InodeState {
             _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
         };
         let space = SpaceHint::default();
-        let (changed, data_lock) = (false, OnceLock::new());
-        let growth = Growth::default();
-        Ok(Self { number, core, data, attr, space, dirty: None, growth, changed, data_lock })
+        let memory = FileMemory::default();
+        Ok(Self { number, core, data, attr, space, memory, changed: false })
     }
 
     /// A new inode that is not stored yet.
     pub(crate) fn new(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
         let space = SpaceHint::default();
         let number = core.number;
-        let (changed, data_lock) = (true, OnceLock::new());
-        let growth = Growth::default();
-        Self { number, core, data, attr, space, dirty: None, growth, changed, data_lock }
-    }
-
-    /// Waits for the lock of the data of an inode.
-    pub(crate) fn lock_data(inode: &Inode) -> DataLock {
-        let lock = Arc::clone(inode.read().data_lock.get_or_init(Arc::default));
-        lock.try_lock_arc().unwrap_or_else(|| {
-            // Whoever has it may wait for bios that this thread holds back.
-            undercroft_block::flush_plugs();
-            lock.lock_arc()
-        })
-    }
-
-    /// The data up to the byte `end` is on its way: the stored size can grow as far.
-    pub(crate) fn grow_stored_size(&mut self, end: u64) {
-        let size = self.core.size;
-        if let Some(dirty) = &mut self.dirty {
-            dirty.stored_size = dirty.stored_size.max(end.min(size));
-        }
-    }
-
-    /// Blocks that are set aside for dirty data.
-    pub(crate) fn reserved_ahead(&self) -> u64 {
-        self.dirty.as_ref().map_or(0, |dirty| dirty.reserved)
-    }
-
-    /// Takes up to `blocks` of the blocks set aside; returns how many.
-    pub(crate) fn take_reserved(&mut self, blocks: u64) -> u64 {
-        let Some(dirty) = &mut self.dirty else { return 0 };
-        let taken = blocks.min(dirty.reserved);
-        dirty.reserved -= taken;
-        taken
-    }
-
-    /// The size that is stored: data that is not on the device is not part of it.
-    fn stored_size(&self) -> u64 {
-        self.dirty.as_ref().map_or(self.core.size, |dirty| dirty.stored_size.min(self.core.size))
+        let memory = FileMemory::default();
+        Self { number, core, data, attr, space, memory, changed: true }
     }
 
     /// Type of the file. An inode in memory is in use, so it has one.
@@ -303,6 +248,11 @@ impl InodeGuard {
     #[must_use]
     pub fn new(inode: &Arc<Inode>) -> Self {
         Self { guard: inode.write_arc() }
+    }
+
+    /// The inode that is locked.
+    pub(crate) fn inode(&self) -> Arc<Inode> {
+        Arc::clone(ArcRwLockWriteGuard::rwlock(&self.guard))
     }
 }
 

@@ -96,6 +96,11 @@ impl InodeTable {
         }
     }
 
+    /// Whether the inode of this number is in memory, and so in use.
+    pub fn knows(&self, number: InodeNumber) -> bool {
+        self.shard(number).lock().by_number.contains_key(&number)
+    }
+
     /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
     pub fn remove(&self, number: InodeNumber) {
         let mut inodes = self.shard(number).lock();

@@ -6,14 +6,15 @@
 //! waits for a transaction that waits for the inode of a thread that waits for the writer.
 //!
 //! Locks, outer ones first: gate (shared), inodes, groups, open checkpoint, buffer; or writer, gate,
-//! open checkpoint, buffer.
+//! open checkpoint, buffer. Nothing is sent to the device under the open checkpoint: whoever
+//! completes a bio that failed takes it.
 
 use super::checkpoint::{Checkpoint, Notes, Part};
 use super::shape::LogShape;
-use super::ticket::{SyncTicket, Tickets};
+use super::ticket::{Answer, Promise, Refusal, SyncTicket, Tickets};
 use super::worker::Worker;
 use super::writer::Writer;
-use crate::ag::BusyExtents;
+use crate::ag::{BusyExtents, Crowd};
 use crate::cache::{BufferRef, Cache};
 use crate::error::Error;
 use crate::geometry::Geometry;
@@ -22,8 +23,8 @@ use crate::units::Lsn;
 use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use undercroft_block::{Alarm, Batch, flush_plugs};
 
 /// What a journal works on.
@@ -70,20 +71,22 @@ pub(crate) struct Journal {
     pub(super) durable: AtomicU64,
     /// Bytes of the journal that the next checkpoint may take.
     pub(super) free_bytes: AtomicUsize,
+    /// A group has so much that waits for a checkpoint that one is written before anything else.
+    pub(super) is_crowded: AtomicBool,
     pub(super) writer: Mutex<Writer>,
-    pub(super) tickets: Tickets,
+    pub(super) tickets: Arc<Tickets>,
     pub(super) worker: Worker,
     /// Who has data of files to be written back.
-    pub(super) files: Mutex<Option<Weak<dyn WriteBack>>>,
+    files: OnceLock<Weak<dyn WriteBack>>,
     /// Hears of writes of file data that failed.
     alarm: Alarm,
 }
 
 /// Who has data of files in memory.
 pub(crate) trait WriteBack: Send + Sync {
-    /// Writes back what tickets wait for, and what is too much, and [keeps](Journal::keep_promises)
-    /// the promises.
-    fn write_back(&self);
+    /// Writes back what tickets wait for, and what is too much. Returns the promises of those
+    /// tickets whose data is on its way and committed.
+    fn write_back(&self) -> Vec<Promise>;
 }
 
 /// Leave for a transaction to run, and a promise of space in the journal.
@@ -127,10 +130,11 @@ impl Journal {
             released: Condvar::new(),
             durable: AtomicU64::new(0),
             free_bytes: AtomicUsize::new(0),
+            is_crowded: AtomicBool::new(false),
             writer: Mutex::new(Writer::new(start, transaction)),
-            tickets: Tickets::default(),
+            tickets: Arc::default(),
             worker: Worker::default(),
-            files: Mutex::new(None),
+            files: OnceLock::new(),
             alarm: alarm(Weak::clone(own)),
         });
         journal.update_free(&journal.writer.lock());
@@ -174,6 +178,7 @@ impl Journal {
                  {limit}"
             )));
         }
+        let mut may_hold_bios = true;
         loop {
             self.poison.check()?;
             let gate = self.gate.try_read().unwrap_or_else(|| {
@@ -189,8 +194,15 @@ impl Journal {
                 }
                 Room::Later => {
                     drop(gate);
-                    flush_plugs();
-                    self.released.wait(&mut open);
+                    if may_hold_bios {
+                        // Others may wait for bios that this thread holds back. Not under the lock:
+                        // a bio that fails at once takes it. Then it looks again.
+                        drop(open);
+                        flush_plugs();
+                        may_hold_bios = false;
+                    } else if !self.poison.is_set() {
+                        self.released.wait(&mut open);
+                    }
                 }
                 Room::None => {
                     drop(open);
@@ -206,7 +218,10 @@ impl Journal {
         let fits = |taken: usize| {
             taken + bytes <= self.limit() && self.shape.checkpoint_bytes(taken + most) <= free
         };
-        if self.cache.has_too_much_dirty() || !fits(open.bytes) {
+        if self.cache.has_too_much_dirty()
+            || self.is_crowded.load(Ordering::Acquire)
+            || !fits(open.bytes)
+        {
             Room::None
         } else if !fits(open.bytes + open.reserved) {
             Room::Later
@@ -232,16 +247,28 @@ impl Journal {
         self.write_everything(&mut writer, true)
     }
 
-    /// Takes what a transaction changed.
-    pub(crate) fn commit(&self, mut permit: Permit<'_>, joined: &[BufferRef], notes: &mut Notes) {
+    /// Takes what a transaction changed; `crowd` says how much in its groups waits for a checkpoint
+    /// to be free for everybody.
+    pub(crate) fn commit(
+        &self,
+        mut permit: Permit<'_>,
+        joined: &[BufferRef],
+        notes: &mut Notes,
+        crowd: Crowd,
+    ) {
         let sequence = self.open_sequence.load(Ordering::Acquire);
         let part = Part::collect(sequence, &self.cache, joined);
         let mut open = self.open.lock();
         open.add(part, notes);
         open.reserved -= std::mem::take(&mut permit.reserved);
-        let due = (open.bytes > self.shape.checkpoint_target()).then_some(open.sequence);
+        let is_due = crowd > Crowd::Few || open.bytes > self.shape.checkpoint_target();
+        let due = is_due.then_some(open.sequence);
         drop(open);
         self.released.notify_all();
+        if crowd == Crowd::TooMany {
+            // Under the gate: the checkpoint that settles it is yet to be closed.
+            self.is_crowded.store(true, Ordering::Release);
+        }
         drop(permit);
         if let Some(sequence) = due {
             self.worker.want(sequence);
@@ -253,11 +280,16 @@ impl Journal {
     }
 
     /// Whether the checkpoint of a transaction that ends was written meanwhile, or never will be.
-    fn outcome(&self, sequence: u64) -> Option<super::ticket::Answer> {
+    fn outcome(&self, sequence: u64) -> Option<Answer> {
         if self.durable.load(Ordering::Acquire) >= sequence {
             return Some(Ok(()));
         }
-        self.poison.reason().map(Err)
+        self.refusal().map(Err)
+    }
+
+    /// Why nothing becomes durable any more, if so.
+    fn refusal(&self) -> Option<Refusal> {
+        self.poison.reason().map(Refusal::ReadOnly)
     }
 
     /// The newest checkpoint that holds anything.
@@ -274,9 +306,10 @@ impl Journal {
         ticket
     }
 
-    /// Has the thread of the journal write back what `files` has, whenever it is asked to.
-    pub(crate) fn set_files(&self, files: Weak<dyn WriteBack>) {
-        *self.files.lock() = Some(files);
+    /// Has the thread of the journal write back what `files` has, whenever it is asked to. There is
+    /// one of these.
+    pub(crate) fn set_files(&self, files: impl FnOnce() -> Weak<dyn WriteBack>) {
+        self.files.get_or_init(files);
     }
 
     /// Asks for the write-back of files.
@@ -284,16 +317,25 @@ impl Journal {
         self.worker.want_write_back();
     }
 
-    /// A ticket for data that the thread of the journal is yet to write back.
-    pub(crate) fn promise(&self) -> SyncTicket {
-        self.tickets.draw(u64::MAX, || self.poison.reason().map(Err))
+    /// A ticket for data that is yet to be written back, and the promise to do that.
+    pub(crate) fn promise(&self) -> (SyncTicket, Promise) {
+        self.tickets.promise(|| self.refusal().map(Err))
     }
 
-    /// What the first `count` promises are about was committed.
-    pub(crate) fn keep_promises(&self, count: usize) {
-        let sequence = self.newest();
-        self.tickets.move_promises(count, sequence, || self.outcome(sequence));
-        self.worker.want(sequence);
+    /// A ticket that is refused.
+    pub(crate) fn refused(&self, reason: Refusal) -> SyncTicket {
+        self.tickets.draw(0, || Some(Err(reason)))
+    }
+
+    /// Writes files back, if there is somebody to do it.
+    pub(super) fn write_back_files(&self) {
+        let Some(files) = self.files.get().and_then(Weak::upgrade) else { return };
+        let kept = files.write_back();
+        if !kept.is_empty() {
+            let sequence = self.newest();
+            self.tickets.keep(kept, sequence, || self.outcome(sequence));
+            self.worker.want(sequence);
+        }
     }
 
     /// Makes everything durable that was committed so far. One of the threads that wait does the
@@ -329,8 +371,8 @@ impl Journal {
     /// Refuses every further change and answers everybody who waits.
     pub(crate) fn poison(&self, reason: &str) {
         self.poison.set(reason);
-        if let Some(reason) = self.poison.reason() {
-            self.tickets.complete(u64::MAX, &Err(reason));
+        if let Some(reason) = self.refusal() {
+            self.tickets.refuse_all(&reason);
         }
         // Whoever is about to wait for space has seen the reason, or waits by now.
         drop(self.open.lock());
@@ -361,8 +403,7 @@ impl Journal {
     ) -> Result<(), Error> {
         self.worker.stop();
         // What tickets wait for that the thread was still to do.
-        let files = self.files.lock().as_ref().and_then(Weak::upgrade);
-        files.inspect(|files| files.write_back());
+        self.write_back_files();
         let mut writer = self.writer.lock();
         let gate = self.gate.write();
         self.write_everything(&mut writer, false)?;
@@ -373,6 +414,7 @@ impl Journal {
         self.poison.set("it was closed");
         drop((gate, writer));
         self.poison("it was closed");
+        self.tickets.answers.drain();
         Ok(())
     }
 
@@ -380,11 +422,6 @@ impl Journal {
     pub(crate) fn abandon(&self) {
         self.worker.stop();
         self.poison("it was dropped");
-    }
-
-    /// Whoever has data of files is gone, and with it the data that promises are about.
-    pub(crate) fn break_promises(&self) {
-        self.tickets.break_promises(&Err("its files were dropped".into()));
     }
 }
 

@@ -6,6 +6,7 @@
 //! place later (`dirty`). Who waits for durability has a ticket (`ticket`). What a crash left in a
 //! journal becomes part of the volume in [`recovery`].
 
+mod answers;
 mod checkpoint;
 mod dirty;
 mod items;
@@ -29,3 +30,4 @@ pub(crate) use shape::LogShape;
 pub(crate) use state::ends;
 pub use state::state;
 pub use ticket::SyncTicket;
+pub(crate) use ticket::{Promise, Refusal};

@@ -1,8 +1,11 @@
 //! Tickets for durability (design, decision 9): one write of the journal completes all that wait
 //! for it, and no thread sleeps for any of them.
 
+use super::answers::Answers;
 use crate::error::Error;
-use parking_lot::Mutex;
+use crate::units::InodeNumber;
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -10,44 +13,72 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// The answer to a ticket: why the journal failed, if it did.
-pub(super) type Answer = Result<(), Arc<str>>;
+/// The answer to a ticket.
+pub(crate) type Answer = Result<(), Refusal>;
 
-enum Receiver {
-    /// Nobody asked yet.
-    Nobody,
+/// Why what a ticket stands for is not durable.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// Nothing can be made durable any more.
+    ReadOnly(Arc<str>),
+    /// Data of this file was not written.
+    File(InodeNumber, Arc<str>),
+}
+
+impl Refusal {
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::ReadOnly(reason) => Error::ReadOnly(reason.to_string()),
+            Self::File(inode, reason) => Error::NotWritten { inode, what: reason.to_string() },
+        }
+    }
+}
+
+/// Who is told of an answer by a call.
+pub(super) enum Receiver {
     Task(Waker),
     Callback(Box<dyn FnOnce(Result<(), Error>) + Send>),
 }
 
+impl Receiver {
+    pub(super) fn tell(self, answer: &Answer) {
+        match self {
+            Self::Task(waker) => waker.wake(),
+            Self::Callback(callback) => callback(to_result(answer)),
+        }
+    }
+}
+
 enum State {
-    Waiting(Receiver),
+    Waiting(Option<Receiver>),
     Done(Answer),
 }
 
 /// What a ticket and the journal share.
 struct Shared {
     state: Mutex<State>,
+    answered: Condvar,
 }
 
 impl Shared {
-    fn complete(&self, answer: &Answer) {
-        let before = std::mem::replace(&mut *self.state.lock(), State::Done(answer.clone()));
-        match before {
-            State::Waiting(Receiver::Task(waker)) => waker.wake(),
-            State::Waiting(Receiver::Callback(callback)) => callback(to_result(answer)),
-            State::Waiting(Receiver::Nobody) | State::Done(_) => {}
-        }
+    /// Answers, unless that happened before. Returns who is to be told.
+    fn answer(&self, answer: &Answer) -> Option<Receiver> {
+        let mut state = self.state.lock();
+        let State::Waiting(receiver) = &mut *state else { return None };
+        let receiver = receiver.take();
+        *state = State::Done(answer.clone());
+        self.answered.notify_all();
+        receiver
     }
 }
 
 fn to_result(answer: &Answer) -> Result<(), Error> {
-    answer.clone().map_err(|reason| Error::ReadOnly(reason.to_string()))
+    answer.clone().map_err(Refusal::into_error)
 }
 
 /// A promise of durability: an fsync that nobody needs to sleep for.
 ///
-/// It stands for what was drawn for: one file ([`Files::fsync`](crate::Files::fsync)), or everything
+/// It stands for what was drawn for: one file ([`OpenFile::fsync`](crate::OpenFile::fsync)), or everything
 /// that was committed before ([`Volume::force`](crate::Volume::force)). It is answered exactly once,
 /// with `Ok` when all of that is on stable storage, or with the reason why it may never be. There
 /// are four ways to hear of it:
@@ -62,18 +93,25 @@ fn to_result(answer: &Answer) -> Result<(), Error> {
 /// no thread, and tickets drawn together are answered by one write of the journal and one flush. So
 /// draw as many as there are files, then wait for all.
 ///
-/// An error is final: the volume has become read-only, and every other ticket that waits gets the
-/// same answer. What was answered with `Ok` before stays durable.
+/// An error is final. Most often the volume has become read-only, and every other ticket that waits
+/// gets the same answer; [`Error::NotWritten`] speaks of one file only. What was answered with `Ok`
+/// before stays durable.
 #[must_use = "the answer says whether the changes are durable"]
 pub struct SyncTicket {
     shared: Arc<Shared>,
 }
 
 impl SyncTicket {
+    /// A ticket whose answer is that the volume is read-only.
+    pub(crate) fn refused(reason: &str) -> Self {
+        let answer = Err(Refusal::ReadOnly(reason.into()));
+        Self { shared: new_ticket(Some(answer)).0 }
+    }
+
     /// Calls `callback` with the answer, once: in this call if the answer is there already, else in
-    /// the thread that makes things durable. That thread does nothing else meanwhile: the callback
-    /// should be short (count, send, wake), may draw further tickets, and must not wait for the
-    /// volume.
+    /// a thread of the volume that does nothing but that. No lock of the volume is held: the
+    /// callback may use the volume, draw tickets and wait for them. The next callback waits until
+    /// it returns.
     pub fn on_complete(self, callback: impl FnOnce(Result<(), Error>) + Send + 'static) {
         let mut state = self.shared.state.lock();
         if let State::Done(answer) = &*state {
@@ -81,20 +119,24 @@ impl SyncTicket {
             drop(state);
             return callback(answer);
         }
-        *state = State::Waiting(Receiver::Callback(Box::new(callback)));
+        *state = State::Waiting(Some(Receiver::Callback(Box::new(callback))));
     }
 
-    /// Sleeps until the answer is there. Not for callbacks of other tickets: nobody would be left to
-    /// answer this one.
+    /// Sleeps until the answer is there.
     ///
     /// # Errors
     /// A write or a flush failed, or the volume was dropped or closed before: nothing is known about
     /// what the ticket stands for.
     pub fn wait(self) -> Result<(), Error> {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.on_complete(move |result| drop(sender.send(result)));
-        let gone = || Err(Error::ReadOnly("the volume was dropped".into()));
-        receiver.recv().unwrap_or_else(|_| gone())
+        // The journal may wait for bios that this thread holds back.
+        undercroft_block::flush_plugs();
+        let mut state = self.shared.state.lock();
+        loop {
+            if let State::Done(answer) = &*state {
+                return to_result(answer);
+            }
+            self.shared.answered.wait(&mut state);
+        }
     }
 
     /// The answer, if it is there; `None` while it is under way.
@@ -115,7 +157,7 @@ impl Future for SyncTicket {
         if let State::Done(answer) = &*state {
             return Poll::Ready(to_result(answer));
         }
-        *state = State::Waiting(Receiver::Task(context.waker().clone()));
+        *state = State::Waiting(Some(Receiver::Task(context.waker().clone())));
         Poll::Pending
     }
 }
@@ -126,10 +168,27 @@ impl fmt::Debug for SyncTicket {
     }
 }
 
-/// The tickets that wait, by checkpoint.
+/// The tickets that wait.
 #[derive(Default)]
 pub(super) struct Tickets {
-    waiting: Mutex<BTreeMap<u64, Vec<Arc<Shared>>>>,
+    waiting: Mutex<Waiting>,
+    pub(super) answers: Answers,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// For a checkpoint to be durable.
+    by_checkpoint: BTreeMap<u64, Vec<Arc<Shared>>>,
+    /// For data that is yet to be written back, by the numbers of their promises.
+    promised: FxHashMap<u64, Arc<Shared>>,
+    /// Number of the next promise.
+    next: u64,
+}
+
+/// Somebody's word that a ticket will be answered: it is kept, or broken when this is dropped.
+pub(crate) struct Promise {
+    tickets: Arc<Tickets>,
+    number: u64,
 }
 
 impl Tickets {
@@ -141,56 +200,98 @@ impl Tickets {
         outcome: impl FnOnce() -> Option<Answer>,
     ) -> SyncTicket {
         let mut waiting = self.waiting.lock();
-        let state = match outcome() {
-            None => State::Waiting(Receiver::Nobody),
-            Some(answer) => State::Done(answer),
-        };
-        let waits = matches!(state, State::Waiting(_));
-        let shared = Arc::new(Shared { state: Mutex::new(state) });
+        let (shared, waits) = new_ticket(outcome());
         if waits {
-            waiting.entry(sequence).or_default().push(Arc::clone(&shared));
+            waiting.by_checkpoint.entry(sequence).or_default().push(Arc::clone(&shared));
         }
         SyncTicket { shared }
     }
 
-    /// Makes the first `count` tickets for the last checkpoint there can ever be ones for
+    /// A ticket that a promise is to answer. `outcome` is as for [`draw`](Self::draw).
+    pub(super) fn promise(
+        self: &Arc<Self>,
+        outcome: impl FnOnce() -> Option<Answer>,
+    ) -> (SyncTicket, Promise) {
+        let mut waiting = self.waiting.lock();
+        let (shared, waits) = new_ticket(outcome());
+        let number = waiting.next;
+        waiting.next += 1;
+        if waits {
+            waiting.promised.insert(number, Arc::clone(&shared));
+        }
+        (SyncTicket { shared }, Promise { tickets: Arc::clone(self), number })
+    }
+
+    /// What these promises are about was committed: their tickets now wait for the checkpoint
     /// `sequence`. `outcome` is as for [`draw`](Self::draw).
-    pub(super) fn move_promises(
+    pub(super) fn keep(
         &self,
-        count: usize,
+        promises: Vec<Promise>,
         sequence: u64,
         outcome: impl FnOnce() -> Option<Answer>,
     ) {
         let mut waiting = self.waiting.lock();
-        let Some(promises) = waiting.get_mut(&u64::MAX) else { return };
-        let rest = promises.split_off(count.min(promises.len()));
-        let moved = std::mem::replace(promises, rest);
+        let numbers = promises.iter().map(|promise| promise.number);
+        let kept: Vec<_> = numbers.filter_map(|number| waiting.promised.remove(&number)).collect();
         match outcome() {
-            None => waiting.entry(sequence).or_default().extend(moved),
+            None => waiting.by_checkpoint.entry(sequence).or_default().extend(kept),
             Some(answer) => {
                 drop(waiting);
-                moved.into_iter().for_each(|ticket| ticket.complete(&answer));
+                self.answer(kept, &answer);
             }
         }
-    }
-
-    /// Answers all promises: whoever would have kept them is gone.
-    pub(super) fn break_promises(&self, answer: &Answer) {
-        let promises = self.waiting.lock().remove(&u64::MAX);
-        promises.into_iter().flatten().for_each(|ticket| ticket.complete(answer));
     }
 
     /// Answers all tickets up to `sequence`.
     pub(super) fn complete(&self, sequence: u64, answer: &Answer) {
         let done = {
-            let mut waiting = self.waiting.lock();
+            let by_checkpoint = &mut self.waiting.lock().by_checkpoint;
             let later = match sequence.checked_add(1) {
-                Some(next) => waiting.split_off(&next),
+                Some(next) => by_checkpoint.split_off(&next),
                 None => BTreeMap::new(),
             };
-            std::mem::replace(&mut *waiting, later)
+            std::mem::replace(by_checkpoint, later)
         };
-        // Without the lock: a callback may draw the next ticket.
-        done.into_values().flatten().for_each(|ticket| ticket.complete(answer));
+        self.answer(done.into_values().flatten(), answer);
+    }
+
+    /// Answers everybody: nothing will become durable any more.
+    pub(super) fn refuse_all(&self, reason: &Refusal) {
+        let waiting = std::mem::take(&mut self.waiting.lock().promised);
+        let answer = Err(reason.clone());
+        self.answer(waiting.into_values(), &answer);
+        self.complete(u64::MAX, &answer);
+    }
+
+    /// Answers without a lock; calls are made by the thread for that.
+    fn answer(&self, tickets: impl IntoIterator<Item = Arc<Shared>>, answer: &Answer) {
+        let receivers = tickets.into_iter().filter_map(|ticket| ticket.answer(answer));
+        self.answers.deliver(receivers.collect(), answer);
+    }
+}
+
+/// A ticket, and whether it has no answer yet.
+fn new_ticket(answer: Option<Answer>) -> (Arc<Shared>, bool) {
+    let waits = answer.is_none();
+    let state = answer.map_or(State::Waiting(None), State::Done);
+    (Arc::new(Shared { state: Mutex::new(state), answered: Condvar::new() }), waits)
+}
+
+impl Promise {
+    /// Answers the ticket with an error.
+    pub(crate) fn refuse(self, reason: Refusal) {
+        self.settle(&Err(reason));
+    }
+
+    fn settle(&self, answer: &Answer) {
+        let ticket = self.tickets.waiting.lock().promised.remove(&self.number);
+        self.tickets.answer(ticket, answer);
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        // Kept and refused ones are not found.
+        self.settle(&Err(Refusal::ReadOnly("it was dropped before the data was written".into())));
     }
 }

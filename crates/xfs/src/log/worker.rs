@@ -3,8 +3,8 @@
 
 use super::journal::Journal;
 use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
 /// What the thread is asked to do.
@@ -67,7 +67,7 @@ impl Worker {
         self.wishes.lock().stop = true;
         self.changed.notify_one();
         let thread = self.thread.lock().take();
-        // A callback of a ticket, which runs in the thread, may hold the last reference.
+        // The thread itself may hold the last reference to the volume, while it writes files back.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
         {
             // It does not panic; if it did, the panic was reported.
@@ -94,8 +94,7 @@ impl Journal {
                 }
             };
             if write_back {
-                let files = self.files.lock().as_ref().and_then(Weak::upgrade);
-                files.inspect(|files| files.write_back());
+                self.write_back_files();
             }
             let checkpoint = self.worker.wishes.lock().checkpoint;
             done = checkpoint;

@@ -276,6 +276,7 @@ impl Journal {
         for busy in self.busy.iter().filter(|busy| !busy.is_empty()) {
             busy.settle(closed.sequence, false);
         }
+        self.is_crowded.store(false, Ordering::Release);
         self.tickets.complete(closed.sequence, &Ok(()));
         Ok(())
     }

@@ -101,7 +101,7 @@ pub(super) fn enter(
     number: InodeNumber,
 ) -> Result<InodeGuard, Error> {
     let file_type = new.file_type()?;
-    let mut inode = new_inode(trans, number, Some(parent.number), file_type, new);
+    let mut inode = new_inode(trans, number, Some(parent.number), file_type, new)?;
     insert_entry(trans, parent, slot, name, &inode)?;
     if file_type == FileType::Directory {
         parent.core.nlink += 1;
@@ -123,7 +123,7 @@ pub(crate) fn create_root(
     new: &NewInode<'_>,
 ) -> Result<InodeGuard, Error> {
     let number = inode::allocate(trans, None, true)?;
-    let inode = new_inode(trans, number, None, FileType::Directory, new);
+    let inode = new_inode(trans, number, None, FileType::Directory, new)?;
     Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn create_reserved(
 ) -> Result<InodeGuard, Error> {
     let number = inode::allocate(trans, None, false)?;
     let new = NewInode { mode: FileType::Regular.mode_bits(), uid: 0, gid: 0, ..root.clone() };
-    let mut inode = new_inode(trans, number, None, FileType::Regular, &new);
+    let mut inode = new_inode(trans, number, None, FileType::Regular, &new)?;
     if bitmap {
         inode.core.flags = InodeFlags::NEWRTBM;
         inode.core.atime = Timestamp::default();
@@ -239,7 +239,7 @@ pub(super) fn new_inode(
     parent: Option<InodeNumber>,
     file_type: FileType,
     new: &NewInode<'_>,
-) -> InodeState {
+) -> Result<InodeState, Error> {
     let geometry = trans.geometry();
     let features = &geometry.features;
     let mut flags2 = InodeFlags2::empty();
@@ -251,7 +251,7 @@ pub(super) fn new_inode(
         uid: new.uid,
         gid: new.gid,
         nlink: if file_type == FileType::Directory { 2 } else { 1 },
-        generation: trans.volume().generation(number),
+        generation: inode::next_generation(trans, number)?,
         next_unlinked: AgInode::NULL,
         changecount: 1,
         flags2,
@@ -274,5 +274,5 @@ pub(super) fn new_inode(
         core.forkoff = fork_offset::default_offset(geometry, data.format());
         attr = Some(Fork::empty());
     }
-    InodeState::new(core, data, attr)
+    Ok(InodeState::new(core, data, attr))
 }

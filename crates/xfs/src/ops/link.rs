@@ -35,8 +35,8 @@ pub fn link(
         let what = "is a directory, which cannot have another name";
         return Err(Error::WrongKind { path: format!("inode {number}"), what });
     }
-    if inode.core.mode == 0 {
-        return Err(Error::NotFound(format!("inode {number}")));
+    if inode.core.mode == 0 || inode.memory.is_going {
+        return Err(Error::Stale { inode: number });
     }
     locks::expect_mutable(inode, true)?;
     expect_same_project(inodes.read(parent), inode)?;

@@ -8,6 +8,7 @@ use super::{path_text, space};
 use crate::bmap::ForkWriter;
 use crate::dir;
 use crate::error::Error;
+use crate::file::OpenFile;
 use crate::format::{FileType, InodeFlags};
 use crate::inode::{self, ForkKind, InodeGuard, unlinked};
 use crate::mkfs::Work;
@@ -15,6 +16,7 @@ use crate::symlink;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
+use std::sync::Arc;
 
 /// Creates `name` in the directory `parent`, with what the directory hands down: group, project,
 /// flags, default access list. The times of the directory become those of the new inode's change.
@@ -28,16 +30,30 @@ pub fn make(
     new: &NewInode<'_>,
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
-    with_room(volume, || try_make(volume, parent, name, new))
+    with_room(volume, || try_make(volume, parent, name, new, |inode| inode.number))
+}
+
+/// As [`make`]; nobody can remove the new file before it is open.
+///
+/// # Errors
+/// As [`make`].
+pub fn make_open(
+    volume: &Arc<Volume>,
+    parent: InodeNumber,
+    name: &[u8],
+    new: &NewInode<'_>,
+) -> Result<OpenFile, Error> {
+    dir::check_name(name)?;
+    with_room(volume, || try_make(volume, parent, name, new, |inode| OpenFile::of(volume, inode)))
 }
 
 /// Does what needs an inode; once more when its space may wait for the journal.
-fn with_room(
+fn with_room<T>(
     volume: &Volume,
-    attempt: impl Fn() -> Result<Option<InodeNumber>, Error>,
-) -> Result<InodeNumber, Error> {
-    if let Some(number) = attempt()? {
-        return Ok(number);
+    attempt: impl Fn() -> Result<Option<T>, Error>,
+) -> Result<T, Error> {
+    if let Some(made) = attempt()? {
+        return Ok(made);
     }
     volume.sync()?;
     let geometry = volume.geometry();
@@ -45,13 +61,15 @@ fn with_room(
     attempt()?.ok_or(Error::NoSpace { needed, block_size })
 }
 
-/// As [`make`]; `None` if there is no room for an inode, and nothing was done.
-fn try_make(
+/// As [`make`]; `None` if there is no room for an inode, and nothing was done. `take` is given the
+/// inode while it is still locked.
+fn try_make<T>(
     volume: &Volume,
     parent: InodeNumber,
     name: &[u8],
     new: &NewInode<'_>,
-) -> Result<Option<InodeNumber>, Error> {
+    take: impl Fn(&mut InodeGuard) -> T,
+) -> Result<Option<T>, Error> {
     let kind = check(new)?;
     let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[parent])?;
@@ -75,20 +93,19 @@ fn try_make(
     inherited.give(&mut trans, &mut inode)?;
     directory.set_modified(new.times.change);
     trans.commit(&mut [directory, &mut inode])?;
-    Ok(Some(number))
+    Ok(Some(take(&mut inode)))
 }
 
-/// Creates an inode without a name, near the directory that it may get one in later, by
-/// [`link`](super::link). It is on the list of unlinked inodes until then; without a name it is
-/// freed by [`reclaim`](super::reclaim), or after a crash.
+/// Creates a file without a name, and opens it: near the directory that it may get a name in later,
+/// by [`link`](super::link). Without one it is freed when it is closed, or after a crash.
 ///
 /// # Errors
 /// As [`make`].
 pub fn create_unlinked(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     near: InodeNumber,
     new: &NewInode<'_>,
-) -> Result<InodeNumber, Error> {
+) -> Result<OpenFile, Error> {
     if check(new)? == FileType::Directory {
         return Err(Error::Invalid("a directory cannot be without a name".into()));
     }
@@ -97,10 +114,10 @@ pub fn create_unlinked(
 
 /// As [`create_unlinked`]; `None` if there is no room for an inode, and nothing was done.
 fn try_create_unlinked(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     near: InodeNumber,
     new: &NewInode<'_>,
-) -> Result<Option<InodeNumber>, Error> {
+) -> Result<Option<OpenFile>, Error> {
     let kind = check(new)?;
     let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[near])?;
@@ -113,7 +130,7 @@ fn try_create_unlinked(
     };
     trans.begin_changes();
     let new = inherited.apply(new);
-    let mut inode = new_inode(&trans, number, Some(near), kind, &new);
+    let mut inode = new_inode(&trans, number, Some(near), kind, &new)?;
     inode.core.nlink = 0;
     if kind == FileType::Symlink {
         symlink::write(&mut ForkWriter::new(&mut trans, &mut inode, ForkKind::Data), new.target)?;
@@ -123,7 +140,7 @@ fn try_create_unlinked(
     let (ag, agino) = volume.geometry().split_inode(number);
     trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
     trans.commit(&mut [&mut inode])?;
-    Ok(Some(number))
+    Ok(Some(OpenFile::of(volume, &mut inode)))
 }
 
 /// The type of a new inode, once it is known that it can be stored.

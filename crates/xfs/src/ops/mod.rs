@@ -6,12 +6,11 @@
 //! which may wait for the journal, then locks what it needs in the order of numbers, finds
 //! everything that speaks against it before it changes anything, makes sure of the space for its
 //! worst case, and is one transaction, or a chain of transactions that each leave a sound volume.
-//! [`FileEdit`] does so for data. Those that read take the volume.
+//! [`OpenFile`](crate::OpenFile) does so for data. Those that read take the volume.
 
 mod attribute_fork;
 mod create;
 mod directory;
-mod edit;
 mod extent_map;
 mod footprint;
 mod grow;
@@ -23,37 +22,32 @@ mod make;
 mod metadata;
 mod path;
 mod placement;
-mod read;
-mod reclaim;
 mod rename;
 mod set_xattr;
 mod size_hint;
-mod space;
+pub(crate) mod space;
 mod superblock;
 mod unlink;
 mod write;
 mod xattr;
 
+pub use crate::file::{CloneRange, Size, data_ranges, read_link};
 pub use create::{NewInode, Times, add_link, create, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{entries, lookup};
-pub(crate) use edit::check_kind;
-pub use edit::{CloneRange, FileEdit, Size, clone_range, dedupe_range};
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use grow::{Growth, grow, growth};
 pub use identity::{LABEL_MAX, check_label, label, set_label, set_uuid};
 pub use link::link;
-pub use make::{create_unlinked, make};
+pub use make::{create_unlinked, make, make_open};
 pub use metadata::{MetadataChange, change_metadata};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
-pub use read::{FileReader, Piece, data_ranges, read_at, read_link};
-pub use reclaim::reclaim;
 pub use rename::{Name, RenameMode, rename};
 pub use set_xattr::{get_xattr, remove_xattr, set_xattr};
 pub use size_hint::{SizeHints, set_size_hints};
-pub use unlink::{LastName, rmdir, unlink};
+pub use unlink::{rmdir, unlink};
 pub(crate) use write::MAX_FILE_SIZE;
 pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
 pub use xattr::{NamedValue, attributes, set_attributes};

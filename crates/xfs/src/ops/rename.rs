@@ -1,8 +1,8 @@
 //! Moving names (algorithms reference, section 7.8).
 
 use super::locks::{self, Locked};
-use super::unlink::{Goodbye, LastName, affected, expect_empty, take_entry};
-use super::{directory, lookup, path_text, reclaim, space};
+use super::unlink::{Goodbye, affected, expect_empty, take_entry};
+use super::{directory, lookup, path_text, space};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::dir::{self, Entry};
@@ -18,8 +18,8 @@ use crate::volume::Volume;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameMode {
     /// Takes its place: a file that of a file, a directory that of an empty directory. What it
-    /// stood for loses a name.
-    Replace(LastName),
+    /// stood for loses a name, as by [`unlink`](super::unlink).
+    Replace,
     /// Fails.
     NoReplace,
     /// Both names change places; both must be there.
@@ -56,13 +56,13 @@ pub fn rename(
         return Ok(());
     };
     plan.check(&inodes)?;
-    let goodbye = plan.goodbye(&inodes)?;
+    let mut goodbye = plan.goodbye(&inodes)?;
     plan.reserve(&mut trans, &inodes)?;
     let mut groups = Vec::new();
     for number in plan.inodes() {
         groups.extend(affected(volume, inodes.read(number))?);
     }
-    if let Some((target, goodbye)) = plan.target.zip(goodbye) {
+    if let Some((target, goodbye)) = plan.target.zip(goodbye.as_ref()) {
         groups.extend(goodbye.groups(volume, inodes.read(target))?);
     }
     trans.lock_groups(groups)?;
@@ -71,14 +71,11 @@ pub fn rename(
         Some(target) if mode == RenameMode::Exchange => {
             plan.exchange(&mut trans, &mut inodes, target, now)?;
         }
-        _ => plan.replace(&mut trans, &mut inodes, goodbye, now)?,
+        _ => plan.replace(&mut trans, &mut inodes, goodbye.as_mut(), now)?,
     }
     inodes.commit(trans)?;
     drop((inodes, moves));
-    match (plan.target, goodbye) {
-        (Some(target), Some(Goodbye::List(LastName::Free))) => reclaim(volume, target),
-        _ => Ok(()),
-    }
+    goodbye.map_or(Ok(()), |goodbye| goodbye.finish(volume))
 }
 
 /// A rename whose inodes are locked.
@@ -188,12 +185,12 @@ impl<'a> Plan<'a> {
 
     /// How what stood in the way takes leave.
     fn goodbye(&self, inodes: &Locked) -> Result<Option<Goodbye>, Error> {
-        let (RenameMode::Replace(last), Some(target)) = (self.mode, self.target) else {
+        let (RenameMode::Replace, Some(target)) = (self.mode, self.target) else {
             return Ok(None);
         };
         let target = inodes.read(target);
         let gone = is_directory(target) || target.core.nlink == 1;
-        Goodbye::of(self.volume, target, gone.then_some(last)).map(Some)
+        Goodbye::of(self.volume, target, gone).map(Some)
     }
 
     /// Makes sure of the space for the worst case: an entry, or two that outgrow their short form,
@@ -247,18 +244,19 @@ impl<'a> Plan<'a> {
         &self,
         trans: &mut Transaction<'_>,
         inodes: &mut Locked,
-        goodbye: Option<Goodbye>,
+        goodbye: Option<&mut Goodbye>,
         now: Timestamp,
     ) -> Result<(), Error> {
         let entry = entry_for(inodes.read(self.source));
         let directory = is_directory(inodes.read(self.source));
         let to = inodes.get(self.to.parent);
-        match goodbye {
-            Some(_) => {
+        let replaces = goodbye.is_some();
+        match replaces {
+            true => {
                 let mut fork = ForkWriter::new(trans, to, ForkKind::Data);
                 dir::replace(&mut fork, self.to.name, entry)?;
             }
-            None => {
+            false => {
                 let mut space = to.space;
                 let mut fork = ForkWriter::new(trans, to, ForkKind::Data);
                 dir::add(&mut fork, self.to.name, entry, &mut space)?;
@@ -267,7 +265,7 @@ impl<'a> Plan<'a> {
         }
         if directory {
             // A directory that another took the place of is one subdirectory less.
-            if goodbye.is_none() {
+            if !replaces {
                 to.core.nlink += 1;
             }
             inodes.get(self.from.parent).core.nlink -= 1;

@@ -16,30 +16,30 @@ const DIRECTORY_BLOCKS: u64 = 7;
 const ATTRIBUTE_BLOCKS: u64 = 10;
 
 /// One more name in a directory.
-pub(super) fn entry(trans: &Transaction<'_>) -> u64 {
+pub(crate) fn entry(trans: &Transaction<'_>) -> u64 {
     let per = u64::from(trans.geometry().dir_block_blocks());
     DIRECTORY_BLOCKS * per + maps(trans)
 }
 
 /// One more attribute with a value of `len` bytes. Moving the border of the forks may push the map
 /// of the data into a block.
-pub(super) fn attribute(trans: &Transaction<'_>, len: usize) -> u64 {
+pub(crate) fn attribute(trans: &Transaction<'_>, len: usize) -> u64 {
     ATTRIBUTE_BLOCKS + 1 + u64::from(attr_remote_blocks(trans.geometry(), len)) + maps(trans)
 }
 
 /// One more parent pointer, where the volume has them.
-pub(super) fn parent_pointer(trans: &Transaction<'_>) -> u64 {
+pub(crate) fn parent_pointer(trans: &Transaction<'_>) -> u64 {
     if trans.geometry().features.parent_pointers() { attribute(trans, 0) } else { 0 }
 }
 
 /// One more inode.
-pub(super) fn inode(trans: &Transaction<'_>) -> u64 {
+pub(crate) fn inode(trans: &Transaction<'_>) -> u64 {
     let trees = 2 * trans.volume().heights().inode;
     u64::from(trans.geometry().chunk_blocks()) + u64::from(trees)
 }
 
 /// The target of a symbolic link.
-pub(super) fn symlink(trans: &Transaction<'_>, len: usize) -> u64 {
+pub(crate) fn symlink(trans: &Transaction<'_>, len: usize) -> u64 {
     u64::from(symlink_blocks(trans.geometry(), len)) + maps(trans)
 }
 
@@ -47,12 +47,12 @@ pub(super) fn symlink(trans: &Transaction<'_>, len: usize) -> u64 {
 const REMOVED_BLOCKS: u64 = 3;
 
 /// One name or attribute less: blocks that go may split the extents they are in.
-pub(super) fn removal(trans: &Transaction<'_>) -> u64 {
+pub(crate) fn removal(trans: &Transaction<'_>) -> u64 {
     REMOVED_BLOCKS * (u64::from(trans.volume().heights().bmap_data) + 1)
 }
 
 /// One name less in this directory, as [`removal`].
-pub(super) fn removal_of(trans: &Transaction<'_>, directory: &InodeState) -> Result<u64, Error> {
+pub(crate) fn removal_of(trans: &Transaction<'_>, directory: &InodeState) -> Result<u64, Error> {
     bmap::tree_blocks(trans, directory, ForkKind::Data, REMOVED_BLOCKS)
 }
 

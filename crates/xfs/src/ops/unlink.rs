@@ -1,30 +1,23 @@
 //! Taking names away (algorithms reference, section 7.8).
 
 use super::locks::{self, Locked};
-use super::reclaim::{self, reclaim};
 use super::{path_text, space};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::{self, ForkReader, ForkWriter};
 use crate::dir;
 use crate::error::Error;
+use crate::file::{free_now, groups, is_small, reclaim};
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
-use crate::inode::{ForkKind, InodeState, unlinked};
+use crate::inode::{BlocksFrozen, DataLock, ForkKind, Inode, InodeGuard, InodeState, unlinked};
 use crate::mkfs::Work;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, InodeNumber};
 use crate::volume::Volume;
-
-/// What becomes of an inode whose last name goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastName {
-    /// It is freed.
-    Free,
-    /// It stays until [`reclaim`]: somebody has it open. After a crash it is freed.
-    Keep,
-}
+use std::sync::Arc;
 
 /// Removes `name`, which is no directory, from the directory `parent`; returns the inode it stood
-/// for.
+/// for. With its last name an inode is freed, or when the last who has it open lets go; after a
+/// crash in any case.
 ///
 /// # Errors
 /// There is no such name, or it is a directory; a damaged structure; the device failed.
@@ -32,10 +25,9 @@ pub fn unlink(
     volume: &Volume,
     parent: InodeNumber,
     name: &[u8],
-    last: LastName,
     now: Timestamp,
 ) -> Result<InodeNumber, Error> {
-    remove_name(volume, parent, name, (false, last), now)
+    remove_name(volume, parent, name, false, now)
 }
 
 /// Removes the empty directory `name` from the directory `parent`; returns its inode.
@@ -47,17 +39,16 @@ pub fn rmdir(
     volume: &Volume,
     parent: InodeNumber,
     name: &[u8],
-    last: LastName,
     now: Timestamp,
 ) -> Result<InodeNumber, Error> {
-    remove_name(volume, parent, name, (true, last), now)
+    remove_name(volume, parent, name, true, now)
 }
 
 fn remove_name(
     volume: &Volume,
     parent: InodeNumber,
     name: &[u8],
-    (directory, last): (bool, LastName),
+    directory: bool,
     now: Timestamp,
 ) -> Result<InodeNumber, Error> {
     dir::check_name(name)?;
@@ -65,11 +56,11 @@ fn remove_name(
     let (mut inodes, child) = lock_entry(volume, parent, name)?;
     check(volume, &inodes, (parent, child), name, directory)?;
     let gone = directory || inodes.read(child).core.nlink == 1;
-    let goodbye = Goodbye::of(volume, inodes.read(child), gone.then_some(last))?;
-    let mut groups = affected(volume, inodes.read(parent))?;
-    groups.extend(goodbye.groups(volume, inodes.read(child))?);
+    let mut goodbye = Goodbye::of(volume, inodes.read(child), gone)?;
+    let mut used = affected(volume, inodes.read(parent))?;
+    used.extend(goodbye.groups(volume, inodes.read(child))?);
     trans.reserve_for_removal(2 * space::removal(&trans));
-    trans.lock_groups(groups)?;
+    trans.lock_groups(used)?;
     trans.begin_changes();
     let (parent, inode) = inodes.pair(parent, child);
     take_entry(&mut trans, parent, name)?;
@@ -80,9 +71,7 @@ fn remove_name(
     goodbye.drop_name(&mut trans, inode, parent, name, now)?;
     inodes.commit(trans)?;
     drop(inodes);
-    if goodbye == Goodbye::List(LastName::Free) {
-        reclaim(volume, child)?;
-    }
+    goodbye.finish(volume)?;
     Ok(child)
 }
 
@@ -169,48 +158,50 @@ pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumb
 }
 
 /// How an inode takes leave of one of its names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goodbye {
     /// It has others.
     Links,
-    /// It is freed in the same transaction.
-    Free,
-    /// It goes on the list of unlinked inodes.
-    List(LastName),
+    /// It is freed in the same transaction: nobody has it open, and nobody reads or writes it as
+    /// long as its locks are held.
+    Free { _locks: (DataLock, BlocksFrozen) },
+    /// It goes on the list of unlinked inodes. Somebody has it open, or it is large, or somebody
+    /// reads or writes it now.
+    List,
+    /// It is on that list, and is to be freed now.
+    Listed(Arc<Inode>),
 }
 
 impl Goodbye {
-    /// The way for an inode; `last` says what is to become of it if the name is its last.
-    pub(super) fn of(
-        volume: &Volume,
-        inode: &InodeState,
-        last: Option<LastName>,
-    ) -> Result<Self, Error> {
-        Ok(match last {
-            _ if inode.core.nlink == NLINK_PINNED => Self::Links,
-            None => Self::Links,
-            Some(LastName::Free) if reclaim::is_small(volume, inode)? => Self::Free,
-            Some(last) => Self::List(last),
-        })
+    /// The way for a locked inode; `is_last` says that the name is its last.
+    pub(super) fn of(volume: &Volume, inode: &InodeState, is_last: bool) -> Result<Self, Error> {
+        if !is_last || inode.core.nlink == NLINK_PINNED {
+            return Ok(Self::Links);
+        }
+        if inode.memory.opens > 0 || !is_small(volume, inode)? {
+            return Ok(Self::List);
+        }
+        // Tried, not waited for: these locks come before those that the caller has.
+        let locks = inode.memory.locks().try_all();
+        Ok(locks.map_or(Self::List, |_locks| Self::Free { _locks }))
     }
 
     /// The groups that this uses.
     pub(super) fn groups(
-        self,
+        &self,
         volume: &Volume,
         inode: &InodeState,
     ) -> Result<Vec<AgNumber>, Error> {
         match self {
-            Self::Free => reclaim::groups(volume, inode),
-            Self::Links | Self::List(_) => affected(volume, inode),
+            Self::Free { .. } => groups(volume, inode),
+            Self::Links | Self::List | Self::Listed(_) => affected(volume, inode),
         }
     }
 
     /// Does it: the entry `name` of `parent` is gone already.
     pub(super) fn drop_name(
-        self,
+        &mut self,
         trans: &mut Transaction<'_>,
-        inode: &mut InodeState,
+        inode: &mut InodeGuard,
         parent: &InodeState,
         name: &[u8],
         now: Timestamp,
@@ -220,10 +211,10 @@ impl Goodbye {
         match self {
             Self::Links if inode.core.nlink == NLINK_PINNED => {}
             Self::Links => inode.core.nlink -= 1,
-            Self::Free | Self::List(_) => inode.core.nlink = 0,
+            _ => inode.core.nlink = 0,
         }
-        if self == Self::Free {
-            return reclaim::free_now(trans, inode);
+        if let Self::Free { .. } = self {
+            return free_now(trans, inode);
         }
         if geometry.features.parent_pointers() {
             let generation = parent.core.generation;
@@ -231,7 +222,7 @@ impl Goodbye {
             let mut fork = ForkWriter::new(trans, inode, ForkKind::Attr);
             parent_pointer::remove(&mut fork, &pointer)?;
         }
-        if let Self::List(_) = self {
+        if let Self::List = self {
             if inode.file_type() == FileType::Directory && parent.number != geometry.root_inode {
                 // Nothing that was deleted leads to a directory whose number may be used again.
                 let mut fork = ForkWriter::new(trans, inode, ForkKind::Data);
@@ -239,7 +230,20 @@ impl Goodbye {
             }
             let (ag, agino) = geometry.split_inode(inode.number);
             trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
+            if inode.memory.opens == 0 {
+                // Nobody can open it any more.
+                inode.memory.is_going = true;
+                *self = Self::Listed(inode.inode());
+            }
         }
         Ok(())
+    }
+
+    /// Frees what was only listed, once the transaction is committed and nothing is locked.
+    pub(super) fn finish(self, volume: &Volume) -> Result<(), Error> {
+        match self {
+            Self::Listed(inode) => reclaim(volume, &inode),
+            Self::Links | Self::Free { .. } | Self::List => Ok(()),
+        }
     }
 }

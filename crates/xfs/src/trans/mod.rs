@@ -10,7 +10,7 @@
 //! it changed something leaves the volume in memory in an unknown state: the volume is poisoned and
 //! refuses everything from then on.
 
-use crate::ag::{GroupGuard, GroupState};
+use crate::ag::{Crowd, GroupGuard, GroupState};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::error::Error;
 use crate::format::{BufferKind, InodeCreateItem, IntentDone};
@@ -367,9 +367,10 @@ impl<'v> Transaction<'v> {
         for inode in inodes {
             inode.store(&mut self)?;
         }
-        let mut groups = std::mem::take(&mut self.groups);
+        let (mut groups, mut crowd) = (std::mem::take(&mut self.groups), Crowd::Few);
         for guard in groups.iter_mut().filter_map(|(_, guard)| guard.as_mut()) {
             guard.state().store(&mut self);
+            crowd = crowd.max(guard.state().busy.crowd());
         }
         let joined = std::mem::take(&mut self.joined);
         self.changed = false;
@@ -377,7 +378,7 @@ impl<'v> Transaction<'v> {
         let journal = self.volume.journal().zip(self.permit.take());
         let is_live = journal.is_some();
         match journal {
-            Some((journal, permit)) => journal.commit(permit, &joined, &mut self.notes),
+            Some((journal, permit)) => journal.commit(permit, &joined, &mut self.notes, crowd),
             None => self.volume.cache().mark_dirty(&joined),
         }
         drop(groups);

@@ -14,11 +14,13 @@ pub struct LiveOptions {
     /// from 32 KiB, which suits the kernel best (it loses records when the size changes between a
     /// crash and the next mount), to 256 KiB. A stripe unit of the journal may ask for more.
     pub record_bytes: u32,
+    /// Bytes of files that may be newer in memory than on the device. Whoever writes more waits.
+    pub dirty_bytes: u64,
 }
 
 impl Default for LiveOptions {
     fn default() -> Self {
-        Self { record_bytes: 32 << 10 }
+        Self { record_bytes: 32 << 10, dirty_bytes: 64 << 20 }
     }
 }
 

@@ -4,9 +4,9 @@
 use crate::ag::{refcount, staging_extents};
 use crate::alloc;
 use crate::error::Error;
+use crate::file::first_orphan;
 use crate::format::{AllocRecord, RmapOwner};
-use crate::ops;
-use crate::units::{AgInode, AgNumber, InodeNumber};
+use crate::units::AgNumber;
 use crate::volume::Volume;
 
 /// Extents that one transaction frees.
@@ -19,33 +19,11 @@ fn groups(volume: &Volume) -> impl Iterator<Item = AgNumber> + use<> {
 /// Whether a volume has either.
 pub(super) fn has_any(volume: &Volume) -> Result<bool, Error> {
     for ag in groups(volume) {
-        if first_unlinked(volume, ag)?.is_some() || !staged(volume, ag)?.is_empty() {
+        if first_orphan(volume, ag)?.is_some() || !staged(volume, ag)?.is_empty() {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-/// An inode at the head of a list of those without a name.
-fn first_unlinked(volume: &Volume, ag: AgNumber) -> Result<Option<InodeNumber>, Error> {
-    // Waits, so there is a guard.
-    let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(None) };
-    let mut heads = guard.state().agi.unlinked.iter();
-    let head = heads.find(|head: &&AgInode| !head.is_null());
-    Ok(head.map(|head| volume.geometry().inode_number(ag, *head)))
-}
-
-/// Frees all inodes without a name; returns how many there were.
-pub(super) fn free_unlinked(volume: &Volume) -> Result<u64, Error> {
-    let mut count = 0;
-    for ag in groups(volume) {
-        // Each goes off its list, so the head is another one the next time.
-        while let Some(number) = first_unlinked(volume, ag)? {
-            ops::reclaim(volume, number)?;
-            count += 1;
-        }
-    }
-    Ok(count)
 }
 
 fn staged(volume: &Volume, ag: AgNumber) -> Result<Vec<AllocRecord>, Error> {

@@ -32,6 +32,7 @@ pub(crate) use ends::LogEnds;
 pub use ends::{LogState, Torn};
 
 use crate::error::Error;
+use crate::file::free_orphans;
 use crate::format::{BufferItem, Intent, LogItemKind, Superblock};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
@@ -195,7 +196,7 @@ fn complete(
         volume.unpin_log();
     }
     report.intents = unfinished.len() as u64;
-    report.unlinked = leftovers::free_unlinked(&volume)?;
+    report.unlinked = free_orphans(&volume)?;
     report.cow_extents = leftovers::free_staging(&volume)?;
     volume.close()?;
     clean::clear_flags(device.as_ref(), volume.geometry())

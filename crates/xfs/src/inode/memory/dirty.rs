@@ -1,6 +1,7 @@
 //! The dirty data of one file, in whole blocks.
 
 use super::budget::Budget;
+use crate::alloc::Reservation;
 use crate::format::Timestamp;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -26,8 +27,8 @@ pub(crate) struct DirtyData {
     blocks: u64,
     /// Size that the inode has in its cluster: it grows when the data is there.
     pub(crate) stored_size: u64,
-    /// Blocks of the volume that are set aside for what is dirty.
-    pub(crate) reserved: u64,
+    /// Blocks of the volume that are set aside for what is dirty; given back with it.
+    pub(crate) reserved: Reservation,
     /// Time of the last write.
     pub(crate) modified: Timestamp,
     /// The times of the inode have not been committed since.
@@ -66,7 +67,7 @@ impl Piece {
 }
 
 impl DirtyData {
-    pub(super) fn new(
+    pub(crate) fn new(
         block_log: u8,
         budget: &Arc<Budget>,
         stored_size: u64,
@@ -78,9 +79,9 @@ impl DirtyData {
             pieces: BTreeMap::new(),
             blocks: 0,
             stored_size,
-            reserved: 0,
+            reserved: Reservation::default(),
             modified,
-            unstamped: true,
+            unstamped: false,
         }
     }
 
@@ -95,7 +96,7 @@ impl DirtyData {
 
     /// Sets the content of the blocks from `block` on. Whoever changes how many bytes are dirty has
     /// a permit for them.
-    pub(super) fn put(&mut self, block: u64, memory: &Arc<Vec<u8>>, range: Range<usize>) {
+    pub(crate) fn put(&mut self, block: u64, memory: &Arc<Vec<u8>>, range: Range<usize>) {
         let piece = Piece { memory: Arc::clone(memory), range, sent: 0 };
         let len = piece.blocks(self.block_log);
         self.cut(block..block + len);
@@ -104,7 +105,7 @@ impl DirtyData {
     }
 
     /// Appends to the piece that ends at the byte `offset`, if it can grow.
-    pub(super) fn append(&mut self, offset: u64, bytes: &[u8]) -> bool {
+    pub(crate) fn append(&mut self, offset: u64, bytes: &[u8]) -> bool {
         let block_log = self.block_log;
         let Some((first, piece)) = self.pieces.range_mut(..=offset >> block_log).next_back() else {
             return false;
@@ -171,8 +172,14 @@ impl DirtyData {
         self.over(blocks).map(|(first, piece)| first..first + piece.blocks(self.block_log))
     }
 
-    /// Copies what is dirty of the bytes from `offset` on over `bytes`.
-    pub(crate) fn overlay(&self, offset: u64, bytes: &mut [u8]) {
+    /// Copies what is dirty of the bytes from `offset` on over `bytes`; tells `copied` of each range
+    /// of bytes of the file that it is.
+    pub(crate) fn overlay(
+        &self,
+        offset: u64,
+        bytes: &mut [u8],
+        mut copied: impl FnMut(Range<u64>),
+    ) {
         let end = offset + bytes.len() as u64;
         let blocks = offset >> self.block_log..end.div_ceil(1 << self.block_log);
         for (first, piece) in self.over(blocks) {
@@ -185,6 +192,7 @@ impl DirtyData {
             let known = source.len().min(target.len());
             target[..known].copy_from_slice(&source[..known]);
             target[known..].fill(0);
+            copied(from..to);
         }
     }
 
@@ -219,7 +227,7 @@ impl DirtyData {
     }
 
     /// Drops what the write-back `number` has sent: it can be read from the device now.
-    pub(super) fn drop_sent(&mut self, number: u64) {
+    pub(crate) fn drop_sent(&mut self, number: u64) {
         let before = self.bytes();
         let (log, blocks) = (self.block_log, &mut self.blocks);
         self.pieces.retain(|_, piece| {
@@ -266,14 +274,14 @@ mod tests {
 
     fn contents(dirty: &DirtyData, blocks: usize) -> Vec<u8> {
         let mut bytes = vec![b'.'; blocks * 4];
-        dirty.overlay(0, &mut bytes);
+        dirty.overlay(0, &mut bytes, drop);
         bytes
     }
 
     /// Blocks of four bytes.
     fn dirty() -> DirtyData {
         let budget = Arc::new(Budget::new(1000));
-        assert!(budget.try_take(1000));
+        budget.try_take(1000).unwrap();
         DirtyData::new(2, &budget, 0, Timestamp::default())
     }
 

@@ -24,9 +24,13 @@ impl FileEdit<'_> {
     /// zeros as before.
     ///
     /// # Errors
-    /// The range is empty or ends behind what the format allows; no space, then a part of it may be
-    /// allocated; a damaged structure; the device failed.
-    pub fn preallocate(&mut self, range: Range<u64>, size: Size) -> Result<(), Error> {
+    /// The range is empty or ends behind what the format allows; no space, then the file is as it
+    /// was; a damaged structure; the device failed.
+    pub(in crate::file) fn preallocate(
+        &mut self,
+        range: Range<u64>,
+        size: Size,
+    ) -> Result<(), Error> {
         self.check_range(&range)?;
         self.start();
         self.allocate_holes(self.blocks_over(&range))?;
@@ -39,7 +43,7 @@ impl FileEdit<'_> {
     /// # Errors
     /// The range is empty; no space to split an extent or to copy a shared block; a damaged
     /// structure; the device failed.
-    pub fn punch(&mut self, range: Range<u64>) -> Result<(), Error> {
+    pub(in crate::file) fn punch(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.start();
         self.zero_ends(&range)?;
@@ -51,7 +55,7 @@ impl FileEdit<'_> {
     ///
     /// # Errors
     /// As for [`preallocate`](Self::preallocate) and [`punch`](Self::punch).
-    pub fn zero(&mut self, range: Range<u64>, size: Size) -> Result<(), Error> {
+    pub(in crate::file) fn zero(&mut self, range: Range<u64>, size: Size) -> Result<(), Error> {
         self.check_range(&range)?;
         self.start();
         self.zero_ends(&range)?;
@@ -87,17 +91,42 @@ impl FileEdit<'_> {
         self.put(self.byte(inside.end)..range.end, Source::Zeroes)
     }
 
-    /// Maps new unwritten blocks wherever nothing is mapped.
+    /// Maps new unwritten blocks wherever nothing is mapped, or nowhere.
     fn allocate_holes(&mut self, blocks: Range<FileBlock>) -> Result<(), Error> {
+        let was_preallocated = self.inode.read().core.flags.contains(InodeFlags::PREALLOC);
+        let mut taken = Vec::new();
+        let Err(error) = self.take_holes(blocks, &mut taken) else { return Ok(()) };
+        // The first error counts; a volume that cannot free blocks is read-only by then.
+        let undone = taken.iter().try_for_each(|taken| self.unmap(taken.clone()));
+        if undone.is_ok() && !was_preallocated && !taken.is_empty() {
+            let mut step = self.begin()?;
+            step.inode.core.flags.remove(InodeFlags::PREALLOC);
+            self.commit(step)?;
+        }
+        Err(error)
+    }
+
+    /// Maps new unwritten blocks wherever nothing is mapped, and says where.
+    fn take_holes(
+        &mut self,
+        blocks: Range<FileBlock>,
+        taken: &mut Vec<Range<FileBlock>>,
+    ) -> Result<(), Error> {
         let mut at = blocks.start;
         while at < blocks.end {
             let next = self.extents()?.first_in(at, blocks.end);
             at = match next {
-                Some(mapped) if mapped.offset == at => mapped.end(),
+                Some(mapped) if mapped.offset <= at => mapped.end(),
                 other => {
                     let hole = at..other.map_or(blocks.end, |mapped| mapped.offset);
                     let (source, flags) = (Source::Zeroes, InodeFlags::PREALLOC);
-                    self.retry(|edit| edit.allocate_unwritten(hole.clone(), source, flags))?
+                    let new =
+                        self.retry(|edit| edit.allocate_unwritten(hole.clone(), source, flags))?;
+                    match taken.last_mut().filter(|last| last.end == new.start) {
+                        Some(last) => last.end = new.end,
+                        None => taken.push(new.clone()),
+                    }
+                    new.end
                 }
             };
         }
@@ -105,13 +134,13 @@ impl FileEdit<'_> {
     }
 
     /// Maps new unwritten blocks at the front of a hole, and around that what the file's hint asks
-    /// for; returns where they end. The file gets the flags.
+    /// for; returns which they are. The file gets the flags.
     pub(super) fn allocate_unwritten(
         &mut self,
         hole: Range<FileBlock>,
         source: Source<'_>,
         flags: InodeFlags,
-    ) -> Result<FileBlock, Error> {
+    ) -> Result<Range<FileBlock>, Error> {
         let kind = ForkKind::Data;
         let room = self.with_window(&hole, source)?;
         let mut step = self.begin()?;
@@ -122,9 +151,9 @@ impl FileEdit<'_> {
         extent.unwritten = true;
         bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
         step.inode.core.flags |= flags;
-        step.inode.growth.has_space |= self.byte(extent.end()) > step.inode.core.size;
+        step.inode.memory.growth.has_space |= self.byte(extent.end()) > step.inode.core.size;
         self.commit(step)?;
-        Ok(extent.end())
+        Ok(extent.offset..extent.end())
     }
 
     /// The room to take for a hole in a file with an extent size hint. What a write at the end of a
@@ -155,7 +184,7 @@ impl FileEdit<'_> {
     ///
     /// # Errors
     /// A damaged structure; the device failed.
-    pub fn trim(&mut self) -> Result<(), Error> {
+    pub(in crate::file) fn trim(&mut self) -> Result<(), Error> {
         let state = self.inode.read();
         let keeps = InodeFlags::PREALLOC | InodeFlags::APPEND;
         let (keeps, size) = (state.core.flags.intersects(keeps), state.core.size);
@@ -166,7 +195,7 @@ impl FileEdit<'_> {
         // Nothing that anybody can see changes, the times among it.
         self.stamped = true;
         self.unmap(FileBlock(self.geometry().blocks_for(size))..FileBlock(u64::MAX))?;
-        self.inode.write().growth.has_space = false;
+        self.inode.write().memory.growth.has_space = false;
         Ok(())
     }
 

@@ -1,10 +1,10 @@
 //! Bytes of a file on their way to its blocks.
 
 use super::{FileEdit, Step};
-use crate::data::Run;
 use crate::error::Error;
+use crate::file::read::read_extent;
 use crate::format::Extent;
-use crate::ops::read::read_extent;
+use crate::inode::Run;
 use crate::units::FsBlock;
 use std::ops::Range;
 use std::sync::Arc;

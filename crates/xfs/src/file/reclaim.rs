@@ -8,10 +8,11 @@ use crate::attr;
 use crate::bmap::{self, ForkWriter};
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2};
-use crate::inode::{self, ForkContent, ForkKind, InodeGuard, InodeState, unlinked};
+use crate::inode::{self, ForkContent, ForkKind, Inode, InodeGuard, InodeState, unlinked};
 use crate::trans::Transaction;
-use crate::units::{AgNumber, FileBlock, InodeNumber};
+use crate::units::{AgInode, AgNumber, FileBlock, InodeNumber};
 use crate::volume::Volume;
+use std::sync::Arc;
 
 /// Extents that one transaction frees.
 const STEP: usize = 16;
@@ -20,18 +21,28 @@ const STEP: usize = 16;
 /// reference counts.
 const STEP_SHARED: usize = 2;
 
-/// Frees an inode that is on its group's list of unlinked inodes and that nobody uses any more.
+/// Frees an inode that is on its group's list of unlinked inodes and that nobody uses any more; one
+/// that somebody else has freed meanwhile is no error. The caller has no transaction open, and holds
+/// no lock of an inode.
 ///
 /// # Errors
 /// It has a name, or is on no list; a damaged structure; the device failed.
-pub fn reclaim(volume: &Volume, number: InodeNumber) -> Result<(), Error> {
-    let inode = volume.inode(number)?;
+pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
+    let locks = Arc::clone(inode.read().memory.locks());
+    let _data = locks.lock_data();
     loop {
+        // What writers and readers of its blocks have under way is done, and no more comes.
+        let _frozen = locks.freeze_blocks();
         let mut trans = volume.begin()?;
-        let mut inode = InodeGuard::new(&inode);
-        if inode.core.mode == 0 || inode.core.nlink != 0 {
-            return Err(Error::Invalid(format!("inode {number} is not one without a name")));
+        let mut inode = InodeGuard::new(inode);
+        if inode.core.mode == 0 {
+            return Ok(());
         }
+        let number = inode.number;
+        if inode.core.nlink != 0 {
+            return Err(Error::Invalid(format!("inode {number} has a name and is not freed")));
+        }
+        inode.memory.discard();
         let (ag, agino) = volume.geometry().split_inode(number);
         if is_small(volume, &inode)? {
             trans.lock_groups(groups(volume, &inode)?)?;
@@ -48,11 +59,39 @@ pub fn reclaim(volume: &Volume, number: InodeNumber) -> Result<(), Error> {
     }
 }
 
+/// Frees all inodes without a name, open or not; returns how many there were.
+///
+/// # Errors
+/// A damaged structure; the device failed.
+pub(crate) fn free_orphans(volume: &Volume) -> Result<u64, Error> {
+    let mut count = 0;
+    for ag in (0..volume.geometry().ag_count).map(AgNumber) {
+        // Each goes off its list, so the head is another one the next time.
+        while let Some(number) = first_orphan(volume, ag)? {
+            reclaim(volume, &volume.inode(number)?)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// An inode at the head of a list of those without a name.
+///
+/// # Errors
+/// The headers of the group are damaged; the device failed.
+pub(crate) fn first_orphan(volume: &Volume, ag: AgNumber) -> Result<Option<InodeNumber>, Error> {
+    // Waits, so there is a guard.
+    let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(None) };
+    let mut heads = guard.state().agi.unlinked.iter();
+    let head = heads.find(|head: &&AgInode| !head.is_null());
+    Ok(head.map(|head| volume.geometry().inode_number(ag, *head)))
+}
+
 /// Whether one transaction can free the inode with all its blocks.
 ///
 /// # Errors
 /// A mapping tree is damaged, or the device failed.
-pub(super) fn is_small(volume: &Volume, inode: &InodeState) -> Result<bool, Error> {
+pub(crate) fn is_small(volume: &Volume, inode: &InodeState) -> Result<bool, Error> {
     let mut extents = 0;
     if is_shared(inode) && inode.data.extent_count() > 0 {
         return Ok(false);
@@ -71,7 +110,7 @@ pub(super) fn is_small(volume: &Volume, inode: &InodeState) -> Result<bool, Erro
 ///
 /// # Errors
 /// As for [`is_small`].
-pub(super) fn groups(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
+pub(crate) fn groups(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber>, Error> {
     let mut groups = vec![volume.geometry().split_inode(inode.number).0];
     for kind in [ForkKind::Data, ForkKind::Attr] {
         let extents = bmap::extents(volume, inode, kind)?.as_slice();
@@ -86,7 +125,7 @@ pub(super) fn groups(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumber
 ///
 /// # Errors
 /// A damaged structure, or the device failed.
-pub(super) fn free_now(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
+pub(crate) fn free_now(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
     for kind in [ForkKind::Data, ForkKind::Attr] {
         while bmap::remove(trans, inode, kind, FileBlock(0), FileBlock::NULL)? {}
     }

@@ -7,8 +7,9 @@
 //! mapped. Blocks that other files have, too, are never overwritten: their data moves to new ones.
 //!
 //! Locks: that of the data of the file is held for as long as the [`FileEdit`] lives, so that only
-//! one operation at a time changes its mapping. The inode is locked in each step, once the
-//! transaction has begun, and given up with it.
+//! one operation at a time changes its mapping, and none while somebody frees the file. The inode is
+//! locked in each step, once the transaction has begun, and given up with it. A step that takes
+//! blocks away from the file begins when nobody reads them any more.
 
 mod clone;
 mod data;
@@ -19,15 +20,16 @@ mod truncate;
 mod write;
 mod write_back;
 
-pub use clone::{CloneRange, clone_range};
-pub use dedupe::dedupe_range;
+pub use clone::CloneRange;
 pub use preallocate::Size;
 
+use super::open::check_kind;
+use super::write_back::settle;
 use crate::bmap::{self, ExtentList};
 use crate::error::Error;
-use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
+use crate::format::Timestamp;
 use crate::geometry::Geometry;
-use crate::inode::{DataLock, ForkKind, Inode, InodeGuard, InodeState};
+use crate::inode::{BlocksFrozen, DataLock, FileLocks, ForkKind, Inode, InodeGuard};
 use crate::ops::space;
 use crate::trans::Transaction;
 use crate::units::{FileBlock, InodeNumber};
@@ -43,11 +45,11 @@ const ATTEMPTS: u32 = 4;
 /// A regular file whose data is being changed. Nobody else changes it meanwhile.
 ///
 /// An operation that failed may have done a part of its work; the volume and the file are sound.
-/// Setuid bits are the caller's to clear.
-pub struct FileEdit<'a> {
+pub(super) struct FileEdit<'a> {
     volume: &'a Volume,
     number: InodeNumber,
     inode: Arc<Inode>,
+    locks: Arc<FileLocks>,
     now: Timestamp,
     /// The operation at hand has set the times already.
     stamped: bool,
@@ -62,50 +64,51 @@ pub struct FileEdit<'a> {
 struct Step<'a> {
     trans: Transaction<'a>,
     inode: InodeGuard,
+    /// Where it takes blocks away.
+    _frozen: Option<BlocksFrozen>,
 }
 
 impl<'a> FileEdit<'a> {
-    /// Opens a regular file for changes that happen at the time `now`. The caller has no
-    /// transaction open, and holds no lock of an inode.
+    /// Begins to change a regular file, whose data is locked, at the time `now`. What is dirty is
+    /// written back first. The caller has no transaction open, and holds no lock of an inode.
     ///
     /// # Errors
     /// The inode is something else, its data is on a realtime device, or it is one of the volume's
-    /// own files; the device failed.
-    pub fn open(volume: &'a Volume, number: InodeNumber, now: Timestamp) -> Result<Self, Error> {
-        let inode = volume.inode(number)?;
-        let lock = InodeState::lock_data(&inode);
-        Self::with_lock(volume, inode, lock, now)
-    }
-
-    fn with_lock(
+    /// own files; it is gone; the device failed.
+    pub(super) fn begin_on(
         volume: &'a Volume,
-        inode: Arc<Inode>,
+        inode: &Arc<Inode>,
         lock: DataLock,
         now: Timestamp,
     ) -> Result<Self, Error> {
         check_kind(volume, &inode.read())?;
-        let lock = crate::data::settle(volume, &inode, lock)?;
-        let edit = Self::plugged(volume, inode, lock, now, Batch::new())?;
-        Ok(Self { plugged: false, ..edit })
+        let lock = settle(volume, inode, lock)?;
+        let edit = Self::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
+        Ok(Self { plugged: false, now, ..edit })
     }
 
     /// A file of a live volume whose dirty data is written back together with that of others, as a
     /// part of `writes`. What is sent is on its way when the plug of the caller is flushed.
-    pub(crate) fn plugged(
+    pub(super) fn plugged(
         volume: &'a Volume,
         inode: Arc<Inode>,
         lock: DataLock,
-        now: Timestamp,
         writes: Batch,
     ) -> Result<Self, Error> {
-        let number = check_kind(volume, &inode.read())?;
+        let (number, locks, now) = {
+            let state = inode.read();
+            check_kind(volume, &state)?;
+            let dirty = state.memory.dirty.as_ref();
+            let now = dirty.map_or_else(Timestamp::default, |dirty| dirty.modified);
+            (state.number, Arc::clone(state.memory.locks()), now)
+        };
         let plug = Plug::new(volume.cache().device());
         let (stamped, plugged) = (false, true);
-        Ok(Self { volume, number, inode, now, stamped, plug, writes, plugged, lock })
+        Ok(Self { volume, number, inode, locks, now, stamped, plug, writes, plugged, lock })
     }
 
     /// Ends the change; the data stays locked.
-    pub(crate) fn into_lock(self) -> DataLock {
+    pub(super) fn into_lock(self) -> DataLock {
         self.lock
     }
 
@@ -161,23 +164,33 @@ impl<'a> FileEdit<'a> {
         self.commit(step)
     }
 
-    /// Begins a step.
+    /// Begins a step that takes no blocks away from the file.
     fn begin(&self) -> Result<Step<'a>, Error> {
-        self.join(self.volume.begin()?)
+        self.join(self.volume.begin()?, None)
+    }
+
+    /// Begins a step that takes blocks away: when nobody reads any.
+    fn begin_freeing(&self) -> Result<Step<'a>, Error> {
+        let frozen = self.locks.freeze_blocks();
+        self.join(self.volume.begin()?, Some(frozen))
     }
 
     /// Makes a transaction a step of this file.
-    fn join(&self, trans: Transaction<'a>) -> Result<Step<'a>, Error> {
+    fn join(
+        &self,
+        trans: Transaction<'a>,
+        frozen: Option<BlocksFrozen>,
+    ) -> Result<Step<'a>, Error> {
         let inode = InodeGuard::new(&self.inode);
         if inode.core.mode == 0 {
-            return Err(Error::NotFound(format!("inode {}", self.number)));
+            return Err(Error::Stale { inode: self.number });
         }
-        Ok(Step { trans, inode })
+        Ok(Step { trans, inode, _frozen: frozen })
     }
 
     /// Commits a step. The first of an operation sets the times.
     fn commit(&mut self, step: Step<'_>) -> Result<(), Error> {
-        let Step { trans, mut inode } = step;
+        let Step { trans, mut inode, _frozen } = step;
         if !self.stamped {
             self.stamped = true;
             let core = &mut inode.core;
@@ -205,7 +218,7 @@ impl<'a> FileEdit<'a> {
     fn unmap(&mut self, blocks: Range<FileBlock>) -> Result<(), Error> {
         let (from, to) = (blocks.start, blocks.end);
         while self.extents()?.last_in(from, to).is_some() {
-            let mut step = self.begin()?;
+            let mut step = self.begin_freeing()?;
             let blocks = space::removal(&step.trans);
             step.trans.reserve_for_removal(blocks);
             bmap::remove(&mut step.trans, &mut step.inode, ForkKind::Data, from, to)?;
@@ -213,24 +226,6 @@ impl<'a> FileEdit<'a> {
         }
         Ok(())
     }
-}
-
-/// Refuses what is no regular file with data on the volume.
-pub(crate) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<InodeNumber, Error> {
-    let superblock = volume.superblock();
-    let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
-    let what = if inode.core.mode == 0 {
-        return Err(Error::NotFound(format!("inode {}", inode.number)));
-    } else if inode.file_type() != FileType::Regular {
-        "not a regular file"
-    } else if inode.core.flags.contains(InodeFlags::REALTIME) {
-        "its data is on a realtime device"
-    } else if inode.core.flags2.contains(InodeFlags2::METADATA) || own.contains(&inode.number) {
-        "it belongs to the volume itself"
-    } else {
-        return Ok(inode.number);
-    };
-    Err(Error::WrongKind { path: format!("inode {}", inode.number), what })
 }
 
 /// Ends a step that found no space. What it changed until then, free lists of groups, is complete.

@@ -15,7 +15,7 @@ impl FileEdit<'_> {
     /// # Errors
     /// The size is larger than the format allows; no space to copy a shared last block; a damaged
     /// structure; the device failed.
-    pub fn truncate(&mut self, size: u64) -> Result<(), Error> {
+    pub(in crate::file) fn truncate(&mut self, size: u64) -> Result<(), Error> {
         self.check_end(size, 0)?;
         self.start();
         self.zero_behind_end(size)?;

@@ -36,7 +36,7 @@ impl<'a> FileEdit<'a> {
     /// # Errors
     /// The range is empty, not of whole blocks, or reaches the end of the file; as for
     /// [`punch`](Self::punch).
-    pub fn collapse(&mut self, range: Range<u64>) -> Result<(), Error> {
+    pub(in crate::file) fn collapse(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.check_whole_blocks(&range)?;
         if range.end >= self.size() {
@@ -81,7 +81,7 @@ impl<'a> FileEdit<'a> {
     /// # Errors
     /// The range is empty, not of whole blocks, or starts behind the file; the file would be larger
     /// than the format allows; as for [`punch`](Self::punch).
-    pub fn insert(&mut self, range: Range<u64>) -> Result<(), Error> {
+    pub(in crate::file) fn insert(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.check_whole_blocks(&range)?;
         if range.start >= self.size() {
@@ -183,7 +183,8 @@ impl<'a> FileEdit<'a> {
 
     /// Begins a step that changes these extents, with the locks of all their groups.
     fn begin_with(&self, room: &Room, extents: &[Extent]) -> Result<Step<'a>, Error> {
-        let mut step = self.join(self.volume.begin_sized(room.bytes)?)?;
+        let frozen = self.locks.freeze_blocks();
+        let mut step = self.join(self.volume.begin_sized(room.bytes)?, Some(frozen))?;
         let split = |extent: &Extent| self.geometry().split_block(extent.start).0;
         let mut groups: Vec<AgNumber> = extents.iter().map(split).collect();
         bmap::tree_groups(self.volume, &step.inode, ForkKind::Data, &mut groups)?;

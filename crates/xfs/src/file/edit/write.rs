@@ -7,7 +7,7 @@ use crate::bmap::{self, ExtentList, Room};
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags, InodeFlags2};
 use crate::inode::{ForkKind, InodeState};
-use crate::ops::write::MAX_FILE_SIZE;
+use crate::ops::MAX_FILE_SIZE;
 use crate::units::FileBlock;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl FileEdit<'_> {
     /// # Errors
     /// The file would be larger than the format allows; no space; a damaged structure; the device
     /// failed.
-    pub fn write(
+    pub(in crate::file) fn write(
         &mut self,
         offset: u64,
         memory: &Arc<Vec<u8>>,
@@ -160,7 +160,7 @@ impl FileEdit<'_> {
     ) -> Result<Range<FileBlock>, Error> {
         let state = self.inode.read();
         let end = FileBlock(self.geometry().blocks_for(state.core.size));
-        let grows = state.growth.is_open && hole.end == end;
+        let grows = state.memory.growth.is_open && hole.end == end;
         if !grows || !matches!(source, Source::Run(_)) {
             return Ok(hole.clone());
         }
@@ -176,7 +176,7 @@ impl FileEdit<'_> {
         extents: &ExtentList,
         hole: &Range<FileBlock>,
     ) -> u64 {
-        let Some(dirty) = &state.dirty else { return state.core.size };
+        let Some(dirty) = &state.memory.dirty else { return state.core.size };
         // What ends where the hole begins was written before.
         let continues = extents.before(hole.start).is_some_and(|last| last.end() == hole.start);
         dirty.stored_size.max(if continues { self.byte(hole.start) } else { 0 })
@@ -208,7 +208,7 @@ impl FileEdit<'_> {
         if let Some(ahead) = ahead {
             let ahead = Extent { unwritten: true, ..ahead };
             bmap::add(&mut step.trans, &mut step.inode, kind, ahead)?;
-            step.inode.growth.has_space = true;
+            step.inode.memory.growth.has_space = true;
         }
         self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
@@ -244,7 +244,7 @@ impl FileEdit<'_> {
         source: Source<'_>,
     ) -> Result<FileBlock, Error> {
         let wide = self.with_hint(old)?;
-        let (kind, mut step) = (ForkKind::Data, self.begin()?);
+        let (kind, mut step) = (ForkKind::Data, self.begin_freeing()?);
         self.adopt_margin(&mut step, source);
         let (starts, places) = ([wide.start], [wide.offset, wide.end()]);
         bmap::prepare(&mut step.trans, &step.inode, kind, &starts, &places, 2)?;
@@ -351,7 +351,7 @@ impl FileEdit<'_> {
         let more = blocks(&room.window) - blocks(needed);
         let has_more = len == blocks(needed) && step.trans.reserve(more).is_ok();
         let least = Room::only(needed.start..FileBlock(needed.start.0 + len));
-        let Step { trans, inode } = &mut step;
+        let Step { trans, inode, .. } = &mut step;
         match bmap::find_space(trans, inode, if has_more { room } else { &least }) {
             Ok(extent) => {
                 if is_ours {

@@ -6,9 +6,12 @@
 use super::FileEdit;
 use crate::bmap;
 use crate::error::Error;
+use crate::file::OpenFile;
+use crate::file::open::check_kind;
+use crate::file::write_back::settle;
 use crate::format::{Extent, InodeFlags2, Timestamp};
-use crate::inode::{DataLock, ForkKind, Inode, InodeGuard, InodeState};
-use crate::units::{FileBlock, InodeNumber};
+use crate::inode::{DataLock, ForkKind, Inode, InodeGuard};
+use crate::units::FileBlock;
 use crate::volume::Volume;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,61 +27,71 @@ pub struct CloneRange {
     pub len: u64,
 }
 
-/// Makes a range of the file `target` the same as one of `source`, perhaps the same file, by
-/// sharing its blocks. The target grows if it ends before.
-///
-/// # Errors
-/// One is no regular file; the volume has no reflink feature; the range is not in whole blocks, not
-/// in the source, or meets itself; no space for what the groups keep of it; a damaged structure;
-/// the device failed.
-pub fn clone_range(
-    volume: &Volume,
-    source: InodeNumber,
-    target: InodeNumber,
-    range: &CloneRange,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let Pair { source, mut target, .. } = Pair::open(volume, (source, target), now)?;
-    target.check_clone(source.as_deref(), range)?;
-    target.start();
-    if range.len == 0 {
-        return Ok(());
-    }
-    target.zero_behind_end(range.target)?;
-    target.share(source.as_ref(), range)?;
-    target.finish(range.target + range.len)
-}
-
 /// Two files, or one, whose data is locked.
 pub(super) struct Pair<'a> {
     /// `None` if it is the target.
-    pub(super) source: Option<Arc<Inode>>,
-    pub(super) target: FileEdit<'a>,
+    source: Option<Arc<Inode>>,
+    target: FileEdit<'a>,
     _lock: Option<DataLock>,
 }
 
 impl<'a> Pair<'a> {
-    pub(super) fn open(
-        volume: &'a Volume,
-        (source, target): (InodeNumber, InodeNumber),
-        now: Timestamp,
-    ) -> Result<Self, Error> {
-        if source == target {
-            let target = FileEdit::open(volume, target, now)?;
-            return Ok(Self { source: None, target, _lock: None });
+    fn open(source: &OpenFile, target: &'a OpenFile, now: Timestamp) -> Result<Self, Error> {
+        let volume = &*target.volume;
+        if !Arc::ptr_eq(&source.volume, &target.volume) {
+            let what = "blocks are shared within one volume: copy the data instead";
+            return Err(Error::CrossDevice(what.into()));
         }
-        let inodes = (volume.inode(source)?, volume.inode(target)?);
-        super::check_kind(volume, &inodes.0.read())?;
-        let locks = if source < target {
-            let first = InodeState::lock_data(&inodes.0);
-            (first, InodeState::lock_data(&inodes.1))
+        if Arc::ptr_eq(&source.inode, &target.inode) {
+            return Ok(Self { source: None, target: target.edit(now)?, _lock: None });
+        }
+        check_kind(volume, &source.inode.read())?;
+        let locks = if source.number() < target.number() {
+            let first = source.locks.lock_data();
+            (first, target.locks.lock_data())
         } else {
-            let first = InodeState::lock_data(&inodes.1);
-            (InodeState::lock_data(&inodes.0), first)
+            let first = target.locks.lock_data();
+            (source.locks.lock_data(), first)
         };
-        let lock = crate::data::settle(volume, &inodes.0, locks.0)?;
-        let target = FileEdit::with_lock(volume, inodes.1, locks.1, now)?;
-        Ok(Self { source: Some(inodes.0), target, _lock: Some(lock) })
+        let lock = settle(volume, &source.inode, locks.0)?;
+        let target = FileEdit::begin_on(volume, &target.inode, locks.1, now)?;
+        Ok(Self { source: Some(Arc::clone(&source.inode)), target, _lock: Some(lock) })
+    }
+}
+
+impl OpenFile {
+    /// Makes a range of this file the same as one of `source`, perhaps the same file, by sharing its
+    /// blocks, at the time `now`. This file grows if it ends before.
+    ///
+    /// # Errors
+    /// One is no regular file; they are on two volumes; the volume has no reflink feature; the
+    /// range is not in whole blocks, not in the source, or meets itself; no space for what the
+    /// groups keep of it; a damaged structure; the device failed.
+    pub fn clone_range(
+        &self,
+        source: &Self,
+        range: &CloneRange,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let Pair { source, mut target, .. } = Pair::open(source, self, now)?;
+        target.check_clone(source.as_deref(), range)?;
+        target.start();
+        if range.len == 0 {
+            return Ok(());
+        }
+        target.zero_behind_end(range.target)?;
+        target.share(source.as_ref(), range)?;
+        target.finish(range.target + range.len)
+    }
+
+    /// Shares the blocks of a range of this file and one of `source` (perhaps the same file) if they
+    /// hold the same bytes; returns whether they do. Sizes and times stay.
+    ///
+    /// # Errors
+    /// As for [`clone_range`](Self::clone_range); the range must lie in both files.
+    pub fn dedupe_range(&self, source: &Self, range: &CloneRange) -> Result<bool, Error> {
+        let Pair { source, target, .. } = Pair::open(source, self, Timestamp::default())?;
+        target.dedupe(source.as_ref(), range)
     }
 }
 
@@ -151,7 +164,7 @@ impl FileEdit<'_> {
             return Ok(new.len.into());
         }
         let kind = ForkKind::Data;
-        let mut step = self.begin()?;
+        let mut step = if old.is_some() { self.begin_freeing()? } else { self.begin()? };
         let (trans, inode) = (&mut step.trans, &mut step.inode);
         let places = [new.offset, new.end()];
         let starts = [new.start, old.map_or(new.start, |old| old.start)];

@@ -8,9 +8,9 @@ impl FileEdit<'_> {
     /// Sends all dirty data that was not sent yet, as the write-back `number`, and commits what it
     /// maps, the size, and with `times` the times. Where all of it goes to blocks that the file has
     /// already, and the times can wait, there is nothing to commit.
-    pub(crate) fn write_back(&mut self, number: u64, times: bool) -> Result<(), Error> {
+    pub(in crate::file) fn write_back(&mut self, number: u64, times: bool) -> Result<(), Error> {
         self.start();
-        let runs = match &self.inode.read().dirty {
+        let runs = match &self.inode.read().memory.dirty {
             Some(dirty) => dirty.runs(),
             None => return Ok(()),
         };
@@ -18,13 +18,13 @@ impl FileEdit<'_> {
         for run in &runs {
             let bytes = run.blocks.start << block_log..run.blocks.end << block_log;
             self.put(bytes, Source::Run(run))?;
-            if let Some(dirty) = &mut self.inode.write().dirty {
+            if let Some(dirty) = &mut self.inode.write().memory.dirty {
                 dirty.set_sent(run, number);
             }
         }
         let (size, stored_size, unstamped) = {
             let state = self.inode.read();
-            let Some(dirty) = &state.dirty else { return Ok(()) };
+            let Some(dirty) = &state.memory.dirty else { return Ok(()) };
             (state.core.size, dirty.stored_size, dirty.unstamped)
         };
         if stored_size < size || (times && unstamped && !self.stamped) {
@@ -36,7 +36,7 @@ impl FileEdit<'_> {
             self.settle()?;
         }
         if self.stamped
-            && let Some(dirty) = &mut self.inode.write().dirty
+            && let Some(dirty) = &mut self.inode.write().memory.dirty
         {
             dirty.unstamped = false;
         }

@@ -1,0 +1,113 @@
+//! Changes of the data of an open file that work on the device: written past memory, cut, allocated.
+//! All are as durable as what was committed: a ticket drawn afterwards covers them.
+
+use super::OpenFile;
+use super::edit::{FileEdit, Size};
+use crate::error::Error;
+use crate::format::Timestamp;
+use std::ops::Range;
+use std::sync::Arc;
+
+impl OpenFile {
+    /// Writes the bytes of `memory` in `range` at `offset` past memory, at the time `now`: returns
+    /// when they are on their way to the device and mapped. The file grows if it ends before.
+    ///
+    /// # Errors
+    /// The file would be larger than the format allows; it is no regular file; no space; the device
+    /// failed.
+    pub fn write_direct(
+        &self,
+        offset: u64,
+        memory: &Arc<Vec<u8>>,
+        range: Range<usize>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.change(now, |edit| edit.write(offset, memory, range.clone()))?;
+        self.volume.files().note_growth(&self.inode);
+        Ok(())
+    }
+
+    /// Gives the file the size `size`: what is behind it goes, what is new reads as zeros.
+    ///
+    /// The size is set first, then the blocks behind it are freed in steps: after a crash between
+    /// them, the file has its new size and some blocks too many, which go with the file.
+    ///
+    /// # Errors
+    /// The size is larger than the format allows; it is no regular file; no space to copy a shared
+    /// last block; a damaged structure; the device failed.
+    pub fn truncate(&self, size: u64, now: Timestamp) -> Result<(), Error> {
+        self.change(now, |edit| edit.truncate(size))
+    }
+
+    /// Gives every block of a range of bytes a place on the device. What was not stored reads as
+    /// zeros as before.
+    ///
+    /// # Errors
+    /// The range is empty or ends behind what the format allows; no space, then the file is as it
+    /// was; a damaged structure; the device failed.
+    pub fn preallocate(&self, range: Range<u64>, size: Size, now: Timestamp) -> Result<(), Error> {
+        self.change(now, |edit| edit.preallocate(range.clone(), size))
+    }
+
+    /// Frees the blocks of a range of bytes, and zeroes what is left of it in blocks at its ends.
+    /// The size stays.
+    ///
+    /// # Errors
+    /// The range is empty; no space to split an extent or to copy a shared block; a damaged
+    /// structure; the device failed.
+    pub fn punch(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
+        self.change(now, |edit| edit.punch(range.clone()))
+    }
+
+    /// Makes a range of bytes read as zeros, with a place on the device for every block of it.
+    ///
+    /// # Errors
+    /// As for [`preallocate`](Self::preallocate) and [`punch`](Self::punch).
+    pub fn zero(&self, range: Range<u64>, size: Size, now: Timestamp) -> Result<(), Error> {
+        self.change(now, |edit| edit.zero(range.clone(), size))
+    }
+
+    /// Takes a range of whole blocks out of the file: what follows moves to its place.
+    ///
+    /// # Errors
+    /// The range is empty, not of whole blocks, or reaches the end of the file; as for
+    /// [`punch`](Self::punch).
+    pub fn collapse(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
+        self.change(now, |edit| edit.collapse(range.clone()))
+    }
+
+    /// Puts a hole of whole blocks into the file: what is there moves behind it.
+    ///
+    /// # Errors
+    /// The range is empty, not of whole blocks, or starts behind the file; the file would be larger
+    /// than the format allows; as for [`punch`](Self::punch).
+    pub fn insert(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
+        self.change(now, |edit| edit.insert(range.clone()))
+    }
+
+    /// Frees what was taken behind the end of the file for writes to come, unless it was
+    /// [preallocated](Self::preallocate). The last opening does this when it goes.
+    ///
+    /// # Errors
+    /// A damaged structure; the device failed.
+    pub fn trim(&self) -> Result<(), Error> {
+        super::close::trim(&self.volume, &self.inode)
+    }
+
+    /// Does a change; once more when there was no space, and others have given back what they do
+    /// not need.
+    pub(super) fn change(
+        &self,
+        now: Timestamp,
+        work: impl Fn(&mut FileEdit<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let attempt = || work(&mut self.edit(now)?);
+        match attempt() {
+            Err(Error::NoSpace { .. }) if self.volume.is_live() => {
+                self.volume.gather_space()?;
+                attempt()
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What becomes of a file when the last who had it open lets go, and of all files at the end.
+
+use super::OpenFile;
+use super::dirty_files::key;
+use super::edit::FileEdit;
+use super::reclaim::reclaim;
+use crate::error::Error;
+use crate::inode::Inode;
+use crate::volume::Volume;
+use std::sync::Arc;
+use undercroft_block::Batch;
+
+/// What is left to do for a file that nobody has open any more.
+enum Rest {
+    Nothing,
+    /// It has space behind its end for writes that will not come.
+    Trim,
+    /// It has no name.
+    Reclaim,
+}
+
+impl OpenFile {
+    /// Takes back what opening did; once.
+    pub(super) fn let_go(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.is_open) {
+            return Ok(());
+        }
+        match self.leave() {
+            Rest::Nothing => Ok(()),
+            Rest::Trim => trim(&self.volume, &self.inode),
+            Rest::Reclaim => reclaim(&self.volume, &self.inode),
+        }
+    }
+
+    fn leave(&self) -> Rest {
+        let mut state = self.inode.write();
+        state.memory.opens -= 1;
+        if state.memory.opens > 0 || state.core.mode == 0 {
+            return Rest::Nothing;
+        }
+        if state.core.nlink == 0 {
+            if self.volume.is_read_only() || state.memory.is_going {
+                return Rest::Nothing;
+            }
+            state.memory.is_going = true;
+            return Rest::Reclaim;
+        }
+        let is_dirty = state.memory.dirty.is_some();
+        state.memory.failure = None;
+        let growth = &mut state.memory.growth;
+        growth.is_open = false;
+        let before = *growth;
+        growth.comes_back |= is_dirty;
+        if before.has_space && !before.comes_back && !is_dirty { Rest::Trim } else { Rest::Nothing }
+    }
+}
+
+/// Gives back what a file has behind its end for writes to come.
+pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
+    let lock = {
+        let locks = Arc::clone(inode.read().memory.locks());
+        locks.lock_data()
+    };
+    let trimmed = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())
+        .and_then(|mut edit| edit.trim());
+    match trimmed {
+        // Removed meanwhile.
+        Ok(()) | Err(Error::Stale { .. }) => {}
+        other => return other,
+    }
+    let key = key(&inode.read());
+    volume.files().forget_growth(key);
+    Ok(())
+}
+
+/// Gives back what all files have behind their ends for writes to come.
+///
+/// # Errors
+/// A damaged structure; the device failed.
+pub(crate) fn trim_all(volume: &Volume) -> Result<(), Error> {
+    volume.files().growing().iter().try_for_each(|inode| trim(volume, inode))
+}

@@ -1,0 +1,105 @@
+//! Making an open file durable.
+
+use super::OpenFile;
+use super::write_back::Extent;
+use crate::error::Error;
+use crate::inode::Inode;
+use crate::log::{Refusal, SyncTicket};
+use crate::volume::Volume;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+impl OpenFile {
+    /// Starts to make the file durable, data and inode, as it is now; and with it every name and
+    /// every other change that was committed before, so the directory of a new file needs no fsync
+    /// of its own. What is written later may become durable with it or not. Returns at once; the
+    /// ticket tells when it is done. Any number of tickets may wait; a dropped one is cancelled,
+    /// which cancels nothing but the report. An O_SYNC write is a write and this.
+    ///
+    /// On a volume that is not open for changes there is nothing to be made durable, and the ticket
+    /// says so.
+    pub fn fsync(&self) -> SyncTicket {
+        ticket(&self.volume, &self.inode, Extent::All)
+    }
+
+    /// As [`fsync`](Self::fsync), without times that nobody needs to read the data. An O_DSYNC
+    /// write is a write and this.
+    pub fn fdatasync(&self) -> SyncTicket {
+        ticket(&self.volume, &self.inode, Extent::Data)
+    }
+
+    /// Makes the file durable, as [`fsync`](Self::fsync) does, in this thread. Of several threads
+    /// that wait, one does the work for all.
+    ///
+    /// # Errors
+    /// As the ticket would say.
+    pub fn fsync_and_wait(&self) -> Result<(), Error> {
+        self.write_back_and_wait(Extent::All)
+    }
+
+    /// As [`fsync_and_wait`](Self::fsync_and_wait), for data.
+    ///
+    /// # Errors
+    /// As the ticket would say.
+    pub fn fdatasync_and_wait(&self) -> Result<(), Error> {
+        self.write_back_and_wait(Extent::Data)
+    }
+
+    fn write_back_and_wait(&self, extent: Extent) -> Result<(), Error> {
+        self.volume.files().write_back_one(&self.volume, &self.inode, extent)?;
+        let failure = self.inode.read().memory.failure.clone();
+        if let Some(what) = failure {
+            return Err(Error::NotWritten { inode: self.number(), what: what.to_string() });
+        }
+        self.volume.sync()
+    }
+}
+
+fn ticket(volume: &Volume, inode: &Arc<Inode>, extent: Extent) -> SyncTicket {
+    let (is_dirty, failure, number) = {
+        let state = inode.read();
+        (state.memory.dirty.is_some(), state.memory.failure.clone(), state.number)
+    };
+    let Some(journal) = volume.journal() else {
+        return SyncTicket::refused("it is not open for changes through its journal");
+    };
+    if let Some(what) = failure {
+        return journal.refused(Refusal::File(number, what));
+    }
+    if !is_dirty {
+        // All of it was committed.
+        return journal.force();
+    }
+    let (ticket, promise) = journal.promise();
+    volume.files().want(smallvec![(Arc::clone(inode), extent)], promise);
+    journal.want_write_back();
+    ticket
+}
+
+impl Volume {
+    /// Starts to make everything durable that was written or changed so far, in all files; the
+    /// ticket tells when it is. Any number of tickets may wait: one write of the journal serves
+    /// all.
+    pub fn sync_all(&self) -> SyncTicket {
+        let Some(journal) = self.journal() else {
+            return SyncTicket::refused("it is not open for changes through its journal");
+        };
+        let files = self.files().dirty();
+        if files.is_empty() {
+            return journal.force();
+        }
+        let (ticket, promise) = journal.promise();
+        self.files().want(files, promise);
+        journal.want_write_back();
+        ticket
+    }
+
+    /// As [`sync_all`](Self::sync_all), in this thread.
+    ///
+    /// # Errors
+    /// As the ticket would say.
+    pub fn sync_all_and_wait(&self) -> Result<(), Error> {
+        self.files().write_back_all(self)?;
+        self.sync()
+    }
+}

@@ -1,0 +1,164 @@
+//! A file that somebody has open.
+
+use super::edit::FileEdit;
+use crate::error::Error;
+use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
+use crate::inode::{FileLocks, Inode, InodeGuard, InodeState};
+use crate::units::InodeNumber;
+use crate::volume::Volume;
+use std::fmt;
+use std::sync::Arc;
+
+/// One opening of a file: to read it, to change its data, to make it durable. Shared by reference
+/// between threads.
+///
+/// While a file is open it is not freed, whatever becomes of its names. When the last opening of it
+/// is dropped, space behind its end that was taken for writes to come is given back, and a file
+/// that has no name any more is freed, in the thread that drops it. Whoever wants to hear of errors
+/// in that calls [`close`](Self::close).
+///
+/// Any type of file can be open; what reads or changes data is for regular files.
+pub struct OpenFile {
+    pub(super) volume: Arc<Volume>,
+    pub(super) inode: Arc<Inode>,
+    pub(super) locks: Arc<FileLocks>,
+    number: InodeNumber,
+    generation: u32,
+    /// Not let go of yet.
+    pub(super) is_open: bool,
+}
+
+impl OpenFile {
+    /// Opens the file of this number, which was found in a directory of the volume.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if there is none, or none any more; it is damaged; the device failed.
+    pub fn open(volume: &Arc<Volume>, number: InodeNumber) -> Result<Self, Error> {
+        Self::open_if(volume, number, |_| true)
+    }
+
+    /// Opens the file of this number and generation: of a number that somebody kept, and that may
+    /// be another file's by now.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); the file is another one.
+    pub fn open_handle(
+        volume: &Arc<Volume>,
+        number: InodeNumber,
+        generation: u32,
+    ) -> Result<Self, Error> {
+        if !volume.is_inode_in_use(number)? {
+            return Err(Error::Stale { inode: number });
+        }
+        Self::open_if(volume, number, |inode| inode.core.generation == generation)
+    }
+
+    fn open_if(
+        volume: &Arc<Volume>,
+        number: InodeNumber,
+        is_it: impl Fn(&InodeState) -> bool,
+    ) -> Result<Self, Error> {
+        let inode = volume.inode(number)?;
+        let mut state = InodeGuard::new(&inode);
+        // What nobody has open, and what has no name, is being freed or waits for that.
+        let is_gone = state.core.mode == 0
+            || (state.core.nlink == 0 && (state.memory.opens == 0 || state.memory.is_going));
+        if is_gone || !is_it(&state) {
+            return Err(Error::Stale { inode: number });
+        }
+        Ok(Self::of(volume, &mut state))
+    }
+
+    /// Opens a file that is locked and in use.
+    pub(crate) fn of(volume: &Arc<Volume>, state: &mut InodeGuard) -> Self {
+        volume.register();
+        state.memory.opens += 1;
+        Self {
+            volume: Arc::clone(volume),
+            inode: state.inode(),
+            locks: Arc::clone(state.memory.locks()),
+            number: state.number,
+            generation: state.core.generation,
+            is_open: true,
+        }
+    }
+
+    /// The volume.
+    #[must_use]
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// Number of the inode.
+    #[must_use]
+    pub fn number(&self) -> InodeNumber {
+        self.number
+    }
+
+    /// Generation of the inode: number and generation together are never used again.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The inode.
+    #[must_use]
+    pub fn inode(&self) -> &Arc<Inode> {
+        &self.inode
+    }
+
+    /// Bytes of the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.inode.read().core.size
+    }
+
+    /// Begins a change of the data at the time `now`, of what is on the device: what is dirty is
+    /// written back first.
+    pub(super) fn edit(&self, now: Timestamp) -> Result<FileEdit<'_>, Error> {
+        FileEdit::begin_on(&self.volume, &self.inode, self.locks.lock_data(), now)
+    }
+
+    /// Lets go of the file, as dropping it does, and tells of errors.
+    ///
+    /// # Errors
+    /// A damaged structure; the device failed. What was to be given back is, when the volume is
+    /// replayed or closed.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.let_go()
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // Nobody is there to hear of an error; one that matters has made the volume read-only.
+        let _ = self.let_go();
+    }
+}
+
+impl fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenFile")
+            .field("number", &self.number)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Refuses what is no regular file with data on the volume.
+pub(crate) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<(), Error> {
+    let superblock = volume.superblock();
+    let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
+    let what = if inode.core.mode == 0 {
+        return Err(Error::Stale { inode: inode.number });
+    } else if inode.file_type() != FileType::Regular {
+        "not a regular file"
+    } else if inode.core.flags.contains(InodeFlags::REALTIME) {
+        "its data is on a realtime device"
+    } else if inode.core.flags2.contains(InodeFlags2::METADATA) || own.contains(&inode.number) {
+        "it belongs to the volume itself"
+    } else {
+        return Ok(());
+    };
+    Err(Error::WrongKind { path: format!("inode {}", inode.number), what })
+}

@@ -1,0 +1,365 @@
+//! Writing into memory.
+
+use super::OpenFile;
+use super::close::trim_all;
+use super::dirty_files::key;
+use super::open::check_kind;
+use super::read::read;
+use crate::alloc::Reservation;
+use crate::bmap;
+use crate::error::Error;
+use crate::format::{InodeFlags2, Timestamp};
+use crate::inode::{DirtyData, ForkKind, InodeState};
+use crate::ops::MAX_FILE_SIZE;
+use crate::units::FileBlock;
+use crate::volume::Volume;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Longest piece of zeros.
+const ZEROES_MAX: u64 = 1 << 20;
+
+/// Bytes up to which a write is copied to the end of the piece before it.
+const SMALL_WRITE: usize = 64 << 10;
+
+impl OpenFile {
+    /// Writes `bytes` at `offset`, in memory, at the time `now`. The file grows if it ends before.
+    /// It is part of the file at once: whoever reads it sees it. It is durable when a ticket says
+    /// so. Waits while too much is dirty.
+    ///
+    /// On a volume that is filled without a journal, it is written past memory.
+    ///
+    /// # Errors
+    /// The file would be larger than the format allows; it is no regular file; no space; the blocks
+    /// at the ends of the range could not be read; the volume is read-only.
+    pub fn write(&self, offset: u64, bytes: &[u8], now: Timestamp) -> Result<(), Error> {
+        self.write_bytes(offset, Bytes::Slice(bytes), now)
+    }
+
+    /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
+    /// as they are whole blocks.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_shared(
+        &self,
+        offset: u64,
+        memory: &Arc<Vec<u8>>,
+        range: Range<usize>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.write_bytes(offset, Bytes::Shared(memory, range), now)
+    }
+
+    fn write_bytes(&self, offset: u64, bytes: Bytes<'_>, now: Timestamp) -> Result<(), Error> {
+        if bytes.len() == 0 {
+            return Ok(());
+        }
+        let end = self.check_end(offset, bytes.len() as u64)?;
+        if !self.volume.is_live() {
+            let (memory, range) = bytes.share(0..bytes.len());
+            return self.write_direct(offset, &memory, range, now);
+        }
+        let volume = &*self.volume;
+        let budget = &volume.files().budget;
+        let unit = volume.geometry().block_size() as u64;
+        let permit = (end.div_ceil(unit) - offset / unit) * unit;
+        volume.take_permit(permit)?;
+        let write = BufferedWrite { file: self, offset, end, bytes, now };
+        let mut result = write.perform();
+        if matches!(result, Err(Error::NoSpace { .. })) {
+            result = volume.gather_space().and_then(|()| write.perform());
+        }
+        // Behind the lists: whoever waits for a permit looks there when it wakes.
+        budget.settle(permit, result.as_ref().copied().unwrap_or(0));
+        result?;
+        if let Some(journal) = volume.journal().filter(|_| budget.is_half_taken()) {
+            journal.want_write_back();
+        }
+        Ok(())
+    }
+
+    /// The byte `len` behind `offset`, where the file may end.
+    fn check_end(&self, offset: u64, len: u64) -> Result<u64, Error> {
+        let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE_SIZE);
+        end.ok_or_else(|| {
+            let number = self.number();
+            Error::TooLarge(format!(
+                "inode {number}: {len} bytes at {offset}: the limit of a file is 2^63 - 1"
+            ))
+        })
+    }
+}
+
+impl Volume {
+    /// Waits for a permit to make `bytes` bytes dirty.
+    fn take_permit(&self, bytes: u64) -> Result<(), Error> {
+        loop {
+            let Err(returns) = self.files().budget.try_take(bytes) else { return Ok(()) };
+            let files = self.files().dirty();
+            let written = self.files().write_back(self, &files);
+            match self.files().budget.try_take(bytes) {
+                Ok(()) => return Ok(()),
+                Err(now) if now != returns => {}
+                // Nothing came of it, so others have it all under way, and give it back whatever
+                // happens; or it cannot be written.
+                Err(_) => match written {
+                    Ok(()) => self.files().budget.wait(returns),
+                    Err(failures) => return Err(super::dirty_files::first_error(failures)),
+                },
+            }
+        }
+    }
+
+    /// Makes what others have set aside, and may not need, free for everybody: what is dirty gets
+    /// its space, files give back what they have behind their ends, and what was freed is made
+    /// durable.
+    pub(super) fn gather_space(&self) -> Result<(), Error> {
+        self.files().write_back_all(self)?;
+        trim_all(self)?;
+        self.sync()
+    }
+}
+
+/// The bytes of a write.
+enum Bytes<'b> {
+    Slice(&'b [u8]),
+    Shared(&'b Arc<Vec<u8>>, Range<usize>),
+}
+
+impl Bytes<'_> {
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Slice(bytes) => bytes,
+            Self::Shared(memory, range) => &memory[range.clone()],
+        }
+    }
+
+    /// Some of the bytes in memory of their own.
+    fn share(&self, part: Range<usize>) -> (Arc<Vec<u8>>, Range<usize>) {
+        match self {
+            Self::Slice(bytes) => (Arc::new(bytes[part.clone()].to_vec()), 0..part.len()),
+            Self::Shared(memory, range) => {
+                (Arc::clone(memory), range.start + part.start..range.start + part.end)
+            }
+        }
+    }
+}
+
+/// A write that is to be done in memory.
+struct BufferedWrite<'a> {
+    file: &'a OpenFile,
+    offset: u64,
+    end: u64,
+    bytes: Bytes<'a>,
+    now: Timestamp,
+}
+
+/// Content that consecutive blocks get, before it is there.
+enum Planned {
+    /// The block at the byte `start`, some of which stays; the part of the write goes to `from`.
+    Partial { start: u64, from: u64, part: Range<usize> },
+    /// Whole blocks of the write from this one on.
+    Whole { block: u64, part: Range<usize> },
+    /// Zeros from this block on.
+    Zeroes { block: u64, len: usize },
+}
+
+/// Content of consecutive blocks from the first.
+type Content = (u64, Arc<Vec<u8>>, Range<usize>);
+
+impl BufferedWrite<'_> {
+    /// Does the write; returns by how many bytes more the file is dirty, less if negative.
+    fn perform(&self) -> Result<i64, Error> {
+        // Until this goes, nobody else changes the file, or frees it.
+        let _lock = self.file.locks.lock_data();
+        let (planned, appends) = self.plan()?;
+        let mut reserved = self.reserve(&planned)?;
+        if appends && self.bytes.len() <= SMALL_WRITE {
+            // Mostly to the end of what the last write made dirty.
+            let append = |dirty: &mut DirtyData| dirty.append(self.offset, self.bytes.as_slice());
+            if let Some(more) = self.apply(&mut reserved, append) {
+                return Ok(more);
+            }
+        }
+        let contents = planned.iter().map(|planned| self.content(planned));
+        let contents = contents.collect::<Result<SmallVec<[Content; 3]>, Error>>()?;
+        let put = |dirty: &mut DirtyData| {
+            for (block, memory, range) in contents {
+                dirty.put(block, &memory, range);
+            }
+            true
+        };
+        Ok(self.apply(&mut reserved, put).unwrap_or(0))
+    }
+
+    /// Makes the bytes part of the file if `put` can; returns by how many bytes more it is dirty.
+    fn apply(
+        &self,
+        reserved: &mut Reservation,
+        put: impl FnOnce(&mut DirtyData) -> bool,
+    ) -> Option<i64> {
+        let (volume, mut state) = (&*self.file.volume, self.file.inode.write());
+        let (geometry, stored_size) = (volume.geometry(), state.core.size);
+        let dirty = state.memory.dirty.get_or_insert_with(|| {
+            let budget = &volume.files().budget;
+            Box::new(DirtyData::new(geometry.block_log, budget, stored_size, self.now))
+        });
+        let before = dirty.bytes();
+        let done = put(dirty);
+        let more = dirty.bytes() as i64 - before as i64;
+        if !done {
+            // As it was: a file without dirty data is not listed as one with it.
+            if dirty.is_empty() && !dirty.unstamped {
+                state.memory.dirty = None;
+            }
+            return None;
+        }
+        dirty.reserved.join(std::mem::take(reserved));
+        (dirty.modified, dirty.unstamped) = (self.now, true);
+        state.memory.growth.is_open = true;
+        state.core.size = state.core.size.max(self.end);
+        (state.core.mtime, state.core.ctime) = (self.now, self.now);
+        volume.files().add_dirty(key(&state), &self.file.inode);
+        Some(more)
+    }
+
+    fn unit(&self) -> u64 {
+        self.file.volume.geometry().block_size() as u64
+    }
+
+    /// What the blocks get that the write touches, and whether it goes to the end of the file.
+    fn plan(&self) -> Result<(SmallVec<[Planned; 3]>, bool), Error> {
+        let state = self.file.inode.read();
+        check_kind(&self.file.volume, &state)?;
+        let (unit, size) = (self.unit(), state.core.size);
+        let mut planned = SmallVec::new();
+        if self.offset > size {
+            self.clear_gap(&state, size, &mut planned)?;
+        }
+        let (mut at, mut from) = (self.offset, 0);
+        if at % unit != 0 {
+            let len = (unit - at % unit).min(self.end - at) as usize;
+            planned.push(Planned::Partial { start: at / unit * unit, from: at, part: 0..len });
+            (at, from) = (at + len as u64, len);
+        }
+        // Behind the end of the file there is nothing to be kept.
+        let end = self.end;
+        let whole = if end >= size { end } else { (end / unit * unit).max(at) };
+        if at < whole {
+            let len = (whole - at) as usize;
+            planned.push(Planned::Whole { block: at / unit, part: from..from + len });
+            (at, from) = (whole, from + len);
+        }
+        if at < end {
+            let part = from..self.bytes.len();
+            planned.push(Planned::Partial { start: at / unit * unit, from: at, part });
+        }
+        Ok((planned, self.offset == size))
+    }
+
+    /// What is stored between the end of the file and the write becomes visible: zeros.
+    fn clear_gap(
+        &self,
+        state: &InodeState,
+        size: u64,
+        planned: &mut SmallVec<[Planned; 3]>,
+    ) -> Result<(), Error> {
+        let unit = self.unit();
+        let gap = size / unit..self.offset.div_ceil(unit);
+        let extents = bmap::extents(&self.file.volume, state, ForkKind::Data)?;
+        let mut at = FileBlock(gap.start);
+        while let Some(extent) = extents.first_in(at, FileBlock(gap.end)) {
+            let mut blocks = extent.offset.0.max(gap.start)..extent.end().0.min(gap.end);
+            at = extent.end();
+            if extent.unwritten {
+                continue;
+            }
+            if blocks.start * unit < size {
+                // Behind the end it reads as zeros.
+                let start = blocks.start * unit;
+                planned.push(Planned::Partial { start, from: start, part: 0..0 });
+                blocks.start += 1;
+            }
+            while !blocks.is_empty() {
+                let len = (blocks.end - blocks.start).min(ZEROES_MAX / unit);
+                planned.push(Planned::Zeroes { block: blocks.start, len: (len * unit) as usize });
+                blocks.start += len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what was planned.
+    fn content(&self, planned: &Planned) -> Result<Content, Error> {
+        let unit = self.unit();
+        Ok(match planned {
+            Planned::Zeroes { block, len } => (*block, Arc::new(vec![0; *len]), 0..*len),
+            Planned::Whole { block, part } => {
+                let (memory, range) = self.bytes.share(part.clone());
+                (*block, memory, range)
+            }
+            Planned::Partial { start, from, part } => {
+                let OpenFile { volume, inode, locks, .. } = self.file;
+                let mut block = vec![0; unit as usize];
+                // What lies behind the end of the file stays zero.
+                read(volume, inode, locks, *start, &mut block)?;
+                let inside = (from - start) as usize;
+                let part = &self.bytes.as_slice()[part.clone()];
+                block[inside..inside + part.len()].copy_from_slice(part);
+                let len = block.len();
+                (start / unit, Arc::new(block), 0..len)
+            }
+        })
+    }
+
+    /// Sets aside the space that the blocks will need.
+    fn reserve(&self, planned: &[Planned]) -> Result<Reservation, Error> {
+        let (volume, state) = (&*self.file.volume, self.file.inode.read());
+        let mut needed = match &state.memory.dirty {
+            Some(_) => 0,
+            None => u64::from(volume.heights().bmap_data),
+        };
+        let extents = bmap::extents(volume, &state, ForkKind::Data)?;
+        let may_share = state.core.flags2.contains(InodeFlags2::REFLINK);
+        for planned in planned {
+            let blocks = planned.blocks(self.unit());
+            let dirty = state.memory.dirty.iter().flat_map(|dirty| dirty.ranges(blocks.clone()));
+            let mut at = blocks.start;
+            for known in dirty.chain(std::iter::once(blocks.end..blocks.end)) {
+                let gap = at..known.start.min(blocks.end);
+                at = known.end;
+                if gap.is_empty() {
+                    continue;
+                }
+                needed += gap.end - gap.start;
+                let mut from = FileBlock(gap.start);
+                while let Some(extent) =
+                    extents.first_in(from, FileBlock(gap.end)).filter(|_| !may_share)
+                {
+                    let mapped = extent.offset.0.max(gap.start)..extent.end().0.min(gap.end);
+                    needed -= mapped.end - mapped.start;
+                    from = extent.end();
+                }
+            }
+        }
+        drop(state);
+        volume.reserve_ahead(needed)
+    }
+}
+
+impl Planned {
+    /// The blocks that it is for.
+    fn blocks(&self, unit: u64) -> Range<u64> {
+        match self {
+            Self::Partial { start, .. } => start / unit..start / unit + 1,
+            Self::Whole { block, part } => *block..block + (part.len() as u64).div_ceil(unit),
+            Self::Zeroes { block, len } => *block..block + *len as u64 / unit,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Dirty data on its way to the device.
+
+use super::dirty_files::{Failures, key};
+use super::edit::FileEdit;
+use crate::error::Error;
+use crate::inode::{DataLock, Inode};
+use crate::volume::Volume;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use undercroft_block::{Batch, Plug};
+
+/// What the file of a ticket is to be complete in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Data and inode.
+    All,
+    /// Data, and what is needed to read it.
+    Data,
+}
+
+/// Number of the next write-back; none has the number 0.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// How often a file is tried again whose space waits for the journal.
+const ATTEMPTS: u32 = 3;
+
+/// Sends the dirty data of these files to the device, under one plug, and commits what it maps. It
+/// is durable with the checkpoint that is open afterwards, or one before. What fails is told file by
+/// file: [`fail`].
+pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, Extent)]) -> Failures {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let plug = Plug::new(volume.cache().device());
+    let writes = Batch::new();
+    let mut errors = Vec::new();
+    for (inode, extent) in files {
+        if inode.read().memory.dirty.is_none() {
+            continue;
+        }
+        if let Err(error) = write_one(volume, inode, *extent, &writes, number) {
+            errors.push((inode, error));
+        }
+    }
+    // From here on the device has it, whoever reads.
+    drop(plug);
+    for (inode, _) in files {
+        release(inode, number);
+    }
+    let failures = errors.into_iter().map(|(inode, error)| {
+        let what = fail(inode, &error);
+        (key(&inode.read()), what)
+    });
+    failures.collect()
+}
+
+/// Sends the dirty data of a file, whose data the caller has locked, to the device: for operations
+/// that work on what is mapped.
+///
+/// # Errors
+/// What could not be sent stays dirty, or is [lost](fail).
+pub(super) fn settle(
+    volume: &Volume,
+    inode: &Arc<Inode>,
+    lock: DataLock,
+) -> Result<DataLock, Error> {
+    if inode.read().memory.dirty.is_none() {
+        return Ok(lock);
+    }
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
+    let sent = edit.write_back(number, true);
+    let lock = edit.into_lock();
+    release(inode, number);
+    sent.inspect_err(|error| drop(fail(inode, error)))?;
+    Ok(lock)
+}
+
+fn write_one(
+    volume: &Volume,
+    inode: &Arc<Inode>,
+    extent: Extent,
+    writes: &Batch,
+    number: u64,
+) -> Result<(), Error> {
+    let mut attempt = 0;
+    loop {
+        let lock = {
+            let locks = Arc::clone(inode.read().memory.locks());
+            locks.lock_data()
+        };
+        if inode.read().memory.dirty.is_none() {
+            // Written back by somebody else, or removed.
+            return Ok(());
+        }
+        let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, writes.clone())?;
+        let done = edit.write_back(number, extent == Extent::All);
+        drop(edit);
+        attempt += 1;
+        match done {
+            // A large file goes on where it was, what it has sent is not sent again.
+            Err(Error::Busy(_) | Error::NoSpace { .. }) if attempt < ATTEMPTS => volume.sync()?,
+            other => return other,
+        }
+    }
+}
+
+/// Drops what a write-back has sent.
+fn release(inode: &Inode, number: u64) {
+    let mut state = inode.write();
+    let size = state.core.size;
+    let Some(dirty) = &mut state.memory.dirty else { return };
+    dirty.drop_sent(number);
+    if dirty.is_empty() && !dirty.unstamped && dirty.stored_size >= size {
+        // With it goes what was set aside for it.
+        state.memory.dirty = None;
+    } else if dirty.is_empty() {
+        dirty.reserved = crate::alloc::Reservation::default();
+    }
+}
+
+/// Says why data of a file was not written. If it never will be, it is dropped, and the reason stays
+/// with the file: to keep it would keep everybody waiting who has something to write. Where it may
+/// be written later, for want of space or of a lock, it stays.
+fn fail(inode: &Inode, error: &Error) -> Arc<str> {
+    let what: Arc<str> = error.to_string().into();
+    if !matches!(error, Error::Busy(_) | Error::NoSpace { .. }) {
+        let mut state = inode.write();
+        // What is not on the device is no part of the file any more.
+        if let Some(dirty) = state.memory.dirty.take() {
+            state.core.size = state.core.size.min(dirty.stored_size);
+        }
+        state.memory.failure = Some(Arc::clone(&what));
+    }
+    what
+}

@@ -1,0 +1,87 @@
+//! What is in memory of a file besides its inode: data that is not on the device, space that it has
+//! or was promised, its locks, and who has it open.
+//!
+//! All of it has one owner, the inode in memory, and nothing else refers to it by number: a number
+//! is used again as soon as its inode is freed. It goes with the file, and gives back what it has.
+
+mod budget;
+mod dirty;
+mod locks;
+
+pub(crate) use budget::Budget;
+pub(crate) use dirty::{DirtyData, Run};
+pub(crate) use locks::{BlocksFrozen, DataLock, FileLocks};
+
+use super::InodeState;
+use std::sync::{Arc, OnceLock};
+
+/// What is in memory of one file. Guarded by the lock of its inode.
+#[derive(Debug, Default)]
+pub(crate) struct FileMemory {
+    /// Data that is newer than the device. The size of the core is that of the file with it.
+    pub(crate) dirty: Option<Box<DirtyData>>,
+    /// Space behind the end of the file.
+    pub(crate) growth: Growth,
+    /// Why data that was accepted is lost: who makes the file durable is told.
+    pub(crate) failure: Option<Arc<str>>,
+    /// It has no name and somebody is freeing it.
+    pub(crate) is_going: bool,
+    /// The time of access is newer than in the cluster.
+    pub(crate) accessed: bool,
+    /// How often it is open. While it is, it is not freed.
+    pub(crate) opens: usize,
+    /// Made at first use: most inodes are never read or written as files.
+    locks: OnceLock<Arc<FileLocks>>,
+}
+
+/// What is known of the growth of a file, as long as it is in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Growth {
+    /// Somebody writes it, and may go on.
+    pub(crate) is_open: bool,
+    /// It has space behind its end that was taken for writes to come.
+    pub(crate) has_space: bool,
+    /// It was given up while it was dirty: somebody opens it for each write.
+    pub(crate) comes_back: bool,
+}
+
+impl FileMemory {
+    /// Its locks.
+    pub(crate) fn locks(&self) -> &Arc<FileLocks> {
+        self.locks.get_or_init(Arc::default)
+    }
+
+    /// Drops what belongs to the content: the file is being freed. Whoever has it open keeps its
+    /// locks.
+    pub(crate) fn discard(&mut self) {
+        self.dirty = None;
+        self.growth = Growth::default();
+        self.accessed = false;
+    }
+}
+
+impl InodeState {
+    /// The data up to the byte `end` is on its way: the stored size can grow as far.
+    pub(crate) fn grow_stored_size(&mut self, end: u64) {
+        let size = self.core.size;
+        if let Some(dirty) = &mut self.memory.dirty {
+            dirty.stored_size = dirty.stored_size.max(end.min(size));
+        }
+    }
+
+    /// Blocks that are set aside for dirty data.
+    pub(crate) fn reserved_ahead(&self) -> u64 {
+        self.memory.dirty.as_ref().map_or(0, |dirty| dirty.reserved.blocks())
+    }
+
+    /// Takes up to `blocks` of the blocks set aside; returns how many.
+    pub(crate) fn take_reserved(&mut self, blocks: u64) -> u64 {
+        self.memory.dirty.as_mut().map_or(0, |dirty| dirty.reserved.take(blocks))
+    }
+
+    /// The size that is stored: data that is not on the device is not part of it.
+    pub(super) fn stored_size(&self) -> u64 {
+        let dirty = self.memory.dirty.as_ref();
+        dirty.map_or(self.core.size, |dirty| dirty.stored_size.min(self.core.size))
+    }
+}
