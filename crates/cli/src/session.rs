@@ -3,23 +3,24 @@
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::time::SystemTime;
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 
 /// An open volume, and the clock of those who change it.
 pub(crate) struct Session<'v> {
     /// The volume.
-    pub(crate) volume: &'v Volume,
+    pub(crate) volume: &'v Arc<Volume>,
     /// The present, if it is not that of the machine.
     fixed: Option<Timestamp>,
 }
 
 impl<'v> Session<'v> {
     /// A session whose present is that of the machine, or `SOURCE_DATE_EPOCH` in the environment.
-    pub(crate) fn new(volume: &'v Volume) -> Result<Self> {
+    pub(crate) fn new(volume: &'v Arc<Volume>) -> Result<Self> {
         let fixed = match std::env::var_os("SOURCE_DATE_EPOCH") {
             None => None,
             Some(text) => {
@@ -44,6 +45,11 @@ impl<'v> Session<'v> {
     /// The inode at a path.
     pub(crate) fn find(&self, path: &OsStr) -> Result<InodeNumber> {
         Ok(ops::resolve(self.volume, path.as_bytes())?)
+    }
+
+    /// The file at a path, open.
+    pub(crate) fn open(&self, path: &OsStr) -> Result<OpenFile> {
+        Ok(OpenFile::open(self.volume, self.find(path)?).map_err(|error| renamed(error, path))?)
     }
 
     /// The inode at a path, `None` if its last name does not exist.
