@@ -64,6 +64,7 @@ pub mod log;
 pub mod mkfs;
 pub mod ops;
 mod poison;
+mod rank;
 pub mod symlink;
 pub mod trans;
 pub mod units;

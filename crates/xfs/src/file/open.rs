@@ -76,7 +76,7 @@ impl OpenFile {
         Self {
             volume: Arc::clone(volume),
             inode: state.inode(),
-            locks: Arc::clone(state.memory.locks()),
+            locks: Arc::clone(state.locks()),
             number: state.number,
             generation: state.core.generation,
             is_open: true,

@@ -28,7 +28,7 @@ const STEP_SHARED: usize = 2;
 /// # Errors
 /// It has a name, or is on no list; a damaged structure; the device failed.
 pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
-    let locks = Arc::clone(inode.read().memory.locks());
+    let locks = Arc::clone(inode.read().locks());
     let _data = locks.lock_data();
     loop {
         // What writers and readers of its blocks have under way is done, and no more comes.

@@ -84,7 +84,7 @@ fn write_one(
     let mut attempt = 0;
     loop {
         let lock = {
-            let locks = Arc::clone(inode.read().memory.locks());
+            let locks = Arc::clone(inode.read().locks());
             locks.lock_data()
         };
         if inode.read().memory.dirty.is_none() {

@@ -28,15 +28,16 @@ use crate::format::{
     Timestamp, inode_crc_matches,
 };
 use crate::geometry::Geometry;
+use crate::rank;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode, InodeNumber, Lsn};
 use crate::volume::Volume;
-use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use undercroft_locks::{ArcRwLockWriteGuard, OrderedRwLock};
 
 /// An inode in memory, behind its lock.
-pub type Inode = RwLock<InodeState>;
+pub type Inode = OrderedRwLock<InodeState, { rank::INODE }>;
 
 /// Core and forks of an inode.
 #[derive(Debug)]
@@ -240,7 +241,7 @@ pub fn cluster_unit(geometry: &Geometry) -> u32 {
 /// An inode locked for change. Give it to [`Transaction::commit`] when it was changed.
 #[derive(Debug)]
 pub struct InodeGuard {
-    guard: ArcRwLockWriteGuard<RawRwLock, InodeState>,
+    guard: ArcRwLockWriteGuard<InodeState, { rank::INODE }>,
 }
 
 impl InodeGuard {
@@ -248,6 +249,13 @@ impl InodeGuard {
     #[must_use]
     pub fn new(inode: &Arc<Inode>) -> Self {
         Self { guard: inode.write_arc() }
+    }
+
+    /// Locks an inode that nobody else knows yet, whatever is locked.
+    pub(crate) fn of_new(state: InodeState) -> Self {
+        let inode = Arc::new(Inode::new(state));
+        let guard = inode.try_write_arc().expect("nobody else has it");
+        Self { guard }
     }
 
     /// The inode that is locked.

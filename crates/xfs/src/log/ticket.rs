@@ -42,6 +42,7 @@ pub(super) enum Receiver {
 
 impl Receiver {
     pub(super) fn tell(self, answer: &Answer) {
+        undercroft_locks::assert_unlocked("the callback of a ticket");
         match self {
             Self::Task(waker) => waker.wake(),
             Self::Callback(callback) => callback(to_result(answer)),

@@ -135,7 +135,7 @@ fn try_create_unlinked(
     if kind == FileType::Symlink {
         symlink::write(&mut ForkWriter::new(&mut trans, &mut inode, ForkKind::Data), new.target)?;
     }
-    let mut inode = InodeGuard::new(&volume.insert_inode(inode));
+    let mut inode = volume.insert_inode(inode);
     inherited.give(&mut trans, &mut inode)?;
     let (ag, agino) = volume.geometry().split_inode(number);
     trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;

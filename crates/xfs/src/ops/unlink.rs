@@ -181,7 +181,7 @@ impl Goodbye {
             return Ok(Self::List);
         }
         // Tried, not waited for: these locks come before those that the caller has.
-        let locks = inode.memory.locks().try_all();
+        let locks = inode.locks().try_all();
         Ok(locks.map_or(Self::List, |_locks| Self::Free { _locks }))
     }
 
