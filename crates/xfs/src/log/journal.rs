@@ -334,7 +334,7 @@ impl Journal {
         let kept = files.write_back();
         if !kept.is_empty() {
             let sequence = self.newest();
-            self.tickets.keep(kept, sequence, || self.outcome(sequence));
+            self.tickets.keep(&kept, sequence, || self.outcome(sequence));
             self.worker.want(sequence);
         }
     }

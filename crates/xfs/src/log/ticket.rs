@@ -227,7 +227,7 @@ impl Tickets {
     /// `sequence`. `outcome` is as for [`draw`](Self::draw).
     pub(super) fn keep(
         &self,
-        promises: Vec<Promise>,
+        promises: &[Promise],
         sequence: u64,
         outcome: impl FnOnce() -> Option<Answer>,
     ) {

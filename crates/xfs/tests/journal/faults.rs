@@ -8,15 +8,14 @@ use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{Bio, BlockDevice, Operation};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
-use undercroft_xfs::ops::FileEdit;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 use uuid::Uuid;
 
-fn faulty(fault: Fault) -> Volume {
+fn faulty(fault: Fault) -> Arc<Volume> {
     let device = make(&MkfsOptions::new(64 << 20, Uuid::from_u128(1)));
     let device: Arc<dyn BlockDevice> = Arc::new(FaultyDevice::new(device, [fault]));
-    Volume::open_live(device, &LiveOptions::default()).unwrap()
+    Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap())
 }
 
 /// Creates files and syncs until something fails; returns how many were durable.
@@ -66,7 +65,8 @@ fn failed_data_ends_all_changes_at_once() {
     let ticket = volume.force().unwrap();
     let memory = Arc::new(vec![1; LEN]);
     let now = Timestamp::default();
-    let written = FileEdit::open(&volume, file, now).unwrap().write(0, &memory, 0..LEN);
+    let file = OpenFile::open(&volume, file).unwrap();
+    let written = file.write_direct(0, &memory, 0..LEN, now);
     // The device may answer in another thread: the volume is told, whoever waits for it or not.
     while volume.begin().is_ok() {
         std::thread::yield_now();
