@@ -46,7 +46,7 @@ pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, Extent)]) -> Fai
         release(inode, number);
     }
     let failures = errors.into_iter().map(|(inode, error)| {
-        let what = fail(inode, &error);
+        let what = fail(volume, inode, &error);
         (key(&inode.read()), what)
     });
     failures.collect()
@@ -70,7 +70,7 @@ pub(super) fn settle(
     let sent = edit.write_back(number, true);
     let lock = edit.into_lock();
     release(inode, number);
-    sent.inspect_err(|error| drop(fail(inode, error)))?;
+    sent.inspect_err(|error| drop(fail(volume, inode, error)))?;
     Ok(lock)
 }
 
@@ -119,10 +119,12 @@ fn release(inode: &Inode, number: u64) {
 
 /// Says why data of a file was not written. If it never will be, it is dropped, and the reason stays
 /// with the file: to keep it would keep everybody waiting who has something to write. Where it may
-/// be written later, for want of space or of a lock, it stays.
-fn fail(inode: &Inode, error: &Error) -> Arc<str> {
+/// be written later, for want of space or of a lock, it stays; so it does where nobody can write
+/// any more, to be read.
+fn fail(volume: &Volume, inode: &Inode, error: &Error) -> Arc<str> {
     let what: Arc<str> = error.to_string().into();
-    if !matches!(error, Error::Busy(_) | Error::NoSpace { .. }) {
+    let may_wait = matches!(error, Error::Busy(_) | Error::NoSpace { .. });
+    if !may_wait && !volume.is_read_only() {
         let mut state = inode.write();
         // What is not on the device is no part of the file any more.
         if let Some(dirty) = state.memory.dirty.take() {
