@@ -70,6 +70,6 @@ pub mod units;
 pub mod volume;
 
 pub use data::{Files, FilesOptions};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use geometry::Geometry;
 pub use volume::Volume;

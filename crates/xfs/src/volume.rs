@@ -552,7 +552,10 @@ impl Volume {
     /// An inode, read at first use.
     ///
     /// # Errors
-    /// The inode does not exist or is damaged.
+    /// [`Error::Stale`] if the inode is not in use: [`Error::into_damage`] is for those who have its
+    /// number from the volume. It is damaged; the device failed. Nobody looks whether blocks that
+    /// hold a sound inode still are blocks of inodes: keep the inode, not its number, of what others
+    /// may remove.
     pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
         self.inodes.get_or_load(number, || InodeState::load(self, number))
     }

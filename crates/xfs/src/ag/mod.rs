@@ -15,6 +15,7 @@ mod tree;
 
 pub use busy::BusyExtents;
 pub use guard::GroupGuard;
+pub(crate) use read::is_inode_in_use;
 pub use read::{first_shared, free_extents, inode_chunks, shared_extents, staging_extents};
 pub use reservation::Reserved;
 pub use summary::GroupSummary;

@@ -2,13 +2,13 @@
 
 use super::GroupState;
 use super::tree::{may_point_to, pointer_to_root};
-use crate::btree::{BtreeKind, Cursor, Inobt, ReadTree, Refcountbt, Root};
+use crate::btree::{BtreeKind, Cursor, Inobt, Lookup, ReadTree, Refcountbt, Root};
 use crate::cache::BufferRef;
 use crate::error::Error;
 use crate::format::{
     AllocRecord, BufferKind, InodeChunkRecord, RefcountDomain, RefcountKey, TreeGeometry,
 };
-use crate::units::{AgBlock, AgNumber};
+use crate::units::{AgBlock, AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -40,6 +40,23 @@ pub fn inode_chunks(
     visit: impl FnMut(InodeChunkRecord),
 ) -> Result<(), Error> {
     records::<Inobt>(volume, ag, visit)
+}
+
+/// Whether the tree of its group says that an inode is in use; `None` if somebody holds the group.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub(crate) fn is_inode_in_use(volume: &Volume, number: InodeNumber) -> Result<Option<bool>, Error> {
+    let (ag, inode) = volume.geometry().split_inode(number);
+    let Some(mut guard) = volume.lock_group(ag, false)? else { return Ok(None) };
+    let group = guard.state();
+    let mut tree = AgReader::<Inobt> { volume, group, kind: PhantomData };
+    let record = Cursor::<Inobt>::new().find(&mut tree, &inode, Lookup::LessOrEqual)?;
+    Ok(Some(record.is_some_and(|record| {
+        let index = inode.0 - record.start.0;
+        index < u32::from(InodeChunkRecord::INODES)
+            && record.existing() & !record.free & 1 << index != 0
+    })))
 }
 
 /// Visits the parts of a range of blocks that have more than one owner, ascending.

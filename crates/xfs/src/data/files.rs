@@ -347,7 +347,7 @@ impl Inner {
         let edit = FileEdit::plugged(&self.volume, Arc::clone(inode), lock, now, Batch::new());
         match edit.and_then(|mut edit| edit.trim()) {
             // Removed meanwhile.
-            Ok(()) | Err(Error::NotFound(_)) => {}
+            Ok(()) | Err(Error::Stale { .. }) => {}
             other => return other,
         }
         self.queue.lock().growing.remove(&number);

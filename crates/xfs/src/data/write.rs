@@ -41,7 +41,7 @@ impl BufferedWrite<'_> {
         let end = self.offset.checked_add(len).filter(|end| *end <= MAX_FILE_SIZE);
         let end = end.ok_or_else(|| {
             let (number, offset) = (state.number, self.offset);
-            Error::Invalid(format!(
+            Error::TooLarge(format!(
                 "inode {number}: {len} bytes at {offset}: the limit of a file is 2^63 - 1"
             ))
         })?;

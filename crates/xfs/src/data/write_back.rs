@@ -88,7 +88,7 @@ fn write_one(
     let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, now, writes.clone())?;
     match edit.write_back(number, extent == Extent::All) {
         // Removed meanwhile.
-        Err(Error::NotFound(_)) => Ok(()),
+        Err(Error::Stale { .. }) => Ok(()),
         other => other,
     }
 }

@@ -42,7 +42,7 @@ impl Shared {
 }
 
 fn to_result(answer: &Answer) -> Result<(), Error> {
-    answer.clone().map_err(|reason| Error::ReadOnly(reason.to_string()))
+    answer.clone().map_err(|reason| Error::Poisoned(reason.to_string()))
 }
 
 /// A promise of durability: an fsync that nobody needs to sleep for.
@@ -93,7 +93,7 @@ impl SyncTicket {
     pub fn wait(self) -> Result<(), Error> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.on_complete(move |result| drop(sender.send(result)));
-        let gone = || Err(Error::ReadOnly("the volume was dropped".into()));
+        let gone = || Err(Error::Poisoned("the volume was dropped".into()));
         receiver.recv().unwrap_or_else(|_| gone())
     }
 

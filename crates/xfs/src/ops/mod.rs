@@ -36,7 +36,7 @@ mod xattr;
 
 pub use create::{NewInode, Times, add_link, create, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
-pub use directory::{entries, lookup};
+pub use directory::{entries, lookup, lookup_in_use};
 pub(crate) use edit::check_kind;
 pub use edit::{CloneRange, FileEdit, Size, clone_range, dedupe_range};
 pub use extent_map::{MappedExtent, extent_map};
@@ -48,6 +48,7 @@ pub use make::{create_unlinked, make};
 pub use metadata::{MetadataChange, change_metadata};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
+pub(crate) use read::expect_regular;
 pub use read::{FileReader, Piece, data_ranges, read_at, read_link};
 pub use reclaim::reclaim;
 pub use rename::{Name, RenameMode, rename};

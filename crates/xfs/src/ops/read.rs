@@ -1,7 +1,7 @@
 //! Contents of files.
 
 use crate::bmap::{self, ForkReader};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType, InodeFlags};
 use crate::geometry::Geometry;
 use crate::inode::{ForkContent, ForkKind, InodeState};
@@ -49,14 +49,12 @@ impl<'a> FileReader<'a> {
     /// # Errors
     /// The inode is something else, or its data is on a realtime device.
     pub fn new(volume: &'a Volume, inode: &'a InodeState) -> Result<Self, Error> {
-        let path = || format!("inode {}", inode.number);
-        if inode.file_type() != FileType::Regular {
-            return Err(Error::WrongKind { path: path(), what: "not a regular file" });
-        }
+        expect_regular(inode)?;
         if inode.core.flags.contains(InodeFlags::REALTIME) && inode.core.size > 0 {
             return Err(Error::WrongKind {
-                path: path(),
+                path: format!("inode {}", inode.number),
                 what: "its data is on a realtime device",
+                kind: ErrorKind::NotSupported,
             });
         }
         Ok(Self { volume, inode, next: 0 })
@@ -127,6 +125,18 @@ impl<'a> FileReader<'a> {
         self.next += len as u64;
         Piece::Data { offset, buffer, len }
     }
+}
+
+/// Refuses what is no regular file.
+pub(crate) fn expect_regular(inode: &InodeState) -> Result<(), Error> {
+    inode.expect_in_use()?;
+    let kind = match inode.file_type() {
+        FileType::Regular => return Ok(()),
+        FileType::Directory => ErrorKind::IsDirectory,
+        _ => ErrorKind::Invalid,
+    };
+    let path = format!("inode {}", inode.number);
+    Err(Error::WrongKind { path, what: "not a regular file", kind })
 }
 
 /// Fills `bytes` with what a regular file holds from `offset` on; what is not stored, or lies behind
@@ -220,9 +230,10 @@ pub fn data_ranges(volume: &Volume, inode: &InodeState) -> Result<Vec<Range<u64>
 /// # Errors
 /// The inode is something else, the target is damaged, or the device failed.
 pub fn read_link(volume: &Volume, inode: &InodeState) -> Result<Vec<u8>, Error> {
+    inode.expect_in_use()?;
     if inode.file_type() != FileType::Symlink {
-        let path = format!("inode {}", inode.number);
-        return Err(Error::WrongKind { path, what: "not a symbolic link" });
+        let (path, kind) = (format!("inode {}", inode.number), ErrorKind::Invalid);
+        return Err(Error::WrongKind { path, what: "not a symbolic link", kind });
     }
     if let ForkContent::Local(target) = &inode.data.content {
         return Ok(target.clone());

@@ -29,7 +29,8 @@ pub fn reclaim(volume: &Volume, number: InodeNumber) -> Result<(), Error> {
     loop {
         let mut trans = volume.begin()?;
         let mut inode = InodeGuard::new(&inode);
-        if inode.core.mode == 0 || inode.core.nlink != 0 {
+        inode.expect_in_use()?;
+        if inode.core.nlink != 0 {
             return Err(Error::Invalid(format!("inode {number} is not one without a name")));
         }
         let (ag, agino) = volume.geometry().split_inode(number);

@@ -2,11 +2,11 @@
 
 use super::locks::{self, Locked};
 use super::reclaim::{self, reclaim};
-use super::{path_text, space};
+use super::{lookup_in_use, path_text, space};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::{self, ForkReader, ForkWriter};
 use crate::dir;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
 use crate::inode::{ForkKind, InodeState, unlinked};
 use crate::mkfs::Work;
@@ -94,7 +94,15 @@ pub(super) fn lock_entry(
 ) -> Result<(Locked, InodeNumber), Error> {
     let mut child = locks::entry(volume, &volume.inode(parent)?.read(), name)?;
     loop {
-        let inodes = Locked::new(volume, &[parent, child])?;
+        let inodes = match Locked::new(volume, &[parent, child]) {
+            Err(Error::Stale { inode }) if inode == child => {
+                // Somebody removed it between the look and the lock, or the directory is damaged.
+                child = lookup_in_use(volume, &volume.inode(parent)?.read(), name)?
+                    .ok_or_else(|| Error::NotFound(path_text(name)))?;
+                continue;
+            }
+            locked => locked?,
+        };
         let now = locks::entry(volume, inodes.read(parent), name)?;
         if now == parent {
             let what = format!("{} leads to the directory itself", path_text(name));
@@ -121,10 +129,11 @@ fn check(
     locks::expect_mutable(parent, true)?;
     locks::expect_linked(inode)?;
     locks::expect_mutable(inode, true)?;
+    let wrong = |what, kind| Err(Error::WrongKind { path: path_text(name), what, kind });
     match (directory, inode.file_type() == FileType::Directory) {
         (true, true) => expect_empty(volume, inode, name),
-        (true, false) => Err(Error::WrongKind { path: path_text(name), what: "not a directory" }),
-        (false, true) => Err(Error::WrongKind { path: path_text(name), what: "is a directory" }),
+        (true, false) => wrong("not a directory", ErrorKind::NotDirectory),
+        (false, true) => wrong("is a directory", ErrorKind::IsDirectory),
         (false, false) => Ok(()),
     }
 }

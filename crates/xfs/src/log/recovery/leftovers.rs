@@ -41,7 +41,7 @@ pub(super) fn free_unlinked(volume: &Volume) -> Result<u64, Error> {
     for ag in groups(volume) {
         // Each goes off its list, so the head is another one the next time.
         while let Some(number) = first_unlinked(volume, ag)? {
-            ops::reclaim(volume, number)?;
+            ops::reclaim(volume, number).map_err(Error::into_damage)?;
             count += 1;
         }
     }

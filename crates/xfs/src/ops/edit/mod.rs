@@ -24,11 +24,11 @@ pub use dedupe::dedupe_range;
 pub use preallocate::Size;
 
 use crate::bmap::{self, ExtentList};
-use crate::error::Error;
-use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
+use crate::error::{Error, ErrorKind};
+use crate::format::{InodeFlags, InodeFlags2, Timestamp};
 use crate::geometry::Geometry;
 use crate::inode::{DataLock, ForkKind, Inode, InodeGuard, InodeState};
-use crate::ops::space;
+use crate::ops::{expect_regular, space};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, InodeNumber};
 use crate::volume::Volume;
@@ -169,9 +169,7 @@ impl<'a> FileEdit<'a> {
     /// Makes a transaction a step of this file.
     fn join(&self, trans: Transaction<'a>) -> Result<Step<'a>, Error> {
         let inode = InodeGuard::new(&self.inode);
-        if inode.core.mode == 0 {
-            return Err(Error::NotFound(format!("inode {}", self.number)));
-        }
+        inode.expect_in_use()?;
         Ok(Step { trans, inode })
     }
 
@@ -219,18 +217,15 @@ impl<'a> FileEdit<'a> {
 pub(crate) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<InodeNumber, Error> {
     let superblock = volume.superblock();
     let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
-    let what = if inode.core.mode == 0 {
-        return Err(Error::NotFound(format!("inode {}", inode.number)));
-    } else if inode.file_type() != FileType::Regular {
-        "not a regular file"
-    } else if inode.core.flags.contains(InodeFlags::REALTIME) {
-        "its data is on a realtime device"
+    expect_regular(inode)?;
+    let (what, kind) = if inode.core.flags.contains(InodeFlags::REALTIME) {
+        ("its data is on a realtime device", ErrorKind::NotSupported)
     } else if inode.core.flags2.contains(InodeFlags2::METADATA) || own.contains(&inode.number) {
-        "it belongs to the volume itself"
+        ("it belongs to the volume itself", ErrorKind::NotPermitted)
     } else {
         return Ok(inode.number);
     };
-    Err(Error::WrongKind { path: format!("inode {}", inode.number), what })
+    Err(Error::WrongKind { path: format!("inode {}", inode.number), what, kind })
 }
 
 /// Ends a step that found no space. What it changed until then, free lists of groups, is complete.
