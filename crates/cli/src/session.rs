@@ -59,13 +59,14 @@ impl<'v> Session<'v> {
         }
         let place = self.place(path)?;
         let parent = self.volume.inode(place.parent)?;
-        let found = ops::lookup(self.volume, &parent.read(), place.name);
+        let found = ops::lookup_in_use(self.volume, &parent.read(), place.name);
         Ok(found.map_err(|error| renamed(error, path))?)
     }
 
     /// The type of file of an inode.
     pub(crate) fn kind(&self, number: InodeNumber) -> Result<FileType> {
-        Ok(self.volume.inode(number)?.read().file_type())
+        // Its number was read from the volume.
+        Ok(self.volume.inode(number).map_err(Error::into_damage)?.read().file_type())
     }
 
     /// The directory that the last name of a path is in, and that name.
@@ -133,8 +134,9 @@ impl<'v> Session<'v> {
     ) -> Result<()> {
         let mut waiting = vec![(path.as_bytes().to_vec(), self.find(path)?)];
         while let Some((path, number)) = waiting.pop() {
+            let is_directory = self.kind(number)? == FileType::Directory;
             visit(&path, number)?;
-            if recursive && self.kind(number)? == FileType::Directory {
+            if recursive && is_directory {
                 let names = self.names(number)?;
                 waiting.extend(
                     names
@@ -167,8 +169,17 @@ pub(crate) fn renamed(error: Error, path: &OsStr) -> Error {
         Error::NotFound(_) => Error::NotFound(path),
         Error::Exists(_) => Error::Exists(path),
         Error::NotEmpty(_) => Error::NotEmpty(path),
-        Error::WrongKind { what, .. } => Error::WrongKind { path, what },
+        Error::WrongKind { what, kind, .. } => Error::WrongKind { path, what, kind },
         Error::Invalid(what) => Error::Invalid(format!("{path}: {what}")),
+        Error::NotPermitted(what) => Error::NotPermitted(format!("{path}: {what}")),
+        Error::NotSupported(what) => Error::NotSupported(format!("{path}: {what}")),
+        Error::CrossDevice(what) => Error::CrossDevice(format!("{path}: {what}")),
+        Error::TooManyLinks(what) => Error::TooManyLinks(format!("{path}: {what}")),
+        Error::TooLarge(what) => Error::TooLarge(format!("{path}: {what}")),
+        Error::NameTooLong(what) => Error::NameTooLong(format!("{path}: {what}")),
+        Error::AttributeNameTooLong(what) => Error::AttributeNameTooLong(format!("{path}: {what}")),
+        Error::AttributeTooLarge(what) => Error::AttributeTooLarge(format!("{path}: {what}")),
+        Error::Full(what) => Error::Full(format!("{path}: {what}")),
         other => other,
     }
 }

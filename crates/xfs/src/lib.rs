@@ -70,7 +70,7 @@ pub mod trans;
 pub mod units;
 pub mod volume;
 
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use file::OpenFile;
 pub use geometry::Geometry;
 pub use log::SyncTicket;

@@ -601,7 +601,10 @@ impl Volume {
     /// An inode, read at first use.
     ///
     /// # Errors
-    /// The inode does not exist or is damaged.
+    /// [`Error::Stale`] if the inode is not in use: [`Error::into_damage`] is for those who have its
+    /// number from the volume. It is damaged; the device failed. Nobody looks whether blocks that
+    /// hold a sound inode still are blocks of inodes: keep the inode, not its number, of what others
+    /// may remove.
     pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
         self.inodes.get_or_load(number, || InodeState::load(self, number))
     }
@@ -615,8 +618,7 @@ impl Volume {
         if !self.geometry.valid_inode(number) || self.inodes.knows(number) {
             return Ok(self.geometry.valid_inode(number));
         }
-        let (ag, inode) = self.geometry.split_inode(number);
-        crate::ag::is_inode_in_use(self, ag, inode)
+        Ok(crate::ag::is_inode_in_use(self, number, true)?.unwrap_or(false))
     }
 
     /// Makes a new inode known; its number must not be in use.

@@ -233,7 +233,7 @@ fn files_written_into_damaged_free_space() {
                 let error = append(&file, HOLE).expect_err(&what);
                 assert!(error.is_damage(), "{what}: {error}");
                 assert_named(&error, &blocks, &what);
-                assert!(matches!(volume.begin(), Err(Error::ReadOnly(_))), "{what}");
+                assert!(matches!(volume.begin(), Err(Error::Poisoned(_))), "{what}");
                 assert!(volume.close().is_err(), "{what}");
                 drop((file, volume));
                 assert!(before == contents(&damaged), "{what}: something was overwritten");
@@ -305,7 +305,7 @@ fn free_space_over_the_groups_own_blocks() {
             if reverse_mappings == "rmapbt=0" {
                 assert_eq!(text.contains("the journal"), place == "journal", "{what}");
             }
-            assert!(matches!(volume.begin(), Err(Error::ReadOnly(_))), "{what}");
+            assert!(matches!(volume.begin(), Err(Error::Poisoned(_))), "{what}");
             drop(volume);
             assert!(before == contents(&image), "{what}: something was overwritten");
         }

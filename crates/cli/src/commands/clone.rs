@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::ops::{self, CloneRange};
-use undercroft_xfs::{Error, OpenFile};
+use undercroft_xfs::{Error, ErrorKind, OpenFile};
 
 /// Make a file, or a range of it, the same as another by sharing its blocks.
 ///
@@ -72,7 +72,11 @@ impl Verb for Args {
         }
         if kind != FileType::Regular {
             let path = ops::path_text(self.source.as_bytes());
-            return Err(Error::WrongKind { path, what: "not a regular file" }.into());
+            let wrong = match kind {
+                FileType::Directory => ErrorKind::IsDirectory,
+                _ => ErrorKind::Invalid,
+            };
+            return Err(Error::WrongKind { path, what: "not a regular file", kind: wrong }.into());
         }
         // It gets its name when all of it is there; without one it goes when it is closed.
         let place = session.place(&path)?;

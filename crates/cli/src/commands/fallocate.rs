@@ -61,7 +61,7 @@ impl Verb for Args {
 impl Args {
     fn change(&self, session: &Session<'_>, file: &OpenFile) -> Result<(), Error> {
         let end = self.start.checked_add(self.length);
-        let end = end.ok_or_else(|| Error::Invalid("the range ends behind 2^64 bytes".into()))?;
+        let end = end.ok_or_else(|| Error::TooLarge("the range ends behind 2^64 bytes".into()))?;
         let range = self.start..end;
         let size = if self.keep_size { Size::Keep } else { Size::Grow };
         let now = session.now();

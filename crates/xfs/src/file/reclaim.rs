@@ -68,7 +68,8 @@ pub(crate) fn free_orphans(volume: &Volume) -> Result<u64, Error> {
     for ag in (0..volume.geometry().ag_count).map(AgNumber) {
         // Each goes off its list, so the head is another one the next time.
         while let Some(number) = first_orphan(volume, ag)? {
-            reclaim(volume, &volume.inode(number)?)?;
+            // The list led to it.
+            reclaim(volume, &volume.inode(number).map_err(Error::into_damage)?)?;
             count += 1;
         }
     }

@@ -290,7 +290,7 @@ impl Journal {
 
     /// Why nothing becomes durable any more, if so.
     fn refusal(&self) -> Option<Refusal> {
-        self.poison.reason().map(Refusal::ReadOnly)
+        self.poison.reason().map(Refusal::Poisoned)
     }
 
     /// The newest checkpoint that holds anything.
@@ -344,6 +344,8 @@ impl Journal {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let sequence = self.newest();
         while self.durable.load(Ordering::Acquire) < sequence {
+            // Whoever writes the journal may wait for bios that this thread holds back.
+            flush_plugs();
             let mut writer = self.writer.lock();
             if self.durable.load(Ordering::Acquire) < sequence {
                 self.write_checkpoint(&mut writer)?;

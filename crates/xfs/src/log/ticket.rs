@@ -20,6 +20,8 @@ pub(crate) type Answer = Result<(), Refusal>;
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
     /// Nothing can be made durable any more.
+    Poisoned(Arc<str>),
+    /// The volume is not open for changes.
     ReadOnly(Arc<str>),
     /// Data of this file was not written.
     File(InodeNumber, Arc<str>),
@@ -28,6 +30,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn into_error(self) -> Error {
         match self {
+            Self::Poisoned(reason) => Error::Poisoned(reason.to_string()),
             Self::ReadOnly(reason) => Error::ReadOnly(reason.to_string()),
             Self::File(inode, reason) => Error::NotWritten { inode, what: reason.to_string() },
         }
@@ -293,6 +296,6 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         // Kept and refused ones are not found.
-        self.settle(&Err(Refusal::ReadOnly("it was dropped before the data was written".into())));
+        self.settle(&Err(Refusal::Poisoned("it was dropped before the data was written".into())));
     }
 }

@@ -158,7 +158,7 @@ pub fn add_link(
     inode: &mut InodeGuard,
 ) -> Result<(), Error> {
     if inode.core.nlink >= NLINK_PINNED - 1 {
-        return Err(Error::Invalid(format!("inode {} has too many links", inode.number)));
+        return Err(Error::TooManyLinks(format!("inode {} has too many links", inode.number)));
     }
     let slot = free_slot(trans, parent, name)?;
     insert_entry(trans, parent, slot, name, inode)?;

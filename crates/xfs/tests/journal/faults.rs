@@ -41,11 +41,11 @@ fn a_failed_journal_ends_all_changes() {
         // From now on everybody is told, and why.
         let root = volume.geometry().root_inode;
         let error = create(&volume, root, "late", FileType::Regular).unwrap_err();
-        let Error::ReadOnly(reason) = error else { panic!("{error}") };
+        let Error::Poisoned(reason) = error else { panic!("{error}") };
         assert!(reason.contains(&operation.to_string()), "{reason}");
-        assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
-        assert!(matches!(volume.force().unwrap().wait(), Err(Error::ReadOnly(_))));
-        assert!(matches!(volume.close(), Err(Error::ReadOnly(_))));
+        assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
+        assert!(matches!(volume.force().unwrap().wait(), Err(Error::Poisoned(_))));
+        assert!(matches!(volume.close(), Err(Error::Poisoned(_))));
         // What is in memory can be read.
         assert!(tree(&volume).unwrap().len() > durable as usize);
     }
@@ -76,12 +76,12 @@ fn failed_data_ends_all_changes_at_once() {
     };
     assert!(reason.contains("data of a file") && reason.contains("write"), "{reason}");
     if let Err(error) = written {
-        assert!(matches!(error, Error::Device(_) | Error::ReadOnly(_)), "{error}");
+        assert!(matches!(error, Error::Device(_) | Error::Poisoned(_)), "{error}");
     }
-    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
     // It was answered with one or the other.
     let _ = ticket.wait();
-    assert!(matches!(volume.force().unwrap().wait(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.force().unwrap().wait(), Err(Error::Poisoned(_))));
 }
 
 /// A single failure is not forgotten by what succeeds later.
@@ -90,7 +90,7 @@ fn a_failed_flush_is_not_healed_by_the_next() {
     let volume = faulty(Fault::new().on(Operation::Flush).nth(0));
     let (_, error) = fill(&volume);
     assert!(matches!(error, Error::Device(_)), "{error}");
-    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn every_ticket_of_a_failed_checkpoint_is_told() {
         .collect();
     assert!(!tickets.is_empty());
     for ticket in tickets {
-        assert!(matches!(ticket.wait(), Err(Error::ReadOnly(_))));
+        assert!(matches!(ticket.wait(), Err(Error::Poisoned(_))));
     }
 }
 
@@ -126,7 +126,7 @@ fn half_a_transaction_is_never_written() {
         drop(undercroft_xfs::ops::create(&mut trans, &mut parent, b"half", &new).unwrap());
         volume.force().unwrap()
     };
-    assert!(matches!(ticket.wait(), Err(Error::ReadOnly(_))));
-    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
-    assert!(matches!(volume.begin(), Err(Error::ReadOnly(_))));
+    assert!(matches!(ticket.wait(), Err(Error::Poisoned(_))));
+    assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
+    assert!(matches!(volume.begin(), Err(Error::Poisoned(_))));
 }

@@ -17,7 +17,7 @@ use undercroft_xfs::ops::{
 };
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, OpenFile, Volume};
+use undercroft_xfs::{Error, ErrorKind, OpenFile, Volume};
 
 /// An open volume.
 pub(crate) struct Ours {
@@ -41,14 +41,18 @@ impl Ours {
     pub(crate) fn apply(&mut self, operation: &Operation, now: i64) -> bool {
         match self.attempt(operation, time(now)) {
             Ok(()) => true,
-            Err(
-                Error::NotFound(_)
-                | Error::Exists(_)
-                | Error::NotEmpty(_)
-                | Error::WrongKind { .. }
-                | Error::Invalid(_),
-            ) => false,
-            Err(error) => panic!("{operation:?}: {error}"),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound
+                | ErrorKind::Exists
+                | ErrorKind::NotEmpty
+                | ErrorKind::NotDirectory
+                | ErrorKind::IsDirectory
+                | ErrorKind::Invalid
+                | ErrorKind::NotPermitted
+                | ErrorKind::NotSupported
+                | ErrorKind::NoAttribute => false,
+                _ => panic!("{operation:?}: {error}"),
+            },
         }
     }
 

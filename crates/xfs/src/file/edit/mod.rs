@@ -183,9 +183,7 @@ impl<'a> FileEdit<'a> {
         frozen: Option<BlocksFrozen>,
     ) -> Result<Step<'a>, Error> {
         let inode = InodeGuard::new(&self.inode);
-        if inode.core.mode == 0 {
-            return Err(Error::Stale { inode: self.number });
-        }
+        inode.expect_in_use()?;
         Ok(Step { trans, inode, _frozen: frozen })
     }
 
