@@ -10,17 +10,14 @@ use undercroft_xfs::attr::SetMode;
 use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{FileType, InodeFlags, Timestamp};
 use undercroft_xfs::mkfs::{self, Feature, MkfsOptions};
-use undercroft_xfs::ops::{
-    self, CloneRange, FileEdit, FileReader, LastName, MetadataChange, Name, NewInode, RenameMode,
-    Size,
-};
+use undercroft_xfs::ops::{self, CloneRange, MetadataChange, Name, NewInode, RenameMode, Size};
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, ErrorKind, Volume};
+use undercroft_xfs::{Error, ErrorKind, OpenFile, Volume};
 use uuid::Uuid;
 
 const NOW: Timestamp = Timestamp { seconds: 9, nanoseconds: 0 };
-const REPLACE: RenameMode = RenameMode::Replace(LastName::Free);
+const REPLACE: RenameMode = RenameMode::Replace;
 
 fn device(features: &[(Feature, bool)]) -> Arc<dyn BlockDevice> {
     let size = 64 << 20;
@@ -33,13 +30,13 @@ fn device(features: &[(Feature, bool)]) -> Arc<dyn BlockDevice> {
     device
 }
 
-fn open(device: &Arc<dyn BlockDevice>) -> Volume {
-    Volume::open_live(Arc::clone(device), &LiveOptions::default()).unwrap()
+fn open(device: &Arc<dyn BlockDevice>) -> Arc<Volume> {
+    Arc::new(Volume::open_live(Arc::clone(device), &LiveOptions::default()).unwrap())
 }
 
 /// A volume with a file, a directory with a name in it, an empty one, and a symbolic link.
 struct Sample {
-    volume: Volume,
+    volume: Arc<Volume>,
     root: InodeNumber,
     file: InodeNumber,
     full: InodeNumber,
@@ -73,11 +70,11 @@ impl Sample {
     }
 
     fn unlink(&self, name: &str) -> Result<(), Error> {
-        ops::unlink(&self.volume, self.root, name.as_bytes(), LastName::Free, NOW).map(drop)
+        ops::unlink(&self.volume, self.root, name.as_bytes(), NOW).map(drop)
     }
 
     fn rmdir(&self, name: &str) -> Result<(), Error> {
-        ops::rmdir(&self.volume, self.root, name.as_bytes(), LastName::Free, NOW).map(drop)
+        ops::rmdir(&self.volume, self.root, name.as_bytes(), NOW).map(drop)
     }
 
     fn rename(&self, from: &str, parent: InodeNumber, to: &str) -> Result<(), Error> {
@@ -94,9 +91,9 @@ impl Sample {
     fn edit<T>(
         &self,
         number: InodeNumber,
-        edit: impl FnOnce(&mut FileEdit<'_>) -> Result<T, Error>,
+        edit: impl FnOnce(&OpenFile) -> Result<T, Error>,
     ) -> Result<(), Error> {
-        edit(&mut FileEdit::open(&self.volume, number, NOW)?).map(drop)
+        edit(&OpenFile::open(&self.volume, number)?).map(drop)
     }
 
     fn change(&self, number: InodeNumber, change: MetadataChange) -> Result<(), Error> {
@@ -227,45 +224,56 @@ fn contents() {
     let Sample { volume, file, empty, link, .. } = &sample;
     let (file, empty, link) = (*file, *empty, *link);
     let byte = Arc::new(vec![1]);
-    let read = |number| FileReader::new(volume, &volume.inode(number)?.read()).map(drop);
+    let read = |number| OpenFile::open(volume, number)?.read(0, &mut [0; 8]).map(drop);
     let target = |number| ops::read_link(volume, &volume.inode(number)?.read()).map(drop);
     let names = |number| {
         ops::entries(volume, &volume.inode(number)?.read(), Position::START, |_| true).map(drop)
     };
     let end = i64::MAX as u64;
-    let write = |at| sample.edit(file, |file| file.write(at, &byte, 0..1));
+    let write = |at| sample.edit(file, |file| file.write_shared(at, &byte, 0..1, NOW));
     expect([
-        ("truncate of a directory", sample.edit(empty, |file| file.truncate(0)), Kind::IsDirectory),
-        ("write to a link", sample.edit(link, |file| file.truncate(0)), Kind::Invalid),
+        ("truncate of a directory", sample.edit(empty, |file| file.truncate(0, NOW)), Kind::IsDirectory),
+        ("write to a link", sample.edit(link, |file| file.truncate(0, NOW)), Kind::Invalid),
         ("read of a directory", read(empty), Kind::IsDirectory),
         ("readlink of a file", target(file), Kind::Invalid),
         ("readlink of a directory", target(empty), Kind::Invalid),
         ("readdir of a file", names(file), Kind::NotDirectory),
         ("write behind the last byte", write(end), Kind::TooLarge),
         ("write beyond all numbers", write(u64::MAX), Kind::TooLarge),
-        ("truncate to too much", sample.edit(file, |file| file.truncate(1 << 63)), Kind::TooLarge),
+        (
+            "truncate to too much",
+            sample.edit(file, |file| file.truncate(1 << 63, NOW)),
+            Kind::TooLarge,
+        ),
         (
             "fallocate of nothing",
-            sample.edit(file, |file| file.preallocate(5..5, Size::Grow)),
+            sample.edit(file, |file| file.preallocate(5..5, Size::Grow, NOW)),
             Kind::Invalid,
         ),
         (
             "fallocate of more than there is",
-            sample.edit(file, |file| file.preallocate(0..1 << 30, Size::Grow)),
+            sample.edit(file, |file| file.preallocate(0..1 << 30, Size::Grow, NOW)),
             Kind::NoSpace,
         ),
-        ("collapse to the end", sample.edit(file, |file| file.collapse(0..1 << 40)), Kind::Invalid),
+        (
+            "collapse to the end",
+            sample.edit(file, |file| file.collapse(0..1 << 40, NOW)),
+            Kind::Invalid,
+        ),
     ]);
     let range = CloneRange { source: 0, target: 0, len: 4096 };
-    let clone = |volume, to| ops::clone_range(volume, file, to, &range, NOW);
+    let clone = |volume, from, to| {
+        let source = OpenFile::open(volume, from)?;
+        OpenFile::open(volume, to)?.clone_range(&source, &range, NOW)
+    };
     let plain = open(&device(&[(Feature::Reflink, false)]));
     let new = NewInode::new(FileType::Regular, 0o644);
     let root = plain.geometry().root_inode;
     let [one, two] = [b"a", b"b"].map(|name| ops::make(&plain, root, name, &new).unwrap());
-    let unshared = ops::clone_range(&plain, one, two, &range, NOW);
+    let unshared = clone(&plain, one, two);
     expect([
-        ("clone from behind the end", clone(volume, file), Kind::Invalid),
-        ("clone to a directory", clone(volume, empty), Kind::IsDirectory),
+        ("clone from behind the end", clone(volume, file, file), Kind::Invalid),
+        ("clone to a directory", clone(volume, file, empty), Kind::IsDirectory),
         ("clone where nothing is shared", unshared, Kind::NotSupported),
     ]);
 }
@@ -277,16 +285,16 @@ fn removed_inodes_are_stale() {
     let Sample { volume, root, file, empty, link, .. } = &sample;
     let (root, file, empty, link) = (*root, *file, *empty, *link);
     let held = [file, empty, link].map(|number| volume.inode(number).unwrap());
-    let opened = ops::unlink(volume, root, b"file", LastName::Keep, NOW).unwrap();
-    sample.edit(opened, |file| file.truncate(8192)).unwrap();
-    ops::reclaim(volume, opened).unwrap();
+    let opened = OpenFile::open(volume, file).unwrap();
+    sample.unlink("file").unwrap();
+    opened.truncate(8192, NOW).unwrap();
+    opened.close().unwrap();
     sample.rmdir("empty").unwrap();
     sample.unlink("link").unwrap();
     let [was_file, was_empty, was_link] = held.each_ref().map(|inode| inode.read());
     let answers = [
         ("its number", volume.inode(file).map(drop)),
         ("a number that none can have", volume.inode(InodeNumber(u64::MAX >> 1)).map(drop)),
-        ("read", FileReader::new(volume, &was_file).map(drop)),
         ("lookup", ops::lookup(volume, &was_empty, b"x").map(drop)),
         ("readlink", ops::read_link(volume, &was_link).map(drop)),
         ("getxattr", ops::get_xattr(volume, &was_file, b"user.x").map(drop)),
@@ -296,14 +304,17 @@ fn removed_inodes_are_stale() {
         ("chmod", sample.change(file, MetadataChange::default())),
         ("setxattr", sample.xattr(file, "user.x", 1)),
         ("fallocate", sample.edit(file, |_| Ok(()))),
-        ("reclaim", ops::reclaim(volume, file)),
+        ("open", OpenFile::open(volume, file).map(drop)),
     ];
     expect(answers.map(|(request, answer)| (request, answer, ErrorKind::Stale)));
     // A directory that somebody has open is there, and takes no names.
     drop((was_file, was_empty, was_link));
     sample.make(root, "empty", FileType::Directory).unwrap();
-    let kept = ops::rmdir(volume, root, b"empty", LastName::Keep, NOW).unwrap();
-    let create = sample.make(kept, "new", FileType::Regular);
+    let root = volume.inode(root).unwrap();
+    let number = ops::lookup(volume, &root.read(), b"empty").unwrap().unwrap();
+    let _kept = OpenFile::open(volume, number).unwrap();
+    sample.rmdir("empty").unwrap();
+    let create = sample.make(number, "new", FileType::Regular);
     expect([("create where no path leads", create, ErrorKind::NotFound)]);
 }
 
@@ -335,7 +346,7 @@ fn an_entry_for_a_free_inode_is_damage() {
         ("path", ops::resolve(&volume, b"free").map(drop)),
         ("path through it", ops::resolve(&volume, b"free/x").map(drop)),
         ("walk", below),
-        ("rmdir", ops::rmdir(&volume, root, b"free", LastName::Free, NOW).map(drop)),
+        ("rmdir", ops::rmdir(&volume, root, b"free", NOW).map(drop)),
         ("rename", rename(b"free", b"new", REPLACE)),
         ("rename over it", rename(b"used", b"free", REPLACE)),
         ("exchange", rename(b"used", b"free", RenameMode::Exchange)),

@@ -83,7 +83,7 @@ fn a_failure_is_told_without_a_lock() {
         });
     }
     let results: Vec<_> = (0..drawn).map(|_| answers.recv_timeout(PATIENCE).unwrap()).collect();
-    assert!(results.iter().any(|result| matches!(result, Err(Error::ReadOnly(_)))), "{drawn}");
+    assert!(results.iter().any(|result| matches!(result, Err(Error::Poisoned(_)))), "{drawn}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_dropped_volume_answers_its_tickets() {
     drop((file, volume));
     for ticket in tickets {
         match ticket.wait() {
-            Ok(()) | Err(Error::ReadOnly(_)) => {}
+            Ok(()) | Err(Error::Poisoned(_)) => {}
             Err(other) => panic!("{other}"),
         }
     }

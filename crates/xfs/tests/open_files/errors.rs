@@ -53,7 +53,7 @@ fn work_until_it_fails(nth: u64) {
             });
         }
     });
-    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
     assert!(volume.close().is_err());
 }
 

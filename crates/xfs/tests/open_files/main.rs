@@ -2,6 +2,7 @@
 //! under locks, callbacks that call back, full volumes.
 
 #[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
 mod common;
 
 mod callbacks;

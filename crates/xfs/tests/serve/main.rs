@@ -46,7 +46,7 @@ fn eight_threads_on_a_device_that_fails_are_all_told() {
                 let told = |error: &Error| {
                     matches!(
                         error,
-                        Error::Device(_) | Error::ReadOnly(_) | Error::NotWritten { .. }
+                        Error::Device(_) | Error::Poisoned(_) | Error::NotWritten { .. }
                     )
                 };
                 assert!(
@@ -55,7 +55,7 @@ fn eight_threads_on_a_device_that_fails_are_all_told() {
                 );
             }
             Err(error) => {
-                assert!(matches!(error, Error::Device(_) | Error::ReadOnly(_)), "{error}")
+                assert!(matches!(error, Error::Device(_) | Error::Poisoned(_)), "{error}")
             }
         }
     }
