@@ -232,7 +232,11 @@ fn contents() {
     let end = i64::MAX as u64;
     let write = |at| sample.edit(file, |file| file.write_shared(at, &byte, 0..1, NOW));
     expect([
-        ("truncate of a directory", sample.edit(empty, |file| file.truncate(0, NOW)), Kind::IsDirectory),
+        (
+            "truncate of a directory",
+            sample.edit(empty, |file| file.truncate(0, NOW)),
+            Kind::IsDirectory,
+        ),
         ("write to a link", sample.edit(link, |file| file.truncate(0, NOW)), Kind::Invalid),
         ("read of a directory", read(empty), Kind::IsDirectory),
         ("readlink of a file", target(file), Kind::Invalid),
@@ -291,13 +295,13 @@ fn removed_inodes_are_stale() {
     opened.close().unwrap();
     sample.rmdir("empty").unwrap();
     sample.unlink("link").unwrap();
-    let [was_file, was_empty, was_link] = held.each_ref().map(|inode| inode.read());
+    let [was_file, was_empty, was_link] = &held;
     let answers = [
         ("its number", volume.inode(file).map(drop)),
         ("a number that none can have", volume.inode(InodeNumber(u64::MAX >> 1)).map(drop)),
-        ("lookup", ops::lookup(volume, &was_empty, b"x").map(drop)),
-        ("readlink", ops::read_link(volume, &was_link).map(drop)),
-        ("getxattr", ops::get_xattr(volume, &was_file, b"user.x").map(drop)),
+        ("lookup", ops::lookup(volume, &was_empty.read(), b"x").map(drop)),
+        ("readlink", ops::read_link(volume, &was_link.read()).map(drop)),
+        ("getxattr", ops::get_xattr(volume, &was_file.read(), b"user.x").map(drop)),
         ("link", sample.link(file, root)),
         ("create", sample.make(empty, "new", FileType::Regular)),
         ("rename", sample.rename("full", empty, "new")),
@@ -308,7 +312,6 @@ fn removed_inodes_are_stale() {
     ];
     expect(answers.map(|(request, answer)| (request, answer, ErrorKind::Stale)));
     // A directory that somebody has open is there, and takes no names.
-    drop((was_file, was_empty, was_link));
     sample.make(root, "empty", FileType::Directory).unwrap();
     let root = volume.inode(root).unwrap();
     let number = ops::lookup(volume, &root.read(), b"empty").unwrap().unwrap();

@@ -5,7 +5,7 @@ use super::dirty_files::key;
 use super::edit::FileEdit;
 use super::reclaim::reclaim;
 use crate::error::Error;
-use crate::inode::Inode;
+use crate::inode::{Inode, file_locks};
 use crate::volume::Volume;
 use std::sync::Arc;
 use undercroft_block::Batch;
@@ -57,10 +57,7 @@ impl OpenFile {
 
 /// Gives back what a file has behind its end for writes to come.
 pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
-    let lock = {
-        let locks = Arc::clone(inode.read().locks());
-        locks.lock_data()
-    };
+    let lock = file_locks(inode).lock_data();
     let trimmed = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())
         .and_then(|mut edit| edit.trim());
     match trimmed {

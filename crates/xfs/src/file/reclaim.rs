@@ -8,7 +8,9 @@ use crate::attr;
 use crate::bmap::{self, ForkWriter};
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2};
-use crate::inode::{self, ForkContent, ForkKind, Inode, InodeGuard, InodeState, unlinked};
+use crate::inode::{
+    self, ForkContent, ForkKind, Inode, InodeGuard, InodeState, file_locks, unlinked,
+};
 use crate::trans::Transaction;
 use crate::units::{AgInode, AgNumber, FileBlock, InodeNumber};
 use crate::volume::Volume;
@@ -28,7 +30,7 @@ const STEP_SHARED: usize = 2;
 /// # Errors
 /// It has a name, or is on no list; a damaged structure; the device failed.
 pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
-    let locks = Arc::clone(inode.read().locks());
+    let locks = file_locks(inode);
     let _data = locks.lock_data();
     loop {
         // What writers and readers of its blocks have under way is done, and no more comes.

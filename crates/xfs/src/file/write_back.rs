@@ -3,7 +3,7 @@
 use super::dirty_files::{Failures, key};
 use super::edit::FileEdit;
 use crate::error::Error;
-use crate::inode::{DataLock, Inode};
+use crate::inode::{DataLock, Inode, file_locks};
 use crate::volume::Volume;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +52,7 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, Extent)], failures: &
         if inode.read().memory.dirty.is_none() {
             continue;
         }
-        let mut lock = Some(Arc::clone(inode.read().locks()).lock_data());
+        let mut lock = Some(file_locks(inode).lock_data());
         if let Err(error) = write_one(volume, inode, &mut lock, *wanted, &writes, number) {
             errors.push((inode, error));
         }

@@ -16,7 +16,9 @@ pub use chunk::allocate_chunk;
 pub(crate) use chunk::next_generation;
 pub use fork::{Fork, ForkContent, ForkKind};
 pub use free::free;
-pub(crate) use memory::{BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, Run};
+pub(crate) use memory::{
+    BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, Run, file_locks,
+};
 pub use table::InodeTable;
 
 use crate::ag;

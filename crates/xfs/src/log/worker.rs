@@ -30,7 +30,11 @@ impl Worker {
     /// Starts the thread. It ends with [`stop`](Self::stop).
     pub(super) fn start(journal: &Arc<Journal>) -> std::io::Result<()> {
         let own = Arc::clone(journal);
-        let thread = thread::Builder::new().name("xfs journal".into()).spawn(move || own.work())?;
+        let work = move || {
+            let _told = Told(&own);
+            own.work();
+        };
+        let thread = thread::Builder::new().name("xfs journal".into()).spawn(work)?;
         *journal.worker.thread.lock() = Some(thread);
         Ok(())
     }
@@ -72,6 +76,17 @@ impl Worker {
         {
             // It does not panic; if it did, the panic was reported.
             drop(thread.join());
+        }
+    }
+}
+
+/// Tells everybody who waits when the thread ends by a panic: a defect must not become a hang.
+struct Told<'j>(&'j Journal);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.poison("the thread of its journal panicked, which is a defect of this program");
         }
     }
 }

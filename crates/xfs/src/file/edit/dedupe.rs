@@ -3,7 +3,7 @@
 use super::{CloneRange, FileEdit};
 use crate::error::Error;
 use crate::file::read;
-use crate::inode::Inode;
+use crate::inode::{Inode, file_locks};
 use std::sync::Arc;
 
 /// Bytes compared at a time.
@@ -37,7 +37,7 @@ impl FileEdit<'_> {
 
     fn is_same(&self, source: Option<&Arc<Inode>>, range: &CloneRange) -> Result<bool, Error> {
         let source = source.unwrap_or(&self.inode);
-        let locks = Arc::clone(source.read().locks());
+        let locks = file_locks(source);
         let (mut ours, mut theirs) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
         let mut done = 0;
         while done < range.len {

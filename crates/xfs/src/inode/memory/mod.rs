@@ -12,7 +12,7 @@ pub(crate) use budget::Budget;
 pub(crate) use dirty::{DirtyData, Run};
 pub(crate) use locks::{BlocksFrozen, DataLock, FileLocks};
 
-use super::InodeState;
+use super::{Inode, InodeState};
 use std::sync::{Arc, OnceLock};
 
 /// What is in memory of one file. Guarded by the lock of its inode.
@@ -53,6 +53,12 @@ impl FileMemory {
         self.growth = Growth::default();
         self.accessed = false;
     }
+}
+
+/// The locks of a file. Not by way of a guard of the inode that might live on while they are waited
+/// for.
+pub(crate) fn file_locks(inode: &Inode) -> Arc<FileLocks> {
+    Arc::clone(inode.read().locks())
 }
 
 impl InodeState {
