@@ -97,14 +97,6 @@ impl Buffer {
     pub(crate) fn into_parts(self) -> (NonNull<u8>, usize, Share) {
         (self.start, self.length, self.share)
     }
-
-    /// The buffer of `length` bytes at `start` in the region of `share`.
-    ///
-    /// # Safety
-    /// The bytes lie in that region, and nobody else will use them.
-    pub(crate) unsafe fn from_parts(start: NonNull<u8>, length: usize, share: Share) -> Self {
-        Self { start, length, share }
-    }
 }
 
 impl Deref for Buffer {

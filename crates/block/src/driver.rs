@@ -8,7 +8,14 @@
 //! A driver knows nothing of bios, order, tags in use, waiting or threads. It is handed requests
 //! that lie inside the device, are aligned as it asked, and do not conflict with each other, and
 //! it gives each back once, in [`Completions`], with how it ended. A driver queue is used by the
-//! one thread that opened it.
+//! one thread that opened it; the requests may go to threads of the driver, which hand them in
+//! through a [`Completer`]. A request that is dropped instead fails with
+//! [`Reason::Dropped`]. `examples/driver.rs` is a whole driver.
+//!
+//! A driver that has a request longer than the device allows
+//! ([`QueueOptions::time_limit`](crate::QueueOptions::time_limit)) is asked to
+//! [`cancel`](DriverQueue::cancel) it and may keep it as long as it likes: tag and memory stay the
+//! request's until it is handed in or dropped, and how it ended is not heard any more.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -135,12 +142,16 @@ pub trait DriverQueue {
     }
 }
 
-/// Waits for everything in `queue`, a queue of the device `name` that is about to be closed, and
-/// answers it.
+/// Waits for everything in `queue`, a queue of the device `name` that is about to be closed. What
+/// came from a leaf goes back there, which knows whether it was answered.
 pub(crate) fn drain(queue: &mut impl DriverQueue, name: &str) {
     let mut completions = Completions::default();
     while queue.in_flight() > 0 && queue.reap(&mut completions, Wait::Forever).is_ok() {
-        completions.ended.drain(..).for_each(|request| request.answer(name));
+        for request in completions.ended.drain(..) {
+            if request.inner.leaf == 0 {
+                request.answer(name);
+            }
+        }
     }
 }
 

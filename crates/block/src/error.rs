@@ -57,13 +57,20 @@ pub enum Reason {
     /// The operating system refused it.
     #[error(transparent)]
     Io(#[from] Arc<io::Error>),
-    /// It was not done in the time that the device allows, and was stopped.
-    #[error("it was not done in time and was stopped")]
+    /// It was not done in the time that the device allows. What becomes of it is not known: the
+    /// driver was asked to stop it.
+    #[error("it was not done in the time limit of the device")]
     TimedOut,
     /// The device was closed before it was done.
     #[error("the device was closed")]
     Closed,
-    /// A bio or request was dropped before anything answered it.
+    /// The driver dropped the request instead of ending it.
+    #[error("the driver dropped the request, a defect in it or the end of its threads")]
+    Dropped,
+    /// The driver panicked in the threads that drive its queue, and takes no more.
+    #[error("the driver panicked before; open the device anew")]
+    Broken,
+    /// A bio was dropped before anything answered it.
     #[error("it was dropped unanswered, a defect in whoever held it")]
     Abandoned,
 }

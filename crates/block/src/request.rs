@@ -2,19 +2,20 @@
 //!
 //! A driver looks at the request, moves the bytes of [`gather`](Request::gather) or
 //! [`scatter`](Request::scatter), and hands it back in [`Completions`](crate::Completions); the
-//! queue layer then answers every bio in it once. Dropping a request instead is a defect: its bios
-//! complete with [`Reason::Abandoned`], and debug builds panic.
+//! queue layer then answers every bio in it once. When a driver drops a request instead, its bios
+//! complete with [`Reason::Dropped`], and its tag comes back.
 
 use std::ops::Range;
 use std::thread::LocalKey;
 
+use smallvec::SmallVec;
 use undercroft_tags::Tag;
 
 use crate::bio::{Bio, Operation};
 use crate::device::Limits;
 use crate::driver::Failure;
 use crate::error::Reason;
-use crate::queue::Ordered;
+use crate::queue::{Ordered, take_back};
 use crate::recycled::{Recycle, Recycled, Spares};
 use crate::sector::{SECTOR_SIZE, Sector};
 
@@ -42,6 +43,10 @@ pub(crate) struct Inner {
     pub(crate) ordered: u64,
     /// Its hardware queue.
     pub(crate) hardware: u32,
+    /// Where it is promised an answer in time, if its hardware queue promises that.
+    pub(crate) promise: u32,
+    /// The number of its leaf; 0 = it has not come to one.
+    pub(crate) leaf: u64,
     /// The CPU that submitted it.
     pub(crate) cpu: u32,
     /// When it was submitted, in nanoseconds.
@@ -70,6 +75,8 @@ impl Recycle for Inner {
             tag: None,
             ordered: 0,
             hardware: 0,
+            promise: 0,
+            leaf: 0,
             cpu: 0,
             submitted: 0,
             failure: None,
@@ -92,6 +99,9 @@ impl Recycle for Inner {
     }
 }
 
+/// The bios of a request without their memory, to answer them.
+pub(crate) type Receivers = SmallVec<[Bio; 1]>;
+
 /// What a device can serve, at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
@@ -113,6 +123,7 @@ impl Request {
         inner.segments = bio.segment_count();
         inner.tag = None;
         inner.ordered = 0;
+        inner.leaf = 0;
         inner.first = Some(bio);
         Self { inner }
     }
@@ -188,6 +199,16 @@ impl Request {
         self.inner.first.take().into_iter().chain(std::mem::take(&mut self.inner.others))
     }
 
+    /// Takes the receivers of the bios, which keep their memory: as bios that do the same.
+    pub(crate) fn take_receivers(&mut self) -> Receivers {
+        self.bios_mut().map(Bio::take_receiver).collect()
+    }
+
+    /// Gives the bios their receivers back.
+    pub(crate) fn give_receivers(&mut self, receivers: Receivers) {
+        self.bios_mut().zip(receivers).for_each(|(bio, other)| bio.give_receiver(other));
+    }
+
     /// The bytes of a write, in order.
     pub fn gather(&self) -> impl Iterator<Item = &[u8]> {
         self.bios().flat_map(|bio| bio.segments().iter()).map(|segment| &**segment)
@@ -226,6 +247,7 @@ impl Request {
     }
 
     /// Whether a device can serve all bios of the request.
+    #[inline]
     pub(crate) fn is_admissible(&self, terms: &Terms) -> bool {
         let Terms { limits, capacity, read_only } = terms;
         let in_blocks = |bytes: u64| bytes.is_multiple_of(limits.block_bytes);
@@ -282,7 +304,13 @@ impl Request {
     /// Ends the request well.
     #[inline]
     pub(crate) fn complete(mut self) {
-        self.take_bios().for_each(|bio| bio.finish(Ok(())));
+        if let Some(first) = self.inner.first.take() {
+            first.finish(Ok(()));
+        }
+        if !self.inner.others.is_empty() {
+            let others = std::mem::take(&mut self.inner.others);
+            others.into_iter().for_each(|bio| bio.finish(Ok(())));
+        }
     }
 
     /// Ends the request with an error on `device` after the first `done` bytes were transferred:
@@ -320,11 +348,25 @@ impl Ordered for Request {
 }
 
 impl Drop for Request {
+    #[inline]
     fn drop(&mut self) {
-        debug_assert!(
-            self.inner.first.is_none() || std::thread::panicking(),
-            "a request was dropped unanswered"
-        );
+        if self.inner.first.is_some() {
+            self.is_lost();
+        }
+    }
+}
+
+impl Request {
+    /// The request is dropped unanswered.
+    #[cold]
+    #[inline(never)]
+    fn is_lost(&mut self) {
+        let known = self.inner.leaf != 0;
+        debug_assert!(known || std::thread::panicking(), "a request was dropped unanswered");
+        if known {
+            let inner = std::mem::replace(&mut self.inner, Recycled::cleared());
+            take_back(Self { inner });
+        }
     }
 }
 

@@ -43,7 +43,7 @@ enum Owner {
     /// The zeroes of the program.
     Zeroes,
     /// A buffer that became segments as a whole.
-    Frozen(Share),
+    Frozen(#[expect(dead_code, reason = "owns")] Share),
     /// Other segments may view it too, and its owner may get it back after all of them.
     Buffer(#[expect(dead_code, reason = "owns")] Arc<Buffer>),
     /// Memory of somebody else's: unaligned, so only for devices that take any alignment.
@@ -94,19 +94,6 @@ impl Segment {
         let rest = Self::view(&self[at..], self.owner.clone());
         self.length = at;
         rest
-    }
-
-    /// The buffer this segment was made of, to be filled again; the segment itself if it was made
-    /// of something else, or if there are other segments or parts of that buffer.
-    pub fn try_into_buffer(self) -> Result<Buffer, Self> {
-        match self.owner {
-            Owner::Frozen(share) if share.is_only() => {
-                // SAFETY: the bytes lie in the region of `share`, and without another share
-                // nobody else can use them.
-                Ok(unsafe { Buffer::from_parts(self.start, self.length, share) })
-            }
-            owner => Err(Self { owner, ..self }),
-        }
     }
 }
 
@@ -322,32 +309,6 @@ mod tests {
         assert!(is_aligned(bytes, 512));
         assert_eq!(bytes[..307], [&buffer[3..300], &buffer[1000..1010]].concat());
         assert!(bytes[307..].iter().all(|&byte| byte == 0));
-    }
-
-    #[test]
-    fn a_buffer_comes_back_from_its_last_segment() {
-        let buffer = Buffer::copy_of(b"again");
-        let address = buffer.as_ptr();
-        let segment = Segment::from(buffer);
-        let copy = segment.clone();
-        let segment = segment.try_into_buffer().unwrap_err();
-        assert_eq!(&copy[..], b"again");
-        drop(copy);
-        let mut buffer = segment.try_into_buffer().unwrap();
-        buffer.fill(1);
-        assert_eq!((buffer.as_ptr(), buffer.len()), (address, 5));
-        assert!(Segment::zeroes().try_into_buffer().is_err());
-    }
-
-    #[test]
-    fn a_part_of_a_buffer_does_not_become_one_while_others_use_the_rest() {
-        let mut front = Buffer::copy_of(b"front and back");
-        let segment = Segment::from(front.split_off(5));
-        let segment = segment.try_into_buffer().unwrap_err();
-        front.fill(b'x');
-        assert_eq!(&segment[..], b" and back");
-        drop(front);
-        assert_eq!(&segment.try_into_buffer().unwrap()[..], b" and back");
     }
 
     #[test]

@@ -159,6 +159,27 @@ impl Event {
         value
     }
 
+    /// The same for a thread that drives no queue. When there is nothing yet, `ready` says until when
+    /// to sleep at most.
+    pub(crate) fn wait_with_deadline<T>(
+        &self,
+        mut ready: impl FnMut() -> Result<T, Option<Instant>>,
+    ) -> T {
+        let alarm = Alarm::current();
+        loop {
+            self.enlist(&alarm);
+            fence(Ordering::SeqCst);
+            let result = ready();
+            if let Err(deadline) = result {
+                alarm.park(deadline);
+            }
+            self.delist(&alarm);
+            if let Ok(value) = result {
+                return value;
+            }
+        }
+    }
+
     /// Sleeps once, unless `ready` returns something before.
     #[cold]
     fn sleep_until<T>(

@@ -16,12 +16,14 @@ pub struct Completion {
     pub sector: Sector,
     /// Whether it succeeded. After a failed write the sectors hold old, new or mixed contents.
     pub result: Result<(), BlockError>,
-    /// The buffer of a read, filled if the read succeeded, unspecified contents if not.
+    /// The buffer of a read, filled if the read succeeded, unspecified contents if not. None after
+    /// [`Reason::TimedOut`]: the driver may still write it.
     pub buffer: Option<Buffer>,
 }
 
 impl Completion {
     /// The filled buffer of a successful read (empty for other operations), or the error.
+    #[inline]
     pub fn into_buffer(self) -> Result<Buffer, BlockError> {
         match (self.result, self.buffer) {
             (Err(error), _) => Err(error),
@@ -75,8 +77,19 @@ impl Bio {
             Receiver::Interceptor(interceptor) => {
                 callback::run(Due::Interceptor(interceptor, self, result));
             }
-            Receiver::Part(join) => join.answered(self.inner.buffer.take(), result),
+            Receiver::Part(join) => join.answered(self, result),
         }
+    }
+
+    /// Takes the receiver away, to be told apart from the memory: as a bio that does the same.
+    pub(crate) fn take_receiver(&mut self) -> Self {
+        let receiver = std::mem::replace(&mut self.inner.receiver, Receiver::Nobody);
+        self.sibling(receiver)
+    }
+
+    /// Gives the receiver back that [`take_receiver`](Self::take_receiver) took.
+    pub(crate) fn give_receiver(&mut self, mut other: Self) {
+        self.inner.receiver = std::mem::replace(&mut other.inner.receiver, Receiver::Nobody);
     }
 
     #[cold]

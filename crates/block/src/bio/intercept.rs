@@ -1,6 +1,7 @@
 //! Devices that want to know how a bio ended before its submitter does.
 
-use super::{Bio, Receiver};
+use super::{Bio, Operation, Receiver};
+use crate::buffer::Buffer;
 use crate::error::BlockError;
 
 /// What gets a bio back when it is answered.
@@ -11,7 +12,8 @@ impl Bio {
     /// has its receiver again, and how it ended. The interceptor answers the bio
     /// ([`answer`](Self::answer)), or submits it once more.
     ///
-    /// The bio has the address that it had last; a read has its buffer, other memory may be gone.
+    /// The bio has the address that it had last; a read has its buffer, unless it timed out (see
+    /// [`renew_memory`](Self::renew_memory)); other memory may be gone.
     /// Interceptors run as [callbacks](Self::on_complete) do.
     pub fn intercept(
         &mut self,
@@ -22,6 +24,15 @@ impl Bio {
             bio.inner.receiver = receiver;
             interceptor(bio, result);
         }));
+    }
+
+    /// Gives a read that timed out below new memory, to be submitted once more: its own is with a
+    /// driver that may still write it.
+    pub fn renew_memory(&mut self) {
+        if self.operation() == Operation::Read && self.inner.buffer.is_none() {
+            // As long as the buffer was, whose length is a usize.
+            self.inner.buffer = Some(Buffer::zeroed(self.length() as usize));
+        }
     }
 
     /// Ends the bio as `result` says; an error gets the addresses of the submitter.
@@ -38,8 +49,8 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
+    use crate::Sector;
     use crate::error::Reason;
-    use crate::{Buffer, Sector};
 
     #[test]
     fn an_interceptor_may_try_again_and_change_the_answer() {

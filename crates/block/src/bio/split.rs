@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 use super::{Bio, Receiver};
 use crate::buffer::Buffer;
 use crate::error::BlockError;
-use crate::sector::SECTOR_SIZE;
+use crate::sector::{SECTOR_SIZE, Sector};
+use crate::segment::gather;
 
 /// Where the parts of one bio meet.
 pub(super) struct Join {
@@ -27,8 +28,8 @@ pub(super) struct Join {
 struct Gathered {
     /// The whole without its memory; taken when it is answered.
     whole: Option<Bio>,
-    /// Of the parts of a read, in the order in which they came back.
-    buffers: SmallVec<[Buffer; 4]>,
+    /// Of the parts of a read with their sectors, in the order in which they came back.
+    buffers: SmallVec<[(Sector, Buffer); 4]>,
     first_error: Option<BlockError>,
 }
 
@@ -110,7 +111,8 @@ impl Bio {
 
 impl Join {
     /// Takes the answer of a part; after the last one, answers the whole.
-    pub(super) fn answered(&self, buffer: Option<Buffer>, result: Result<(), BlockError>) {
+    pub(super) fn answered(&self, mut part: Bio, result: Result<(), BlockError>) {
+        let buffer = part.inner.buffer.take().map(|buffer| (part.origin(), buffer));
         if buffer.is_some() || result.is_err() {
             let mut gathered = self.gathered.lock();
             gathered.buffers.extend(buffer);
@@ -135,7 +137,7 @@ impl Gathered {
     fn answer(&mut self) -> Option<(Bio, Result<(), BlockError>)> {
         let mut whole = self.whole.take()?;
         if whole.operation() == super::Operation::Read {
-            whole.inner.buffer = Some(rejoined(std::mem::take(&mut self.buffers)));
+            whole.inner.buffer = rejoined(std::mem::take(&mut self.buffers), whole.length());
         }
         let result = self.first_error.take().map_or(Ok(()), |error| {
             // Which part failed is a matter of the devices below, not of the submitter.
@@ -145,22 +147,30 @@ impl Gathered {
     }
 }
 
-/// The buffer that `parts` were cut out of.
-fn rejoined(mut parts: SmallVec<[Buffer; 4]>) -> Buffer {
-    parts.sort_unstable_by_key(|part| part.as_ptr().addr());
-    let mut parts = parts.into_iter();
-    let mut whole = parts.next().unwrap_or_else(|| Buffer::zeroed(0));
-    for part in parts {
-        let joined = whole.rejoin(part);
-        debug_assert!(joined.is_ok(), "parts of one buffer, none of them missing");
+/// The buffer of `length` bytes that `parts` were cut out of; `None` if some did not come back. Parts
+/// that are in other memory, because a device below had to take some, are copied.
+fn rejoined(mut parts: SmallVec<[(Sector, Buffer); 4]>, length: u64) -> Option<Buffer> {
+    if parts.iter().map(|(_, part)| part.len() as u64).sum::<u64>() < length {
+        return None;
     }
-    whole
+    parts.sort_unstable_by_key(|(sector, _)| *sector);
+    let mut parts = parts.into_iter().map(|(_, part)| part);
+    let mut whole = parts.next()?;
+    while let Some(part) = parts.next() {
+        if let Err(part) = whole.rejoin(part) {
+            // As long as what was cut.
+            let mut copy = Buffer::zeroed(length as usize);
+            let pieces: SmallVec<[Buffer; 4]> = [whole, part].into_iter().chain(parts).collect();
+            gather(pieces.iter().map(|piece| &piece[..]), &mut copy);
+            return Some(copy);
+        }
+    }
+    Some(whole)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sector;
     use crate::bio::{Completion, Operation};
     use crate::error::Reason;
     use crate::segment::SegmentList;

@@ -1,17 +1,14 @@
-//! Driving a hardware queue: tags for its requests, its driver queue, its time limits. What the
-//! thread of a queue and a submitter that has claimed one do alike.
+//! Driving a hardware queue: tags for its requests, and its driver queue. What the thread of a queue
+//! and a submitter that has claimed one do alike.
 
-use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use undercroft_tags::{Attempt, CallbackWait, Caller, Tag};
 
 use super::RequestList;
-use super::hardware::{HardwareQueue, STOPPED};
-use crate::clock;
+use super::hardware::HardwareQueue;
 use crate::driver::{Completions, Driver, DriverQueue, Wait};
 use crate::drivers::Bell;
 use crate::sleep::Alarm;
@@ -29,23 +26,12 @@ pub(super) struct Driving<D: Driver> {
     tags: Caller,
     /// The place among those who wait for a tag.
     tag_wait: Option<CallbackWait>,
-    time_limits: Option<TimeLimits>,
-}
-
-/// When the requests in flight must be done.
-struct TimeLimits {
-    limit: Duration,
-    /// By time: the limit is the same for all. With tag and time of the start, by which
-    /// [`HardwareQueue::started`] tells whether the request is the same.
-    due: VecDeque<(u64, u32)>,
+    /// How many late requests of the hardware queue the driver was asked to stop.
+    late: u64,
 }
 
 impl<D: Driver> Driving<D> {
-    pub(super) fn new(
-        hardware: &Arc<HardwareQueue>,
-        queue: D::Queue,
-        time_limit: Option<Duration>,
-    ) -> Self {
+    pub(super) fn new(hardware: &Arc<HardwareQueue>, queue: D::Queue) -> Self {
         Self {
             hardware: Arc::clone(hardware),
             queue,
@@ -54,12 +40,15 @@ impl<D: Driver> Driving<D> {
             completions: Completions::default(),
             tags: hardware.tags.user().caller(),
             tag_wait: None,
-            time_limits: time_limit.map(|limit| TimeLimits { limit, due: VecDeque::new() }),
+            late: 0,
         }
     }
 
     /// Starts `requests` behind those that wait already, as far as there are tags and room.
     pub(super) fn start(&mut self, requests: &mut RequestList) {
+        if let Some(promises) = &self.hardware.promises {
+            promises.sort_out(requests, &mut self.completions);
+        }
         if !(self.untagged.is_empty() && self.tagged.is_empty()) {
             self.untagged.append(requests);
             return self.go_on();
@@ -110,12 +99,10 @@ impl<D: Driver> Driving<D> {
                 count += 1;
             }
         }
-        if let Some(limits) = &mut self.time_limits {
-            let now = clock::nanoseconds();
-            for request in requests.iter().take(count) {
-                self.hardware.started[request.tag() as usize].store(now, Ordering::Relaxed);
-                limits.due.push_back((now, request.tag()));
-            }
+        if let Some(promises) = &self.hardware.promises
+            && count > 0
+        {
+            promises.start(requests.iter().take(count));
         }
         count
     }
@@ -125,12 +112,21 @@ impl<D: Driver> Driving<D> {
         !(self.untagged.is_empty() && self.tagged.is_empty())
     }
 
-    /// Whether a request in flight may have to be stopped.
-    pub(super) fn watches_time(&mut self) -> bool {
-        self.time_limits.as_mut().is_some_and(|limits| {
-            limits.forget_done(&self.hardware);
-            !limits.due.is_empty()
-        })
+    /// Whether the driver is to be asked to stop what is late.
+    pub(super) fn has_to_stop(&self) -> bool {
+        self.hardware.promises.as_ref().is_some_and(|promises| promises.has_late_since(self.late))
+    }
+
+    /// Asks the driver for an early end of what is late, and sorts out what was answered while it
+    /// waited here.
+    pub(super) fn mind_limits(&mut self) {
+        if let Some(promises) = &self.hardware.promises {
+            for tag in promises.late_since(&mut self.late) {
+                self.queue.cancel(tag);
+            }
+            promises.sort_out(&mut self.tagged, &mut self.completions);
+            promises.sort_out(&mut self.untagged, &mut self.completions);
+        }
     }
 
     /// Requests in the driver.
@@ -140,16 +136,8 @@ impl<D: Driver> Driving<D> {
 
     /// Collects completions.
     pub(super) fn reap(&mut self, wait: Wait) {
-        let wait = match wait {
-            Wait::No => Wait::No,
-            Wait::Forever => self.deadline().map_or(Wait::Forever, Wait::Until),
-            Wait::Until(time) => {
-                earliest(Some(time), self.deadline()).map_or(Wait::Forever, Wait::Until)
-            }
-        };
         // A queue that has broken has put what it held into the completions, as failed.
         let _ = self.queue.reap(&mut self.completions, wait);
-        self.stop_late();
     }
 
     /// Sends what was started on its way, and collects what has ended.
@@ -162,8 +150,7 @@ impl<D: Driver> Driving<D> {
     /// For a thread that sleeps for several queues: has `event` become readable when something ends
     /// here. Returns when to look in any case.
     pub(super) fn expect(&mut self, event: BorrowedFd<'_>) -> Option<Instant> {
-        let due = if self.in_flight() > 0 { self.queue.expect(event) } else { None };
-        earliest(due, self.deadline())
+        if self.in_flight() > 0 { self.queue.expect(event) } else { None }
     }
 
     /// Ends what [`expect`](Self::expect) began.
@@ -171,16 +158,15 @@ impl<D: Driver> Driving<D> {
         self.queue.ignore();
     }
 
-    /// Sleeps until something happens: a completion, a ring of `alarm` (also for a tag that was
-    /// [awaited](Self::await_tag)), or the time of a time limit.
+    /// Sleeps until something happens: a completion, or a ring of `alarm`, also for a tag that was
+    /// [awaited](Self::await_tag).
     pub(super) fn sleep(&mut self, alarm: &Alarm) {
         // Messages of other rings arrive in the driver, too.
         if self.in_flight() > 0 || self.hardware.bell().is_some() {
             let waker = self.queue.waker();
             return alarm.sleep_in(waker, || self.reap(Wait::Forever));
         }
-        alarm.park(self.deadline());
-        self.stop_late();
+        alarm.park(None);
     }
 
     /// When nothing in flight can bring a tag back, asks for a ring of `alarm` when there is one.
@@ -234,55 +220,5 @@ impl<D: Driver> Driving<D> {
             .put_all(waiting.iter_mut().filter_map(|request| request.inner.tag.take()));
         waiting.append(&mut self.untagged);
         waiting
-    }
-
-    /// When the next request has had its time.
-    fn deadline(&mut self) -> Option<Instant> {
-        let limits = self.time_limits.as_mut()?;
-        limits.forget_done(&self.hardware);
-        let &(started, _) = limits.due.front()?;
-        let left = (started + limits.limit.as_nanos() as u64).saturating_sub(clock::nanoseconds());
-        Some(Instant::now() + Duration::from_nanos(left))
-    }
-
-    /// Stops the requests that have had their time.
-    fn stop_late(&mut self) {
-        let Some(limits) = &mut self.time_limits else { return };
-        limits.forget_done(&self.hardware);
-        if limits.due.is_empty() {
-            return;
-        }
-        let now = clock::nanoseconds();
-        while let Some(&(started, tag)) = limits.due.front()
-            && started + limits.limit.as_nanos() as u64 <= now
-        {
-            limits.due.pop_front();
-            let cell = &self.hardware.started[tag as usize];
-            let stopped = cell.compare_exchange(
-                started,
-                started | STOPPED,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-            if stopped.is_ok() {
-                self.queue.cancel(tag);
-            }
-        }
-    }
-}
-
-/// The earlier of two times.
-fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    one.into_iter().chain(other).min()
-}
-
-impl TimeLimits {
-    /// Drops the oldest entries whose requests are done.
-    fn forget_done(&mut self, hardware: &HardwareQueue) {
-        while let Some(&(started, tag)) = self.due.front()
-            && hardware.started[tag as usize].load(Ordering::Relaxed) != started
-        {
-            self.due.pop_front();
-        }
     }
 }

@@ -29,6 +29,10 @@ impl<D: Driver> Shared<D> {
             request.inner.cpu = cpu;
             // Hardware queues are numbered from zero on, one for each claim ever made.
             request.inner.hardware = hardware.index as u32;
+            request.inner.leaf = self.number;
+        }
+        if let Some(promises) = &hardware.promises {
+            promises.make(requests);
         }
         if self.keeps_order() {
             self.hold_back(requests, hardware);
@@ -91,8 +95,8 @@ impl<D: Driver> Shared<D> {
 
     /// Keeps those requests back that overlap with others.
     fn hold_back(&self, requests: &mut RequestList, hardware: &HardwareQueue) {
-        let order = &mut *self.order.lock();
-        let order = std::cell::RefCell::new(order);
+        let mut guard = self.order.lock();
+        let order = std::cell::RefCell::new(&mut *guard);
         requests.keep(
             |request| order.borrow_mut().may_start(request),
             |request| {
@@ -100,6 +104,14 @@ impl<D: Driver> Shared<D> {
                 order.borrow_mut().hold(request);
             },
         );
+        drop(guard);
+        if let Some(promises) = &hardware.promises
+            && hardware.mail.is_holding()
+            && promises.has_withdrawn()
+        {
+            // Its limit may have passed before it was held back, and nobody looked since.
+            self.withdraw(hardware);
+        }
     }
 
     pub(super) fn unfreeze(&self) {
@@ -117,6 +129,6 @@ impl<D: Driver> Shared<D> {
 
     /// Whether nothing was inside at some moment during the call.
     pub(super) fn is_idle(&self) -> bool {
-        self.hardware.is_idle(|| self.gate.answered_elsewhere())
+        self.hardware.is_idle()
     }
 }

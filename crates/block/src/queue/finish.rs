@@ -5,20 +5,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
 use super::Writers;
-use super::hardware::{HardwareQueue, STOPPED};
+use super::hardware::HardwareQueue;
 use super::hardware_set::Via;
 use super::shared::Shared;
 use crate::affinity::{Placement, Redirect, current_cpu, redirect};
 use crate::clock;
 use crate::driver::{Completions, Driver};
 use crate::drivers::Bell;
-use crate::error::Reason;
 use crate::request::Request;
 use crate::statistics::{Counters, QueueLatencyCells};
 
 impl<D: Driver> Shared<D> {
     /// Gives the tags of the requests in `completions` back, starts those that waited for them,
-    /// counts them, and answers their bios, here or where their placement says.
+    /// counts them, and answers their bios, here or where their placement says. Nobody hears of those
+    /// that were answered before, at their time limit.
     ///
     /// Where their placement says so, `ring` sends a message to another ring.
     ///
@@ -34,8 +34,11 @@ impl<D: Driver> Shared<D> {
             return;
         }
         let ended = &mut completions.ended;
-        if !hardware.started.is_empty() {
-            name_stopped(hardware, ended);
+        if let Some(promises) = &hardware.promises {
+            self.let_go(hardware, promises.redeem(ended));
+            if ended.is_empty() {
+                return;
+            }
         }
         hardware.tags.put_all(ended.iter_mut().filter_map(|request| request.inner.tag.take()));
         if self.keeps_order() {
@@ -49,14 +52,14 @@ impl<D: Driver> Shared<D> {
             drop(placement);
             for (cpu, ended) in redirected {
                 counters.completed_remote.add(ended.len() as u64, writers);
-                self.redirect(cpu, how, ended, &mut ring);
+                self.redirect(hardware.index, cpu, how, ended, &mut ring);
             }
         }
         let requests = ended.len() as u64;
         counters.completed_local.add(requests, writers);
         let panic = self.answer(ended);
         match via {
-            Via::Elsewhere => self.gate.leave_elsewhere(requests),
+            Via::Elsewhere => self.gate.leave_elsewhere(&hardware.activity, requests),
             Via::Driver | Via::Submitter => {
                 self.gate.leave(&hardware.activity, requests, writers);
             }
@@ -66,9 +69,23 @@ impl<D: Driver> Shared<D> {
         }
     }
 
-    /// Answers `ended` on another CPU.
+    /// Takes back requests that were answered before: nothing is left of them but their tags, their
+    /// places in the order, and their memory.
+    fn let_go(&self, hardware: &HardwareQueue, mut late: Vec<Request>) {
+        if late.is_empty() {
+            return;
+        }
+        hardware.tags.put_all(late.iter_mut().filter_map(|request| request.inner.tag.take()));
+        if self.keeps_order() {
+            self.let_others_start(&late);
+        }
+        late.iter_mut().flat_map(Request::take_bios).for_each(drop);
+    }
+
+    /// Answers `ended`, which came through the hardware queue with this index, on another CPU.
     fn redirect(
         &self,
+        index: usize,
         cpu: u32,
         how: Redirect,
         mut ended: Vec<Request>,
@@ -79,7 +96,7 @@ impl<D: Driver> Shared<D> {
         let answer = move || {
             let requests = ended.len() as u64;
             let panic = leaf.answer(&mut ended);
-            leaf.gate.leave_elsewhere(requests);
+            leaf.gate.leave_elsewhere(&leaf.hardware.at(index).activity, requests);
             if let Some(panic) = panic {
                 resume_unwind(panic);
             }
@@ -142,18 +159,6 @@ fn take_redirected(ended: &mut Vec<Request>, placement: &Placement) -> Vec<(u32,
         }
     }
     redirected
-}
-
-/// Gives the error of requests that were stopped because of their time limit its name.
-fn name_stopped(hardware: &HardwareQueue, ended: &mut [Request]) {
-    for request in ended {
-        let started = hardware.started[request.tag() as usize].swap(0, Ordering::Relaxed);
-        if started & STOPPED != 0
-            && let Some(failure) = &mut request.inner.failure
-        {
-            failure.reason = Reason::TimedOut;
-        }
-    }
 }
 
 /// Counts what ended.

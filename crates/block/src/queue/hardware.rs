@@ -2,13 +2,14 @@
 //! and its counters.
 
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicUsize;
 
 use crossbeam_utils::CachePadded;
 use undercroft_tags::TagSet;
 
 use super::gate::Activity;
 use super::mailbox::Mailbox;
+use super::promises::Promises;
 use super::{RequestList, Writers};
 use crate::affinity::current_cpu;
 use crate::affinity::list::PushList;
@@ -20,32 +21,35 @@ use crate::statistics::{Counters, QueueLatencyCells};
 pub(super) struct HardwareQueue {
     pub(super) index: usize,
     pub(super) tags: TagSet,
-    /// When the request with a tag was started, in nanoseconds, and [`STOPPED`]; 0 = not in flight.
     /// Kept only where requests have a time limit.
-    pub(super) started: Box<[AtomicU64]>,
+    pub(super) promises: Option<Promises>,
     pub(super) mail: Mailbox,
     /// What other threads of the leaf hand to the thread of this queue to be done there.
     answers: PushList<Answers>,
     /// Where a message reaches that thread, if it sleeps in a ring.
     bell: OnceLock<Bell>,
+    /// Threads of the queue whose driver has not panicked.
+    pub(super) sound_threads: AtomicUsize,
     pub(super) activity: CachePadded<Activity>,
     pub(super) counters: CachePadded<Counters>,
     pub(super) latencies: QueueLatencyCells,
 }
 
-/// Bit of [`HardwareQueue::started`]: the request had its time, and was stopped.
-pub(super) const STOPPED: u64 = 1 << 63;
-
 impl HardwareQueue {
-    pub(super) fn new(index: usize, tags: TagSet, max_bytes: u64, has_time_limit: bool) -> Self {
-        let timed = if has_time_limit { tags.max_depth() } else { 0 };
+    pub(super) fn new(
+        index: usize,
+        tags: TagSet,
+        max_bytes: u64,
+        promises: Option<Promises>,
+    ) -> Self {
         Self {
             index,
             tags,
-            started: (0..timed).map(|_| AtomicU64::new(0)).collect(),
+            promises,
             mail: Mailbox::new(max_bytes),
             answers: PushList::new(),
             bell: OnceLock::new(),
+            sound_threads: AtomicUsize::new(0),
             activity: CachePadded::default(),
             counters: CachePadded::default(),
             latencies: QueueLatencyCells::default(),
@@ -78,6 +82,11 @@ impl HardwareQueue {
     /// Whether something was handed to the thread of this queue.
     pub(super) fn has_answers(&self) -> bool {
         !self.answers.is_empty()
+    }
+
+    /// Requests over their time limit that the driver has not let go.
+    pub(super) fn late(&self) -> usize {
+        self.promises.as_ref().map_or(0, Promises::late)
     }
 
     /// Counts requests that a thread of this queue took, by where they were submitted.

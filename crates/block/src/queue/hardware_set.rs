@@ -10,8 +10,10 @@ use undercroft_tags::{ConfigError, TagSet};
 
 use super::Writers;
 use super::hardware::HardwareQueue;
+use super::lookout::Lookout;
 use super::map::QueueMap;
 use super::options::QueueOptions;
+use super::promises::Promises;
 use crate::affinity::{CpuSet, Placement, QueuePlace, Topology, current_cpu};
 use crate::drivers::Bell;
 use crate::request::Request;
@@ -24,6 +26,8 @@ pub(super) struct HardwareSet {
     /// Those for submitters without a claim.
     own: Vec<Arc<HardwareQueue>>,
     claimed: RwLock<Vec<Arc<HardwareQueue>>>,
+    /// Given back while the driver had requests over their time limit: they come back there.
+    lingering: RwLock<Vec<Arc<HardwareQueue>>>,
     /// Index of the next one.
     next_index: AtomicUsize,
     map: QueueMap,
@@ -34,6 +38,8 @@ pub(super) struct HardwareSet {
     placed: AtomicBool,
     /// The tags of all, if they share them.
     shared_tags: Option<TagSet>,
+    /// Where time limits are looked after.
+    pub(super) lookout: Arc<Lookout>,
     /// Sums of claims that were given back.
     retired: Mutex<Retired>,
     /// Of what was answered outside the threads that drive the hardware queues.
@@ -67,15 +73,19 @@ impl HardwareSet {
     pub(super) fn new(options: &QueueOptions) -> Self {
         let count = options.hardware_queues.max(1);
         let shared_tags = options.shared_tags.then(|| tags(options, true));
+        let lookout = Arc::<Lookout>::default();
+        let own = |index| hardware(index, options, &shared_tags, &lookout);
         Self {
-            own: (0..count).map(|index| hardware(index, options, &shared_tags)).collect(),
+            own: (0..count).map(own).collect(),
             claimed: RwLock::default(),
+            lingering: RwLock::default(),
             next_index: AtomicUsize::new(count),
             map: QueueMap::new(Topology::of_machine(), count),
             thread_cpus: options.thread_cpus.iter().take(count).cloned().collect(),
             placement: RwLock::default(),
             placed: AtomicBool::new(false),
             shared_tags,
+            lookout,
             retired: Mutex::default(),
             elsewhere: Default::default(),
         }
@@ -89,7 +99,7 @@ impl HardwareSet {
     /// One more, for a claim; known to all when it is given to [`add`](Self::add).
     pub(super) fn for_claim(&self, options: &QueueOptions) -> Arc<HardwareQueue> {
         let index = self.next_index.fetch_add(1, Ordering::Relaxed);
-        hardware(index, options, &self.shared_tags)
+        hardware(index, options, &self.shared_tags, &self.lookout)
     }
 
     /// Adds the queue of a claim.
@@ -101,6 +111,11 @@ impl HardwareSet {
     pub(super) fn retire(&self, hardware: &Arc<HardwareQueue>) {
         let mut claimed = self.claimed.write();
         let mut retired = self.retired.lock();
+        let mut lingering = self.lingering.write();
+        lingering.retain(|other| other.late() > 0);
+        if hardware.late() > 0 {
+            lingering.push(Arc::clone(hardware));
+        }
         claimed.retain(|other| !Arc::ptr_eq(other, hardware));
         retired.counts = retired.counts + hardware.counters.snapshot();
         let latencies = std::mem::take(&mut retired.latencies);
@@ -114,15 +129,32 @@ impl HardwareSet {
         self.own.iter().chain(self.claimed.read().iter()).cloned().collect()
     }
 
-    /// The one with this index; another one if its claim is gone.
+    /// Whether the driver has requests over their time limit.
+    pub(super) fn has_late(&self) -> bool {
+        self.own.iter().any(|one| one.late() > 0)
+            || self.claimed.read().iter().any(|one| one.late() > 0)
+            || self.lingering.read().iter().any(|one| one.late() > 0)
+    }
+
+    /// Whether any is claimed.
+    pub(super) fn has_claims(&self) -> bool {
+        !self.claimed.read().is_empty()
+    }
+
+    /// The one with this index. A claim is there until all its requests are answered and, where some
+    /// had their time, let go: an index that is not known is none that a driver was given.
     pub(super) fn at(&self, index: usize) -> Arc<HardwareQueue> {
+        let find = |queues: &RwLock<Vec<Arc<HardwareQueue>>>| {
+            queues.read().iter().find(|one| one.index == index).cloned()
+        };
         let known = self.own.get(index).cloned();
         known
-            .or_else(|| self.claimed.read().iter().find(|one| one.index == index).cloned())
+            .or_else(|| find(&self.claimed))
+            .or_else(|| find(&self.lingering))
             .unwrap_or_else(|| Arc::clone(&self.own[0]))
     }
 
-    /// The one that `request` was submitted to; another one if its claim is gone.
+    /// The one that `request` was submitted to.
     pub(super) fn of(&self, request: &Request) -> Arc<HardwareQueue> {
         self.at(request.inner.hardware as usize)
     }
@@ -175,17 +207,15 @@ impl HardwareSet {
         self.all().iter().try_for_each(|hardware| hardware.tags.resize(depth))
     }
 
-    /// Whether nothing was inside at some moment during the call; `answered_elsewhere` requests
-    /// were answered outside the threads that drive the queues, counted before.
-    pub(super) fn is_idle(&self, answered_elsewhere: impl FnOnce() -> u64) -> bool {
+    /// Whether nothing was inside at some moment during the call.
+    pub(super) fn is_idle(&self) -> bool {
         // Neither sum ever falls for good, and what was answered had entered: if what was answered
         // first equals what has entered afterwards, nothing was inside in between.
         let claimed = self.claimed.read();
         let queues = || self.own.iter().chain(claimed.iter());
         let retired = self.retired.lock();
-        let answered: u64 = answered_elsewhere()
-            + retired.answered
-            + queues().map(|queue| queue.activity.answered()).sum::<u64>();
+        let answered: u64 =
+            retired.answered + queues().map(|queue| queue.activity.answered()).sum::<u64>();
         let entered = retired.entered + queues().map(|queue| queue.activity.entered()).sum::<u64>();
         answered == entered
     }
@@ -237,8 +267,13 @@ fn tags(options: &QueueOptions, fair: bool) -> TagSet {
     builder.fair_sharing(fair).build().expect("a queue has a depth of at least one")
 }
 
-fn hardware(index: usize, options: &QueueOptions, shared: &Option<TagSet>) -> Arc<HardwareQueue> {
+fn hardware(
+    index: usize,
+    options: &QueueOptions,
+    shared: &Option<TagSet>,
+    lookout: &Arc<Lookout>,
+) -> Arc<HardwareQueue> {
     let tags = shared.clone().unwrap_or_else(|| tags(options, false));
-    let has_time_limit = options.time_limit.is_some();
-    Arc::new(HardwareQueue::new(index, tags, options.queue_bytes, has_time_limit))
+    let promises = options.time_limit.map(|limit| Promises::new(limit, lookout));
+    Arc::new(HardwareQueue::new(index, tags, options.queue_bytes, promises))
 }

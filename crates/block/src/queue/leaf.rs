@@ -1,23 +1,31 @@
 //! A device that does I/O itself: a queue over a driver.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use undercroft_tags::ConfigError;
 
 use super::claim::{self, Patience};
 use super::options::{Drive, QueueOptions};
-use super::shared::Shared;
-use super::{RequestQueue, worker};
+use super::shared::{Shared, may_wait};
+use super::{RequestQueue, home, worker};
 use crate::device::{BlockDevice, Layer, Limits};
 use crate::driver::Driver;
 use crate::drivers::OpenError;
 use crate::sector::Sector;
 use crate::sleep::Alarm;
+use crate::timer;
 
 /// A device over one driver: what takes requests and answers them.
 ///
-/// Dropping it answers everything submitted and stops its threads; it does not flush.
+/// Dropping it answers everything submitted and stops its threads; it does not flush. With a
+/// [time limit](QueueOptions::time_limit) that takes a bounded time, whatever the driver does: when
+/// all is answered it waits for the threads once more as long as the limit, and leaves those behind
+/// that are stuck in the driver then. They end, and with the last one the driver is dropped, when
+/// the driver lets them go. Dropped in a completion callback or by a thread of a queue, it waits for
+/// nothing: its threads answer what is left and end by themselves.
 pub struct Leaf<D: Driver> {
     shared: Arc<Shared<D>>,
     /// The same, as the layers above know it.
@@ -38,6 +46,11 @@ impl<D: Driver> Leaf<D> {
         let queue = Arc::clone(&shared) as _;
         // Made before its threads, so that one that cannot start stops the others.
         let mut leaf = Self { shared, queue, threads: Vec::new() };
+        if leaf.shared.options.time_limit.is_some() {
+            let name = leaf.name().to_owned();
+            let no_thread = |source| OpenError::Thread { name, source };
+            leaf.shared.start_attendant().map_err(no_thread)?;
+        }
         if let Drive::Threads(threads) = leaf.shared.options.drive {
             for hardware in leaf.shared.hardware.own() {
                 for _ in 0..threads.max(1) {
@@ -55,6 +68,7 @@ impl<D: Driver> Leaf<D> {
     }
 
     /// Waits until nothing is in flight, and holds submitters back until the guard is dropped.
+    /// Requests over their time limit do not count, although the driver may still do something.
     ///
     /// Must not be called in a completion callback.
     #[must_use = "dropping the guard lets submitters go on"]
@@ -75,6 +89,40 @@ impl<D: Driver> Leaf<D> {
         let resized = self.shared.hardware.set_depth(depth);
         drop(frozen);
         resized
+    }
+}
+
+impl<D: Driver> Leaf<D> {
+    /// Waits until everything is answered and the threads, whose mailboxes are closed, have ended.
+    /// Returns false when they have not although all was answered a time limit ago.
+    fn threads_end(&self) -> bool {
+        let shared = &self.shared;
+        let mut until = None;
+        shared.gate.wait_until(|| {
+            if shared.threads.load(Ordering::Acquire) == 0 {
+                return Some(true);
+            }
+            if shared.hardware.own().iter().any(|hardware| hardware.activity.is_inside()) {
+                return None;
+            }
+            // One may wait for what the driver dropped, or keeps beyond its time.
+            shared.hardware.own().iter().for_each(|hardware| hardware.mail.wake());
+            let limit = shared.options.time_limit?;
+            let until = *until.get_or_insert_with(|| {
+                let until = Instant::now().checked_add(limit);
+                if let Some(until) = until {
+                    let leaf = Weak::clone(&shared.this);
+                    timer::at(until, move || {
+                        if let Some(leaf) = leaf.upgrade() {
+                            leaf.gate.changed();
+                            home::leave(leaf);
+                        }
+                    });
+                }
+                until
+            });
+            until.is_some_and(|until| until <= Instant::now()).then_some(false)
+        })
     }
 }
 
@@ -123,13 +171,19 @@ impl<D: Driver> Drop for Leaf<D> {
         for hardware in self.shared.hardware.own() {
             hardware.mail.close();
         }
-        for thread in std::mem::take(&mut self.threads) {
-            // The last handle may be dropped by a callback in such a thread; it ends by itself.
-            if thread.thread().id() != std::thread::current().id() {
+        // Who answers bios of others may be the one to answer what would be waited for.
+        if !may_wait() {
+            return;
+        }
+        if self.threads_end() {
+            for thread in std::mem::take(&mut self.threads) {
                 // They catch the panics of callbacks, so this is only an error of our own.
                 let joined = thread.join();
                 debug_assert!(joined.is_ok(), "a thread of {} panicked", self.name());
             }
+        }
+        if !self.shared.hardware.has_claims() {
+            self.shared.stop_attendant();
         }
     }
 }

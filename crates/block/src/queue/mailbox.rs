@@ -105,6 +105,33 @@ impl Mailbox {
         woken.iter().for_each(|alarm| alarm.ring());
     }
 
+    /// Counts a request as gone that waited for others that overlap. A thread that stays for it has
+    /// to be [woken](Self::wake).
+    pub(super) fn forget_held(&self) {
+        self.held.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Takes out the requests that `is_unwanted` knows, which makes room.
+    pub(super) fn withdraw(
+        &self,
+        mut is_unwanted: impl FnMut(&Request) -> bool,
+        mut withdrawn: impl FnMut(Request),
+    ) {
+        let mut inbox = self.inbox.lock();
+        let mut bytes = 0;
+        inbox.waiting.keep(
+            |request| !is_unwanted(request),
+            |request| {
+                bytes += request.length();
+                withdrawn(request);
+            },
+        );
+        inbox.waiting_bytes -= bytes;
+        self.has_mail.store(!inbox.waiting.is_empty(), Ordering::Release);
+        drop(inbox);
+        self.room.notify();
+    }
+
     /// Whether a request waits for others that overlap.
     pub(super) fn is_holding(&self) -> bool {
         self.held.load(Ordering::Acquire) > 0

@@ -9,6 +9,7 @@
 //! A hardware queue is driven by its own threads, or by a submitter that has
 //! [claimed](crate::Claim) one; a device whose driver answers at once needs neither.
 
+mod attendant;
 pub(crate) mod claim;
 mod completer;
 mod drive;
@@ -17,12 +18,15 @@ mod finish;
 mod gate;
 mod hardware;
 mod hardware_set;
+mod home;
 mod leaf;
 mod list;
+mod lookout;
 mod mailbox;
 mod map;
 mod options;
 mod order;
+mod promises;
 mod several;
 mod shared;
 mod staging;
@@ -30,6 +34,7 @@ pub(crate) mod worker;
 
 pub use claim::Claim;
 pub use completer::Completer;
+pub(crate) use home::take_back;
 pub use leaf::{Frozen, Leaf};
 pub use list::RequestList;
 pub use options::{Drive, OverlapOrder, QueueOptions, Staging, UnplugMode};

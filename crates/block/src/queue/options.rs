@@ -27,8 +27,22 @@ pub struct QueueOptions {
     pub order: OverlapOrder,
     /// Whether requests are held back to leave together.
     pub staging: Staging,
-    /// How long a request may be in the driver. Then the driver is asked to stop it; if it can, the
-    /// request fails with [`Reason::TimedOut`](crate::Reason::TimedOut).
+    /// How long a request may be in the driver, however its queue is driven. Then its bios are
+    /// answered with [`Reason::TimedOut`](crate::Reason::TimedOut), by a thread that the device has
+    /// for this, and the driver is asked to stop it. Who has claimed a queue has to collect what
+    /// ended in that time. Other submitters do nothing in the driver themselves, even if they only
+    /// wait (but see [`Drive::Inline`]): they could not be answered while they are stuck there.
+    ///
+    /// What was not done in time may still be done at any time, so the driver keeps what it needs
+    /// for that until it hands the request in, or drops it: the memory, so a read completes without
+    /// its buffer; the tag, so no other request gets it; and the place in the order of those that
+    /// overlap (with [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data). What
+    /// it says then is not heard.
+    ///
+    /// A request that waits for a tag or for others has no limit as long as those are done in time.
+    /// But while the driver keeps any request of the device beyond its limit, the limit also holds
+    /// for the time since the submission of those that wait, which may wait for what never ends: when
+    /// a driver has all tags and gives none back, submitters get errors.
     pub time_limit: Option<Duration>,
 }
 

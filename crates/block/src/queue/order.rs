@@ -107,6 +107,31 @@ impl<T: Ordered> OverlapTracker<T> {
         if request.operation() != Operation::Flush {
             self.finish(request);
         }
+        self.release(released);
+    }
+
+    /// Takes out those held back that `is_unwanted` knows, and puts those that they held back, if
+    /// they may start now, into `released`.
+    pub(crate) fn withdraw(
+        &mut self,
+        mut is_unwanted: impl FnMut(&T) -> bool,
+        withdrawn: &mut Vec<T>,
+        released: &mut Vec<T>,
+    ) {
+        let held = std::mem::take(&mut self.held);
+        for request in held {
+            match is_unwanted(&request) {
+                true => withdrawn.push(request),
+                false => self.held.push_back(request),
+            }
+        }
+        if !withdrawn.is_empty() {
+            self.release(released);
+        }
+    }
+
+    /// Starts those held back that may start now.
+    fn release(&mut self, released: &mut Vec<T>) {
         if self.held.is_empty() {
             return;
         }

@@ -2,11 +2,12 @@
 //! hardware queue or done at once.
 
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use super::attendant::Attendant;
 use super::claim::{self, Claim, ClaimedQueue};
 use super::completer::Completer;
 use super::drive::Driving;
@@ -16,7 +17,7 @@ use super::hardware_set::{HardwareSet, Via};
 use super::options::{Drive, OverlapOrder, QueueOptions, Staging};
 use super::order::OverlapTracker;
 use super::staging::{Staged, StagedRequests};
-use super::{RequestList, RequestQueue, Writers, worker};
+use super::{RequestList, RequestQueue, Writers, home, worker};
 use crate::affinity::Placement;
 use crate::device::Limits;
 use crate::driver::{Completions, Driver, QueueContext};
@@ -29,6 +30,8 @@ use crate::{callback, timer};
 /// What a leaf, its threads and the plugs of its users share.
 pub(super) struct Shared<D> {
     pub(super) driver: Arc<D>,
+    /// Which leaf it is, for its requests; never 0.
+    pub(super) number: u64,
     pub(super) options: QueueOptions,
     pub(super) gate: Gate,
     pub(super) order: Mutex<OverlapTracker<Request>>,
@@ -40,6 +43,9 @@ pub(super) struct Shared<D> {
     pub(super) parked: Mutex<RequestList>,
     /// Whether requests in flight are to be stopped.
     stopping: AtomicBool,
+    /// Threads of the hardware queues that have not ended.
+    pub(super) threads: AtomicUsize,
+    pub(super) attendant: Arc<Attendant>,
     pub(super) this: Weak<Self>,
 }
 
@@ -120,6 +126,10 @@ impl<D: Driver> RequestQueue for Shared<D> {
         if claim::find(self.address()).is_some() {
             return Ok(Claim::new());
         }
+        if self.options.time_limit.is_some() {
+            let no_thread = |source| OpenError::Thread { name: self.name().to_owned(), source };
+            self.start_attendant().map_err(no_thread)?;
+        }
         let hardware = self.hardware.for_claim(&self.options);
         let queue = self.driver.open_queue(&self.context(&hardware))?;
         self.hardware.add(&hardware);
@@ -139,8 +149,9 @@ impl<D: Driver> Shared<D> {
                 Some(StagedRequests::new(requests, delay, unplug))
             }
         };
-        let shared = Arc::new_cyclic(|this| Self {
+        let shared = Arc::new_cyclic(|this: &Weak<Self>| Self {
             driver: Arc::new(driver),
+            number: home::number(),
             gate: Gate::default(),
             order: Mutex::default(),
             hardware: HardwareSet::new(&options),
@@ -148,10 +159,13 @@ impl<D: Driver> Shared<D> {
             staging,
             parked: Mutex::default(),
             stopping: AtomicBool::new(false),
+            threads: AtomicUsize::new(0),
+            attendant: Arc::default(),
             this: Weak::clone(this),
             options,
         });
-        shared.driver.attach(shared.completer());
+        home::register(shared.number, Weak::clone(&shared.this) as _);
+        shared.driver.attach(Completer::of(&shared.this));
         shared
     }
 
@@ -182,9 +196,10 @@ impl<D: Driver> Shared<D> {
         if !self.prepare(requests, hardware, Writers::Many) {
             return;
         }
-        let here =
-            self.options.drive == Drive::Inline || requests.iter().all(Request::is_immediate);
-        if here {
+        // Where there is a time limit, no submitter gets stuck in the driver who need not.
+        let may_execute =
+            || hardware.promises.is_none() && requests.iter().all(Request::is_immediate);
+        if self.options.drive == Drive::Inline || may_execute() {
             self.execute(requests, hardware);
         }
         if !requests.is_empty() {
@@ -202,9 +217,17 @@ impl<D: Driver> Shared<D> {
         while count > 0
             && let Some(mut request) = requests.pop()
         {
+            if let Some(promises) = &hardware.promises {
+                promises.start(std::iter::once(&request));
+            }
             match self.driver.execute(&mut request) {
                 Some(result) => completions.push(request, result),
-                None => requests.push(request),
+                None => {
+                    if let Some(promises) = &hardware.promises {
+                        promises.wait_again(&request);
+                    }
+                    requests.push(request);
+                }
             }
             count -= 1;
         }
@@ -233,17 +256,14 @@ impl<D: Driver> Shared<D> {
     /// threads of the driver has to find the leaf, and what other rings hand over has to be done.
     pub(super) fn may_end(&self, hardware: &HardwareQueue) -> bool {
         let idle = || !self.rings.load(Ordering::Relaxed) || self.is_idle();
-        hardware.has_answers() || (hardware.tags.in_use() == 0 && idle())
+        hardware.has_answers() || (!hardware.activity.is_inside() && idle())
     }
+}
 
-    fn completer(&self) -> Completer {
-        let this = Weak::clone(&self.this);
-        let complete = move |index: usize, completions: &mut Completions| {
-            if let Some(leaf) = this.upgrade() {
-                let hardware = leaf.hardware.at(index);
-                leaf.finish(&hardware, completions, Via::Elsewhere, Bell::wake);
-            }
-        };
-        Completer { complete: Arc::new(complete) }
+impl<D> Drop for Shared<D> {
+    fn drop(&mut self) {
+        home::forget(self.number);
+        // It ends with the leaf.
+        self.hardware.lookout.call();
     }
 }

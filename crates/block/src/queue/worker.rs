@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -15,6 +16,7 @@ use super::options::Drive;
 use super::shared::Shared;
 use crate::driver::{Completions, Driver, DriverQueue};
 use crate::drivers::{Bell, OpenError};
+use crate::error::Reason;
 use crate::sleep::Alarm;
 
 thread_local! {
@@ -40,10 +42,12 @@ pub(super) fn start<D: Driver>(
     let name = shared.driver.name().to_owned();
     let (shared, hardware) = (Arc::clone(shared), Arc::clone(hardware));
     let (opened, answer) = mpsc::sync_channel(1);
+    shared.threads.fetch_add(1, Ordering::Relaxed);
+    let ending = Ending(Arc::clone(&shared));
     let thread = std::thread::Builder::new()
         .name("block-queue".into())
         .spawn(move || {
-            mark_current();
+            let _ending = ending;
             if let Some(cpus) = shared.options.thread_cpus.get(hardware.index) {
                 // Where it runs is a matter of speed; a set that does not exist is no reason to
                 // refuse the device.
@@ -54,10 +58,14 @@ pub(super) fn start<D: Driver>(
                     if shared.options.drive == Drive::Threads(1) {
                         hardware.set_bell(queue.bell());
                     }
+                    hardware.sound_threads.fetch_add(1, Ordering::Relaxed);
                     // Nobody waits for the answer if the thread that opens the device is gone.
                     let _ = opened.send(Ok(()));
                     drop(opened);
-                    work(&shared, &hardware, queue);
+                    let work = || work(&shared, &hardware, queue);
+                    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                        refuse(&shared, &hardware);
+                    }
                 }
                 Err(error) => drop(opened.send(Err(error))),
             }
@@ -73,16 +81,27 @@ pub(super) fn start<D: Driver>(
     }
 }
 
+/// Says that a thread has ended, or could not be started.
+struct Ending<D: Driver>(Arc<Shared<D>>);
+
+impl<D: Driver> Drop for Ending<D> {
+    fn drop(&mut self) {
+        self.0.threads.fetch_sub(1, Ordering::Release);
+        self.0.gate.changed();
+    }
+}
+
 /// The life of the thread: requests until the hardware queue is closed and all are answered.
 fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue: D::Queue) {
     let alarm = Alarm::current();
     hardware.mail.attach(&alarm);
-    let mut driving: Driving<D> = Driving::new(hardware, queue, shared.options.time_limit);
+    let mut driving: Driving<D> = Driving::new(hardware, queue);
     let mut requests = RequestList::new();
     let mut completions = Completions::default();
     let mut stopped = false;
     loop {
         let mut mail = Mail::Empty;
+        driving.mind_limits();
         if driving.is_held_up() {
             driving.go_on();
         } else {
@@ -102,9 +121,11 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
                 driving.is_held_up() || driving.in_flight() > 0 || hardware.mail.is_waiting();
             if mail == Mail::Closed && !busy {
                 shared.gate.wait_until(|| shared.may_end(hardware).then_some(()));
-                if !hardware.has_answers() {
-                    return;
-                }
+            }
+            // Whatever the driver still has was answered.
+            if mail == Mail::Closed && shared.may_end(hardware) && !hardware.has_answers() {
+                driving.mind_limits();
+                return;
             }
             if hardware.has_answers() || !sleep(hardware, &mut driving, &alarm) {
                 driving.poll();
@@ -118,6 +139,38 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
         let _ = catch_unwind(AssertUnwindSafe(finish));
         for answers in hardware.take_answers() {
             let _ = catch_unwind(AssertUnwindSafe(answers));
+        }
+    }
+}
+
+/// The life of a thread whose driver has panicked. What it had was dropped; what comes is left to the
+/// other threads of the queue, and refused when there is none.
+fn refuse<D: Driver>(shared: &Arc<Shared<D>>, hardware: &HardwareQueue) {
+    if hardware.sound_threads.fetch_sub(1, Ordering::Relaxed) > 1 {
+        return;
+    }
+    let alarm = Alarm::current();
+    let mut requests = RequestList::new();
+    let mut completions = Completions::default();
+    loop {
+        let mail = hardware.mail.take(&mut requests, usize::MAX);
+        while let Some(request) = requests.pop() {
+            completions.push(request, Err(Reason::Broken.into()));
+        }
+        let finish = || shared.finish(hardware, &mut completions, Via::Driver, Bell::wake);
+        let _ = catch_unwind(AssertUnwindSafe(finish));
+        for answers in hardware.take_answers() {
+            let _ = catch_unwind(AssertUnwindSafe(answers));
+        }
+        if mail == Mail::Closed && !hardware.mail.is_waiting() {
+            shared.gate.wait_until(|| shared.may_end(hardware).then_some(()));
+            if !hardware.has_answers() {
+                return;
+            }
+        }
+        if hardware.mail.may_sleep(&alarm, false, false) {
+            alarm.park(None);
+            hardware.mail.is_awake(&alarm);
         }
     }
 }

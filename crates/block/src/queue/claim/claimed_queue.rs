@@ -34,7 +34,7 @@ impl<D: Driver> ClaimedQueue<D> {
         queue: D::Queue,
     ) -> Self {
         hardware.mail.attach(&Alarm::current());
-        let driving = RefCell::new(Driving::new(&hardware, queue, shared.options.time_limit));
+        let driving = RefCell::new(Driving::new(&hardware, queue));
         Self { shared, hardware, driving, spare: RefCell::default(), stopped: RefCell::default() }
     }
 
@@ -51,7 +51,7 @@ impl<D: Driver> ClaimedQueue<D> {
 
     /// Announces a sleep, unless there is something to do.
     fn may_sleep(&self, driving: &mut Driving<D>, alarm: &Arc<Alarm>) -> bool {
-        let busy = driving.in_flight() > 0 || driving.is_held_up() || driving.watches_time();
+        let busy = driving.in_flight() > 0 || driving.is_held_up();
         driving.completions.is_empty()
             && !driving.await_tag(alarm)
             && self.hardware.mail.may_sleep(alarm, busy, true)
@@ -80,6 +80,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         self.hardware.counters.queued_local.add(bios, Writers::One);
         let held_up = {
             let mut driving = self.driving.borrow_mut();
+            driving.mind_limits();
             driving.start(requests);
             if DEFERS.get() {
                 DEFERRED.set(DEFERRED.get() || driving.in_flight() > 0);
@@ -99,16 +100,18 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
     }
 
     fn is_busy(&self) -> bool {
-        let mut driving = self.driving.borrow_mut();
-        driving.in_flight() > 0
+        let driving = self.driving.borrow();
+        // What the driver still has after all was answered is not waited for.
+        (driving.in_flight() > 0 && self.hardware.activity.is_inside())
             || driving.is_held_up()
-            || driving.watches_time()
+            || driving.has_to_stop()
             || self.hardware.mail.is_waiting()
     }
 
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
         {
             let mut driving = self.driving.borrow_mut();
+            driving.mind_limits();
             if patience == Patience::None {
                 driving.poll();
             }
@@ -155,10 +158,10 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
         while self.is_busy() {
             self.step(&alarm, Patience::Unlimited);
         }
-        // What ends in threads of the driver has to find the tags where it got them.
-        let tags = &self.hardware.tags;
-        let elsewhere = || !self.shared.options.shared_tags && tags.in_use() > 0;
-        self.shared.gate.wait_until(|| (!elsewhere()).then_some(()));
+        // What ends in threads of the driver has to find the queue that it came through.
+        let activity = &self.hardware.activity;
+        self.shared.gate.wait_until(|| (!activity.is_inside()).then_some(()));
+        self.driving.borrow_mut().mind_limits();
         self.shared.hardware.retire(&self.hardware);
     }
 }

@@ -160,6 +160,7 @@ impl Shared {
                 let (leg, error) = (shared.leg_name(leg), error.clone());
                 shared.notify(&MirrorEvent::ReadFailed { leg, error });
                 bio.remap(sector);
+                bio.renew_memory();
                 let mut submit = |leg, bio| submit_directly(shared.leg(leg), bio);
                 return shared.read_from(other, tried, ticket, bio, &mut submit);
             }
