@@ -296,12 +296,15 @@ fn removed_inodes_are_stale() {
     sample.rmdir("empty").unwrap();
     sample.unlink("link").unwrap();
     let [was_file, was_empty, was_link] = &held;
+    let lookup = ops::lookup(volume, &was_empty.read(), b"x").map(drop);
+    let readlink = ops::read_link(volume, &was_link.read()).map(drop);
+    let getxattr = ops::get_xattr(volume, &was_file.read(), b"user.x").map(drop);
     let answers = [
         ("its number", volume.inode(file).map(drop)),
         ("a number that none can have", volume.inode(InodeNumber(u64::MAX >> 1)).map(drop)),
-        ("lookup", ops::lookup(volume, &was_empty.read(), b"x").map(drop)),
-        ("readlink", ops::read_link(volume, &was_link.read()).map(drop)),
-        ("getxattr", ops::get_xattr(volume, &was_file.read(), b"user.x").map(drop)),
+        ("lookup", lookup),
+        ("readlink", readlink),
+        ("getxattr", getxattr),
         ("link", sample.link(file, root)),
         ("create", sample.make(empty, "new", FileType::Regular)),
         ("rename", sample.rename("full", empty, "new")),

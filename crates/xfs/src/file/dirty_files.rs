@@ -1,7 +1,7 @@
 //! The files of a volume that have something to be written back or given back.
 //!
-//! They are listed by number and generation, and owned: an inode on these lists stays in memory, and
-//! leaves them when it is freed. The lists have a lock of their own, under which no other is taken;
+//! The lists own them: an inode on a list stays in memory, and leaves it when it is freed. They are
+//! told apart by their place in memory, for numbers are used again. The lists have a lock of their own, under which no other is taken;
 //! it may be taken under the lock of an inode.
 
 use super::write_back::{Extent, write_back};
@@ -17,14 +17,15 @@ use std::fmt;
 use std::sync::Arc;
 use undercroft_locks::OrderedMutex;
 
-/// Number and generation of an inode: of all there ever are, one has these.
-pub(super) type FileKey = (InodeNumber, u32);
+/// Where an inode is in memory: no other is there as long as somebody owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileKey(usize);
 
 /// Some files, and what of each is wanted.
 pub(super) type Files = SmallVec<[(Arc<Inode>, Extent); 1]>;
 
 /// Files whose data was not written, and why.
-pub(super) type Failures = FxHashMap<FileKey, Arc<str>>;
+pub(super) type Failures = FxHashMap<FileKey, (InodeNumber, Arc<str>)>;
 
 /// The lists, and the budget of all of them.
 pub(crate) struct DirtyFiles {
@@ -49,7 +50,7 @@ struct Wanted {
 }
 
 pub(super) fn key(inode: &InodeState) -> FileKey {
-    (inode.number, inode.core.generation)
+    FileKey(std::ptr::from_ref(inode).addr())
 }
 
 impl DirtyFiles {
@@ -112,10 +113,10 @@ impl DirtyFiles {
     pub(super) fn dirty(&self) -> Files {
         let mut files: Vec<_> = {
             let lists = self.lists.lock();
-            lists.dirty.iter().map(|(key, inode)| (*key, Arc::clone(inode))).collect()
+            lists.dirty.values().cloned().collect()
         };
-        files.sort_unstable_by_key(|(key, _)| *key);
-        files.into_iter().map(|(_, inode)| (inode, Extent::All)).collect()
+        files.sort_by_cached_key(|inode| inode.read().number);
+        files.into_iter().map(|inode| (inode, Extent::All)).collect()
     }
 
     /// Has these files written back for a ticket.
@@ -164,9 +165,9 @@ impl DirtyFiles {
 }
 
 pub(super) fn first_error(failures: Failures) -> Error {
-    let first = failures.into_iter().min_by_key(|(key, _)| *key);
+    let first = failures.into_values().min_by_key(|(number, _)| *number);
     // A list of failures is not empty.
-    let ((inode, _), what) = first.unwrap_or_else(|| ((InodeNumber(0), 0), "unknown".into()));
+    let (inode, what) = first.unwrap_or_else(|| (InodeNumber(0), "unknown".into()));
     Error::NotWritten { inode, what: what.to_string() }
 }
 
@@ -197,7 +198,7 @@ fn refusal(files: &Files, failures: &Failures) -> Option<Refusal> {
     }
     files.iter().find_map(|(inode, _)| {
         let key = key(&inode.read());
-        failures.get(&key).map(|what| Refusal::File(key.0, Arc::clone(what)))
+        failures.get(&key).map(|(number, what)| Refusal::File(*number, Arc::clone(what)))
     })
 }
 

@@ -66,7 +66,8 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, Extent)], failures: &
     drop(locks);
     for (inode, error) in errors {
         let what = fail(volume, inode, &error);
-        failures.insert(key(&inode.read()), what);
+        let state = inode.read();
+        failures.insert(key(&state), (state.number, what));
     }
 }
 
