@@ -90,6 +90,10 @@ pub enum Error {
     #[error("{0}: exists already")]
     Exists(String),
 
+    /// The way of a path leads through too many symbolic links.
+    #[error("{0}: too many levels of symbolic links")]
+    Loop(String),
+
     /// A directory that should go still has names.
     #[error("{0}: the directory is not empty")]
     NotEmpty(String),

@@ -12,7 +12,7 @@ use crate::ag::{Group, GroupGuard, GroupSummary};
 use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool, Reservation};
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
-use crate::file::{DirtyFiles, free_orphans, trim_all};
+use crate::file::{DirtyFiles, free_orphans, store_accessed, trim_all};
 use crate::format::{
     BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights,
     TreeKind,
@@ -476,6 +476,7 @@ impl Volume {
         self.poison.check()?;
         self.files.write_back_all(self)?;
         trim_all(self)?;
+        store_accessed(self)?;
         free_orphans(self)?;
         journal.close(|superblock| {
             self.counters()?.encode(superblock);
@@ -600,6 +601,22 @@ impl Volume {
     /// The inode does not exist or is damaged.
     pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
         self.inodes.get_or_load(number, || InodeState::load(self, number))
+    }
+
+    /// As [`inode`](Self::inode), of a number from elsewhere, at whose place there may be anything.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if no file has the number; the inode is damaged; the device failed.
+    pub fn inode_in_use(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
+        let stale = || Error::Stale { inode: number };
+        if !self.is_inode_in_use(number)? {
+            return Err(stale());
+        }
+        match self.inode(number) {
+            // Freed between the two looks.
+            Err(error) if error.is_damage() && !self.is_inode_in_use(number)? => Err(stale()),
+            other => other,
+        }
     }
 
     /// Whether the group of an inode says that it is in use: of a number from elsewhere, at whose
