@@ -126,9 +126,11 @@ impl FileSystem {
 
     /// Sets the time of access of what was read now, if it is due.
     pub(crate) fn note_read(&self, inode: &Arc<Inode>) {
-        if self.is_writable()
-            && let Some(now) = self.access_times.due(&inode.read().core, self.clock)
-        {
+        if !self.is_writable() {
+            return;
+        }
+        let due = self.access_times.due(&inode.read().core, self.clock);
+        if let Some(now) = due {
             self.volume.note_access(inode, now);
         }
     }

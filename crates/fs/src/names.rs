@@ -2,6 +2,7 @@
 
 use crate::{File, FileSystem, Metadata};
 use std::sync::Arc;
+use undercroft_xfs::dir;
 use undercroft_xfs::format::{DeviceNumber, FileType};
 use undercroft_xfs::ops::{self, Name, NewInode, RenameMode, Times};
 use undercroft_xfs::units::InodeNumber;
@@ -86,6 +87,7 @@ impl FileSystem {
         existing: Existing,
     ) -> Result<(Metadata, File), Error> {
         let directory = self.inode(parent)?;
+        dir::check_name(name)?;
         loop {
             if existing == Existing::Open
                 && let Some(inode) = self.child(&directory, name)?

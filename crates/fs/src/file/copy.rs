@@ -60,6 +60,7 @@ impl File {
         let mut piece = Vec::new();
         let mut done = 0;
         while done < len {
+            let mut end = len;
             if to + done >= self.size() {
                 // A hole needs no copy where this file has nothing.
                 let data = source.seek_data(from + done)?.unwrap_or(u64::MAX);
@@ -67,8 +68,11 @@ impl File {
                 if done == len {
                     break;
                 }
+                let hole = source.seek_hole(from + done)?.unwrap_or(u64::MAX);
+                end = hole.saturating_sub(from).clamp(done, len);
             }
-            piece.resize((len - done).min(PIECE) as usize, 0);
+            // At least a byte: the source may have become a hole here meanwhile.
+            piece.resize((end - done).clamp(1, PIECE) as usize, 0);
             let read = source.read(from + done, &mut piece)?;
             if read == 0 {
                 // It was cut meanwhile.

@@ -76,3 +76,11 @@ pub(crate) fn contents(file: &File) -> Vec<u8> {
     file.read_exact_at(0, &mut bytes).unwrap();
     bytes
 }
+
+/// Fails with the first place at which two contents differ, and not with all of both.
+#[track_caller]
+pub(crate) fn same(found: &[u8], expected: &[u8]) {
+    let differs = found.iter().zip(expected).position(|(left, right)| left != right);
+    let at = differs.map(|at| (at, found[at], expected[at]));
+    assert_eq!((found.len(), at), (expected.len(), None), "length, and first difference");
+}

@@ -20,7 +20,9 @@ impl FileEdit<'_> {
     pub(in crate::file) fn unshare(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.start();
-        let blocks = self.blocks_over(&range);
+        // Nobody sees what lies behind the end, and writing it would move that.
+        let size = self.size();
+        let blocks = self.blocks_over(&(range.start..range.end.min(size).max(range.start)));
         let most = (PIECE_BYTES >> self.geometry().block_log).max(1) as u32;
         let mut at = blocks.start;
         while at < blocks.end {
@@ -29,7 +31,7 @@ impl FileEdit<'_> {
                 Place::Unwritten(extent) | Place::Own(extent) => extent.end(),
                 Place::Shared(extent) => {
                     let piece = Extent { len: extent.len.min(most), ..extent };
-                    let bytes = self.byte(piece.offset)..self.byte(piece.end());
+                    let bytes = self.byte(piece.offset)..self.byte(piece.end()).min(size);
                     let len = (bytes.end - bytes.start) as usize;
                     let memory = Arc::new(read_extent(self.volume, &piece, bytes.start, len)?);
                     let offset = bytes.start;
