@@ -7,13 +7,12 @@ use thiserror::Error;
 use undercroft_xfs::Error;
 use undercroft_xfs::ops::path_text;
 
-/// Why something failed, and at which path. What programs tell errors apart by is the
-/// [error](Self::error).
+/// Why something failed, and at which path, in one message. What programs tell errors apart by is
+/// the [error](Self::error).
 #[derive(Debug, Error)]
 #[error("{}", self.text())]
 pub struct PathError {
     path: PathBuf,
-    #[source]
     error: Error,
 }
 

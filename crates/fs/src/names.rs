@@ -86,11 +86,12 @@ impl FileSystem {
         new: &NewFile,
         existing: Existing,
     ) -> Result<(Metadata, File), Error> {
-        let directory = self.inode(parent)?;
+        let held = self.hold(parent)?;
+        let directory = held.inode();
         dir::check_name(name)?;
         loop {
             if existing == Existing::Open
-                && let Some(inode) = self.child(&directory, name)?
+                && let Some(inode) = self.child(directory, name)?
             {
                 match self.open_inode(&inode) {
                     // Removed since.
@@ -116,7 +117,7 @@ impl FileSystem {
         name: &[u8],
         new: &NewFile,
     ) -> Result<Metadata, Error> {
-        self.inode(parent)?;
+        let _held = self.hold(parent)?;
         Ok(self.make_directory(parent, name, new)?.metadata())
     }
 
@@ -204,7 +205,7 @@ impl FileSystem {
         name: &[u8],
     ) -> Result<Metadata, Error> {
         self.expect_own(file)?;
-        self.inode(parent)?;
+        let _held = self.hold(parent)?;
         ops::link(self.volume(), file.number(), parent, name, self.now())?;
         Ok(file.metadata())
     }
@@ -216,7 +217,7 @@ impl FileSystem {
     /// There is no such name, or it is a directory; `parent` is gone; a damaged structure; the
     /// device failed; the volume is read-only.
     pub fn unlink(&self, parent: InodeNumber, name: &[u8]) -> Result<InodeNumber, Error> {
-        self.inode(parent)?;
+        let _held = self.hold(parent)?;
         ops::unlink(self.volume(), parent, name, self.now())
     }
 
@@ -225,7 +226,7 @@ impl FileSystem {
     /// # Errors
     /// As [`unlink`](Self::unlink); it is no directory, or not empty.
     pub fn rmdir(&self, parent: InodeNumber, name: &[u8]) -> Result<InodeNumber, Error> {
-        self.inode(parent)?;
+        let _held = self.hold(parent)?;
         ops::rmdir(self.volume(), parent, name, self.now())
     }
 
@@ -251,9 +252,7 @@ impl FileSystem {
                 return Err(Error::Invalid(what.into()));
             }
         };
-        for (parent, _) in [from, to] {
-            self.inode(parent)?;
-        }
+        let _held = (self.hold(from.0)?, self.hold(to.0)?);
         let [from, to] = [from, to].map(|(parent, name)| Name { parent, name });
         let (volume, now) = (self.volume(), self.now());
         match flags.whiteout {
@@ -270,7 +269,7 @@ impl FileSystem {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn tmpfile(&self, near: InodeNumber, new: &NewFile) -> Result<File, Error> {
-        self.inode(near)?;
+        let _held = self.hold(near)?;
         let new = self.inode_for(FileType::Regular, new);
         Ok(self.file(ops::create_unlinked(self.volume(), near, &new)?))
     }
@@ -288,7 +287,7 @@ impl FileSystem {
         name: &[u8],
         new: &NewInode<'_>,
     ) -> Result<(Metadata, File), Error> {
-        self.inode(parent)?;
+        let _held = self.hold(parent)?;
         self.make(parent, name, new)
     }
 
@@ -302,6 +301,11 @@ impl FileSystem {
         let open: OpenFile = ops::make_open(self.volume(), parent, name, new)?;
         let file = self.file(open);
         Ok((file.metadata(), file))
+    }
+
+    /// Opens a directory over an operation that takes its number, so that the number stays its own.
+    fn hold(&self, directory: InodeNumber) -> Result<OpenFile, Error> {
+        OpenFile::open_inode(self.volume(), &self.volume().inode_in_use(directory)?)
     }
 
     pub(crate) fn expect_own(&self, file: &File) -> Result<(), Error> {

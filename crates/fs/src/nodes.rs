@@ -33,11 +33,7 @@ impl FileSystem {
     /// device failed.
     pub fn lookup_handle(&self, number: InodeNumber, generation: u32) -> Result<Metadata, Error> {
         let found = self.stat(number)?;
-        if found.generation == generation {
-            Ok(found)
-        } else {
-            Err(Error::Stale { inode: number })
-        }
+        if found.generation == generation { Ok(found) } else { Err(Error::Stale { inode: number }) }
     }
 
     /// The directory that a directory is in; the root is in itself.

@@ -15,13 +15,7 @@ impl File {
     /// # Errors
     /// Both ranges are of one file and meet; the files are of two volumes; as for
     /// [`write`](Self::write).
-    pub fn copy_range(
-        &self,
-        to: u64,
-        source: &Self,
-        from: u64,
-        len: u64,
-    ) -> Result<u64, Error> {
+    pub fn copy_range(&self, to: u64, source: &Self, from: u64, len: u64) -> Result<u64, Error> {
         self.file_system().expect_own(source)?;
         self.expect_changeable()?;
         let len = len.min(source.size().saturating_sub(from));

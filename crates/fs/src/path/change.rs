@@ -129,11 +129,7 @@ impl FileSystem {
     }
 
     /// The directory of a name, open, so that its number stays its own; and the name.
-    pub(super) fn place(
-        &self,
-        located: Located,
-        path: &[u8],
-    ) -> Result<(File, Vec<u8>), Error> {
+    pub(super) fn place(&self, located: Located, path: &[u8]) -> Result<(File, Vec<u8>), Error> {
         let Some((directory, name)) = located.place else {
             let what = format!("{}: it ends in no name", ops::path_text(path));
             return Err(Error::Invalid(what));

@@ -1,6 +1,6 @@
 //! What the kernel and `xfs_repair` say of a volume that was changed here.
 
-use crate::volumes::{image, options, same};
+use crate::volumes::{image_with, options, same};
 use rustix::fs::{major, minor};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use undercroft_fs::{
@@ -8,6 +8,7 @@ use undercroft_fs::{
 };
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_xfs::mkfs::Feature;
 
 fn fill(fs: &FileSystem) {
     let root = fs.root();
@@ -49,9 +50,15 @@ fn the_kernel_sees_whiteouts_and_all_else() {
     if !kernel::available_or_report("fs::kernel::the_kernel_sees_whiteouts_and_all_else") {
         return;
     }
+    for features in [&[][..], &[(Feature::Parent, true)], &[(Feature::Reflink, false)]] {
+        judge(features);
+    }
+}
+
+fn judge(features: &[(Feature, bool)]) {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("image");
-    let device = image(&path);
+    let device = image_with(&path, features);
     let fs = FileSystem::open(device, &options()).unwrap();
     fill(&fs);
     fs.close().unwrap();

@@ -103,7 +103,10 @@ fn renames_replace_refuse_and_exchange() {
     let refused = fs.rename((a, b"one"), (b, b"two"), RenameFlags::NO_REPLACE);
     assert!(matches!(refused, Err(Error::Exists(_))), "{refused:?}");
     fs.rename((a, b"one"), (b, b"two"), RenameFlags::EXCHANGE).unwrap();
-    assert_eq!((fs.read("/a/one").unwrap(), fs.read("/b/two").unwrap()), (b"2".into(), b"1".into()));
+    assert_eq!(
+        (fs.read("/a/one").unwrap(), fs.read("/b/two").unwrap()),
+        (b"2".into(), b"1".into())
+    );
     let missing = fs.rename((a, b"one"), (b, b"none"), RenameFlags::EXCHANGE);
     assert!(matches!(missing, Err(Error::NotFound(_))), "{missing:?}");
     fs.rename((a, b"one"), (b, b"new"), RenameFlags::NO_REPLACE).unwrap();

@@ -7,7 +7,7 @@ use undercroft_fs::{
     Clock, Existing, File, FileSystem, FileType, InodeNumber, NewFile, OpenOptions, Timestamp,
 };
 use undercroft_xfs::check::{CheckOptions, check};
-use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::mkfs::{self, Feature, MkfsOptions};
 use undercroft_xfs::ops::NewInode;
 use uuid::Uuid;
 
@@ -18,8 +18,13 @@ pub(crate) const NOW: Timestamp = Timestamp { seconds: 1_700_000_000, nanosecond
 
 /// Makes an empty volume that fills `device`.
 pub(crate) fn format(device: &Arc<dyn BlockDevice>) {
+    format_with(device, &[]);
+}
+
+fn format_with(device: &Arc<dyn BlockDevice>, features: &[(Feature, bool)]) {
     let bytes = device.capacity().to_bytes().unwrap();
-    let plan = mkfs::plan(&MkfsOptions::new(bytes, Uuid::from_u128(9))).unwrap();
+    let options = MkfsOptions::new(bytes, Uuid::from_u128(9));
+    let plan = mkfs::plan(&MkfsOptions { features: features.to_vec(), ..options }).unwrap();
     let root = NewInode::new(FileType::Directory, 0o755);
     mkfs::finish(&mkfs::begin(device, plan, &root).unwrap(), true).unwrap();
 }
@@ -37,9 +42,14 @@ pub(crate) fn memory_of(size: u64) -> Arc<dyn BlockDevice> {
 
 /// An empty volume in a file.
 pub(crate) fn image(path: &Path) -> Arc<dyn BlockDevice> {
+    image_with(path, &[])
+}
+
+/// An empty volume in a file, with these features turned on or off.
+pub(crate) fn image_with(path: &Path, features: &[(Feature, bool)]) -> Arc<dyn BlockDevice> {
     std::fs::File::create(path).unwrap().set_len(320 << 20).unwrap();
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, false).unwrap());
-    format(&device);
+    format_with(&device, features);
     device
 }
 

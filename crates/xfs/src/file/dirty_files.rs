@@ -108,11 +108,8 @@ impl DirtyFiles {
     /// Forgets an inode that is freed now, whose lock the caller has.
     pub(crate) fn forget(&self, inode: &InodeState) {
         let (mut lists, key) = (self.lists.lock(), key(inode));
-        let gone = [
-            lists.dirty.remove(&key),
-            lists.growing.remove(&key),
-            lists.accessed.remove(&key),
-        ];
+        let gone =
+            [lists.dirty.remove(&key), lists.growing.remove(&key), lists.accessed.remove(&key)];
         drop(lists);
         drop(gone);
     }
