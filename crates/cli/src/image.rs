@@ -105,11 +105,11 @@ impl ImageArgs {
     }
 
     /// The volume, with a note when it was not unmounted.
-    pub(crate) fn open(&self) -> Result<Volume> {
+    pub(crate) fn open(&self) -> Result<Arc<Volume>> {
         let device = self.device()?;
         let volume =
             if self.no_replay { Volume::open_unreplayed(device) } else { Volume::open(device) };
-        let volume = volume.map_err(|error| self.explain(error.into()))?;
+        let volume = Arc::new(volume.map_err(|error| self.explain(error.into()))?);
         let what = match volume.recovery() {
             Some(_) => "its journal was replayed in memory",
             // A journal that cannot be read is a matter for `info` and `check`.
@@ -176,7 +176,7 @@ impl ImageArgs {
         if volume.recovery().is_some() {
             eprintln!("note: {} was not unmounted cleanly; its journal was replayed", self.image);
         }
-        Ok(Edit { volume, _exclusive: exclusive })
+        Ok(Edit { volume: Arc::new(volume), _exclusive: exclusive })
     }
 
     /// Names the image, and the partitions when it is a disk with some.
@@ -200,13 +200,13 @@ impl ImageArgs {
 
 /// A volume open for change.
 pub(crate) struct Edit {
-    volume: Volume,
+    volume: Arc<Volume>,
     _exclusive: Exclusive,
 }
 
 impl Edit {
     /// The volume.
-    pub(crate) fn volume(&self) -> &Volume {
+    pub(crate) fn volume(&self) -> &Arc<Volume> {
         &self.volume
     }
 

@@ -3,23 +3,24 @@
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::time::SystemTime;
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 
 /// An open volume, and the clock of those who change it.
 pub(crate) struct Session<'v> {
     /// The volume.
-    pub(crate) volume: &'v Volume,
+    pub(crate) volume: &'v Arc<Volume>,
     /// The present, if it is not that of the machine.
     fixed: Option<Timestamp>,
 }
 
 impl<'v> Session<'v> {
     /// A session whose present is that of the machine, or `SOURCE_DATE_EPOCH` in the environment.
-    pub(crate) fn new(volume: &'v Volume) -> Result<Self> {
+    pub(crate) fn new(volume: &'v Arc<Volume>) -> Result<Self> {
         let fixed = match std::env::var_os("SOURCE_DATE_EPOCH") {
             None => None,
             Some(text) => {
@@ -46,6 +47,11 @@ impl<'v> Session<'v> {
         Ok(ops::resolve(self.volume, path.as_bytes())?)
     }
 
+    /// The file at a path, open.
+    pub(crate) fn open(&self, path: &OsStr) -> Result<OpenFile> {
+        Ok(OpenFile::open(self.volume, self.find(path)?).map_err(|error| renamed(error, path))?)
+    }
+
     /// The inode at a path, `None` if its last name does not exist.
     pub(crate) fn find_if_there(&self, path: &OsStr) -> Result<Option<InodeNumber>> {
         if path.as_bytes().iter().all(|byte| *byte == b'/') {
@@ -53,13 +59,14 @@ impl<'v> Session<'v> {
         }
         let place = self.place(path)?;
         let parent = self.volume.inode(place.parent)?;
-        let found = ops::lookup(self.volume, &parent.read(), place.name);
+        let found = ops::lookup_in_use(self.volume, &parent.read(), place.name);
         Ok(found.map_err(|error| renamed(error, path))?)
     }
 
     /// The type of file of an inode.
     pub(crate) fn kind(&self, number: InodeNumber) -> Result<FileType> {
-        Ok(self.volume.inode(number)?.read().file_type())
+        // Its number was read from the volume.
+        Ok(self.volume.inode(number).map_err(Error::into_damage)?.read().file_type())
     }
 
     /// The directory that the last name of a path is in, and that name.
@@ -127,8 +134,9 @@ impl<'v> Session<'v> {
     ) -> Result<()> {
         let mut waiting = vec![(path.as_bytes().to_vec(), self.find(path)?)];
         while let Some((path, number)) = waiting.pop() {
+            let is_directory = self.kind(number)? == FileType::Directory;
             visit(&path, number)?;
-            if recursive && self.kind(number)? == FileType::Directory {
+            if recursive && is_directory {
                 let names = self.names(number)?;
                 waiting.extend(
                     names
@@ -161,8 +169,17 @@ pub(crate) fn renamed(error: Error, path: &OsStr) -> Error {
         Error::NotFound(_) => Error::NotFound(path),
         Error::Exists(_) => Error::Exists(path),
         Error::NotEmpty(_) => Error::NotEmpty(path),
-        Error::WrongKind { what, .. } => Error::WrongKind { path, what },
+        Error::WrongKind { what, kind, .. } => Error::WrongKind { path, what, kind },
         Error::Invalid(what) => Error::Invalid(format!("{path}: {what}")),
+        Error::NotPermitted(what) => Error::NotPermitted(format!("{path}: {what}")),
+        Error::NotSupported(what) => Error::NotSupported(format!("{path}: {what}")),
+        Error::CrossDevice(what) => Error::CrossDevice(format!("{path}: {what}")),
+        Error::TooManyLinks(what) => Error::TooManyLinks(format!("{path}: {what}")),
+        Error::TooLarge(what) => Error::TooLarge(format!("{path}: {what}")),
+        Error::NameTooLong(what) => Error::NameTooLong(format!("{path}: {what}")),
+        Error::AttributeNameTooLong(what) => Error::AttributeNameTooLong(format!("{path}: {what}")),
+        Error::AttributeTooLarge(what) => Error::AttributeTooLarge(format!("{path}: {what}")),
+        Error::Full(what) => Error::Full(format!("{path}: {what}")),
         other => other,
     }
 }

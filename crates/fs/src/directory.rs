@@ -94,9 +94,6 @@ impl FileSystem {
     /// The next entries of a directory.
     pub(crate) fn batch(&self, directory: &Inode, cookie: u64) -> Result<Batch, Error> {
         let directory = directory.read();
-        if directory.core.mode == 0 {
-            return Err(Error::Stale { inode: directory.number });
-        }
         let mut batch = Batch::default();
         let from = Position::from_raw(cookie);
         let next = ops::all_entries(self.volume(), &directory, from, |entry| {

@@ -1,14 +1,14 @@
 //! Errors of verbs that take paths.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use undercroft_xfs::Error;
+use undercroft_xfs::error::{Error, ErrorKind};
 use undercroft_xfs::ops::path_text;
 
-/// Why something failed, and at which path, in one message. What programs tell errors apart by is
-/// the [error](Self::error).
+/// Why something failed, and at which path, in one message.
 #[derive(Debug, Error)]
 #[error("{}", self.text())]
 pub struct PathError {
@@ -21,6 +21,12 @@ impl PathError {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What programs tell errors apart by.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.error.kind()
     }
 
     /// What went wrong.
@@ -82,6 +88,13 @@ impl From<Error> for PathError {
 impl From<PathError> for Error {
     fn from(error: PathError) -> Self {
         error.error
+    }
+}
+
+/// Keeps the message. The kind is the nearest that the standard library has.
+impl From<PathError> for io::Error {
+    fn from(error: PathError) -> Self {
+        Self::new(error.kind().into(), error)
     }
 }
 

@@ -156,12 +156,9 @@ impl FileSystem {
         loop {
             let found = {
                 let directory = directory.read();
-                if directory.core.mode == 0 {
-                    return Err(Error::Stale { inode: directory.number });
-                }
                 match ops::lookup(&self.volume, &directory, name)? {
                     None => return Ok(None),
-                    Some(number) => self.volume.inode(number)?,
+                    Some(number) => self.volume.inode(number).map_err(Error::into_damage)?,
                 }
             };
             if !found.read().is_gone() {

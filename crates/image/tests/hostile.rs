@@ -66,7 +66,7 @@ fn image(directory: &Path) -> Vec<u8> {
 /// Reads everything in both ways there are; only returning counts.
 fn read_all(device: &Arc<dyn BlockDevice>) {
     if let Ok(volume) = Volume::open(Arc::clone(device)) {
-        let _ = unpack::to_tar(&volume, &mut std::io::sink(), &mut |_| {});
+        let _ = unpack::to_tar(&Arc::new(volume), &mut std::io::sink(), &mut |_| {});
     }
     let _ = check(Arc::clone(device), &CheckOptions::default(), &mut |_| {});
 }

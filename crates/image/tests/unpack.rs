@@ -19,8 +19,8 @@ use undercroft_xfs::Volume;
 
 const MIB: u64 = 1 << 20;
 
-fn open(image: &Path) -> Volume {
-    Volume::open(Arc::new(FileDevice::open(image, true).unwrap())).unwrap()
+fn open(image: &Path) -> Arc<Volume> {
+    Arc::new(Volume::open(Arc::new(FileDevice::open(image, true).unwrap())).unwrap())
 }
 
 fn extract(image: &Path, destination: &Path) -> unpack::Summary {
@@ -59,7 +59,7 @@ fn format_extracts(format: &Format) -> Result<(), Box<dyn std::error::Error>> {
     }
     let destination = Scratch::new(1536 * MIB)?;
     let extracted = destination.path().join("extracted");
-    let volume = Volume::open(Arc::new(FileDevice::open(&image, true)?))?;
+    let volume = Arc::new(Volume::open(Arc::new(FileDevice::open(&image, true)?))?);
     let summary = unpack::to_directory(&volume, &extracted, false, &mut |_| {})?;
     if !summary.warnings.is_empty() {
         return Err(format!("{:?}", summary.warnings).into());

@@ -30,7 +30,7 @@ pub(crate) fn open(path: &Path, bytes: u64) -> Result<(Arc<dyn BlockDevice>, Vol
         make(path, bytes)?;
     }
     let device = device(path)?;
-    let live = LiveOptions { record_bytes: RECORD_BYTES };
+    let live = LiveOptions { record_bytes: RECORD_BYTES, ..LiveOptions::default() };
     let volume = Volume::open_live(Arc::clone(&device), &live)?;
     Ok((device, volume))
 }

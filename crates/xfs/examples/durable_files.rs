@@ -11,11 +11,10 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 use undercroft_block::{BlockDevice, FileDevice, MemoryDevice};
 use undercroft_xfs::format::{FileType, Timestamp};
-use undercroft_xfs::inode::Inode;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Files, FilesOptions, Volume};
+use undercroft_xfs::{OpenFile, Volume};
 use uuid::Uuid;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -38,12 +37,11 @@ fn main() -> Result<()> {
     mkfs::finish(&mkfs::begin(&device, plan, &NewInode::new(FileType::Directory, 0o755))?, true)?;
 
     // Open for changes through the journal, with data of files in memory until it is written back.
-    let volume = Volume::open_live(device, &LiveOptions::default())?;
-    let files = Files::new(Arc::new(volume), &FilesOptions::default())?;
+    let volume = Arc::new(Volume::open_live(device, &LiveOptions::default())?);
 
     let start = Instant::now();
     for number in 0..PATIENT {
-        files.fsync(&write(&files, &format!("patient-{number}"))?).wait()?;
+        write(&volume, &format!("patient-{number}"))?.fsync().wait()?;
     }
     report("one after the other", PATIENT, start);
 
@@ -51,9 +49,9 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let (answers, answered) = sync_channel(count);
     for number in 0..count {
-        let file = write(&files, &format!("file-{number}"))?;
+        let file = write(&volume, &format!("file-{number}"))?;
         let answers = answers.clone();
-        files.fsync(&file).on_complete(move |result| drop(answers.send(result)));
+        file.fsync().on_complete(move |result| drop(answers.send(result)));
     }
     for _ in 0..count {
         answered.recv()??;
@@ -61,18 +59,16 @@ fn main() -> Result<()> {
     report("all at once", count, start);
 
     // As an unmount does; every ticket would be answered by this at the latest.
-    files.close()?;
+    volume.close()?;
     Ok(())
 }
 
 /// A new file in the root directory with 4 KiB in memory: nothing of it is durable yet.
-fn write(files: &Files, name: &str) -> Result<Arc<Inode>> {
-    let volume = files.volume();
+fn write(volume: &Arc<Volume>, name: &str) -> Result<OpenFile> {
     let root = volume.geometry().root_inode;
     let new = NewInode::new(FileType::Regular, 0o644);
-    let file = volume.inode(ops::make(volume, root, name.as_bytes(), &new)?)?;
-    let content = Arc::new(vec![7; 4096]);
-    files.write(&file, 0, &content, 0..content.len(), Timestamp::default())?;
+    let file = ops::make_open(volume, root, name.as_bytes(), &new)?;
+    file.write(0, &[7; 4096], Timestamp::default())?;
     Ok(file)
 }
 

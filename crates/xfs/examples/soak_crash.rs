@@ -31,7 +31,8 @@ fn main() -> ExitCode {
     loop {
         for options in formats(seed) {
             let record_bytes = if seed.is_multiple_of(3) { 256 << 10 } else { 32 << 10 };
-            let mut history = History::start(make(&options), &LiveOptions { record_bytes }, seed);
+            let live = LiveOptions { record_bytes, ..LiveOptions::default() };
+            let mut history = History::start(make(&options), &live, seed);
             history.run(200, 1 + seed % 8);
             let (recording, trees) = history.end(seed.is_multiple_of(2));
             cuts(

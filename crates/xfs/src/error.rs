@@ -1,9 +1,14 @@
 //! The error of everything that works on a volume.
 
+mod kind;
+
+pub use kind::ErrorKind;
+
 use crate::btree::TreeCorruption;
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
+use std::io;
 use thiserror::Error;
-use undercroft_block::{BlockError, Sector};
+use undercroft_block::{BlockError, Reason, Sector};
 
 /// Why an operation on a volume failed.
 #[derive(Debug, Error)]
@@ -98,6 +103,13 @@ pub enum Error {
     #[error("{0}: the directory is not empty")]
     NotEmpty(String),
 
+    /// An inode was freed while the caller held it, or its number is not in use.
+    #[error("inode {inode}: it was removed, or never existed")]
+    Stale {
+        /// Which.
+        inode: InodeNumber,
+    },
+
     /// The operation needs another kind of file.
     #[error("{path}: {what}")]
     WrongKind {
@@ -105,11 +117,50 @@ pub enum Error {
         path: String,
         /// What was expected.
         what: &'static str,
+        /// What programs know this as: [`NotDirectory`](ErrorKind::NotDirectory),
+        /// [`IsDirectory`](ErrorKind::IsDirectory), or what Linux has for it.
+        kind: ErrorKind,
     },
 
     /// An argument is outside what the format can hold.
     #[error("{0}")]
     Invalid(String),
+
+    /// Flags of an inode forbid it.
+    #[error("{0}")]
+    NotPermitted(String),
+
+    /// The volume lacks a feature, or this version does not do it.
+    #[error("{0}")]
+    NotSupported(String),
+
+    /// A directory takes only inodes of its own project.
+    #[error("{0}")]
+    CrossDevice(String),
+
+    /// An inode has as many names as the format can count.
+    #[error("{0}")]
+    TooManyLinks(String),
+
+    /// A file would be larger than the format allows.
+    #[error("{0}")]
+    TooLarge(String),
+
+    /// A name, or the target of a symbolic link, is longer than the format allows.
+    #[error("{0}")]
+    NameTooLong(String),
+
+    /// There is no such attribute.
+    #[error("{0}: no such attribute")]
+    NoAttribute(String),
+
+    /// The name of an attribute is longer than the format allows.
+    #[error("{0}")]
+    AttributeNameTooLong(String),
+
+    /// The value of an attribute is longer than the format allows.
+    #[error("{0}")]
+    AttributeTooLarge(String),
 
     /// No space left on the volume.
     #[error("no space left on the volume: {needed} more blocks of {block_size} bytes needed")]
@@ -120,20 +171,9 @@ pub enum Error {
         block_size: usize,
     },
 
-    /// The inode is not in use, or not by the file that is meant.
-    #[error("inode {inode} is gone")]
-    Stale {
-        /// Which.
-        inode: InodeNumber,
-    },
-
-    /// Two things are not on the same volume or project.
+    /// A directory, or the attributes of an inode, have reached the largest size there is.
     #[error("{0}")]
-    CrossDevice(String),
-
-    /// A file would be larger than the format allows.
-    #[error("{0}")]
-    TooLarge(String),
+    Full(String),
 
     /// Data of a file that was accepted before was not written. It is lost, or will be tried again if
     /// the reason is a lack of space.
@@ -152,6 +192,11 @@ pub enum Error {
     /// The volume must not be written.
     #[error("the volume is read-only: {0}")]
     ReadOnly(String),
+
+    /// Something failed before, behind which nothing can be relied upon, or the volume was closed: no
+    /// further change is made.
+    #[error("the volume is read-only: {0}")]
+    Poisoned(String),
 }
 
 impl Error {
@@ -168,5 +213,61 @@ impl Error {
                 | Self::Fork { .. }
                 | Self::Journal { .. }
         )
+    }
+
+    /// What programs tell errors apart by.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Device(error) => match error.reason {
+                Reason::ReadOnly => ErrorKind::ReadOnly,
+                // That the host is full is no more the volume's business than a broken disk.
+                _ => ErrorKind::Io,
+            },
+            Self::Poisoned(_) | Self::NotWritten { .. } => ErrorKind::Io,
+            Self::Block { .. }
+            | Self::Group { .. }
+            | Self::Tree(_)
+            | Self::Inode { .. }
+            | Self::Fork { .. }
+            | Self::Journal { .. } => ErrorKind::Damaged,
+            Self::NotFound(_) => ErrorKind::NotFound,
+            Self::Exists(_) => ErrorKind::Exists,
+            Self::Loop(_) => ErrorKind::Loop,
+            Self::NotEmpty(_) => ErrorKind::NotEmpty,
+            Self::Stale { .. } => ErrorKind::Stale,
+            Self::WrongKind { kind, .. } => *kind,
+            Self::NotUsable(_) | Self::Invalid(_) => ErrorKind::Invalid,
+            Self::NotPermitted(_) => ErrorKind::NotPermitted,
+            Self::NotSupported(_) => ErrorKind::NotSupported,
+            Self::CrossDevice(_) => ErrorKind::CrossDevice,
+            Self::TooManyLinks(_) => ErrorKind::TooManyLinks,
+            Self::TooLarge(_) => ErrorKind::TooLarge,
+            Self::NameTooLong(_) => ErrorKind::NameTooLong,
+            Self::NoAttribute(_) => ErrorKind::NoAttribute,
+            Self::AttributeNameTooLong(_) => ErrorKind::AttributeNameTooLong,
+            Self::AttributeTooLarge(_) => ErrorKind::AttributeTooLarge,
+            Self::NoSpace { .. } | Self::Full(_) => ErrorKind::NoSpace,
+            Self::Busy(_) => ErrorKind::Busy,
+            Self::ReadOnly(_) => ErrorKind::ReadOnly,
+        }
+    }
+
+    /// The same error of a request whose inode number came from the volume: what is not in use then
+    /// is damage.
+    #[must_use]
+    pub fn into_damage(self) -> Self {
+        match self {
+            Self::Stale { inode } => Self::Inode { inode, what: "it is not in use".into() },
+            other => other,
+        }
+    }
+}
+
+/// Keeps the message. The number is lost, as the standard library has either; its kind is the
+/// nearest there is.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::new(error.kind().into(), error)
     }
 }

@@ -64,12 +64,13 @@ pub mod log;
 pub mod mkfs;
 pub mod ops;
 mod poison;
+mod rank;
 pub mod symlink;
 pub mod trans;
 pub mod units;
 pub mod volume;
 
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use file::OpenFile;
 pub use geometry::Geometry;
 pub use log::SyncTicket;

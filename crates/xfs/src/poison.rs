@@ -32,7 +32,7 @@ impl Poison {
     /// Fails with the reason, if there is one.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.reason() {
-            Some(reason) => Err(Error::ReadOnly(reason.to_string())),
+            Some(reason) => Err(Error::Poisoned(reason.to_string())),
             None => Ok(()),
         }
     }

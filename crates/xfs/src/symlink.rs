@@ -36,7 +36,7 @@ pub fn read<F: DaFork + ?Sized>(fork: &mut F) -> Result<Vec<u8>, Error> {
 ///
 /// A target that no link can have, no space.
 pub fn write<F: DaForkMut + ?Sized>(fork: &mut F, target: &[u8]) -> Result<(), Error> {
-    check(target).map_err(|what| Error::Invalid(format!("symbolic link: {what}")))?;
+    refuse(target)?;
     fork.set_size(target.len() as u64);
     if target.len() <= fork.inline_size() {
         return fork.set_local(Some(target.to_vec()));
@@ -88,6 +88,14 @@ pub(crate) fn check(target: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// As [`check`], for what somebody wants to be a target.
+pub(crate) fn refuse(target: &[u8]) -> Result<(), Error> {
+    check(target).map_err(|what| {
+        let what = format!("symbolic link: {what}");
+        if target.len() > SYMLINK_MAX { Error::NameTooLong(what) } else { Error::Invalid(what) }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,7 +123,8 @@ mod tests {
     fn bad_targets_are_refused() {
         for target in [&b""[..], b"a\0b", &[b'x'; 1024]] {
             let mut fork = MemoryFork::new(12, 9);
-            assert!(matches!(write(&mut fork, target), Err(Error::Invalid(_))));
+            let error = write(&mut fork, target).unwrap_err();
+            assert!(matches!(error, Error::Invalid(_) | Error::NameTooLong(_)), "{error}");
         }
         let mut fork = MemoryFork::new(12, 9);
         write(&mut fork, &[b'x'; 500]).unwrap();

@@ -23,15 +23,17 @@ use crate::log::recovery::{LogArea, Place, RecoveryReport, recover_between};
 use crate::log::{Journal, JournalParts, JournalStart, LogEnds, LogShape, LogState, SyncTicket};
 use crate::mkfs::{LogSpace, Work};
 use crate::poison::Poison;
+use crate::rank;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock, InodeNumber, Lsn};
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
+use undercroft_locks::{OrderedMutex, with_key};
 
 /// Whether a volume may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub struct Volume {
     generations: AtomicU64,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
-    moves: Mutex<()>,
+    moves: OrderedMutex<(), { rank::MOVES }>,
 }
 
 impl Volume {
@@ -242,6 +244,7 @@ impl Volume {
     }
 
     fn new(device: Arc<dyn BlockDevice>, superblock: Superblock, access: Access) -> Self {
+        rank::name();
         let geometry = Arc::new(superblock.geometry());
         let groups = (0..geometry.ag_count).map(|_| Group::default()).collect();
         let free_space = Arc::new(FreeSpace::new(geometry.ag_count).into());
@@ -266,7 +269,7 @@ impl Volume {
             joined_lists: CachePadded::default(),
             generations: AtomicU64::new(0),
             next_directory_group: AtomicU32::new(0),
-            moves: Mutex::new(()),
+            moves: OrderedMutex::default(),
         }
     }
 
@@ -592,13 +595,17 @@ impl Volume {
     /// # Errors
     /// The inode does not exist or is damaged.
     pub fn lock_inode(&self, number: InodeNumber) -> Result<InodeGuard, Error> {
-        Ok(InodeGuard::new(&self.inode(number)?))
+        let inode = self.inode(number)?;
+        Ok(with_key(number.0, || InodeGuard::new(&inode)))
     }
 
     /// An inode, read at first use.
     ///
     /// # Errors
-    /// The inode does not exist or is damaged.
+    /// [`Error::Stale`] if the inode is not in use: [`Error::into_damage`] is for those who have its
+    /// number from the volume. It is damaged; the device failed. Nobody looks whether blocks that
+    /// hold a sound inode still are blocks of inodes: keep the inode, not its number, of what others
+    /// may remove.
     pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
         self.inodes.get_or_load(number, || InodeState::load(self, number))
     }
@@ -608,15 +615,10 @@ impl Volume {
     /// # Errors
     /// [`Error::Stale`] if no file has the number; the inode is damaged; the device failed.
     pub fn inode_in_use(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
-        let stale = || Error::Stale { inode: number };
         if !self.is_inode_in_use(number)? {
-            return Err(stale());
+            return Err(Error::Stale { inode: number });
         }
-        match self.inode(number) {
-            // Freed between the two looks.
-            Err(error) if error.is_damage() && !self.is_inode_in_use(number)? => Err(stale()),
-            other => other,
-        }
+        self.inode(number)
     }
 
     /// Whether the group of an inode says that it is in use: of a number from elsewhere, at whose
@@ -628,13 +630,16 @@ impl Volume {
         if !self.geometry.valid_inode(number) || self.inodes.knows(number) {
             return Ok(self.geometry.valid_inode(number));
         }
-        let (ag, inode) = self.geometry.split_inode(number);
-        crate::ag::is_inode_in_use(self, ag, inode)
+        Ok(crate::ag::is_inode_in_use(self, number, true)?.unwrap_or(false))
     }
 
     /// Makes a new inode known; its number must not be in use.
-    pub(crate) fn insert_inode(&self, inode: InodeState) -> Arc<Inode> {
-        self.inodes.insert(inode)
+    pub(crate) fn insert_inode(&self, inode: InodeState) -> InodeGuard {
+        let number = inode.number;
+        // Locked before anybody can find it.
+        let guard = InodeGuard::of_new(inode);
+        self.inodes.insert(number, &guard.inode());
+        guard
     }
 
     /// Forgets an inode that was freed.
@@ -643,7 +648,7 @@ impl Volume {
     }
 
     /// Serializes moves between directories: while one goes on, no directory changes its parent.
-    pub(crate) fn lock_moves(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_moves(&self) -> undercroft_locks::MutexGuard<'_, (), { rank::MOVES }> {
         self.moves.lock()
     }
 

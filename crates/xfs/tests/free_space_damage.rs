@@ -11,37 +11,32 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::{Xfsprogs, image};
 use undercroft_xfs::alloc::{self, AllocatorOptions, Mode, Request, Variant};
-use undercroft_xfs::data::{Files, FilesOptions};
 use undercroft_xfs::format::{FileType, RmapOwner, Timestamp};
-use undercroft_xfs::inode::Inode;
-use undercroft_xfs::ops::{self, LastName, NewInode};
+use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 
 const BLOCK: usize = 1024;
 const NOW: Timestamp = Timestamp { seconds: 1_700_000_000, nanoseconds: 0 };
 /// Blocks of the hole that is damaged; all others are shorter or much longer.
 const HOLE: usize = 40;
 
-fn open(image: &Path, variant: Variant) -> Files {
+fn open(image: &Path, variant: Variant) -> Arc<Volume> {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
     let mut volume = Volume::open_live(device, &LiveOptions::default()).unwrap();
     volume.set_allocator(AllocatorOptions { variant, ..AllocatorOptions::default() });
-    Files::new(Arc::new(volume), &FilesOptions::default()).unwrap()
+    Arc::new(volume)
 }
 
-fn create(files: &Files, name: &str) -> Arc<Inode> {
+fn create(volume: &Arc<Volume>, name: &str) -> OpenFile {
     let new = NewInode::new(FileType::Regular, 0o644);
-    let volume = files.volume();
-    let number = ops::make(volume, volume.geometry().root_inode, name.as_bytes(), &new).unwrap();
-    volume.inode(number).unwrap()
+    ops::make_open(volume, volume.geometry().root_inode, name.as_bytes(), &new).unwrap()
 }
 
-fn append(files: &Files, file: &Arc<Inode>, blocks: usize) -> Result<(), Error> {
-    let (offset, memory) = (file.read().core.size, Arc::new(vec![7; blocks * BLOCK]));
-    files.write(file, offset, &memory, 0..memory.len(), NOW)?;
-    files.fsync_and_wait(file)
+fn append(file: &OpenFile, blocks: usize) -> Result<(), Error> {
+    file.write(file.size(), &vec![7; blocks * BLOCK], NOW)?;
+    file.fsync_and_wait()
 }
 
 /// A volume with holes in its first group.
@@ -54,26 +49,26 @@ struct Holes {
 
 /// Writes files and removes every other one; trees of free space get two levels.
 fn make_holes(image: &Path) -> Holes {
-    let files = open(image, Variant::Near);
+    let volume = open(image, Variant::Near);
     let mut place = None;
     for number in 0..400 {
-        let file = create(&files, &format!("file-{number}"));
-        append(&files, &file, if number == 301 { HOLE } else { 4 }).unwrap();
+        let file = create(&volume, &format!("file-{number}"));
+        append(&file, if number == 301 { HOLE } else { 4 }).unwrap();
         if number == 300 {
-            let maps = ops::extent_map(files.volume(), &file.read()).unwrap();
+            let maps = ops::extent_map(&volume, &file.inode().read()).unwrap();
             let end = maps[0].extent.start.0 + u64::from(maps[0].extent.len);
-            place = Some((file.read().number, end));
+            place = Some((file.number(), end));
         }
     }
-    let root = files.volume().geometry().root_inode;
+    let root = volume.geometry().root_inode;
     for number in (1..400).step_by(2) {
         let name = format!("file-{number}");
-        ops::unlink(files.volume(), root, name.as_bytes(), LastName::Free, NOW).unwrap();
+        ops::unlink(&volume, root, name.as_bytes(), NOW).unwrap();
     }
     let (before, start) = place.unwrap();
-    let (group, start) = files.volume().geometry().split_block(FsBlock(start));
+    let (group, start) = volume.geometry().split_block(FsBlock(start));
     assert_eq!(group, AgNumber(0));
-    files.close().unwrap();
+    volume.close().unwrap();
     Holes { before, start: start.0 }
 }
 
@@ -233,14 +228,14 @@ fn files_written_into_damaged_free_space() {
                 let what = format!("{name}, {reverse_mappings}, {variant}");
                 image::copy(&lied, &damaged).unwrap();
                 let before = contents(&damaged);
-                let files = open(&damaged, variant);
-                let file = files.volume().inode(holes.before).unwrap();
-                let error = append(&files, &file, HOLE).expect_err(&what);
+                let volume = open(&damaged, variant);
+                let file = OpenFile::open(&volume, holes.before).unwrap();
+                let error = append(&file, HOLE).expect_err(&what);
                 assert!(error.is_damage(), "{what}: {error}");
                 assert_named(&error, &blocks, &what);
-                assert!(matches!(files.volume().begin(), Err(Error::ReadOnly(_))), "{what}");
-                assert!(files.close().is_err(), "{what}");
-                drop(files);
+                assert!(matches!(volume.begin(), Err(Error::Poisoned(_))), "{what}");
+                assert!(volume.close().is_err(), "{what}");
+                drop((file, volume));
                 assert!(before == contents(&damaged), "{what}: something was overwritten");
             }
         }
@@ -310,7 +305,7 @@ fn free_space_over_the_groups_own_blocks() {
             if reverse_mappings == "rmapbt=0" {
                 assert_eq!(text.contains("the journal"), place == "journal", "{what}");
             }
-            assert!(matches!(volume.begin(), Err(Error::ReadOnly(_))), "{what}");
+            assert!(matches!(volume.begin(), Err(Error::Poisoned(_))), "{what}");
             drop(volume);
             assert!(before == contents(&image), "{what}: something was overwritten");
         }

@@ -51,18 +51,18 @@ fn a_hundred_thousand_tickets_in_flight_need_no_threads() {
         false
     });
     let device = Arc::new(FaultyDevice::new(Arc::new(file.unwrap()), [stalled]));
-    let files = open(device, 512 << 20);
-    let inodes: Vec<_> = (0..FILES).map(|number| create(&files, &format!("{number}"))).collect();
-    files.sync().wait().unwrap();
-    let checkpoints = files.volume().open_checkpoint().unwrap();
+    let volume = open(device, 512 << 20);
+    let files: Vec<_> = (0..FILES).map(|number| create(&volume, &format!("{number}"))).collect();
+    volume.sync_all().wait().unwrap();
+    let checkpoints = volume.open_checkpoint().unwrap();
     let answered = Arc::new(AtomicUsize::new(0));
     *gate.closed.lock() = true;
     for round in 0..ROUNDS {
-        for (number, file) in inodes.iter().enumerate() {
+        for (number, file) in files.iter().enumerate() {
             let bytes = contents(number + round, 64);
-            write(&files, file, round as u64 * 64, &bytes).unwrap();
+            write(file, round as u64 * 64, &bytes).unwrap();
             let answered = Arc::clone(&answered);
-            files.fsync(file).on_complete(move |result| {
+            file.fsync().on_complete(move |result| {
                 result.unwrap();
                 answered.fetch_add(1, Ordering::AcqRel);
             });
@@ -75,14 +75,14 @@ fn a_hundred_thousand_tickets_in_flight_need_no_threads() {
     assert!(more <= HARDWARE_QUEUES + 1, "{more} threads");
     *gate.closed.lock() = false;
     gate.opened.notify_all();
-    files.sync().wait().unwrap();
+    volume.sync_all().wait().unwrap();
     assert_eq!(answered.load(Ordering::Acquire), FILES * ROUNDS);
     // One was on its way; all the other tickets are those of the next, and `sync` may need another.
-    let written = files.volume().open_checkpoint().unwrap() - checkpoints;
+    let written = volume.open_checkpoint().unwrap() - checkpoints;
     assert!(written <= 4, "{written} writes of the journal");
     let expected: Vec<u8> = (0..ROUNDS).flat_map(|round| contents(7 + round, 64)).collect();
-    assert!(read(&files, &inodes[7]) == expected);
-    files.close().unwrap();
-    drop((files, inodes));
+    assert!(read(&files[7]) == expected);
+    volume.close().unwrap();
+    drop((volume, files));
     repair_is_content(&image);
 }

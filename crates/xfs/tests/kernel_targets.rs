@@ -13,12 +13,11 @@ use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
-use undercroft_xfs::Volume;
-use undercroft_xfs::data::{Files, FilesOptions};
 use undercroft_xfs::format::Timestamp;
-use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops;
+use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{OpenFile, Volume};
 
 const NAMES: [&str; 6] = ["plain", "other", "hint-64k", "hint-40k", "inherits/one", "inherits/two"];
 
@@ -149,17 +148,14 @@ fn by_the_kernel(image: &Path, writes: Vec<Write>) -> (Vec<Write>, Maps) {
 
 fn by_us(image: &Path, writes: &[Write]) -> Maps {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
-    let volume = Volume::open_live(device, &LiveOptions::default()).unwrap();
-    let files = Files::new(Arc::new(volume), &FilesOptions::default()).unwrap();
-    let inodes = NAMES.map(|name| {
-        let number = ops::resolve(files.volume(), format!("/{name}").as_bytes()).unwrap();
-        files.volume().inode(number).unwrap()
-    });
+    let volume = Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap());
+    let numbers = NAMES.map(|name| ops::resolve(&volume, format!("/{name}").as_bytes()).unwrap());
+    let files = numbers.map(|number| OpenFile::open(&volume, number).unwrap());
     let now = Timestamp { seconds: 1_700_000_000, nanoseconds: 0 };
-    let map = |inode: &Arc<Inode>| {
-        let geometry = files.volume().geometry();
+    let map = |number: &InodeNumber| {
+        let (geometry, inode) = (volume.geometry(), volume.inode(*number).unwrap());
         let unit = geometry.block_size() as u64 / 512;
-        let pieces = ops::extent_map(files.volume(), &inode.read()).unwrap().into_iter();
+        let pieces = ops::extent_map(&volume, &inode.read()).unwrap().into_iter();
         joined(
             pieces
                 .map(|piece| piece.extent)
@@ -173,13 +169,13 @@ fn by_us(image: &Path, writes: &[Write]) -> Maps {
     let mut steps = Vec::new();
     for write in writes {
         let memory = Arc::new(vec![5; write.len]);
-        files.write(&inodes[write.file], write.offset, &memory, 0..write.len, now).unwrap();
-        files.fsync_and_wait(&inodes[write.file]).unwrap();
-        steps.push(map(&inodes[write.file]));
+        files[write.file].write_shared(write.offset, &memory, 0..write.len, now).unwrap();
+        files[write.file].fsync_and_wait().unwrap();
+        steps.push(map(&numbers[write.file]));
     }
-    inodes.iter().for_each(|inode| files.release(inode).unwrap());
-    let closed = inodes.iter().map(map).collect();
-    files.close().unwrap();
+    files.into_iter().for_each(|file| file.close().unwrap());
+    let closed = numbers.iter().map(map).collect();
+    volume.close().unwrap();
     (steps, closed)
 }
 

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::Xfsprogs;
 use undercroft_judges::kernel::available_or_report;
-use undercroft_xfs::Volume;
 use undercroft_xfs::attr::SetMode;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::inode::ForkContent;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, FileEdit, NewInode};
+use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{OpenFile, Volume};
 use uuid::Uuid;
 
 /// An empty volume of ours.
@@ -70,7 +70,8 @@ fn data_makes_way_for_attributes() {
     let format = ["-b", "size=1024", "-n", "size=4096", "-n", "parent=0"];
     Xfsprogs::newest().unwrap().mkfs(&image, 320 << 20, &format).unwrap();
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
-    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap();
+    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default());
+    let volume = Arc::new(volume.unwrap());
     let root = volume.geometry().root_inode;
     let now = Timestamp { seconds: 5, nanoseconds: 0 };
     let make = |name: &str, kind: FileType, target: &[u8]| {
@@ -95,12 +96,12 @@ fn data_makes_way_for_attributes() {
         // Mapped by trees whose roots have 1 to 20 entries.
         for extents in [30_u64, 500, 800, 1180] {
             let file = make(&format!("f{size}-{extents}"), FileType::Regular, &[]);
-            let mut edit = FileEdit::open(&volume, file, now).unwrap();
+            let open = OpenFile::open(&volume, file).unwrap();
             let memory = Arc::new(vec![7; 1024]);
             for extent in 0..extents {
-                edit.write(extent * 2048, &memory, 0..1024).unwrap();
+                open.write_direct(extent * 2048, &memory, 0..1024, now).unwrap();
             }
-            drop(edit);
+            open.close().unwrap();
             let inode = volume.inode(file).unwrap();
             assert!(matches!(inode.read().data.content, ForkContent::Btree(..)), "{extents}");
             inodes.push((file, size, None));

@@ -3,12 +3,13 @@
 
 use crate::PatchedDevice;
 use std::collections::HashSet;
+use std::sync::Arc;
 use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::InodeState;
-use undercroft_xfs::ops::{self, FileReader, Piece};
+use undercroft_xfs::ops;
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 
 /// Most inodes that are visited; a sample has about a hundred.
 const INODES: usize = 1000;
@@ -16,11 +17,13 @@ const INODES: usize = 1000;
 const LOOKUPS: usize = 8;
 /// Most bytes that are read in all: damage can make every file as large as the volume.
 const BYTES: u64 = 256 << 20;
-/// Most pieces that are taken of one file.
-const PIECES: usize = 1000;
+/// Most bytes that are read at a time.
+const CHUNK: usize = 1 << 20;
+/// Most reads of one file.
+const READS: usize = 1000;
 
 /// Visits the whole tree below the root directory. Every step may read `step` bytes.
-pub(crate) fn tree(volume: &Volume, device: &PatchedDevice, step: u64) {
+pub(crate) fn tree(volume: &Arc<Volume>, device: &PatchedDevice, step: u64) {
     let mut seen = HashSet::new();
     let mut waiting = vec![volume.geometry().root_inode];
     while let Some(number) = waiting.pop() {
@@ -30,6 +33,10 @@ pub(crate) fn tree(volume: &Volume, device: &PatchedDevice, step: u64) {
         device.allow(step);
         let Some(inode) = sound(volume.inode(number)) else { continue };
         inode_contents(volume, device, step, &inode.read(), &mut waiting);
+        if inode.read().file_type() == FileType::Regular {
+            device.allow(u64::MAX - device.read());
+            sound(contents(volume, number));
+        }
     }
 }
 
@@ -39,7 +46,7 @@ fn sound<T>(result: Result<T, Error>) -> Option<T> {
 }
 
 fn inode_contents(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     device: &PatchedDevice,
     step: u64,
     inode: &InodeState,
@@ -50,17 +57,13 @@ fn inode_contents(
     match inode.file_type() {
         FileType::Directory => directory(volume, device, step, inode, waiting),
         FileType::Symlink => drop(sound(ops::read_link(volume, inode))),
-        FileType::Regular => {
-            sound(ops::data_ranges(volume, inode));
-            device.allow(u64::MAX - device.read());
-            sound(contents(volume, inode));
-        }
+        FileType::Regular => drop(sound(ops::data_ranges(volume, inode))),
         _ => {}
     }
 }
 
 fn directory(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     device: &PatchedDevice,
     step: u64,
     inode: &InodeState,
@@ -87,19 +90,18 @@ fn directory(
     }
 }
 
-/// Reads a file up to a limit.
-fn contents(volume: &Volume, inode: &InodeState) -> Result<(), Error> {
-    let mut reader = FileReader::new(volume, inode)?;
-    let mut next = 0;
-    for _ in 0..PIECES {
-        let (offset, len) = match reader.next_piece()? {
-            None => break,
-            Some(Piece::Data { offset, len, .. }) => (offset, len as u64),
-            Some(Piece::Hole { offset, len }) => (offset, len),
-        };
-        assert!(offset == next && len > 0, "pieces of a file do not follow each other");
-        next = offset + len;
-        assert!(next <= inode.core.size, "a piece lies behind the end of its file");
+/// Reads a file up to a limit, its holes too.
+fn contents(volume: &Arc<Volume>, number: InodeNumber) -> Result<(), Error> {
+    let file = OpenFile::open(volume, number)?;
+    let (size, mut at) = (file.size(), 0);
+    let mut buffer = vec![0; CHUNK];
+    for _ in 0..READS {
+        let len = file.read(at, &mut buffer)? as u64;
+        assert_eq!(len, (size - at).min(CHUNK as u64), "a read is not as long as the file");
+        if len == 0 {
+            break;
+        }
+        at += len;
     }
     Ok(())
 }

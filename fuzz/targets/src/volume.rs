@@ -35,6 +35,7 @@ pub(crate) fn run(input: &[u8]) {
     device.driver().allow(ROUNDS * sample.bytes);
     match Volume::open(device.clone()) {
         Ok(volume) => {
+            let volume = Arc::new(volume);
             drop(undercroft_xfs::log::state(&volume).map_err(|error| error.to_string()));
             // No step reads a block twice for long: what it read is kept.
             visit::tree(&volume, device.driver(), 2 * sample.bytes);

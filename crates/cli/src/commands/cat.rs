@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::ops::{self, FileReader, Piece};
+use undercroft_xfs::OpenFile;
+use undercroft_xfs::ops;
 
 /// Print the contents of files.
 ///
@@ -32,28 +33,23 @@ impl Verb for Args {
 
 /// Prints the contents of a file.
 pub(super) fn print(session: &Session<'_>, path: &OsStr, out: &mut dyn Write) -> Result<()> {
-    let volume = session.volume;
     let at = || ops::path_text(path.as_bytes());
-    let inode = volume.inode(session.find(path)?).with_context(at)?;
-    let inode = inode.read();
-    let mut reader = FileReader::new(volume, &inode).with_context(at)?;
-    while let Some(piece) = reader.next_piece().with_context(at)? {
-        match piece {
-            Piece::Data { buffer, len, .. } => out.write_all(&buffer[..len])?,
-            Piece::Hole { len, .. } => write_zeros(out, len)?,
-        }
-    }
-    Ok(())
+    copy(&session.open(path)?, out, at)
 }
 
-fn write_zeros(out: &mut dyn Write, len: u64) -> Result<()> {
-    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
-    let mut left = len;
-    while left > 0 {
-        let part = left.min(ZEROS.len() as u64);
-        // At most 64 KiB.
-        out.write_all(&ZEROS[..part as usize])?;
-        left -= part;
+/// Bytes read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Copies the contents of a file; `at` names it in errors.
+fn copy(file: &OpenFile, out: &mut dyn Write, at: impl Fn() -> String + Copy) -> Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut offset = 0;
+    loop {
+        let len = file.read(offset, &mut buffer).with_context(at)?;
+        if len == 0 {
+            return Ok(());
+        }
+        out.write_all(&buffer[..len])?;
+        offset += len as u64;
     }
-    Ok(())
 }

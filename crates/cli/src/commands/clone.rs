@@ -8,9 +8,9 @@ use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::Error;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::ops::{self, CloneRange};
+use undercroft_xfs::{Error, ErrorKind, OpenFile};
 
 /// Make a file, or a range of it, the same as another by sharing its blocks.
 ///
@@ -54,38 +54,38 @@ impl RangeArgs {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let source = session.find(&self.source)?;
+        let source = session.open(&self.source)?;
         let path = session.destination(&self.path, &self.source)?;
-        let (size, kind, mode) = {
-            let inode = session.volume.inode(source)?;
-            let inode = inode.read();
-            (inode.core.size, inode.file_type(), inode.core.mode & 0o777)
+        let (kind, mode) = {
+            let inode = source.inode().read();
+            (inode.file_type(), inode.core.mode & 0o777)
         };
-        let range = self.range.range(size);
-        let clone = |target| {
-            ops::clone_range(session.volume, source, target, &range, session.now())
+        let range = self.range.range(source.size());
+        let clone = |target: &OpenFile| {
+            target
+                .clone_range(&source, &range, session.now())
                 .map_err(|error| renamed(error, &path))
         };
         if let Some(target) = session.find_if_there(&path)? {
-            clone(target)?;
+            clone(&OpenFile::open(session.volume, target)?)?;
             return Ok(Outcome::Done);
         }
         if kind != FileType::Regular {
             let path = ops::path_text(self.source.as_bytes());
-            return Err(Error::WrongKind { path, what: "not a regular file" }.into());
+            let wrong = match kind {
+                FileType::Directory => ErrorKind::IsDirectory,
+                _ => ErrorKind::Invalid,
+            };
+            return Err(Error::WrongKind { path, what: "not a regular file", kind: wrong }.into());
         }
-        // It gets its name when all of it is there.
+        // It gets its name when all of it is there; without one it goes when it is closed.
         let place = session.place(&path)?;
         let new = session.new_inode(FileType::Regular, mode, (0, 0));
         let target = ops::create_unlinked(session.volume, place.parent, &new)?;
-        clone(target)
-            .and_then(|()| {
-                ops::link(session.volume, target, place.parent, place.name, session.now())
-            })
-            .inspect_err(|_| {
-                // The first error counts.
-                let _ = ops::reclaim(session.volume, target);
-            })?;
+        clone(&target)?;
+        let number = target.number();
+        ops::link(session.volume, number, place.parent, place.name, session.now())?;
+        target.close()?;
         Ok(Outcome::Done)
     }
 }

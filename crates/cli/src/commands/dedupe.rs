@@ -7,7 +7,6 @@ use crate::session::{Session, renamed};
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::ops;
 
 /// Let a file share the blocks of another where both are the same.
 ///
@@ -26,9 +25,9 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let (source, target) = (session.find(&self.source)?, session.find(&self.path)?);
-        let size = session.volume.inode(source)?.read().core.size;
-        let same = ops::dedupe_range(session.volume, source, target, &self.range.range(size))
+        let (source, target) = (session.open(&self.source)?, session.open(&self.path)?);
+        let same = target
+            .dedupe_range(&source, &self.range.range(source.size()))
             .map_err(|error| renamed(error, &self.path))?;
         if same {
             return Ok(Outcome::Done);

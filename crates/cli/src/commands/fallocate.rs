@@ -7,8 +7,8 @@ use crate::value;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::Error;
-use undercroft_xfs::ops::{FileEdit, Size};
+use undercroft_xfs::ops::Size;
+use undercroft_xfs::{Error, OpenFile};
 
 /// Allocate, free, zero, take out or insert a range of a file.
 ///
@@ -50,29 +50,27 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let number = session.find(&self.path)?;
-        self.change(session, number).map_err(|error| renamed(error, &self.path))?;
+        let file = session.open(&self.path)?;
+        self.change(session, &file)
+            .and_then(|()| file.close())
+            .map_err(|error| renamed(error, &self.path))?;
         Ok(Outcome::Done)
     }
 }
 
 impl Args {
-    fn change(
-        &self,
-        session: &Session<'_>,
-        number: undercroft_xfs::units::InodeNumber,
-    ) -> Result<(), Error> {
+    fn change(&self, session: &Session<'_>, file: &OpenFile) -> Result<(), Error> {
         let end = self.start.checked_add(self.length);
-        let end = end.ok_or_else(|| Error::Invalid("the range ends behind 2^64 bytes".into()))?;
+        let end = end.ok_or_else(|| Error::TooLarge("the range ends behind 2^64 bytes".into()))?;
         let range = self.start..end;
         let size = if self.keep_size { Size::Keep } else { Size::Grow };
-        let mut file = FileEdit::open(session.volume, number, session.now())?;
+        let now = session.now();
         match () {
-            () if self.punch_hole => file.punch(range),
-            () if self.zero_range => file.zero(range, size),
-            () if self.collapse_range => file.collapse(range),
-            () if self.insert_range => file.insert(range),
-            () => file.preallocate(range, size),
+            () if self.punch_hole => file.punch(range, now),
+            () if self.zero_range => file.zero(range, size, now),
+            () if self.collapse_range => file.collapse(range, now),
+            () if self.insert_range => file.insert(range, now),
+            () => file.preallocate(range, size, now),
         }
     }
 }

@@ -7,11 +7,10 @@ use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use undercroft_xfs::ops::{FileReader, Piece};
-use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::OpenFile;
 
 /// Copy a file out of the volume.
 ///
@@ -37,7 +36,7 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let number = session.find(&self.path)?;
+        let source = session.open(&self.path)?;
         if self.dest.as_os_str() == "-" {
             cat::print(session, &self.path, out)?;
             return Ok(Outcome::Done);
@@ -51,31 +50,40 @@ impl Verb for Args {
         if !self.force && dest.symlink_metadata().is_ok() {
             bail!("{} exists; use --force to overwrite it", dest.display());
         }
-        copy(session, number, &dest).with_context(|| format!("cannot write {}", dest.display()))?;
+        copy(&source, &dest).with_context(|| format!("cannot write {}", dest.display()))?;
         Ok(Outcome::Done)
     }
 }
 
-fn copy(session: &Session<'_>, number: InodeNumber, dest: &Path) -> Result<()> {
-    let inode = session.volume.inode(number)?;
-    let inode = inode.read();
+/// Bytes read at a time.
+const CHUNK: usize = 1 << 20;
+
+fn copy(source: &OpenFile, dest: &Path) -> Result<()> {
     // Before the file is made: what cannot be read leaves nothing behind.
-    let mut reader = FileReader::new(session.volume, &inode)?;
-    let mut file = File::create(dest)?;
-    while let Some(piece) = reader.next_piece()? {
-        if let Piece::Data { offset, buffer, len } = piece {
-            file.seek(SeekFrom::Start(offset))?;
-            file.write_all(&buffer[..len])?;
+    source.read(0, &mut [])?;
+    let ranges = source.data_ranges()?;
+    let core = source.inode().read().core.clone();
+    let file = File::create(dest)?;
+    let mut buffer = vec![0; CHUNK];
+    for range in ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let len = usize::try_from(range.end - at).unwrap_or(CHUNK).min(CHUNK);
+            let len = source.read(at, &mut buffer[..len])?;
+            if len == 0 {
+                break;
+            }
+            file.write_all_at(&buffer[..len], at)?;
+            at += len as u64;
         }
     }
-    file.set_len(inode.core.size)?;
-    file.set_permissions(std::fs::Permissions::from_mode((inode.core.mode & 0o777).into()))?;
-    let time = inode.core.mtime;
+    file.set_len(core.size)?;
+    file.set_permissions(std::fs::Permissions::from_mode((core.mode & 0o777).into()))?;
     let times = rustix::fs::Timestamps {
         last_access: rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
         last_modification: rustix::fs::Timespec {
-            tv_sec: time.seconds,
-            tv_nsec: time.nanoseconds.into(),
+            tv_sec: core.mtime.seconds,
+            tv_nsec: core.mtime.nanoseconds.into(),
         },
     };
     Ok(rustix::fs::futimens(&file, &times)?)

@@ -62,7 +62,8 @@ struct Feature {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let info = info(&args.image.open()?)?;
+    let volume = args.image.open()?;
+    let info = info(&volume)?;
     if args.json {
         report::json(out, &info)?;
     } else {

@@ -11,12 +11,12 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::Volume;
 use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{EntryType, FileType};
 use undercroft_xfs::inode::InodeState;
 use undercroft_xfs::ops;
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, Volume};
 
 /// List a directory, sorted by name.
 ///
@@ -65,7 +65,7 @@ impl Verb for Args {
 fn list(args: &Args, volume: &Volume, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_bytes();
     let number = ops::resolve(volume, path)?;
-    if volume.inode(number)?.read().file_type() != FileType::Directory {
+    if volume.inode(number).map_err(Error::into_damage)?.read().file_type() != FileType::Directory {
         let entry = Entry { name: path.to_vec(), inode: number, ftype: EntryType::Unknown };
         print(volume, args, &[], &entry, out)?;
         return Ok(());
@@ -101,7 +101,7 @@ fn list(args: &Args, volume: &Volume, out: &mut dyn Write) -> Result<()> {
 
 fn entries(volume: &Volume, directory: InodeNumber) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    let inode = volume.inode(directory)?;
+    let inode = volume.inode(directory).map_err(Error::into_damage)?;
     ops::entries(volume, &inode.read(), Position::START, |entry| {
         let (name, inode, ftype) = (entry.name.to_vec(), entry.inode, entry.ftype);
         entries.push(Entry { name, inode, ftype });
@@ -113,7 +113,10 @@ fn entries(volume: &Volume, directory: InodeNumber) -> Result<Vec<Entry>> {
 
 fn is_directory(volume: &Volume, entry: &Entry) -> Result<bool> {
     Ok(match entry.ftype {
-        EntryType::Unknown => volume.inode(entry.inode)?.read().file_type() == FileType::Directory,
+        EntryType::Unknown => {
+            let inode = volume.inode(entry.inode).map_err(Error::into_damage)?;
+            inode.read().file_type() == FileType::Directory
+        }
         ftype => ftype == EntryType::Directory,
     })
 }
@@ -184,7 +187,7 @@ fn print(
 }
 
 fn long(volume: &Volume, number: InodeNumber) -> Result<Long> {
-    let inode = volume.inode(number)?;
+    let inode = volume.inode(number).map_err(Error::into_damage)?;
     let inode: &InodeState = &inode.read();
     let (core, kind) = (&inode.core, inode.file_type());
     let (target, device) = target_and_device(volume, inode)?;

@@ -9,8 +9,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
-use undercroft_xfs::Error;
 use undercroft_xfs::format::FileType;
+use undercroft_xfs::{Error, ErrorKind};
 
 /// Create directories.
 ///
@@ -75,5 +75,5 @@ impl Args {
 
 fn not_a_directory(path: &OsStr) -> Error {
     let path = undercroft_xfs::ops::path_text(path.as_bytes());
-    Error::WrongKind { path, what: "not a directory" }
+    Error::WrongKind { path, what: "not a directory", kind: ErrorKind::NotDirectory }
 }

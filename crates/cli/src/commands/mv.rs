@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
 use undercroft_xfs::Error;
-use undercroft_xfs::ops::{self, LastName, RenameMode};
+use undercroft_xfs::ops::{self, RenameMode};
 
 /// Rename or move a file or directory.
 ///
@@ -44,7 +44,7 @@ impl Verb for Args {
         let mode = match (self.exchange, self.no_replace) {
             (true, _) => RenameMode::Exchange,
             (_, true) => RenameMode::NoReplace,
-            _ => RenameMode::Replace(LastName::Free),
+            _ => RenameMode::Replace,
         };
         let (source, target) = (session.place(&self.from)?, session.place(&to)?);
         ops::rename(session.volume, source, target, mode, session.now()).map_err(|error| {

@@ -11,10 +11,10 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use undercroft_xfs::Error;
 use undercroft_xfs::format::{FileType, Timestamp};
-use undercroft_xfs::ops::{self, FileEdit, LastName, MetadataChange, Name, RenameMode, path_text};
+use undercroft_xfs::ops::{self, MetadataChange, Name, RenameMode, path_text};
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, OpenFile};
 
 /// Bytes of one write.
 const CHUNK: usize = 4 << 20;
@@ -75,21 +75,18 @@ impl Verb for Args {
         let preserved = attributes.filter(|_| self.preserve);
         let owner = self.owner.or(preserved.as_ref().map(|a| a.owner)).unwrap_or((0, 0));
         let new = session.new_inode(FileType::Regular, mode, owner);
-        let number = ops::create_unlinked(session.volume, place.parent, &new)?;
-        let filled = fill(session, number, source.as_ref());
-        let named = filled.with_context(failed).and_then(|()| {
-            if let Some(preserved) = preserved {
-                let modification = Some(preserved.modification);
-                let change = MetadataChange { modification, ..MetadataChange::default() };
-                ops::change_metadata(session.volume, number, &change, session.now())?;
-            }
-            give_name(session, number, place, there.is_some()).map_err(|e| renamed(e, &path).into())
-        });
-        if named.is_err() {
-            // The first error counts.
-            let _ = ops::reclaim(session.volume, number);
+        // Without a name it goes when it is closed.
+        let file = ops::create_unlinked(session.volume, place.parent, &new)?;
+        fill(session, &file, source.as_ref()).with_context(failed)?;
+        let number = file.number();
+        if let Some(preserved) = preserved {
+            let modification = Some(preserved.modification);
+            let change = MetadataChange { modification, ..MetadataChange::default() };
+            ops::change_metadata(session.volume, number, &change, session.now())?;
         }
-        named.map(|()| Outcome::Done)
+        give_name(session, number, place, there.is_some()).map_err(|e| renamed(e, &path))?;
+        file.close()?;
+        Ok(Outcome::Done)
     }
 }
 
@@ -118,17 +115,17 @@ impl Args {
 }
 
 /// Copies the contents of a file, or of standard input.
-fn fill(session: &Session<'_>, number: InodeNumber, source: Option<&File>) -> Result<()> {
-    let mut file = FileEdit::open(session.volume, number, session.now())?;
+fn fill(session: &Session<'_>, file: &OpenFile, source: Option<&File>) -> Result<()> {
+    let now = session.now();
     match source {
-        Some(source) if source.metadata()?.is_file() => fill_from_file(&mut file, source),
-        Some(mut source) => fill_from_stream(&mut file, &mut source),
-        None => fill_from_stream(&mut file, &mut std::io::stdin().lock()),
+        Some(source) if source.metadata()?.is_file() => fill_from_file(file, source, now),
+        Some(mut source) => fill_from_stream(file, &mut source, now),
+        None => fill_from_stream(file, &mut std::io::stdin().lock(), now),
     }?;
     Ok(file.trim()?)
 }
 
-fn fill_from_stream(target: &mut FileEdit<'_>, source: &mut dyn Read) -> Result<()> {
+fn fill_from_stream(target: &OpenFile, source: &mut dyn Read, now: Timestamp) -> Result<()> {
     let mut offset = 0;
     loop {
         let mut bytes = Vec::with_capacity(CHUNK);
@@ -137,13 +134,13 @@ fn fill_from_stream(target: &mut FileEdit<'_>, source: &mut dyn Read) -> Result<
             return Ok(());
         }
         let len = bytes.len();
-        target.write(offset, &Arc::new(bytes), 0..len)?;
+        target.write_direct(offset, &Arc::new(bytes), 0..len, now)?;
         offset += len as u64;
     }
 }
 
 /// Copies what is stored of a file, and leaves its holes out.
-fn fill_from_file(target: &mut FileEdit<'_>, mut source: &File) -> Result<()> {
+fn fill_from_file(target: &OpenFile, mut source: &File, now: Timestamp) -> Result<()> {
     let size = source.metadata()?.len();
     let mut at = 0;
     while at < size {
@@ -159,12 +156,12 @@ fn fill_from_file(target: &mut FileEdit<'_>, mut source: &File) -> Result<()> {
             if len == 0 {
                 bail!("the file became shorter while it was read");
             }
-            target.write(at, &Arc::new(bytes), 0..len)?;
+            target.write_direct(at, &Arc::new(bytes), 0..len, now)?;
             at += len as u64;
         }
     }
     // A hole at the end.
-    Ok(target.truncate(size)?)
+    Ok(target.truncate(size, now)?)
 }
 
 /// Where the next data or hole starts; `None` behind the last.
@@ -191,9 +188,8 @@ fn give_name(
     let other = format!(".undercroft-put-{number}").into_bytes();
     let other = Name { parent: place.parent, name: &other };
     ops::link(session.volume, number, other.parent, other.name, now)?;
-    let mode = RenameMode::Replace(LastName::Free);
-    ops::rename(session.volume, other, place, mode, now).inspect_err(|_| {
+    ops::rename(session.volume, other, place, RenameMode::Replace, now).inspect_err(|_| {
         // The first error counts.
-        let _ = ops::unlink(session.volume, other.parent, other.name, LastName::Keep, now);
+        let _ = ops::unlink(session.volume, other.parent, other.name, now);
     })
 }

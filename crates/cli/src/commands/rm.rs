@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, LastName, path_text};
+use undercroft_xfs::ops::{self, path_text};
 
 /// Remove files, and with -r directories with all that is in them.
 ///
@@ -83,6 +83,6 @@ impl Args {
 fn remove_one(session: &Session<'_>, path: &OsStr, directory: bool) -> Result<()> {
     let place = session.place(path)?;
     let remove = if directory { ops::rmdir } else { ops::unlink };
-    let done = remove(session.volume, place.parent, place.name, LastName::Free, session.now());
+    let done = remove(session.volume, place.parent, place.name, session.now());
     done.map(|_| ()).map_err(|error| renamed(error, path).into())
 }

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use undercroft_xfs::Error;
 use undercroft_xfs::attr::SetMode;
 use undercroft_xfs::ops;
 
@@ -65,7 +66,7 @@ impl Verb for Args {
             |error| {
                 match error {
                     // These name the attribute.
-                    undercroft_xfs::Error::Exists(_) | undercroft_xfs::Error::NotFound(_) => error,
+                    Error::Exists(_) | Error::NoAttribute(_) => error,
                     error => renamed(error, &self.path),
                 }
             },

@@ -7,7 +7,6 @@ use crate::value;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::ops::FileEdit;
 
 /// Set the size of a file: what is behind it goes, what is new is a hole.
 #[derive(clap::Args)]
@@ -22,9 +21,9 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let number = session.find(&self.path)?;
-        FileEdit::open(session.volume, number, session.now())
-            .and_then(|mut file| file.truncate(self.size))
+        let file = session.open(&self.path)?;
+        file.truncate(self.size, session.now())
+            .and_then(|()| file.close())
             .map_err(|error| renamed(error, &self.path))?;
         Ok(Outcome::Done)
     }

@@ -2,7 +2,10 @@
 
 use crate::volumes::{close_and_check, fresh, memory, open, same};
 use std::path::Path;
-use undercroft_fs::{Error, FileSystem, NewFile, PathError, RenameFlags};
+use undercroft_fs::{
+    Change, Error, ErrorKind, FileSystem, InodeFlags, InodeNumber, NewFile, PathError, RenameFlags,
+    SetMode,
+};
 
 fn not_found<T: std::fmt::Debug>(result: Result<T, PathError>) {
     let error = result.unwrap_err();
@@ -170,7 +173,7 @@ fn program(fs: &FileSystem) -> Result<usize, PathError> {
     fs.create_dir_all("/var/log")?;
     fs.write("/var/log/boot", "started\n")?;
     let number = fs.metadata("/var/log/boot")?.number;
-    fs.set_xattr(number, b"user.by", b"program", undercroft_fs::SetMode::Create)?;
+    fs.set_xattr(number, b"user.by", b"program", SetMode::Create)?;
     let mut files = 0;
     for entry in fs.walk("/var")? {
         files += usize::from(entry?.metadata().is_file());
@@ -184,4 +187,53 @@ fn both_kinds_of_verbs_go_together() {
     assert_eq!(program(&fs).unwrap(), 1);
     let error = program(&fs).unwrap_err();
     assert!(matches!(error.into_error(), Error::Exists(_)));
+}
+
+#[test]
+fn kinds_are_those_that_linux_has() {
+    let fs = fresh();
+    fs.create_dir_all("/dir/sub").unwrap();
+    fs.write("/file", "").unwrap();
+    fs.symlink_path("loop", "/loop").unwrap();
+    let number = fs.metadata("/file").unwrap().number;
+    let flags = Some(InodeFlags::IMMUTABLE);
+    fs.write("/fixed", "").unwrap();
+    let fixed = fs.open_path("/fixed").unwrap();
+    fixed.set_attributes(&Change { flags, ..Change::default() }).unwrap();
+    let rename = |from, to, flags| fs.rename_path(from, to, flags).unwrap_err().kind();
+    let long = "x".repeat(256);
+    let found = [
+        (fs.read("/none").unwrap_err().kind(), ErrorKind::NotFound),
+        (fs.read("/dir").unwrap_err().kind(), ErrorKind::IsDirectory),
+        (fs.read("/file/x").unwrap_err().kind(), ErrorKind::NotDirectory),
+        (fs.read("/loop").unwrap_err().kind(), ErrorKind::Loop),
+        (fs.read(&long).unwrap_err().kind(), ErrorKind::NameTooLong),
+        (fs.read_link_path("/file").unwrap_err().kind(), ErrorKind::Invalid),
+        (fs.create_dir("/file").unwrap_err().kind(), ErrorKind::Exists),
+        (fs.create_dir(&long).unwrap_err().kind(), ErrorKind::NameTooLong),
+        (fs.create_dir_all("/file").unwrap_err().kind(), ErrorKind::NotDirectory),
+        (fs.remove_dir("/dir").unwrap_err().kind(), ErrorKind::NotEmpty),
+        (fs.remove_dir("/file").unwrap_err().kind(), ErrorKind::NotDirectory),
+        (fs.remove_dir_all("/file").unwrap_err().kind(), ErrorKind::NotDirectory),
+        (fs.remove_file("/dir").unwrap_err().kind(), ErrorKind::IsDirectory),
+        (fs.remove_file("/fixed").unwrap_err().kind(), ErrorKind::NotPermitted),
+        (fs.hard_link("/dir", "/x").unwrap_err().kind(), ErrorKind::NotPermitted),
+        (rename("/file", "/dir", RenameFlags::REPLACE), ErrorKind::IsDirectory),
+        (rename("/dir", "/file", RenameFlags::REPLACE), ErrorKind::NotDirectory),
+        (rename("/dir", "/dir/sub/x", RenameFlags::REPLACE), ErrorKind::Invalid),
+        (rename("/dir/sub", "/dir", RenameFlags::REPLACE), ErrorKind::NotEmpty),
+        (rename("/file", "/fixed", RenameFlags::NO_REPLACE), ErrorKind::Exists),
+        (fixed.write(0, b"x").unwrap_err().kind(), ErrorKind::NotPermitted),
+        (fixed.set_len(1 << 63).unwrap_err().kind(), ErrorKind::NotPermitted),
+        (
+            fs.set_xattr(number, b"user.x", b"", SetMode::Replace).unwrap_err().kind(),
+            ErrorKind::NoAttribute,
+        ),
+        (fs.stat(InodeNumber(number.0 + 40)).unwrap_err().kind(), ErrorKind::Stale),
+    ];
+    for (index, (found, expected)) in found.into_iter().enumerate() {
+        assert_eq!(found, expected, "case {index}");
+    }
+    let system: std::io::Error = fs.read("/none").unwrap_err().into();
+    assert_eq!(system.kind(), std::io::ErrorKind::NotFound);
 }

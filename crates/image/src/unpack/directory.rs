@@ -15,10 +15,9 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::inode::ForkContent;
-use undercroft_xfs::ops::Piece;
 
 /// Unpacks the whole volume into the directory `destination`, which is made if it does not exist.
 /// One that is not empty is refused unless `replace` is set: directories are kept then, other
@@ -28,18 +27,19 @@ use undercroft_xfs::ops::Piece;
 /// # Errors
 /// The volume is damaged, its device failed, or the destination cannot take it.
 pub fn to_directory(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     destination: &Path,
     replace: bool,
     report: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, UnpackError> {
     let place = Place::open(destination, replace)?;
-    unpack(volume, &mut DirectorySink { place, replace }, report)
+    unpack(volume, &mut DirectorySink { place, replace, buffer: Vec::new() }, report)
 }
 
 struct DirectorySink {
     place: Place,
     replace: bool,
+    buffer: Vec<u8>,
 }
 
 impl DirectorySink {
@@ -54,18 +54,14 @@ impl DirectorySink {
         }
     }
 
-    fn copy(&self, item: &Item<'_>, file: &File) -> Result<u64, UnpackError> {
-        let mut reader = item.reader()?;
-        let mut bytes = 0;
+    fn copy(&mut self, item: &Item<'_>, file: &File) -> Result<u64, UnpackError> {
         let failed = |source| UnpackError::Create { action: "write", path: item.text(), source };
-        while let Some(piece) = reader.next_piece().map_err(|error| item.damaged(error))? {
-            if let Piece::Data { offset, buffer, len } = piece {
-                file.write_all_at(&buffer[..len], offset).map_err(failed)?;
-                bytes += len as u64;
-            }
-        }
+        let (contents, ranges) = item.open()?;
+        let bytes = item.copy(&contents, &ranges, &mut self.buffer, |offset, bytes| {
+            file.write_all_at(bytes, offset).map_err(failed)
+        })?;
         // Sets the size when the file ends in a hole.
-        file.set_len(item.inode.core.size).map_err(failed)?;
+        file.set_len(item.core.size).map_err(failed)?;
         Ok(bytes)
     }
 }
@@ -109,20 +105,15 @@ impl Sink for DirectorySink {
     fn special(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError> {
         use rustix::fs::FileType as Kind;
         self.clear(item)?;
-        let kind = match item.inode.file_type() {
+        let kind = match item.kind {
             FileType::Character => Kind::CharacterDevice,
             FileType::Block => Kind::BlockDevice,
             FileType::Socket => Kind::Socket,
             _ => Kind::Fifo,
         };
-        let device = match &item.inode.data.content {
-            ForkContent::Device(number)
-                if matches!(kind, Kind::CharacterDevice | Kind::BlockDevice) =>
-            {
-                rustix::fs::makedev(number.major, number.minor)
-            }
-            _ => 0,
-        };
+        let is_device = matches!(kind, Kind::CharacterDevice | Kind::BlockDevice);
+        let device = item.device.filter(|_| is_device);
+        let device = device.map_or(0, |number| rustix::fs::makedev(number.major, number.minor));
         let mode = Mode::RUSR | Mode::WUSR;
         match rustix::fs::mknodat(self.place.current(), item.name(), kind, mode, device) {
             Ok(()) => metadata::apply_to_name(self.place.current(), item, warnings),
@@ -142,7 +133,7 @@ impl Sink for DirectorySink {
         let to = self.place.current();
         match rustix::fs::linkat(from, name, to, item.name(), AtFlags::empty()) {
             // What it links to could not be made, which was counted.
-            Err(rustix::io::Errno::NOENT) if item.inode.file_type().is_special() => Ok(()),
+            Err(rustix::io::Errno::NOENT) if item.kind.is_special() => Ok(()),
             linked => linked.map_err(|error| failed("link", item, error)),
         }
     }

@@ -3,10 +3,12 @@
 use super::links::Links;
 use super::walk::{Step, Walk};
 use super::{UnpackError, attributes};
-use undercroft_xfs::Volume;
-use undercroft_xfs::format::FileType;
-use undercroft_xfs::inode::InodeState;
-use undercroft_xfs::ops::{self, FileReader, NamedValue};
+use std::ops::Range;
+use std::sync::Arc;
+use undercroft_xfs::format::{DeviceNumber, FileType, InodeCore};
+use undercroft_xfs::inode::{ForkContent, Inode};
+use undercroft_xfs::ops::{self, NamedValue};
+use undercroft_xfs::{OpenFile, Volume};
 
 /// What was unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,12 +60,19 @@ pub struct Progress {
 /// Names between two reports of progress.
 const REPORT_EVERY: u64 = 256;
 
+/// Bytes of a file that are handed over at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// One inode on its way out.
 pub(super) struct Item<'a> {
-    pub(super) volume: &'a Volume,
+    volume: &'a Arc<Volume>,
     /// Path from the root, without slashes at its ends; empty for the root.
     pub(super) path: &'a [u8],
-    pub(super) inode: &'a InodeState,
+    inode: &'a Inode,
+    pub(super) kind: FileType,
+    pub(super) core: InodeCore,
+    /// Number of a device.
+    pub(super) device: Option<DeviceNumber>,
     pub(super) attributes: &'a [NamedValue],
 }
 
@@ -83,14 +92,47 @@ impl Item<'_> {
         UnpackError::Volume { path: format!("/{}", ops::path_text(self.path)), source }
     }
 
-    /// A reader of the contents.
-    pub(super) fn reader(&self) -> Result<FileReader<'_>, UnpackError> {
-        FileReader::new(self.volume, self.inode).map_err(|error| self.damaged(error))
+    /// The contents, and where in them data is.
+    pub(super) fn open(&self) -> Result<(OpenFile, Vec<Range<u64>>), UnpackError> {
+        let open = || {
+            let file = OpenFile::open(self.volume, self.core.number)?;
+            // Refuses what cannot be read before anything is made of it.
+            file.read(0, &mut [])?;
+            let ranges = file.data_ranges()?;
+            Ok((file, ranges))
+        };
+        open().map_err(|error| self.damaged(error))
+    }
+
+    /// Hands over the data of a file piece by piece, with the offsets; returns how much it was.
+    pub(super) fn copy(
+        &self,
+        file: &OpenFile,
+        ranges: &[Range<u64>],
+        buffer: &mut Vec<u8>,
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), UnpackError>,
+    ) -> Result<u64, UnpackError> {
+        buffer.resize(PIECE_BYTES, 0);
+        let mut bytes = 0;
+        for range in ranges {
+            let mut at = range.start;
+            while at < range.end {
+                let len = usize::try_from(range.end - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+                let len = file.read(at, &mut buffer[..len]).map_err(|error| self.damaged(error))?;
+                if len == 0 {
+                    break;
+                }
+                take(at, &buffer[..len])?;
+                at += len as u64;
+                bytes += len as u64;
+            }
+        }
+        Ok(bytes)
     }
 
     /// The target of a symbolic link.
     pub(super) fn target(&self) -> Result<Vec<u8>, UnpackError> {
-        ops::read_link(self.volume, self.inode).map_err(|error| self.damaged(error))
+        ops::read_link(self.volume, &self.inode.read()).map_err(|error| self.damaged(error))
     }
 }
 
@@ -112,7 +154,7 @@ pub(super) trait Sink {
 
 /// Walks the whole volume into a sink.
 pub(super) fn unpack(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     sink: &mut dyn Sink,
     report: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, UnpackError> {
@@ -120,21 +162,27 @@ pub(super) fn unpack(
     let (mut summary, mut entries) = (Summary::default(), 0);
     while let Some(step) = walk.step()? {
         let (inode, entering) = match &step {
-            Step::Enter(inode) => (inode.read(), true),
-            Step::Leave(inode) => (inode.read(), false),
+            Step::Enter(inode) => (inode, true),
+            Step::Leave(inode) => (inode, false),
         };
         let path = walk.path();
-        let is_file = inode.file_type() != FileType::Directory;
-        let first = match (entering, is_file) {
-            (true, true) => links.meet(inode.number, inode.core.nlink, path)?,
+        let state = inode.read();
+        let (kind, core) = (state.file_type(), state.core.clone());
+        let device = match &state.data.content {
+            ForkContent::Device(number) => Some(*number),
+            _ => None,
+        };
+        let first = match (entering, kind != FileType::Directory) {
+            (true, true) => links.meet(core.number, core.nlink, path)?,
             _ => None,
         };
         // A file with many names has as many parent pointers: its attributes are read once.
         let list = match first {
             Some(_) => Vec::new(),
-            None => attributes::of(volume, &inode).map_err(|error| walk.damaged(error))?,
+            None => attributes::of(volume, &state).map_err(|error| walk.damaged(error))?,
         };
-        let item = Item { volume, path, inode: &inode, attributes: &list };
+        drop(state);
+        let item = Item { volume, path, inode, kind, core, device, attributes: &list };
         if entering {
             match first {
                 Some(first) => {
@@ -158,7 +206,7 @@ pub(super) fn unpack(
 /// Hands over an inode under its first name.
 fn deliver(item: &Item<'_>, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), UnpackError> {
     let warnings = &mut summary.warnings;
-    match item.inode.file_type() {
+    match item.kind {
         FileType::Directory => {
             summary.directories += 1;
             sink.enter(item)

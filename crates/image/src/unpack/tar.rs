@@ -12,10 +12,10 @@ use super::sink::{Item, Progress, Sink, Summary, Warnings, unpack};
 use header::{Kind, Member};
 use records::Records;
 use std::io::{self, Write};
-use undercroft_xfs::Volume;
+use std::ops::Range;
+use std::sync::Arc;
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::inode::ForkContent;
-use undercroft_xfs::ops::{self, Piece};
+use undercroft_xfs::{OpenFile, Volume};
 
 /// Bytes of a tar block.
 const BLOCK: u64 = 512;
@@ -25,11 +25,11 @@ const BLOCK: u64 = 512;
 /// # Errors
 /// The volume is damaged, its device failed, or the stream cannot be written.
 pub fn to_tar(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     output: &mut dyn Write,
     report: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, UnpackError> {
-    let mut sink = TarSink { output };
+    let mut sink = TarSink { output, buffer: Vec::new() };
     let summary = unpack(volume, &mut sink, report)?;
     // The end of an archive: two empty blocks.
     sink.output.write_all(&[0; 2 * BLOCK as usize])?;
@@ -39,6 +39,7 @@ pub fn to_tar(
 
 struct TarSink<'w> {
     output: &'w mut dyn Write,
+    buffer: Vec<u8>,
 }
 
 impl TarSink<'_> {
@@ -56,14 +57,8 @@ impl TarSink<'_> {
         }
         let end: &[u8] = if kind == Kind::Directory && !item.path.is_empty() { b"/" } else { b"" };
         let path = [b"./", item.path, end].concat();
-        let member = Member {
-            path: &path,
-            kind,
-            target,
-            stored,
-            core: &item.inode.core,
-            device: device(item),
-        };
+        let member =
+            Member { path: &path, kind, target, stored, core: &item.core, device: device(item) };
         member.write(records, self.output)?;
         Ok(())
     }
@@ -76,27 +71,22 @@ impl TarSink<'_> {
     }
 
     /// Writes the data of a file, `expected` bytes.
-    fn copy(&mut self, item: &Item<'_>, expected: u64) -> Result<(), UnpackError> {
-        let mut reader = item.reader()?;
-        let mut written = 0;
-        while let Some(piece) = reader.next_piece().map_err(|error| item.damaged(error))? {
-            if let Piece::Data { buffer, len, .. } = piece {
-                self.output.write_all(&buffer[..len])?;
-                written += len as u64;
-            }
-        }
-        debug_assert_eq!(written, expected, "the reader delivers the ranges that were announced");
+    fn copy(
+        &mut self,
+        item: &Item<'_>,
+        (file, ranges): &(OpenFile, Vec<Range<u64>>),
+        expected: u64,
+    ) -> Result<(), UnpackError> {
+        let Self { output, buffer } = self;
+        let written = item.copy(file, ranges, buffer, |_, bytes| Ok(output.write_all(bytes)?))?;
+        debug_assert_eq!(written, expected, "the ranges that were announced are delivered");
         Ok(())
     }
 }
 
 fn device(item: &Item<'_>) -> Option<(u32, u32)> {
-    match (item.inode.file_type(), &item.inode.data.content) {
-        (FileType::Character | FileType::Block, ForkContent::Device(number)) => {
-            Some((number.major, number.minor))
-        }
-        _ => None,
-    }
+    let is_device = matches!(item.kind, FileType::Character | FileType::Block);
+    item.device.filter(|_| is_device).map(|number| (number.major, number.minor))
 }
 
 impl Sink for TarSink<'_> {
@@ -109,23 +99,21 @@ impl Sink for TarSink<'_> {
     }
 
     fn file(&mut self, item: &Item<'_>, _: &mut Warnings) -> Result<u64, UnpackError> {
-        let size = item.inode.core.size;
-        // Refuses what cannot be read before anything is written about it.
-        item.reader()?;
-        let ranges =
-            ops::data_ranges(item.volume, item.inode).map_err(|error| item.damaged(error))?;
+        let size = item.core.size;
+        let contents = item.open()?;
+        let ranges = &contents.1;
         let data = ranges.iter().map(|range| range.end - range.start).sum();
         if data == size {
             self.begin(item, Kind::Regular, b"", size, Records::default())?;
-            self.copy(item, size)?;
+            self.copy(item, &contents, size)?;
             self.pad(size)?;
             return Ok(size);
         }
-        let (records, map) = records::sparse(item.path, size, &ranges);
+        let (records, map) = records::sparse(item.path, size, ranges);
         let stored = map.len() as u64 + data;
         self.begin(item, Kind::Sparse, b"", stored, records)?;
         self.output.write_all(&map)?;
-        self.copy(item, data)?;
+        self.copy(item, &contents, data)?;
         self.pad(stored)?;
         Ok(data)
     }
@@ -135,7 +123,7 @@ impl Sink for TarSink<'_> {
     }
 
     fn special(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError> {
-        let kind = match item.inode.file_type() {
+        let kind = match item.kind {
             FileType::Character => Kind::Character,
             FileType::Block => Kind::Block,
             FileType::Socket => {
@@ -148,7 +136,7 @@ impl Sink for TarSink<'_> {
     }
 
     fn link(&mut self, item: &Item<'_>, first: &[u8]) -> Result<(), UnpackError> {
-        if item.inode.file_type() == FileType::Socket {
+        if item.kind == FileType::Socket {
             return Ok(());
         }
         self.begin(item, Kind::HardLink, &[b"./", first].concat(), 0, Records::default())

@@ -102,7 +102,8 @@ impl<'v> Walk<'v> {
 
     /// Comes to an inode by the present path.
     fn enter(&mut self, number: InodeNumber) -> Result<Step, UnpackError> {
-        let inode = self.volume.inode(number).map_err(|error| self.damaged(error))?;
+        let inode = self.volume.inode(number);
+        let inode = inode.map_err(|error| self.damaged(error.into_damage()))?;
         if inode.read().file_type() == FileType::Directory {
             if !self.directories.insert(number) {
                 let path = format!("/{}", path_text(&self.path));

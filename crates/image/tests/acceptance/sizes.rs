@@ -273,7 +273,7 @@ fn the_property_of_mkfs_is_that_of_the_volume_not_of_the_tree() {
         let out = home.path().join("extracted");
         let volume =
             Volume::open(Arc::new(FileDevice::open(image_of(&options), true).unwrap())).unwrap();
-        unpack::to_directory(&volume, &out, false, &mut |_| {}).unwrap();
+        unpack::to_directory(&Arc::new(volume), &out, false, &mut |_| {}).unwrap();
         let mut none = [0; 10];
         assert!(getxattr(&out, NAME, &mut none).is_err());
         assert!(getxattr(&out, "trusted.own", &mut none).is_ok());

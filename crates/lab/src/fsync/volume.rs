@@ -6,12 +6,10 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 use undercroft_block::BlockDevice;
-use undercroft_xfs::Error;
-use undercroft_xfs::data::{Files, FilesOptions};
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops;
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, OpenFile, Volume};
 
 use super::target::{Answers, Counters, Target};
 use crate::error::LabError;
@@ -20,14 +18,13 @@ use crate::live_image::{self, new_inode, now};
 
 /// A live volume with its data in memory.
 pub(super) struct VolumeTarget {
-    files: Files,
+    volume: Arc<Volume>,
     device: Arc<dyn BlockDevice>,
     directories: RwLock<Vec<InodeNumber>>,
 }
 
 /// Tickets of one thread.
-pub(super) struct Tickets<'t> {
-    files: &'t Files,
+pub(super) struct Tickets {
     answers: Arc<Answers>,
 }
 
@@ -35,13 +32,12 @@ impl VolumeTarget {
     /// Opens the volume in the file at `path`; makes one of `bytes` bytes if there is no such file.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, LabError> {
         let (device, volume) = live_image::open(path, bytes)?;
-        let files = Files::new(Arc::new(volume), &FilesOptions::default())?;
-        Ok(Self { files, device, directories: RwLock::default() })
+        Ok(Self { volume: Arc::new(volume), device, directories: RwLock::default() })
     }
 
     /// Leaves the volume as an unmount does.
     pub(super) fn close(self) -> Result<(), LabError> {
-        Ok(self.files.close()?)
+        Ok(self.volume.close()?)
     }
 
     fn directory(&self, index: usize) -> InodeNumber {
@@ -49,71 +45,72 @@ impl VolumeTarget {
     }
 
     fn make(&self, parent: InodeNumber, name: &str, kind: FileType) -> Result<InodeNumber, Error> {
-        let volume = self.files.volume();
-        ops::make(volume, parent, name.as_bytes(), &new_inode(kind))
+        ops::make(&self.volume, parent, name.as_bytes(), &new_inode(kind))
     }
 }
 
 impl Target for VolumeTarget {
-    type File = Arc<Inode>;
-    type Queue<'t> = Tickets<'t>;
+    type File = OpenFile;
+    type Queue<'t> = Tickets;
 
     fn make_directory(&self, name: &str) -> Result<usize, LabError> {
-        let root = self.files.volume().geometry().root_inode;
+        let root = self.volume.geometry().root_inode;
         let number = self.make(root, name, FileType::Directory)?;
         let mut directories = self.directories.write();
         directories.push(number);
         Ok(directories.len() - 1)
     }
 
-    fn create(&self, directory: usize, name: &str) -> Result<Arc<Inode>, LabError> {
-        let number = self.make(self.directory(directory), name, FileType::Regular)?;
-        Ok(self.files.volume().inode(number)?)
+    fn create(&self, directory: usize, name: &str) -> Result<OpenFile, LabError> {
+        let new = new_inode(FileType::Regular);
+        let parent = self.directory(directory);
+        Ok(ops::make_open(&self.volume, parent, name.as_bytes(), &new)?)
     }
 
-    fn open(&self, directory: usize, name: &str) -> Result<Arc<Inode>, LabError> {
-        let volume = self.files.volume();
+    fn open(&self, directory: usize, name: &str) -> Result<OpenFile, LabError> {
+        let volume = &self.volume;
         let directory = volume.inode(self.directory(directory))?;
         let found = ops::lookup(volume, &directory.read(), name.as_bytes())?;
-        Ok(volume.inode(found.ok_or_else(|| Error::NotFound(name.to_owned()))?)?)
+        let number = found.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+        Ok(OpenFile::open(volume, number)?)
     }
 
     fn write(
         &self,
-        file: &Arc<Inode>,
+        file: &OpenFile,
         offset: u64,
         memory: &Arc<Vec<u8>>,
         len: usize,
     ) -> Result<(), LabError> {
-        Ok(self.files.write(file, offset, memory, 0..len, now())?)
+        Ok(file.write_shared(offset, memory, 0..len, now())?)
     }
 
-    fn fsync(&self, file: &Arc<Inode>) -> Result<(), LabError> {
-        Ok(self.files.fsync_and_wait(file)?)
+    fn fsync(&self, file: &OpenFile) -> Result<(), LabError> {
+        Ok(file.fsync_and_wait()?)
     }
 
     fn sync(&self) -> Result<(), LabError> {
-        Ok(self.files.sync_and_wait()?)
+        Ok(self.volume.sync_all_and_wait()?)
     }
 
-    fn queue(&self) -> Result<Tickets<'_>, LabError> {
-        Ok(Tickets { files: &self.files, answers: Arc::default() })
+    fn queue(&self) -> Result<Tickets, LabError> {
+        Ok(Tickets { answers: Arc::default() })
     }
 
-    fn submit(queue: &mut Tickets<'_>, file: Arc<Inode>) -> Result<(), LabError> {
+    fn submit(queue: &mut Tickets, file: OpenFile) -> Result<(), LabError> {
         let (start, answers) = (Instant::now(), Arc::clone(&queue.answers));
         answers.expect();
-        queue.files.fsync(&file).on_complete(move |result| answers.answered(start, result));
+        file.fsync().on_complete(move |result| answers.answered(start, result));
         Ok(())
     }
 
-    fn finish(queue: &mut Tickets<'_>) -> Result<LatencyRecorder, LabError> {
+    fn finish(queue: &mut Tickets) -> Result<LatencyRecorder, LabError> {
         queue.answers.wait()
     }
 
     fn counters(&self) -> Counters {
         let below = self.device.statistics();
-        let log_writes = self.files.volume().open_checkpoint();
+        let log_writes = self.volume.open_checkpoint();
         Counters {
             log_writes,
             // The record with the commit is written with forced unit access.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, LastName};
+use undercroft_xfs::ops;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, Volume};
 
@@ -70,14 +70,12 @@ impl Directories for Made<'_> {
 
     fn delete(&self, directory: usize, name: &str) -> Result<(), LabError> {
         let parent = self.numbers[directory];
-        ops::unlink(self.volume, parent, name.as_bytes(), LastName::Free, now())?;
+        ops::unlink(self.volume, parent, name.as_bytes(), now())?;
         Ok(())
     }
 
     fn remove(self: Box<Self>) -> Result<(), LabError> {
-        let remove = |parent, name: &str| {
-            ops::rmdir(self.volume, parent, name.as_bytes(), LastName::Free, now())
-        };
+        let remove = |parent, name: &str| ops::rmdir(self.volume, parent, name.as_bytes(), now());
         for index in 0..self.numbers.len() {
             remove(self.own, &index.to_string())?;
         }

@@ -71,8 +71,8 @@ impl BusyExtents {
     #[inline]
     pub(crate) fn crowd(&self) -> Crowd {
         match self.count.load(Ordering::Acquire) {
-            ..=MANY => Crowd::Few,
-            ..=TOO_MANY => Crowd::Many,
+            0..=MANY => Crowd::Few,
+            count if count <= TOO_MANY => Crowd::Many,
             _ => Crowd::TooMany,
         }
     }

@@ -2,15 +2,16 @@
 
 use super::GroupState;
 use crate::error::Error;
+use crate::rank;
 use crate::units::AgNumber;
 use crate::volume::Volume;
-use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use undercroft_locks::{ArcMutexGuard, OrderedMutex, with_key};
 
-type HeldState = ArcMutexGuard<RawMutex, Option<GroupState>>;
+type HeldState = ArcMutexGuard<Option<GroupState>, { rank::GROUP }>;
 
 /// How long a thread looks for a group to become free before it sleeps: a transaction holds one for
 /// some ten microseconds, and to sleep and be woken costs both threads about as much.
@@ -20,7 +21,7 @@ const SPIN: Duration = Duration::from_micros(20);
 /// locked.
 #[derive(Debug, Default)]
 pub(crate) struct GroupLock {
-    state: Arc<Mutex<Option<GroupState>>>,
+    state: Arc<OrderedMutex<Option<GroupState>, { rank::GROUP }>>,
     /// Threads that wait for it, spinning or asleep.
     waiting: AtomicU32,
 }
@@ -76,7 +77,11 @@ impl GroupGuard {
         number: AgNumber,
         wait: bool,
     ) -> Result<Option<Self>, Error> {
-        let held = if wait { Some(lock.acquire()) } else { lock.state.try_lock_arc() };
+        let key = number.0.into();
+        let held = with_key(key, || match wait {
+            true => Some(lock.acquire()),
+            false => lock.state.try_lock_arc(),
+        });
         let Some(mut state) = held else {
             return Ok(None);
         };

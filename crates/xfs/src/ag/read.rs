@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::format::{
     AllocRecord, BufferKind, InodeChunkRecord, RefcountDomain, RefcountKey, TreeGeometry,
 };
-use crate::units::{AgBlock, AgInode, AgNumber};
+use crate::units::{AgBlock, AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -42,24 +42,26 @@ pub fn inode_chunks(
     records::<Inobt>(volume, ag, visit)
 }
 
-/// Whether an inode of a group is in use, by the tree of its chunks.
+/// Whether the tree of its group says that an inode is in use; `None` if somebody holds the group
+/// and the caller does not `wait`.
 ///
 /// # Errors
 /// A header or the tree is damaged, or the device failed.
 pub(crate) fn is_inode_in_use(
     volume: &Volume,
-    ag: AgNumber,
-    inode: AgInode,
-) -> Result<bool, Error> {
-    let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(false) };
+    number: InodeNumber,
+    wait: bool,
+) -> Result<Option<bool>, Error> {
+    let (ag, inode) = volume.geometry().split_inode(number);
+    let Some(mut guard) = volume.lock_group(ag, wait)? else { return Ok(None) };
     let group = guard.state();
     let mut tree = AgReader::<Inobt> { volume, group, kind: PhantomData };
-    let chunk = Cursor::new().find(&mut tree, &inode, Lookup::LessOrEqual)?;
-    Ok(chunk.is_some_and(|chunk| {
-        let index = inode.0 - chunk.start.0;
+    let record = Cursor::<Inobt>::new().find(&mut tree, &inode, Lookup::LessOrEqual)?;
+    Ok(Some(record.is_some_and(|record| {
+        let index = inode.0 - record.start.0;
         index < u32::from(InodeChunkRecord::INODES)
-            && chunk.existing() & !chunk.free & 1 << index != 0
-    }))
+            && record.existing() & !record.free & 1 << index != 0
+    })))
 }
 
 /// Visits the parts of a range of blocks that have more than one owner, ascending.

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::format::{
-    ATTR_VALUE_MAX, AttrItem, AttrLeafEntry, AttrLeafLayout, AttrValue, Namespace,
+    ATTR_NAME_MAX, ATTR_VALUE_MAX, AttrItem, AttrLeafEntry, AttrLeafLayout, AttrValue, Namespace,
     PARENT_VALUE_SIZE, verify_attr_name,
 };
 use crate::geometry::Geometry;
@@ -21,16 +21,20 @@ pub struct Attribute<'a> {
 impl Attribute<'_> {
     /// Checks the lengths.
     pub(crate) fn verify(&self) -> Result<(), Error> {
-        let named = |what| Error::Invalid(format!("attribute {}: {what}", self.display_name()));
-        verify_attr_name(self.name).map_err(named)?;
+        let named = |what| format!("attribute {}: {what}", self.display_name());
+        verify_attr_name(self.name).map_err(|what| match self.name.len() > ATTR_NAME_MAX {
+            true => Error::AttributeNameTooLong(named(what)),
+            false => Error::Invalid(named(what)),
+        })?;
         if self.value.len() > ATTR_VALUE_MAX {
-            return Err(named(format!(
+            return Err(Error::AttributeTooLarge(named(format!(
                 "value of {} bytes, at most {ATTR_VALUE_MAX} can be stored",
                 self.value.len()
-            )));
+            ))));
         }
         if self.namespace == Namespace::Parent && self.value.len() != PARENT_VALUE_SIZE {
-            return Err(named(format!("value of {} bytes in a parent pointer", self.value.len())));
+            let what = format!("value of {} bytes in a parent pointer", self.value.len());
+            return Err(Error::Invalid(named(what)));
         }
         Ok(())
     }

@@ -103,17 +103,22 @@ pub fn for_each_parent<F: DaFork + ?Sized>(
     fork: &mut F,
     visit: &mut dyn FnMut(&ParentPointer<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let inode = fork.inode();
     for_each(fork, &mut |attribute| {
         if attribute.namespace != Namespace::Parent {
             return Ok(());
         }
         match ParentPointer::decode(attribute) {
             Some(pointer) => visit(&pointer),
-            None => Err(Error::Invalid(format!(
-                "parent pointer {:?} has a value of {} bytes; run `undercroft check`",
-                String::from_utf8_lossy(attribute.name),
-                attribute.value.len()
-            ))),
+            None => {
+                let (structure, block) = ("attributes", FileBlock(0));
+                let what = format!(
+                    "parent pointer {:?} has a value of {} bytes; run `undercroft check`",
+                    String::from_utf8_lossy(attribute.name),
+                    attribute.value.len()
+                );
+                Err(Error::Fork { structure, inode, block, what })
+            }
         }
     })
 }

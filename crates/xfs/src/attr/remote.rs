@@ -38,7 +38,7 @@ pub(super) fn write<F: DaForkMut + ?Sized>(fork: &mut F, value: &[u8]) -> Result
     let blocks = attr_remote_blocks(fork.geometry(), value.len());
     let first = fork.map(FileBlock(0), blocks)?;
     if first.0 + u64::from(blocks) > u64::from(u32::MAX) {
-        return Err(Error::Invalid(format!(
+        return Err(Error::Full(format!(
             "the attributes of inode {} have no block numbers left",
             fork.inode()
         )));

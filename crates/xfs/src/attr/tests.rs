@@ -99,7 +99,7 @@ fn apply(fork: &mut MemoryFork, model: &mut Model, step: &Step, number: usize) {
     let result = set(fork, &attribute, step.mode);
     match (step.mode, exists) {
         (SetMode::Create, true) => assert!(matches!(result, Err(Error::Exists(_)))),
-        (SetMode::Replace, false) => assert!(matches!(result, Err(Error::NotFound(_)))),
+        (SetMode::Replace, false) => assert!(matches!(result, Err(Error::NoAttribute(_)))),
         _ => {
             result.unwrap();
             model.insert(key(&attribute), value.clone());

@@ -26,7 +26,7 @@ pub enum SetMode {
 ///
 /// # Errors
 ///
-/// A name or value that the format cannot hold, [`Error::Exists`] or [`Error::NotFound`] by
+/// A name or value that the format cannot hold, [`Error::Exists`] or [`Error::NoAttribute`] by
 /// `mode`, no space, damage.
 pub fn set<F: DaForkMut + ?Sized>(
     fork: &mut F,
@@ -212,7 +212,7 @@ fn check_mode(attribute: &Attribute<'_>, mode: SetMode, exists: bool) -> Result<
             Err(Error::Exists(format!("attribute {}", attribute.display_name())))
         }
         SetMode::Replace if !exists => {
-            Err(Error::NotFound(format!("attribute {}", attribute.display_name())))
+            Err(Error::NoAttribute(format!("attribute {}", attribute.display_name())))
         }
         _ => Ok(()),
     }

@@ -223,7 +223,7 @@ impl DaFork for ForkWriter<'_, '_> {
         let buffer = self.reader().read(block, kind)?;
         let scattered = buffer.as_ref().is_some_and(|buffer| buffer.address().parts().len() > 1);
         if scattered && self.trans.is_live() {
-            return Err(Error::Invalid(format!(
+            return Err(Error::NotSupported(format!(
                 "directory {} has a block in several pieces, which no kernel replays from a \
                  journal; copy it to a new directory instead",
                 self.inode.number

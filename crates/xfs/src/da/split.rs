@@ -59,7 +59,7 @@ impl<L: LeafKind> HashTree<L> {
             (kind, if kind == BufferKind::DaNode { self.layout.level(&bytes) } else { 0 })
         };
         if level == MAX_NODE_LEVEL {
-            return Err(Error::Invalid(format!(
+            return Err(Error::Full(format!(
                 "the hash tree of inode {} cannot grow beyond {MAX_NODE_LEVEL} levels",
                 fork.inode()
             )));

@@ -87,7 +87,7 @@ impl<L: LeafKind> HashTree<L> {
     ) -> Result<(FileBlock, BufferRef), Error> {
         let (block, buffer) = fork.grow(self.root, kind)?;
         if u32::try_from(block.0).is_err() {
-            return Err(Error::Invalid(format!(
+            return Err(Error::Full(format!(
                 "the hash tree of inode {} has no block numbers left",
                 fork.inode()
             )));

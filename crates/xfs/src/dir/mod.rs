@@ -306,7 +306,8 @@ pub fn check_name(name: &[u8]) -> Result<(), Error> {
         _ if name.contains(&0) || name.contains(&b'/') => "contains a NUL or a slash",
         _ => return Ok(()),
     };
-    Err(Error::Invalid(format!("the name {:?} {what}", String::from_utf8_lossy(name))))
+    let what = format!("the name {:?} {what}", String::from_utf8_lossy(name));
+    Err(if name.len() > MAX_NAME { Error::NameTooLong(what) } else { Error::Invalid(what) })
 }
 
 fn check_inode<F: DaFork + ?Sized>(fork: &F, inode: InodeNumber) -> Result<(), Error> {

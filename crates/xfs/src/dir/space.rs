@@ -117,7 +117,7 @@ pub(super) fn new_data_block<F: DaForkMut + ?Sized>(
     let from = layout.data_file_block(if hint.dense { blocks } else { 0 });
     let (block, buffer) = fork.grow(from, BufferKind::DirData)?;
     if block >= fork.geometry().dir_leaf_block() {
-        return Err(Error::Invalid(format!("directory {} is full: 32 GiB of names", fork.inode())));
+        return Err(Error::Full(format!("directory {} is full: 32 GiB of names", fork.inode())));
     }
     super::form::write_header(fork, layout, &buffer, BufferKind::DirData);
     let data_block = layout.data_block(block);

@@ -58,7 +58,7 @@ impl OpenFile {
 /// Gives back what a file has behind its end for writes to come.
 pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
     let lock = {
-        let locks = Arc::clone(inode.read().memory.locks());
+        let locks = Arc::clone(inode.read().locks());
         locks.lock_data()
     };
     let trimmed = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())

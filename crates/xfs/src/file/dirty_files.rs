@@ -8,13 +8,14 @@ use super::write_back::{Extent, write_back};
 use crate::error::Error;
 use crate::inode::{Budget, Inode, InodeState};
 use crate::log::{Promise, Refusal, WriteBack};
+use crate::rank;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::sync::Arc;
+use undercroft_locks::OrderedMutex;
 
 /// Number and generation of an inode: of all there ever are, one has these.
 pub(super) type FileKey = (InodeNumber, u32);
@@ -28,7 +29,7 @@ pub(super) type Failures = FxHashMap<FileKey, Arc<str>>;
 /// The lists, and the budget of all of them.
 pub(crate) struct DirtyFiles {
     pub(super) budget: Arc<Budget>,
-    lists: Mutex<Lists>,
+    lists: OrderedMutex<Lists, { rank::LISTS }>,
 }
 
 #[derive(Default)]
@@ -55,7 +56,7 @@ pub(super) fn key(inode: &InodeState) -> FileKey {
 
 impl DirtyFiles {
     pub(crate) fn new(bytes: u64) -> Self {
-        Self { budget: Arc::new(Budget::new(bytes)), lists: Mutex::default() }
+        Self { budget: Arc::new(Budget::new(bytes)), lists: OrderedMutex::default() }
     }
 
     /// Bytes that are dirty.

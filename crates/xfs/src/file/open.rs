@@ -1,7 +1,7 @@
 //! A file that somebody has open.
 
 use super::edit::FileEdit;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
 use crate::inode::{FileLocks, Inode, InodeGuard, InodeState};
 use crate::units::InodeNumber;
@@ -89,7 +89,7 @@ impl OpenFile {
         Self {
             volume: Arc::clone(volume),
             inode: state.inode(),
-            locks: Arc::clone(state.memory.locks()),
+            locks: Arc::clone(state.locks()),
             number: state.number,
             generation: state.core.generation,
             is_open: true,
@@ -162,16 +162,25 @@ impl fmt::Debug for OpenFile {
 pub(crate) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<(), Error> {
     let superblock = volume.superblock();
     let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
-    let what = if inode.core.mode == 0 {
-        return Err(Error::Stale { inode: inode.number });
-    } else if inode.file_type() != FileType::Regular {
-        "not a regular file"
-    } else if inode.core.flags.contains(InodeFlags::REALTIME) {
-        "its data is on a realtime device"
+    expect_regular(inode)?;
+    let (what, kind) = if inode.core.flags.contains(InodeFlags::REALTIME) {
+        ("its data is on a realtime device", ErrorKind::NotSupported)
     } else if inode.core.flags2.contains(InodeFlags2::METADATA) || own.contains(&inode.number) {
-        "it belongs to the volume itself"
+        ("it belongs to the volume itself", ErrorKind::NotPermitted)
     } else {
         return Ok(());
     };
-    Err(Error::WrongKind { path: format!("inode {}", inode.number), what })
+    Err(Error::WrongKind { path: format!("inode {}", inode.number), what, kind })
+}
+
+/// Refuses what is no regular file.
+pub(crate) fn expect_regular(inode: &InodeState) -> Result<(), Error> {
+    inode.expect_in_use()?;
+    let kind = match inode.file_type() {
+        FileType::Regular => return Ok(()),
+        FileType::Directory => ErrorKind::IsDirectory,
+        _ => ErrorKind::Invalid,
+    };
+    let path = format!("inode {}", inode.number);
+    Err(Error::WrongKind { path, what: "not a regular file", kind })
 }

@@ -9,7 +9,7 @@
 use super::OpenFile;
 use super::open::check_kind;
 use crate::bmap::{self, ForkReader};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType};
 use crate::geometry::Geometry;
 use crate::inode::{FileLocks, ForkContent, ForkKind, Inode, InodeState};
@@ -247,9 +247,10 @@ pub fn data_ranges(volume: &Volume, inode: &InodeState) -> Result<Vec<Range<u64>
 /// # Errors
 /// The inode is something else, the target is damaged, or the device failed.
 pub fn read_link(volume: &Volume, inode: &InodeState) -> Result<Vec<u8>, Error> {
+    inode.expect_in_use()?;
     if inode.file_type() != FileType::Symlink {
-        let path = format!("inode {}", inode.number);
-        return Err(Error::WrongKind { path, what: "not a symbolic link" });
+        let (path, kind) = (format!("inode {}", inode.number), ErrorKind::Invalid);
+        return Err(Error::WrongKind { path, what: "not a symbolic link", kind });
     }
     if let ForkContent::Local(target) = &inode.data.content {
         return Ok(target.clone());

@@ -28,7 +28,7 @@ const STEP_SHARED: usize = 2;
 /// # Errors
 /// It has a name, or is on no list; a damaged structure; the device failed.
 pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
-    let locks = Arc::clone(inode.read().memory.locks());
+    let locks = Arc::clone(inode.read().locks());
     let _data = locks.lock_data();
     loop {
         // What writers and readers of its blocks have under way is done, and no more comes.
@@ -68,7 +68,8 @@ pub(crate) fn free_orphans(volume: &Volume) -> Result<u64, Error> {
     for ag in (0..volume.geometry().ag_count).map(AgNumber) {
         // Each goes off its list, so the head is another one the next time.
         while let Some(number) = first_orphan(volume, ag)? {
-            reclaim(volume, &volume.inode(number)?)?;
+            // The list led to it.
+            reclaim(volume, &volume.inode(number).map_err(Error::into_damage)?)?;
             count += 1;
         }
     }

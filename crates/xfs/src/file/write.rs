@@ -127,7 +127,10 @@ impl Volume {
                 // Nothing came of it, so others have it all under way, and give it back whatever
                 // happens; or it cannot be written.
                 Err(_) => match written {
-                    Ok(()) => self.files().budget.wait(returns),
+                    Ok(()) => {
+                        undercroft_block::flush_plugs();
+                        self.files().budget.wait(returns);
+                    }
                     Err(failures) => return Err(super::dirty_files::first_error(failures)),
                 },
             }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use undercroft_block::{Batch, Plug};
 
 /// What the file of a ticket is to be complete in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extent {
     /// Data and inode.
     All,
@@ -24,32 +24,50 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// How often a file is tried again whose space waits for the journal.
 const ATTEMPTS: u32 = 3;
 
+/// Files that are locked at a time.
+const LOCKED_MAX: usize = 128;
+
 /// Sends the dirty data of these files to the device, under one plug, and commits what it maps. It
 /// is durable with the checkpoint that is open afterwards, or one before. What fails is told file by
 /// file: [`fail`].
 pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, Extent)]) -> Failures {
+    let mut sorted: Vec<_> = files.iter().map(|(inode, wanted)| (inode, *wanted)).collect();
+    // In the order of locks; of several wishes for one file the first is the larger.
+    sorted.sort_by_cached_key(|(inode, wanted)| (inode.read().number, *wanted));
+    sorted.dedup_by(|one, other| Arc::ptr_eq(one.0, other.0));
+    let mut failures = Failures::default();
+    for files in sorted.chunks(LOCKED_MAX) {
+        write_back_some(volume, files, &mut failures);
+    }
+    failures
+}
+
+fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, Extent)], failures: &mut Failures) {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let plug = Plug::new(volume.cache().device());
     let writes = Batch::new();
-    let mut errors = Vec::new();
-    for (inode, extent) in files {
+    // Held until the plug is flushed: another write to the same blocks must not overtake.
+    let (mut locks, mut errors) = (Vec::with_capacity(files.len()), Vec::new());
+    for (inode, wanted) in files {
         if inode.read().memory.dirty.is_none() {
             continue;
         }
-        if let Err(error) = write_one(volume, inode, *extent, &writes, number) {
+        let mut lock = Some(Arc::clone(inode.read().locks()).lock_data());
+        if let Err(error) = write_one(volume, inode, &mut lock, *wanted, &writes, number) {
             errors.push((inode, error));
         }
+        locks.extend(lock);
     }
     // From here on the device has it, whoever reads.
     drop(plug);
     for (inode, _) in files {
         release(inode, number);
     }
-    let failures = errors.into_iter().map(|(inode, error)| {
-        let what = fail(inode, &error);
-        (key(&inode.read()), what)
-    });
-    failures.collect()
+    drop(locks);
+    for (inode, error) in errors {
+        let what = fail(volume, inode, &error);
+        failures.insert(key(&inode.read()), what);
+    }
 }
 
 /// Sends the dirty data of a file, whose data the caller has locked, to the device: for operations
@@ -70,30 +88,29 @@ pub(super) fn settle(
     let sent = edit.write_back(number, true);
     let lock = edit.into_lock();
     release(inode, number);
-    sent.inspect_err(|error| drop(fail(inode, error)))?;
+    sent.inspect_err(|error| drop(fail(volume, inode, error)))?;
     Ok(lock)
 }
 
+/// Sends the dirty data of a file whose data is locked by `lock`, which is there again afterwards.
 fn write_one(
     volume: &Volume,
     inode: &Arc<Inode>,
-    extent: Extent,
+    lock: &mut Option<DataLock>,
+    wanted: Extent,
     writes: &Batch,
     number: u64,
 ) -> Result<(), Error> {
     let mut attempt = 0;
-    loop {
-        let lock = {
-            let locks = Arc::clone(inode.read().memory.locks());
-            locks.lock_data()
-        };
+    while let Some(held) = lock.take() {
         if inode.read().memory.dirty.is_none() {
             // Written back by somebody else, or removed.
+            *lock = Some(held);
             return Ok(());
         }
-        let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, writes.clone())?;
-        let done = edit.write_back(number, extent == Extent::All);
-        drop(edit);
+        let mut edit = FileEdit::plugged(volume, Arc::clone(inode), held, writes.clone())?;
+        let done = edit.write_back(number, wanted == Extent::All);
+        *lock = Some(edit.into_lock());
         attempt += 1;
         match done {
             // A large file goes on where it was, what it has sent is not sent again.
@@ -101,6 +118,7 @@ fn write_one(
             other => return other,
         }
     }
+    Ok(())
 }
 
 /// Drops what a write-back has sent.
@@ -119,10 +137,12 @@ fn release(inode: &Inode, number: u64) {
 
 /// Says why data of a file was not written. If it never will be, it is dropped, and the reason stays
 /// with the file: to keep it would keep everybody waiting who has something to write. Where it may
-/// be written later, for want of space or of a lock, it stays.
-fn fail(inode: &Inode, error: &Error) -> Arc<str> {
+/// be written later, for want of space or of a lock, it stays; so it does where nobody can write
+/// any more, to be read.
+fn fail(volume: &Volume, inode: &Inode, error: &Error) -> Arc<str> {
     let what: Arc<str> = error.to_string().into();
-    if !matches!(error, Error::Busy(_) | Error::NoSpace { .. }) {
+    let may_wait = matches!(error, Error::Busy(_) | Error::NoSpace { .. });
+    if !may_wait && !volume.is_read_only() {
         let mut state = inode.write();
         // What is not on the device is no part of the file any more.
         if let Some(dirty) = state.memory.dirty.take() {

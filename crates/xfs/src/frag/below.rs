@@ -17,7 +17,7 @@ pub fn below(volume: &Volume, path: &[u8]) -> Result<HashSet<InodeNumber>, Error
     let mut inodes = HashSet::from([top]);
     let mut waiting = vec![top];
     while let Some(number) = waiting.pop() {
-        let inode = volume.inode(number)?;
+        let inode = volume.inode(number).map_err(Error::into_damage)?;
         let inode = inode.read();
         if inode.file_type() != FileType::Directory {
             continue;

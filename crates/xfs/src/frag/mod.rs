@@ -104,7 +104,7 @@ pub fn measure(volume: &Volume, wanted: impl Fn(&InodeState) -> bool) -> Result<
         let mut chunks = Vec::new();
         ag::inode_chunks(volume, ag, |chunk| chunks.push(chunk))?;
         for number in chunks.iter().flat_map(|chunk| inodes_of(volume, ag, chunk)) {
-            let inode = volume.inode(number)?;
+            let inode = volume.inode(number).map_err(Error::into_damage)?;
             let inode = inode.read();
             layout.add(volume, &inode, wanted(&inode))?;
         }

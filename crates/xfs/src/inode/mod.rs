@@ -19,6 +19,7 @@ pub use free::free;
 pub(crate) use memory::{BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, Run};
 pub use table::InodeTable;
 
+use crate::ag;
 use crate::bytes::{be32, be64};
 use crate::cache::BufferAddress;
 use crate::dir::SpaceHint;
@@ -28,15 +29,44 @@ use crate::format::{
     Timestamp, inode_crc_matches,
 };
 use crate::geometry::Geometry;
+use crate::rank;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode, InodeNumber, Lsn};
 use crate::volume::Volume;
-use parking_lot::{ArcRwLockWriteGuard, RawRwLock, RwLock};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
+use undercroft_locks::{ArcRwLockWriteGuard, OrderedRwLock};
+
+/// How often the lock of a group is tried to learn whether a damaged inode is in use.
+const GROUP_ATTEMPTS: u32 = 50;
 
 /// An inode in memory, behind its lock.
-pub type Inode = RwLock<InodeState>;
+pub type Inode = OrderedRwLock<InodeState, { rank::INODE }>;
+
+/// The error of a number whose inode is not in use. That of the root directory is in the superblock:
+/// nobody makes it up, and nobody removes it.
+fn not_in_use(volume: &Volume, inode: InodeNumber) -> Error {
+    let error = Error::Stale { inode };
+    if inode == volume.geometry().root_inode { error.into_damage() } else { error }
+}
+
+/// Tells an inode that is gone from one that is damaged: its blocks go with the last inode in them,
+/// and then hold anything.
+fn gone_or(error: Error, volume: &Volume, number: InodeNumber) -> Error {
+    if !error.is_damage() {
+        return error;
+    }
+    // Bounded: whoever asks may hold the group. Others give it up soon.
+    for _ in 0..GROUP_ATTEMPTS {
+        match ag::is_inode_in_use(volume, number, false) {
+            Ok(Some(false)) => return not_in_use(volume, number),
+            Ok(Some(true)) | Err(_) => break,
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    error
+}
 
 /// Core and forks of an inode.
 #[derive(Debug)]
@@ -64,9 +94,10 @@ impl InodeState {
     /// # Errors
     /// No inode of this number can exist, it is free or damaged, or the device failed.
     pub(crate) fn load(volume: &Volume, number: InodeNumber) -> Result<Self, Error> {
-        let state = Self::load_any(volume, number)?;
+        let state = Self::load_any(volume, number);
+        let state = state.map_err(|error| gone_or(error, volume, number))?;
         if state.core.mode == 0 {
-            return Err(Error::Inode { inode: number, what: "it is not in use".into() });
+            return Err(not_in_use(volume, number));
         }
         Ok(state)
     }
@@ -79,7 +110,7 @@ impl InodeState {
         let geometry = volume.geometry();
         let damaged = |what: String| Error::Inode { inode: number, what };
         if !geometry.valid_inode(number) {
-            return Err(damaged("no inode of this volume can have that number".into()));
+            return Err(not_in_use(volume, number));
         }
         let (address, offset) = place(volume, number);
         let buffer = volume.cache().read(&address, BufferKind::InodeCluster)?;
@@ -106,6 +137,14 @@ impl InodeState {
         let number = core.number;
         let memory = FileMemory::default();
         Self { number, core, data, attr, space, memory, changed: true }
+    }
+
+    /// Refuses an inode that was freed while the caller held it.
+    pub(crate) fn expect_in_use(&self) -> Result<(), Error> {
+        if self.core.mode == 0 {
+            return Err(Error::Stale { inode: self.number });
+        }
+        Ok(())
     }
 
     /// Type of the file. An inode in memory is in use, so it has one.
@@ -241,7 +280,7 @@ pub fn cluster_unit(geometry: &Geometry) -> u32 {
 /// An inode locked for change. Give it to [`Transaction::commit`] when it was changed.
 #[derive(Debug)]
 pub struct InodeGuard {
-    guard: ArcRwLockWriteGuard<RawRwLock, InodeState>,
+    guard: ArcRwLockWriteGuard<InodeState, { rank::INODE }>,
 }
 
 impl InodeGuard {
@@ -249,6 +288,13 @@ impl InodeGuard {
     #[must_use]
     pub fn new(inode: &Arc<Inode>) -> Self {
         Self { guard: inode.write_arc() }
+    }
+
+    /// Locks an inode that nobody else knows yet, whatever is locked.
+    pub(crate) fn of_new(state: InodeState) -> Self {
+        let inode = Arc::new(Inode::new(state));
+        let guard = inode.try_write_arc().expect("nobody else has it");
+        Self { guard }
     }
 
     /// The inode that is locked.

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::units::InodeNumber;
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl InodeTable {
             }
             // It may have come since, been changed and gone: then what was loaded is old.
             if inodes.departures == departures {
-                return Ok(insert(inodes, number, loaded));
+                return Ok(insert(inodes, number, Arc::new(Inode::new(loaded))));
             }
         }
     }
@@ -110,16 +110,14 @@ impl InodeTable {
     }
 
     /// Adds an inode that was just created.
-    pub fn insert(&self, state: InodeState) -> Arc<Inode> {
-        let number = state.number;
-        insert(self.shard(number).lock(), number, state)
+    pub fn insert(&self, number: InodeNumber, inode: &Arc<Inode>) {
+        insert(self.shard(number).lock(), number, Arc::clone(inode));
     }
 }
 
 /// Adds an inode to its part; what goes for it is freed without the lock.
-fn insert(mut inodes: MutexGuard<'_, Known>, number: InodeNumber, state: InodeState) -> Arc<Inode> {
+fn insert(mut inodes: MutexGuard<'_, Known>, number: InodeNumber, inode: Arc<Inode>) -> Arc<Inode> {
     let gone = inodes.shrink();
-    let inode = Arc::new(RwLock::new(state));
     inodes.by_number.insert(number, Entry { inode: Arc::clone(&inode), referenced: false });
     drop((inodes, gone));
     inode
@@ -193,7 +191,7 @@ mod tests {
         let table = table();
         let meanwhile = || {
             for other in others(&table).take(2 * IDLE_LIMIT) {
-                table.insert(state(other, 0));
+                table.insert(other, &Arc::new(Inode::new(state(other, 0))));
             }
             assert!(!table.shard(NUMBER).lock().by_number.contains_key(&NUMBER), "still here");
         };
@@ -204,7 +202,7 @@ mod tests {
     fn what_came_meanwhile_does_not_go_for_what_was_loaded_before() {
         let table = table();
         for other in others(&table).take(IDLE_LIMIT - 1) {
-            table.insert(state(other, 0));
+            table.insert(other, &Arc::new(Inode::new(state(other, 0))));
         }
         assert_eq!(size_after(&table, || ()), 2);
     }

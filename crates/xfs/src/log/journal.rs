@@ -19,13 +19,14 @@ use crate::cache::{BufferRef, Cache};
 use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::poison::Poison;
+use crate::rank;
 use crate::units::Lsn;
 use crossbeam_utils::CachePadded;
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use undercroft_block::{Alarm, Batch, flush_plugs};
+use undercroft_locks::{Condvar, OrderedMutex, OrderedRwLock, RwLockReadGuard};
 
 /// What a journal works on.
 pub(crate) struct JournalParts {
@@ -63,8 +64,8 @@ pub(crate) struct Journal {
     pub(super) superblock: BufferRef,
     /// Held by transactions from begin to commit, and by whoever closes a checkpoint.
     /// Every transaction changes it and the open checkpoint: both have cache lines of their own.
-    pub(super) gate: CachePadded<RwLock<()>>,
-    pub(super) open: CachePadded<Mutex<Checkpoint>>,
+    pub(super) gate: CachePadded<OrderedRwLock<(), { rank::GATE }>>,
+    pub(super) open: CachePadded<OrderedMutex<Checkpoint, { rank::CHECKPOINT }>>,
     /// A transaction gave back what it had reserved.
     released: Condvar,
     /// The newest checkpoint that is durable, with all before it.
@@ -73,7 +74,7 @@ pub(crate) struct Journal {
     pub(super) free_bytes: AtomicUsize,
     /// A group has so much that waits for a checkpoint that one is written before anything else.
     pub(super) is_crowded: AtomicBool,
-    pub(super) writer: Mutex<Writer>,
+    pub(super) writer: OrderedMutex<Writer, { rank::WRITER }>,
     pub(super) tickets: Arc<Tickets>,
     pub(super) worker: Worker,
     /// Who has data of files to be written back.
@@ -94,7 +95,7 @@ pub(crate) struct Permit<'j> {
     journal: &'j Journal,
     reserved: usize,
     /// Given up last: see `Drop`.
-    _gate: RwLockReadGuard<'j, ()>,
+    _gate: RwLockReadGuard<'j, (), { rank::GATE }>,
 }
 
 /// Whether a transaction can begin.
@@ -126,12 +127,12 @@ impl Journal {
             busy,
             superblock,
             gate: CachePadded::default(),
-            open: Mutex::new(Checkpoint::new(1)).into(),
+            open: OrderedMutex::new(Checkpoint::new(1)).into(),
             released: Condvar::new(),
             durable: AtomicU64::new(0),
             free_bytes: AtomicUsize::new(0),
             is_crowded: AtomicBool::new(false),
-            writer: Mutex::new(Writer::new(start, transaction)),
+            writer: OrderedMutex::new(Writer::new(start, transaction)),
             tickets: Arc::default(),
             worker: Worker::default(),
             files: OnceLock::new(),
@@ -289,7 +290,7 @@ impl Journal {
 
     /// Why nothing becomes durable any more, if so.
     fn refusal(&self) -> Option<Refusal> {
-        self.poison.reason().map(Refusal::ReadOnly)
+        self.poison.reason().map(Refusal::Poisoned)
     }
 
     /// The newest checkpoint that holds anything.
@@ -333,7 +334,7 @@ impl Journal {
         let kept = files.write_back();
         if !kept.is_empty() {
             let sequence = self.newest();
-            self.tickets.keep(kept, sequence, || self.outcome(sequence));
+            self.tickets.keep(&kept, sequence, || self.outcome(sequence));
             self.worker.want(sequence);
         }
     }
@@ -343,6 +344,8 @@ impl Journal {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let sequence = self.newest();
         while self.durable.load(Ordering::Acquire) < sequence {
+            // Whoever writes the journal may wait for bios that this thread holds back.
+            flush_plugs();
             let mut writer = self.writer.lock();
             if self.durable.load(Ordering::Acquire) < sequence {
                 self.write_checkpoint(&mut writer)?;

@@ -20,6 +20,8 @@ pub(crate) type Answer = Result<(), Refusal>;
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
     /// Nothing can be made durable any more.
+    Poisoned(Arc<str>),
+    /// The volume is not open for changes.
     ReadOnly(Arc<str>),
     /// Data of this file was not written.
     File(InodeNumber, Arc<str>),
@@ -28,6 +30,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn into_error(self) -> Error {
         match self {
+            Self::Poisoned(reason) => Error::Poisoned(reason.to_string()),
             Self::ReadOnly(reason) => Error::ReadOnly(reason.to_string()),
             Self::File(inode, reason) => Error::NotWritten { inode, what: reason.to_string() },
         }
@@ -42,6 +45,7 @@ pub(super) enum Receiver {
 
 impl Receiver {
     pub(super) fn tell(self, answer: &Answer) {
+        undercroft_locks::assert_unlocked("the callback of a ticket");
         match self {
             Self::Task(waker) => waker.wake(),
             Self::Callback(callback) => callback(to_result(answer)),
@@ -226,7 +230,7 @@ impl Tickets {
     /// `sequence`. `outcome` is as for [`draw`](Self::draw).
     pub(super) fn keep(
         &self,
-        promises: Vec<Promise>,
+        promises: &[Promise],
         sequence: u64,
         outcome: impl FnOnce() -> Option<Answer>,
     ) {
@@ -292,6 +296,6 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         // Kept and refused ones are not found.
-        self.settle(&Err(Refusal::ReadOnly("it was dropped before the data was written".into())));
+        self.settle(&Err(Refusal::Poisoned("it was dropped before the data was written".into())));
     }
 }

@@ -111,7 +111,7 @@ pub(super) fn enter(
         inode.core.size = new.target.len() as u64;
     }
     add_parent_pointer(trans, &mut inode, parent, name)?;
-    Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
+    Ok(trans.volume().insert_inode(inode))
 }
 
 /// The root directory of a new volume.
@@ -124,7 +124,7 @@ pub(crate) fn create_root(
 ) -> Result<InodeGuard, Error> {
     let number = inode::allocate(trans, None, true)?;
     let inode = new_inode(trans, number, None, FileType::Directory, new)?;
-    Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
+    Ok(trans.volume().insert_inode(inode))
 }
 
 /// The inode of the realtime bitmap (`bitmap`) or summary: empty files that every volume has,
@@ -144,7 +144,7 @@ pub(crate) fn create_reserved(
         inode.core.flags = InodeFlags::NEWRTBM;
         inode.core.atime = Timestamp::default();
     }
-    Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
+    Ok(trans.volume().insert_inode(inode))
 }
 
 /// Adds `name` in the directory `parent` for an inode that exists.
@@ -158,7 +158,7 @@ pub fn add_link(
     inode: &mut InodeGuard,
 ) -> Result<(), Error> {
     if inode.core.nlink >= NLINK_PINNED - 1 {
-        return Err(Error::Invalid(format!("inode {} has too many links", inode.number)));
+        return Err(Error::TooManyLinks(format!("inode {} has too many links", inode.number)));
     }
     let slot = free_slot(trans, parent, name)?;
     insert_entry(trans, parent, slot, name, inode)?;

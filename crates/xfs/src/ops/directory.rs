@@ -2,7 +2,7 @@
 
 use crate::bmap::ForkReader;
 use crate::dir::{self, DirectoryEntry, Position};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::FileType;
 use crate::inode::{ForkKind, InodeState};
 use crate::units::InodeNumber;
@@ -10,10 +10,12 @@ use crate::volume::Volume;
 
 /// Checks that an inode is a directory.
 pub(super) fn expect_directory(inode: &InodeState) -> Result<(), Error> {
+    inode.expect_in_use()?;
     if inode.file_type() == FileType::Directory {
         return Ok(());
     }
-    Err(Error::WrongKind { path: format!("inode {}", inode.number), what: "not a directory" })
+    let (path, kind) = (format!("inode {}", inode.number), ErrorKind::NotDirectory);
+    Err(Error::WrongKind { path, what: "not a directory", kind })
 }
 
 /// The inode that `name` stands for in a directory.
@@ -28,6 +30,20 @@ pub fn lookup(
     expect_directory(directory)?;
     let mut fork = ForkReader::new(volume, directory, ForkKind::Data);
     Ok(dir::lookup(&mut fork, name)?.map(|found| found.inode))
+}
+
+/// As [`lookup`], of an inode in use: nobody takes the entry away while the directory is locked, so
+/// one that leads to an inode which is not is damage.
+///
+/// # Errors
+/// As for [`lookup`]; or the inode is damaged.
+pub fn lookup_in_use(
+    volume: &Volume,
+    directory: &InodeState,
+    name: &[u8],
+) -> Result<Option<InodeNumber>, Error> {
+    let Some(number) = lookup(volume, directory, name)? else { return Ok(None) };
+    volume.inode(number).map(|_| Some(number)).map_err(Error::into_damage)
 }
 
 /// Calls `visit` for the entries of a directory at and behind `from`, but not for `.` and `..`, in

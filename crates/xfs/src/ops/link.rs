@@ -5,7 +5,7 @@ use super::rename::expect_same_project;
 use super::unlink::affected;
 use super::{add_link, lookup, path_text, space};
 use crate::dir;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
 use crate::inode::unlinked;
 use crate::mkfs::Work;
@@ -33,15 +33,17 @@ pub fn link(
     let inode = inodes.read(number);
     if inode.file_type() == FileType::Directory {
         let what = "is a directory, which cannot have another name";
-        return Err(Error::WrongKind { path: format!("inode {number}"), what });
+        let (path, kind) = (format!("inode {number}"), ErrorKind::NotPermitted);
+        return Err(Error::WrongKind { path, what, kind });
     }
-    if inode.core.mode == 0 || inode.memory.is_going {
+    if inode.memory.is_going {
         return Err(Error::Stale { inode: number });
     }
+    inode.expect_in_use()?;
     locks::expect_mutable(inode, true)?;
     expect_same_project(inodes.read(parent), inode)?;
     if inode.core.nlink >= NLINK_PINNED - 1 {
-        return Err(Error::Invalid(format!("inode {number} has too many links")));
+        return Err(Error::TooManyLinks(format!("inode {number} has too many links")));
     }
     if lookup(volume, inodes.read(parent), name)?.is_some() {
         return Err(Error::Exists(path_text(name)));

@@ -82,9 +82,11 @@ pub(super) fn expect_directory(inode: &InodeState) -> Result<(), Error> {
     expect_linked(inode)
 }
 
-/// Refuses an inode that was removed meanwhile.
+/// Refuses an inode that was removed meanwhile. One that stays because somebody has it open has no
+/// name any more, and gets none: to Linux, too, that is another error than an inode that is gone.
 pub(super) fn expect_linked(inode: &InodeState) -> Result<(), Error> {
-    if inode.core.mode == 0 || inode.core.nlink == 0 {
+    inode.expect_in_use()?;
+    if inode.core.nlink == 0 {
         return Err(Error::NotFound(format!("inode {}", inode.number)));
     }
     Ok(())
@@ -103,5 +105,5 @@ pub fn expect_mutable(inode: &InodeState, append_too: bool) -> Result<(), Error>
         return Ok(());
     }
     let word = if found.contains(InodeFlags::IMMUTABLE) { "immutable" } else { "append-only" };
-    Err(Error::Invalid(format!("inode {} is {word}: clear that flag first", inode.number)))
+    Err(Error::NotPermitted(format!("inode {} is {word}: clear that flag first", inode.number)))
 }

@@ -78,7 +78,7 @@ fn try_make<T>(
     locks::expect_mutable(directory, false)?;
     if kind == FileType::Symlink && directory.core.flags.contains(InodeFlags::NOSYMLINKS) {
         let what = format!("{}: the directory allows no symbolic links", path_text(name));
-        return Err(Error::Invalid(what));
+        return Err(Error::NotPermitted(what));
     }
     // One search says that the name is absent and where it goes; until then the directory stays.
     let slot = free_slot(&mut trans, directory, name)?;
@@ -135,7 +135,7 @@ fn try_create_unlinked(
     if kind == FileType::Symlink {
         symlink::write(&mut ForkWriter::new(&mut trans, &mut inode, ForkKind::Data), new.target)?;
     }
-    let mut inode = InodeGuard::new(&volume.insert_inode(inode));
+    let mut inode = volume.insert_inode(inode);
     inherited.give(&mut trans, &mut inode)?;
     let (ag, agino) = volume.geometry().split_inode(number);
     trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
@@ -147,8 +147,7 @@ fn try_create_unlinked(
 fn check(new: &NewInode<'_>) -> Result<FileType, Error> {
     let kind = new.file_type()?;
     if kind == FileType::Symlink {
-        symlink::check(new.target)
-            .map_err(|what| Error::Invalid(format!("symbolic link: {what}")))?;
+        symlink::refuse(new.target)?;
     }
     if matches!(kind, FileType::Character | FileType::Block) && new.device.encode().is_none() {
         let (major, minor) = (new.device.major, new.device.minor);

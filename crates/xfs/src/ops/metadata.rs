@@ -76,9 +76,7 @@ pub fn change_metadata(
     let mut trans = volume.begin_for(Work::Metadata)?;
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
-    if inode.core.mode == 0 {
-        return Err(Error::NotFound(format!("inode {number}")));
-    }
+    inode.expect_in_use()?;
     check(inode, change)?;
     let mode = new_mode(inode, change);
     let list = match change.mode {
@@ -113,7 +111,8 @@ fn check(inode: &InodeState, change: &MetadataChange) -> Result<(), Error> {
         return invalid("a mode has twelve bits".into());
     }
     if change.mode.is_some() && inode.file_type() == FileType::Symlink {
-        return invalid("the mode of a symbolic link has no meaning and is not changed".into());
+        let what = "the mode of a symbolic link has no meaning and is not changed";
+        return Err(Error::NotSupported(format!("inode {}: {what}", inode.number)));
     }
     let Some(flags) = change.flags else {
         return locks::expect_mutable(inode, true);

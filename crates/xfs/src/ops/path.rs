@@ -1,6 +1,6 @@
 //! Paths inside a volume.
 
-use super::lookup;
+use super::lookup_in_use;
 use crate::error::Error;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
@@ -15,9 +15,11 @@ pub fn resolve(volume: &Volume, path: &[u8]) -> Result<InodeNumber, Error> {
     for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
         let directory = volume.inode(number)?;
         let directory = directory.read();
-        number = lookup(volume, &directory, name)
+        number = lookup_in_use(volume, &directory, name)
             .map_err(|error| match error {
-                Error::WrongKind { what, .. } => Error::WrongKind { path: path_text(path), what },
+                Error::WrongKind { what, kind, .. } => {
+                    Error::WrongKind { path: path_text(path), what, kind }
+                }
                 other => other,
             })?
             .ok_or_else(|| Error::NotFound(path_text(path)))?;

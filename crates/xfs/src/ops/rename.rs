@@ -5,11 +5,11 @@ use super::locks::{self, Locked};
 use super::make::with_room;
 use super::unlink::{Goodbye, affected, expect_empty, take_entry};
 use super::whiteout::{self, Whiteout};
-use super::{directory, lookup, path_text, space};
+use super::{directory, lookup, lookup_in_use, path_text, space};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::dir::{self, Entry};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{FileType, InodeFlags, Timestamp};
 use crate::inode::{ForkKind, InodeState};
 use crate::mkfs::Work;
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
         let found = |inodes: Option<&Locked>| -> Result<_, Error> {
             let look = |at: Name<'_>| match inodes {
                 Some(inodes) => lookup(volume, inodes.read(at.parent), at.name),
-                None => lookup(volume, &volume.inode(at.parent)?.read(), at.name),
+                None => lookup_in_use(volume, &volume.inode(at.parent)?.read(), at.name),
             };
             let source = look(from)?.ok_or_else(|| Error::NotFound(path_text(from.name)))?;
             Ok((source, look(to)?))
@@ -169,7 +169,14 @@ impl<'a> Plan<'a> {
             let plan = Self { volume, from, to, mode, source, target };
             plan.check_loops()?;
             let numbers: smallvec::SmallVec<[_; 4]> = plan.inodes().collect();
-            let inodes = Locked::new(volume, &numbers)?;
+            let inodes = match Locked::new(volume, &numbers) {
+                Err(Error::Stale { inode }) if inode == source || Some(inode) == target => {
+                    // Somebody removed it between the look and the lock.
+                    (source, target) = found(None)?;
+                    continue;
+                }
+                locked => locked?,
+            };
             let now = found(Some(&inodes))?;
             if now == (source, target) {
                 return Ok(Some((inodes, plan)));
@@ -222,11 +229,18 @@ impl<'a> Plan<'a> {
         if self.mode == RenameMode::Exchange {
             return expect_same_project(inodes.read(self.from.parent), target);
         }
-        let wrong = |what| Err(Error::WrongKind { path: path_text(self.to.name), what });
+        let wrong = |what, kind| {
+            let path = path_text(self.to.name);
+            Err(Error::WrongKind { path, what, kind })
+        };
         match (is_directory(source), is_directory(target)) {
             (true, true) => expect_empty(self.volume, target, self.to.name),
-            (true, false) => wrong("is no directory, so none can take its place"),
-            (false, true) => wrong("is a directory, which no file can take the place of"),
+            (true, false) => {
+                wrong("is no directory, so none can take its place", ErrorKind::NotDirectory)
+            }
+            (false, true) => {
+                wrong("is a directory, which no file can take the place of", ErrorKind::IsDirectory)
+            }
             (false, false) => Ok(()),
         }
     }
@@ -414,7 +428,7 @@ pub(super) fn expect_same_project(parent: &InodeState, inode: &InodeState) -> Re
     if parent.core.flags.contains(InodeFlags::PROJINHERIT)
         && parent.core.project != inode.core.project
     {
-        return Err(Error::Invalid(format!(
+        return Err(Error::CrossDevice(format!(
             "inode {} is of project {}, the directory is for project {}: copy it instead",
             inode.number, inode.core.project, parent.core.project
         )));
@@ -424,11 +438,22 @@ pub(super) fn expect_same_project(parent: &InodeState, inode: &InodeState) -> Re
 
 fn below_itself(at: Name<'_>) -> Error {
     let what = "the directory cannot be moved below itself";
-    Error::WrongKind { path: path_text(at.name), what }
+    Error::WrongKind { path: path_text(at.name), what, kind: ErrorKind::Invalid }
 }
 
 /// Whether `directory` is `above`, or lies somewhere below it.
 fn is_within(volume: &Volume, directory: InodeNumber, above: InodeNumber) -> Result<bool, Error> {
+    let climbed = climbs_to(volume, directory, above);
+    // Moves wait, and no directory goes before what is in it: as long as this one has a name, all
+    // above it are in use.
+    if matches!(climbed, Err(Error::Stale { .. })) && volume.inode(directory)?.read().core.nlink > 0
+    {
+        return climbed.map_err(Error::into_damage);
+    }
+    climbed
+}
+
+fn climbs_to(volume: &Volume, directory: InodeNumber, above: InodeNumber) -> Result<bool, Error> {
     let root = volume.geometry().root_inode;
     let mut at = directory;
     // Of a damaged volume, the way up may be a circle: twice the pace of the other finds it.

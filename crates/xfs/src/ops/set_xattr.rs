@@ -6,7 +6,7 @@ use super::xattr::{disk_kind, invalid_list, split};
 use super::{attribute_fork, path_text, set_attributes, space};
 use crate::attr::{self, Attribute, SetMode};
 use crate::bmap::{ForkReader, ForkWriter};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{Acl, AclKind, FileType, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
 use crate::mkfs::Work;
@@ -23,6 +23,7 @@ pub fn get_xattr(
     name: &[u8],
 ) -> Result<Option<Vec<u8>>, Error> {
     let stored = stored(name)?;
+    inode.expect_in_use()?;
     if inode.attr.is_none() {
         return Ok(None);
     }
@@ -72,7 +73,7 @@ pub fn set_xattr(
     let exists = get_xattr(volume, inode, name)?.is_some();
     match mode {
         SetMode::Create if exists => return Err(Error::Exists(attribute_text(name))),
-        SetMode::Replace if !exists => return Err(Error::NotFound(attribute_text(name))),
+        SetMode::Replace if !exists => return Err(Error::NoAttribute(attribute_text(name))),
         _ => {}
     }
     let bytes = value.len().max(list_size(list.as_ref()));
@@ -141,24 +142,22 @@ fn stored(name: &[u8]) -> Result<Attribute<'_>, Error> {
 
 /// Refuses inodes that cannot have the attribute.
 fn check(inode: &InodeState, attribute: &Attribute<'_>) -> Result<(), Error> {
-    if inode.core.mode == 0 {
-        return Err(Error::NotFound(format!("inode {}", inode.number)));
-    }
+    inode.expect_in_use()?;
     locks::expect_mutable(inode, true)?;
     let kind = inode.file_type();
-    let what = match (disk_kind(attribute), attribute.namespace) {
+    let (what, refused) = match (disk_kind(attribute), attribute.namespace) {
         (Some(AclKind::Default), _) if kind != FileType::Directory => {
-            "only a directory has a default access list"
+            ("only a directory has a default access list", ErrorKind::AccessDenied)
         }
         (Some(AclKind::Access), _) if kind == FileType::Symlink => {
-            "a symbolic link has no access list"
+            ("a symbolic link has no access list", ErrorKind::NotSupported)
         }
         (None, Namespace::User) if !matches!(kind, FileType::Regular | FileType::Directory) => {
-            "only files and directories have attributes of users"
+            ("only files and directories have attributes of users", ErrorKind::NotPermitted)
         }
         _ => return Ok(()),
     };
-    Err(Error::WrongKind { path: format!("inode {}", inode.number), what })
+    Err(Error::WrongKind { path: format!("inode {}", inode.number), what, kind: refused })
 }
 
 /// The list in a value, which may be in its form for programs or on disk; `None` if it has no

@@ -47,7 +47,8 @@ pub fn set_size_hints(
         return Err(invalid(inode, "it has space already, which would not have the size"));
     }
     if copy.is_some() && !volume.geometry().features.reflink() {
-        return Err(invalid(inode, "files of this volume do not share blocks"));
+        let what = format!("inode {number}: files of this volume do not share blocks");
+        return Err(Error::NotSupported(what));
     }
     trans.begin_changes();
     let core = &mut inode.core;

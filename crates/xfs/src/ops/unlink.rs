@@ -1,11 +1,11 @@
 //! Taking names away (algorithms reference, section 7.8).
 
 use super::locks::{self, Locked};
-use super::{path_text, space};
+use super::{lookup_in_use, path_text, space};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::{self, ForkReader, ForkWriter};
 use crate::dir;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::file::{free_now, groups, is_small, reclaim};
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
 use crate::inode::{BlocksFrozen, DataLock, ForkKind, Inode, InodeGuard, InodeState, unlinked};
@@ -83,7 +83,15 @@ pub(super) fn lock_entry(
 ) -> Result<(Locked, InodeNumber), Error> {
     let mut child = locks::entry(volume, &volume.inode(parent)?.read(), name)?;
     loop {
-        let inodes = Locked::new(volume, &[parent, child])?;
+        let inodes = match Locked::new(volume, &[parent, child]) {
+            Err(Error::Stale { inode }) if inode == child => {
+                // Somebody removed it between the look and the lock, or the directory is damaged.
+                child = lookup_in_use(volume, &volume.inode(parent)?.read(), name)?
+                    .ok_or_else(|| Error::NotFound(path_text(name)))?;
+                continue;
+            }
+            locked => locked?,
+        };
         let now = locks::entry(volume, inodes.read(parent), name)?;
         if now == parent {
             let what = format!("{} leads to the directory itself", path_text(name));
@@ -110,10 +118,11 @@ fn check(
     locks::expect_mutable(parent, true)?;
     locks::expect_linked(inode)?;
     locks::expect_mutable(inode, true)?;
+    let wrong = |what, kind| Err(Error::WrongKind { path: path_text(name), what, kind });
     match (directory, inode.file_type() == FileType::Directory) {
         (true, true) => expect_empty(volume, inode, name),
-        (true, false) => Err(Error::WrongKind { path: path_text(name), what: "not a directory" }),
-        (false, true) => Err(Error::WrongKind { path: path_text(name), what: "is a directory" }),
+        (true, false) => wrong("not a directory", ErrorKind::NotDirectory),
+        (false, true) => wrong("is a directory", ErrorKind::IsDirectory),
         (false, false) => Ok(()),
     }
 }
@@ -181,7 +190,7 @@ impl Goodbye {
             return Ok(Self::List);
         }
         // Tried, not waited for: these locks come before those that the caller has.
-        let locks = inode.memory.locks().try_all();
+        let locks = inode.locks().try_all();
         Ok(locks.map_or(Self::List, |_locks| Self::Free { _locks }))
     }
 

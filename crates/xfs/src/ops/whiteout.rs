@@ -69,6 +69,6 @@ impl<'n> Whiteout<'n> {
         dir::replace(&mut ForkWriter::new(trans, directory, ForkKind::Data), name, entry)?;
         add_parent_pointer(trans, &mut inode, directory, name)?;
         self.inherited.give(trans, &mut inode)?;
-        Ok(InodeGuard::new(&trans.volume().insert_inode(inode)))
+        Ok(trans.volume().insert_inode(inode))
     }
 }

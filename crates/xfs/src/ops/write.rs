@@ -6,7 +6,7 @@
 
 use super::DataPlacement;
 use crate::bmap;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType};
 use crate::geometry::Geometry;
 use crate::inode::{ForkKind, InodeState};
@@ -45,10 +45,14 @@ pub fn allocate_file(
 ) -> Result<FileMap, Error> {
     if inode.file_type() != FileType::Regular || !inode.data.is_empty() {
         let path = format!("inode {}", inode.number);
-        return Err(Error::WrongKind { path, what: "not an empty regular file" });
+        return Err(Error::WrongKind {
+            path,
+            what: "not an empty regular file",
+            kind: ErrorKind::Invalid,
+        });
     }
     if size > MAX_FILE_SIZE {
-        return Err(Error::Invalid(format!("a file of {size} bytes: the limit is 2^63 - 1")));
+        return Err(Error::TooLarge(format!("a file of {size} bytes: the limit is 2^63 - 1")));
     }
     let geometry = trans.geometry();
     let mut map = FileMap::new();

@@ -65,7 +65,7 @@ pub fn set_attributes<'a>(
 
 pub(super) fn split<'a>(name: &'a [u8], value: &'a [u8]) -> Result<Attribute<'a>, Error> {
     let (namespace, name) = Namespace::split(name).ok_or_else(|| {
-        Error::Invalid(format!(
+        Error::NotSupported(format!(
             "attribute {}: XFS stores user., trusted. and security. attributes and POSIX ACLs",
             path_text(name)
         ))

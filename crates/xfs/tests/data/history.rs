@@ -9,10 +9,10 @@ use undercroft_judges::Xfsprogs;
 use undercroft_judges::random::Random;
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs;
-use undercroft_xfs::ops::{self, CloneRange, FileEdit, MappedExtent, NewInode, Size};
+use undercroft_xfs::ops::{self, CloneRange, MappedExtent, NewInode, Size};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 
 /// A format: its name, what `mkfs.xfs` is told, and the block size.
 pub(crate) struct Format {
@@ -197,30 +197,33 @@ impl History {
         done
     }
 
+    fn open(&self, file: usize) -> OpenFile {
+        OpenFile::open(&self.volume, self.inodes[file]).unwrap()
+    }
+
     fn perform(&mut self, operation: &Operation) -> Result<(), Error> {
         let size = |keep| if keep { Size::Keep } else { Size::Grow };
         let bytes = |(offset, len): (u64, u64)| offset..offset + len;
-        let edit = || FileEdit::open(&self.volume, self.inodes[operation.file()], NOW).unwrap();
+        let file = self.open(operation.file());
         match *operation {
             Operation::Write { offset, len, seed, .. } => {
-                edit().write(offset, &Arc::new(pattern(seed, len)), 0..len as usize)
+                file.write_direct(offset, &Arc::new(pattern(seed, len)), 0..len as usize, NOW)
             }
-            Operation::Truncate { size, .. } => edit().truncate(size),
+            Operation::Truncate { size, .. } => file.truncate(size, NOW),
             Operation::Preallocate { range, keep, .. } => {
-                edit().preallocate(bytes(range), size(keep))
+                file.preallocate(bytes(range), size(keep), NOW)
             }
-            Operation::Punch { range, .. } => edit().punch(bytes(range)),
-            Operation::Zero { range, keep, .. } => edit().zero(bytes(range), size(keep)),
-            Operation::Collapse { range, .. } => edit().collapse(bytes(range)),
-            Operation::Insert { range, .. } => edit().insert(bytes(range)),
-            Operation::Clone { from, to, source, target, len } => {
+            Operation::Punch { range, .. } => file.punch(bytes(range), NOW),
+            Operation::Zero { range, keep, .. } => file.zero(bytes(range), size(keep), NOW),
+            Operation::Collapse { range, .. } => file.collapse(bytes(range), NOW),
+            Operation::Insert { range, .. } => file.insert(bytes(range), NOW),
+            Operation::Clone { from, source, target, len, .. } => {
                 let range = CloneRange { source, target, len };
-                ops::clone_range(&self.volume, self.inodes[from], self.inodes[to], &range, NOW)
+                file.clone_range(&self.open(from), &range, NOW)
             }
             Operation::Dedupe { from, to, source, target, len } => {
                 let range = CloneRange { source, target, len };
-                let inodes = [from, to].map(|file| self.inodes[file]);
-                let same = ops::dedupe_range(&self.volume, inodes[0], inodes[1], &range)?;
+                let same = file.dedupe_range(&self.open(from), &range)?;
                 let part = |file: &[u8], at: u64| file[at as usize..(at + len) as usize].to_vec();
                 let equal = part(&self.files[from], source) == part(&self.files[to], target);
                 assert_eq!(same, equal, "{operation:?}");
@@ -231,10 +234,9 @@ impl History {
 
     /// What a file holds on the volume.
     pub(crate) fn content(&self, file: usize) -> Vec<u8> {
-        let inode = self.volume.inode(self.inodes[file]).unwrap();
-        let inode = inode.read();
-        let mut bytes = vec![0xff; inode.core.size as usize];
-        ops::read_at(&self.volume, &inode, 0, &mut bytes).unwrap();
+        let file = self.open(file);
+        let mut bytes = vec![0xff; file.size() as usize];
+        assert_eq!(file.read(0, &mut bytes).unwrap(), bytes.len());
         bytes
     }
 
@@ -265,8 +267,7 @@ impl History {
     /// Empties all files.
     pub(crate) fn empty(&mut self) {
         for file in 0..self.files.len() {
-            let mut edit = FileEdit::open(&self.volume, self.inodes[file], NOW).unwrap();
-            edit.truncate(0).unwrap();
+            self.open(file).truncate(0, NOW).unwrap();
             self.files[file].clear();
         }
     }

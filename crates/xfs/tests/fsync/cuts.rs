@@ -1,7 +1,7 @@
 //! Cuts of the power while tickets are under way: every file whose ticket was answered is there,
 //! whole.
 
-use crate::work::{contents, create, memory, open, repair_is_content, write};
+use crate::work::{contents, create, memory, open, read, repair_is_content, write};
 use std::sync::Arc;
 use undercroft_block::Sector;
 use undercroft_block::testing::recorder::{Event, Recorder, Recording, Unflushed};
@@ -9,7 +9,7 @@ use undercroft_block::{BlockDevice, read_buffer};
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, kernel};
-use undercroft_xfs::{Volume, ops};
+use undercroft_xfs::{OpenFile, Volume, ops};
 
 const FILES: usize = 400;
 
@@ -32,24 +32,24 @@ fn name(number: usize) -> String {
 fn record(seed: u64) -> Recording {
     let mut random = Random::new(seed);
     let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
-    let files = open(Arc::clone(&recorder) as _, 1 << 20);
+    let volume = open(Arc::clone(&recorder) as _, 1 << 20);
     for number in 0..FILES {
-        let file = create(&files, &name(number));
+        let file = create(&volume, &name(number));
         let bytes = contents(number, len(number, seed));
-        write(&files, &file, 0, &bytes[..bytes.len() / 2]).unwrap();
-        write(&files, &file, bytes.len() as u64 / 2, &bytes[bytes.len() / 2..]).unwrap();
+        write(&file, 0, &bytes[..bytes.len() / 2]).unwrap();
+        write(&file, bytes.len() as u64 / 2, &bytes[bytes.len() / 2..]).unwrap();
         let marks = Arc::clone(&recorder);
-        let ticket = if random.one_in(5) { files.fdatasync(&file) } else { files.fsync(&file) };
+        let ticket = if random.one_in(5) { file.fdatasync() } else { file.fsync() };
         ticket.on_complete(move |result| {
             result.unwrap();
             marks.mark(&number.to_string());
         });
         if random.one_in(40) {
-            files.sync().wait().unwrap();
+            volume.sync_all().wait().unwrap();
         }
     }
-    files.sync().wait().unwrap();
-    drop(files);
+    volume.sync_all().wait().unwrap();
+    drop(volume);
     recorder.recording().unwrap()
 }
 
@@ -60,13 +60,12 @@ fn note(event: &Event, durable: &mut Vec<usize>) {
 }
 
 fn check(disk: &Arc<dyn BlockDevice>, durable: &[usize], seed: u64, place: &str) {
-    let volume = Volume::open(Arc::clone(disk)).unwrap();
+    let volume = Arc::new(Volume::open(Arc::clone(disk)).unwrap());
     let root = volume.inode(volume.geometry().root_inode).unwrap();
     for number in durable {
         let found = ops::lookup(&volume, &root.read(), name(*number).as_bytes()).unwrap();
-        let inode = volume.inode(found.unwrap_or_else(|| panic!("{place}: {number}"))).unwrap();
-        let mut bytes = vec![0; inode.read().core.size as usize];
-        ops::read_at(&volume, &inode.read(), 0, &mut bytes).unwrap();
+        let found = found.unwrap_or_else(|| panic!("{place}: {number}"));
+        let bytes = read(&OpenFile::open(&volume, found).unwrap());
         assert!(bytes == contents(*number, len(*number, seed)), "{place}: contents of {number}");
     }
 }

@@ -10,25 +10,25 @@ use undercroft_block::testing::{Fault, FaultyDevice};
 /// Tickets on a device with this fault; returns how many were answered with an error.
 fn failed(fault: Fault) -> usize {
     let device = Arc::new(FaultyDevice::new(memory(256 << 20), [fault]));
-    let files = open(Arc::clone(&device) as _, 8 << 20);
+    let volume = open(Arc::clone(&device) as _, 8 << 20);
     let answers = Arc::new([const { AtomicUsize::new(0) }; 2]);
     let mut drawn = 0;
     for number in 0..2000 {
         // The thread of the journal may meet the failure at any moment.
-        let Ok(file) = try_create(&files, &format!("file-{number}")) else { break };
-        if write(&files, &file, 0, &contents(number, 4096)).is_err() {
+        let Ok(file) = try_create(&volume, &format!("file-{number}")) else { break };
+        if write(&file, 0, &contents(number, 4096)).is_err() {
             break;
         }
         let answers = Arc::clone(&answers);
         drawn += 1;
-        files.fsync(&file).on_complete(move |result| {
+        file.fsync().on_complete(move |result| {
             answers[usize::from(result.is_err())].fetch_add(1, Ordering::AcqRel);
         });
         if number % 50 == 0 {
             std::thread::yield_now();
         }
     }
-    let last = files.sync().wait();
+    let last = volume.sync_all().wait();
     assert!(device.injected() > 0);
     let error = last.unwrap_err().to_string();
     assert!(error.contains("fail"), "{error}");
@@ -40,8 +40,8 @@ fn failed(fault: Fault) -> usize {
     }
     assert_eq!(count(0) + count(1), drawn, "every ticket is answered once");
     // Poisoned: a later success cannot hide the failure.
-    assert!(files.volume().begin().is_err());
-    assert!(files.sync_and_wait().is_err() && files.close().is_err());
+    assert!(volume.begin().is_err());
+    assert!(volume.sync_all_and_wait().is_err() && volume.close().is_err());
     count(1)
 }
 

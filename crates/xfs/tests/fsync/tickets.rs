@@ -5,8 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use undercroft_xfs::data::Files;
-use undercroft_xfs::log::SyncTicket;
+use undercroft_xfs::{SyncTicket, Volume};
 
 struct Woken(AtomicUsize);
 
@@ -18,13 +17,13 @@ impl Wake for Woken {
 
 #[test]
 fn a_ticket_is_a_future_and_can_be_dropped() {
-    let files = open(memory(256 << 20), 8 << 20);
-    let (one, other) = (create(&files, "one"), create(&files, "other"));
+    let volume = open(memory(256 << 20), 8 << 20);
+    let (one, other) = (create(&volume, "one"), create(&volume, "other"));
     for round in 0..50 {
-        write(&files, &one, round * 100, &contents(1, 100)).unwrap();
-        write(&files, &other, round * 100, &contents(2, 100)).unwrap();
-        drop(files.fsync(&other));
-        let mut ticket = Box::pin(files.fsync(&one));
+        write(&one, round * 100, &contents(1, 100)).unwrap();
+        write(&other, round * 100, &contents(2, 100)).unwrap();
+        drop(other.fsync());
+        let mut ticket = Box::pin(one.fsync());
         let woken = Arc::new(Woken(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&woken));
         loop {
@@ -38,17 +37,17 @@ fn a_ticket_is_a_future_and_can_be_dropped() {
         }
     }
     // Nothing is left to be made durable: answered at once.
-    files.sync().wait().unwrap();
-    files.fsync(&one).wait().unwrap();
-    files.close().unwrap();
+    volume.sync_all().wait().unwrap();
+    one.fsync().wait().unwrap();
+    volume.close().unwrap();
 }
 
 /// Draws a ticket for each of some new files.
-fn draw(files: &Files, count: usize) -> Vec<SyncTicket> {
+fn draw(volume: &Arc<Volume>, count: usize) -> Vec<SyncTicket> {
     let one = |number: usize| {
-        let file = create(files, &format!("file-{number}"));
-        write(files, &file, 0, &contents(number, 5000)).unwrap();
-        files.fsync(&file)
+        let file = create(volume, &format!("file-{number}"));
+        write(&file, 0, &contents(number, 5000)).unwrap();
+        file.fsync()
     };
     (0..count).map(one).collect()
 }
@@ -56,12 +55,12 @@ fn draw(files: &Files, count: usize) -> Vec<SyncTicket> {
 #[test]
 fn tickets_that_wait_when_the_volume_is_closed_are_kept() {
     for round in 0..20 {
-        let files = open(memory(256 << 20), 8 << 20);
-        let tickets = draw(&files, 10 * round);
-        files.close().unwrap();
+        let volume = open(memory(256 << 20), 8 << 20);
+        let tickets = draw(&volume, 10 * round);
+        volume.close().unwrap();
         // Nobody is left who could answer them later.
         assert!(tickets.iter().all(|ticket| matches!(ticket.try_result(), Some(Ok(())))));
-        assert!(try_create(&files, "late").is_err() && files.sync().wait().is_err());
+        assert!(try_create(&volume, "late").is_err() && volume.sync_all().wait().is_err());
     }
 }
 
@@ -69,9 +68,9 @@ fn tickets_that_wait_when_the_volume_is_closed_are_kept() {
 fn tickets_that_wait_when_the_volume_is_dropped_are_answered() {
     let mut broken = 0;
     for round in 0..20 {
-        let files = open(memory(256 << 20), 8 << 20);
-        let tickets = draw(&files, 10 * round);
-        drop(files);
+        let volume = open(memory(256 << 20), 8 << 20);
+        let tickets = draw(&volume, 10 * round);
+        drop(volume);
         // Each is answered, the one way or the other: this would sleep forever.
         broken += tickets.into_iter().filter_map(|ticket| ticket.wait().err()).count();
     }

@@ -4,13 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice, MemoryDevice};
 use undercroft_judges::Xfsprogs;
-use undercroft_xfs::data::{Files, FilesOptions};
 use undercroft_xfs::format::{FileType, Timestamp};
-use undercroft_xfs::inode::Inode;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 use uuid::Uuid;
 
 fn new(kind: FileType) -> NewInode<'static> {
@@ -38,40 +36,37 @@ pub(crate) fn memory(bytes: u64) -> Arc<dyn BlockDevice> {
     device
 }
 
-pub(crate) fn open(device: Arc<dyn BlockDevice>, dirty_bytes: u64) -> Files {
-    let volume = Volume::open_live(device, &LiveOptions::default()).unwrap();
-    Files::new(Arc::new(volume), &FilesOptions { dirty_bytes }).unwrap()
+pub(crate) fn open(device: Arc<dyn BlockDevice>, dirty_bytes: u64) -> Arc<Volume> {
+    let options = LiveOptions { dirty_bytes, ..LiveOptions::default() };
+    Arc::new(Volume::open_live(device, &options).unwrap())
 }
 
-pub(crate) fn open_image(image: &Path, dirty_bytes: u64) -> Files {
+pub(crate) fn open_image(image: &Path, dirty_bytes: u64) -> Arc<Volume> {
     open(Arc::new(FileDevice::open(image, false).unwrap()), dirty_bytes)
 }
 
-pub(crate) fn create(files: &Files, name: &str) -> Arc<Inode> {
-    try_create(files, name).unwrap()
+pub(crate) fn create(volume: &Arc<Volume>, name: &str) -> OpenFile {
+    try_create(volume, name).unwrap()
 }
 
-pub(crate) fn try_create(files: &Files, name: &str) -> Result<Arc<Inode>, Error> {
-    let volume = files.volume();
+pub(crate) fn try_create(volume: &Arc<Volume>, name: &str) -> Result<OpenFile, Error> {
     let root = volume.geometry().root_inode;
-    volume.inode(ops::make(volume, root, name.as_bytes(), &new(FileType::Regular))?)
+    ops::make_open(volume, root, name.as_bytes(), &new(FileType::Regular))
 }
 
-pub(crate) fn write(
-    files: &Files,
-    file: &Arc<Inode>,
-    offset: u64,
-    bytes: &[u8],
-) -> Result<(), Error> {
+/// Writes bytes that the caller keeps, or shares with the volume.
+pub(crate) fn write(file: &OpenFile, offset: u64, bytes: &[u8]) -> Result<(), Error> {
     let now = Timestamp { seconds: 1_700_000_000, nanoseconds: 5 };
-    files.write(file, offset, &Arc::new(bytes.to_vec()), 0..bytes.len(), now)
+    if offset.is_multiple_of(3) {
+        return file.write(offset, bytes, now);
+    }
+    file.write_shared(offset, &Arc::new(bytes.to_vec()), 0..bytes.len(), now)
 }
 
 /// All that a file holds.
-pub(crate) fn read(files: &Files, file: &Inode) -> Vec<u8> {
-    let state = file.read();
-    let mut bytes = vec![0; state.core.size as usize];
-    ops::read_at(files.volume(), &state, 0, &mut bytes).unwrap();
+pub(crate) fn read(file: &OpenFile) -> Vec<u8> {
+    let mut bytes = vec![0xff; file.size() as usize];
+    assert_eq!(file.read(0, &mut bytes).unwrap(), bytes.len());
     bytes
 }
 

@@ -18,7 +18,7 @@ use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::log::recovery::recover;
 use undercroft_xfs::mkfs::{self, MkfsOptions, Preset};
-use undercroft_xfs::ops::{self, DataPlacement, LastName, RenameMode};
+use undercroft_xfs::ops::{self, DataPlacement, RenameMode};
 use undercroft_xfs::units::{FileBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Volume, bmap};
@@ -166,8 +166,8 @@ impl History {
     fn unlink(&mut self) {
         let index = self.random.below(self.names.len() as u64) as usize;
         let Named { parent, name } = self.names.swap_remove(index);
-        let (last, now) = (LastName::Free, Timestamp::default());
-        let gone = ops::unlink(&self.volume, parent, name.as_bytes(), last, now).unwrap();
+        let now = Timestamp::default();
+        let gone = ops::unlink(&self.volume, parent, name.as_bytes(), now).unwrap();
         let stays = self.volume.inode(gone).is_ok_and(|inode| inode.read().core.nlink > 0);
         if !stays {
             self.files.retain(|file| *file != gone);
@@ -181,14 +181,7 @@ impl History {
         let to = format!("renamed-{number}");
         let from = ops::Name { parent: *before, name: name.as_bytes() };
         let target = ops::Name { parent, name: to.as_bytes() };
-        ops::rename(
-            &self.volume,
-            from,
-            target,
-            RenameMode::Replace(LastName::Free),
-            Timestamp::default(),
-        )
-        .unwrap();
+        ops::rename(&self.volume, from, target, RenameMode::Replace, Timestamp::default()).unwrap();
         self.names[index] = Named { parent, name: to };
     }
 

@@ -56,7 +56,8 @@ fn we_replay_a_crash_anywhere() {
     let mut judged = 0;
     for (index, options) in formats(20).into_iter().enumerate() {
         let seed = 20 + index as u64;
-        let live = LiveOptions { record_bytes: if index == 1 { 256 << 10 } else { 32 << 10 } };
+        let record_bytes = if index == 1 { 256 << 10 } else { 32 << 10 };
+        let live = LiveOptions { record_bytes, ..LiveOptions::default() };
         let mut history = History::start(make(&options), &live, seed);
         history.run(150, 3);
         let (recording, trees) = history.end(index % 2 == 0);
@@ -90,7 +91,7 @@ fn a_kernel_replays_large_and_padded_records() {
     if !kernel::available_or_report("journal::a_kernel_replays_large_and_padded_records") {
         return;
     }
-    let large = LiveOptions { record_bytes: 256 << 10 };
+    let large = LiveOptions { record_bytes: 256 << 10, ..LiveOptions::default() };
     let plain = options(64 << 20, 11);
     let case = Case { options: plain, live: large, operations: 60, sync_one_in: 10, close: false };
     run(&case, 11);

@@ -8,15 +8,14 @@ use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{Bio, BlockDevice, Operation};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
-use undercroft_xfs::ops::FileEdit;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 use uuid::Uuid;
 
-fn faulty(fault: Fault) -> Volume {
+fn faulty(fault: Fault) -> Arc<Volume> {
     let device = make(&MkfsOptions::new(64 << 20, Uuid::from_u128(1)));
     let device: Arc<dyn BlockDevice> = Arc::new(FaultyDevice::new(device, [fault]));
-    Volume::open_live(device, &LiveOptions::default()).unwrap()
+    Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap())
 }
 
 /// Creates files and syncs until something fails; returns how many were durable.
@@ -42,11 +41,11 @@ fn a_failed_journal_ends_all_changes() {
         // From now on everybody is told, and why.
         let root = volume.geometry().root_inode;
         let error = create(&volume, root, "late", FileType::Regular).unwrap_err();
-        let Error::ReadOnly(reason) = error else { panic!("{error}") };
+        let Error::Poisoned(reason) = error else { panic!("{error}") };
         assert!(reason.contains(&operation.to_string()), "{reason}");
-        assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
-        assert!(matches!(volume.force().unwrap().wait(), Err(Error::ReadOnly(_))));
-        assert!(matches!(volume.close(), Err(Error::ReadOnly(_))));
+        assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
+        assert!(matches!(volume.force().unwrap().wait(), Err(Error::Poisoned(_))));
+        assert!(matches!(volume.close(), Err(Error::Poisoned(_))));
         // What is in memory can be read.
         assert!(tree(&volume).unwrap().len() > durable as usize);
     }
@@ -66,7 +65,8 @@ fn failed_data_ends_all_changes_at_once() {
     let ticket = volume.force().unwrap();
     let memory = Arc::new(vec![1; LEN]);
     let now = Timestamp::default();
-    let written = FileEdit::open(&volume, file, now).unwrap().write(0, &memory, 0..LEN);
+    let file = OpenFile::open(&volume, file).unwrap();
+    let written = file.write_direct(0, &memory, 0..LEN, now);
     // The device may answer in another thread: the volume is told, whoever waits for it or not.
     while volume.begin().is_ok() {
         std::thread::yield_now();
@@ -76,12 +76,12 @@ fn failed_data_ends_all_changes_at_once() {
     };
     assert!(reason.contains("data of a file") && reason.contains("write"), "{reason}");
     if let Err(error) = written {
-        assert!(matches!(error, Error::Device(_) | Error::ReadOnly(_)), "{error}");
+        assert!(matches!(error, Error::Device(_) | Error::Poisoned(_)), "{error}");
     }
-    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
     // It was answered with one or the other.
     let _ = ticket.wait();
-    assert!(matches!(volume.force().unwrap().wait(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.force().unwrap().wait(), Err(Error::Poisoned(_))));
 }
 
 /// A single failure is not forgotten by what succeeds later.
@@ -90,7 +90,7 @@ fn a_failed_flush_is_not_healed_by_the_next() {
     let volume = faulty(Fault::new().on(Operation::Flush).nth(0));
     let (_, error) = fill(&volume);
     assert!(matches!(error, Error::Device(_)), "{error}");
-    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
+    assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn every_ticket_of_a_failed_checkpoint_is_told() {
         .collect();
     assert!(!tickets.is_empty());
     for ticket in tickets {
-        assert!(matches!(ticket.wait(), Err(Error::ReadOnly(_))));
+        assert!(matches!(ticket.wait(), Err(Error::Poisoned(_))));
     }
 }
 
@@ -126,7 +126,7 @@ fn half_a_transaction_is_never_written() {
         drop(undercroft_xfs::ops::create(&mut trans, &mut parent, b"half", &new).unwrap());
         volume.force().unwrap()
     };
-    assert!(matches!(ticket.wait(), Err(Error::ReadOnly(_))));
-    assert!(matches!(volume.sync(), Err(Error::ReadOnly(_))));
-    assert!(matches!(volume.begin(), Err(Error::ReadOnly(_))));
+    assert!(matches!(ticket.wait(), Err(Error::Poisoned(_))));
+    assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
+    assert!(matches!(volume.begin(), Err(Error::Poisoned(_))));
 }

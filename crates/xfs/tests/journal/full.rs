@@ -10,9 +10,9 @@ use undercroft_judges::random::Random;
 use undercroft_xfs::attr::SetMode;
 use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{FileType, Timestamp};
-use undercroft_xfs::ops::{self, CloneRange, FileEdit, LastName, Name, NewInode, RenameMode};
+use undercroft_xfs::ops::{self, CloneRange, Name, NewInode, RenameMode};
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 
 const NOW: Timestamp = Timestamp { seconds: 7, nanoseconds: 0 };
 
@@ -33,14 +33,14 @@ fn had_space<T>(result: Result<T, Error>) -> bool {
     }
 }
 
-fn write(volume: &Volume, file: InodeNumber, offset: u64, len: usize) -> bool {
+fn write(volume: &Arc<Volume>, file: InodeNumber, offset: u64, len: usize) -> bool {
     let bytes = Arc::new(vec![file.0 as u8 | 1; len]);
-    had_space(FileEdit::open(volume, file, NOW).unwrap().write(offset, &bytes, 0..len))
+    had_space(OpenFile::open(volume, file).unwrap().write_direct(offset, &bytes, 0..len, NOW))
 }
 
 /// A tree with directories and attributes of all forms, and names in it.
 struct Filled {
-    volume: Volume,
+    volume: Arc<Volume>,
     random: Random,
     directories: Vec<InodeNumber>,
     names: Vec<(InodeNumber, String)>,
@@ -51,7 +51,7 @@ struct Filled {
 
 impl Filled {
     fn make(image: &Path, seed: u64) -> Self {
-        let volume = open(image);
+        let volume = Arc::new(open(image));
         let directories = vec![volume.geometry().root_inode];
         let (random, names) = (Random::new(seed), Vec::new());
         let large = directories[0];
@@ -84,7 +84,8 @@ impl Filled {
         }
         if self.volume.geometry().features.reflink() {
             let range = CloneRange { source: 0, target: 0, len: 300 * block as u64 };
-            had_space(ops::clone_range(&self.volume, files[0], files[1], &range, NOW));
+            let [source, target] = [0, 1].map(|file| self.open(files[file]));
+            had_space(target.clone_range(&source, &range, NOW));
         }
         self.large = files[3];
         for len in [8 << 20, 256 << 10, 16 << 10, block] {
@@ -97,6 +98,10 @@ impl Filled {
             self.directories.push(directory);
         }
         while self.create(root, FileType::Regular).is_some() {}
+    }
+
+    fn open(&self, number: InodeNumber) -> OpenFile {
+        OpenFile::open(&self.volume, number).unwrap()
     }
 
     fn name(&mut self) -> String {
@@ -143,7 +148,7 @@ impl Filled {
         let (from, over) = (self.pick(), self.pick());
         let mode = match self.random.below(3) {
             0 => RenameMode::Exchange,
-            1 => RenameMode::Replace(LastName::Free),
+            1 => RenameMode::Replace,
             _ => RenameMode::NoReplace,
         };
         let (parent, name) = self.names[from].clone();
@@ -162,7 +167,7 @@ impl Filled {
         }
         match mode {
             RenameMode::NoReplace => self.names[from] = target,
-            RenameMode::Replace(_) if from != over => drop(self.names.swap_remove(from)),
+            RenameMode::Replace if from != over => drop(self.names.swap_remove(from)),
             _ => {}
         }
         true
@@ -184,10 +189,9 @@ impl Filled {
                 assert!(now == before, "what was refused left something");
             }
             if number % 10 == 9 {
-                let mut file = FileEdit::open(&self.volume, self.large, NOW).unwrap();
-                let size = self.volume.inode(self.large).unwrap().read().core.size;
+                let file = self.open(self.large);
                 let less = 150 * self.volume.geometry().block_size() as u64;
-                file.truncate(size - less).unwrap();
+                file.truncate(file.size() - less, NOW).unwrap();
                 // Until then nobody may have the blocks.
                 self.volume.sync().unwrap();
             }
@@ -215,13 +219,12 @@ impl Filled {
             let kind = inode.read().file_type();
             if kind == FileType::Directory {
                 self.remove_all(number);
-                ops::rmdir(&self.volume, directory, &name, LastName::Free, NOW).unwrap();
+                ops::rmdir(&self.volume, directory, &name, NOW).unwrap();
                 continue;
             }
             if self.random.one_in(3) {
-                let size = inode.read().core.size;
-                let mut file = FileEdit::open(&self.volume, number, NOW).unwrap();
-                file.truncate(self.random.below(size + 1)).unwrap();
+                let file = self.open(number);
+                file.truncate(self.random.below(file.size() + 1), NOW).unwrap();
             }
             if self.random.one_in(3) {
                 let names = ops::attributes(&self.volume, &inode.read()).unwrap();
@@ -230,7 +233,7 @@ impl Filled {
                 }
             }
             drop(inode);
-            ops::unlink(&self.volume, directory, &name, LastName::Free, NOW).unwrap();
+            ops::unlink(&self.volume, directory, &name, NOW).unwrap();
         }
     }
 }
@@ -310,7 +313,7 @@ fn what_needs_no_space_works_without_and_what_does_is_refused_whole() {
         assert!(refused > 0 && done > 0, "{format:?}: {refused} refused, {done} done");
         filled.volume.close().unwrap();
         judge(&format!("{format:?}, full"));
-        filled.volume = open(&image);
+        filled.volume = Arc::new(open(&image));
         let root = filled.directories[0];
         filled.remove_all(root);
         filled.volume.close().unwrap();

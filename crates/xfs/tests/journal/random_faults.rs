@@ -16,17 +16,17 @@ use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::log::recovery::recover;
 use undercroft_xfs::mkfs::MkfsOptions;
-use undercroft_xfs::ops::{self, FileEdit, LastName, Name, RenameMode};
+use undercroft_xfs::ops::{self, Name, RenameMode};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 use uuid::Uuid;
 
 const NOW: Timestamp = Timestamp { seconds: 9, nanoseconds: 0 };
 
 /// A random operation on one of `names`, or one that adds a name.
 fn step(
-    volume: &Volume,
+    volume: &Arc<Volume>,
     random: &mut Random,
     names: &mut Vec<(String, InodeNumber)>,
     number: u64,
@@ -36,7 +36,7 @@ fn step(
     match random.below(8) {
         0 | 1 if !names.is_empty() => {
             let (name, _) = names.swap_remove(at);
-            ops::unlink(volume, root, name.as_bytes(), LastName::Free, NOW).map(drop)
+            ops::unlink(volume, root, name.as_bytes(), NOW).map(drop)
         }
         2 if !names.is_empty() => {
             let new = format!("renamed-{number}");
@@ -57,7 +57,7 @@ fn step(
         // Data of a file that has none yet.
         5 if !names.is_empty() && volume.inode(names[at].1)?.read().core.size == 0 => {
             let bytes = Arc::new(vec![number as u8; 20_000]);
-            FileEdit::open(volume, names[at].1, NOW)?.write(0, &bytes, 0..20_000)
+            OpenFile::open(volume, names[at].1)?.write_direct(0, &bytes, 0..20_000, NOW)
         }
         _ => {
             let name = format!("{}-{number}", "file".repeat(random.below(40) as usize));
@@ -77,7 +77,7 @@ struct Ended {
 }
 
 /// Works until something fails.
-fn run(volume: &Volume, seed: u64) -> Option<Ended> {
+fn run(volume: &Arc<Volume>, seed: u64) -> Option<Ended> {
     let mut random = Random::new(seed);
     let (mut trees, mut durable) = (vec![tree(volume).unwrap()], 0);
     let mut names = Vec::new();
@@ -122,7 +122,7 @@ fn whatever_fails_at_random_is_told_and_what_was_durable_stays() {
         let device = make(&MkfsOptions::new(64 << 20, Uuid::from_u128(1)));
         let faulty = Arc::new(FaultyDevice::new(Arc::clone(&device), [fault]));
         let volume = Volume::open_live(Arc::clone(&faulty) as _, &LiveOptions::default());
-        let volume = volume.unwrap_or_else(|error| panic!("{seed}: {error}"));
+        let volume = Arc::new(volume.unwrap_or_else(|error| panic!("{seed}: {error}")));
         let what = format!("seed {seed}, {operation}");
         let Some(Ended { trees, durable, error }) = run(&volume, seed) else {
             assert!(faulty.injected() == 0, "{what}: nobody was told");
@@ -130,7 +130,7 @@ fn whatever_fails_at_random_is_told_and_what_was_durable_stays() {
         };
         assert!(faulty.injected() > 0, "{what}: {error}");
         failed[usize::from(operation == Operation::Flush)] += 1;
-        assert!(matches!(error, Error::Device(_) | Error::ReadOnly(_)), "{what}: {error}");
+        assert!(matches!(error, Error::Device(_) | Error::Poisoned(_)), "{what}: {error}");
         let Err(Error::ReadOnly(reason)) = volume.begin().map(drop) else {
             panic!("{what}: the volume can be changed")
         };

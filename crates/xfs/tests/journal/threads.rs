@@ -9,10 +9,10 @@ use undercroft_block::{BlockDevice, read_exact_at, write_all_at};
 use undercroft_judges::Xfsprogs;
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
-use undercroft_xfs::ops::{self, FileEdit, LastName, Size};
+use undercroft_xfs::ops::{self, Size};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, OpenFile, Volume};
 use uuid::Uuid;
 
 fn save(device: &dyn BlockDevice, image: &std::path::Path) {
@@ -86,7 +86,8 @@ fn fragmented() -> Arc<dyn BlockDevice> {
         ..MkfsOptions::new(128 << 20, Uuid::from_u128(9))
     };
     let device = make(&options);
-    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap();
+    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default());
+    let volume = Arc::new(volume.unwrap());
     let root = volume.geometry().root_inode;
     // Inodes for what is to come: later there is no room for a chunk.
     let inodes: Vec<_> = (0..4 * 64).map(|number| format!("inode-{number}")).collect();
@@ -94,40 +95,39 @@ fn fragmented() -> Arc<dyn BlockDevice> {
         create(&volume, root, name, FileType::Directory).unwrap();
     }
     let filler = create(&volume, root, "filler", FileType::Regular).unwrap();
-    let mut edit = FileEdit::open(&volume, filler, Timestamp::default()).unwrap();
+    let (file, now) = (OpenFile::open(&volume, filler).unwrap(), Timestamp::default());
     let blocks = volume.available_blocks() - 200;
-    edit.preallocate(0..blocks * 4096, Size::Keep).unwrap();
+    file.preallocate(0..blocks * 4096, Size::Keep, now).unwrap();
     for block in (0..blocks).step_by(HOLES as usize) {
-        edit.punch(block * 4096..(block + 1) * 4096).unwrap();
+        file.punch(block * 4096..(block + 1) * 4096, now).unwrap();
     }
-    drop(edit);
+    file.close().unwrap();
     for name in inodes.iter().filter(|name| !name.ends_with('0')) {
-        ops::rmdir(&volume, root, name.as_bytes(), LastName::Free, Timestamp::default()).unwrap();
+        ops::rmdir(&volume, root, name.as_bytes(), now).unwrap();
     }
     volume.close().unwrap();
     device
 }
 
 /// Fills a directory and a file with single blocks from all groups, and empties them again.
-fn grow_and_shrink(volume: &Volume, home: InodeNumber, round: u32) -> Result<(), Error> {
+fn grow_and_shrink(volume: &Arc<Volume>, home: InodeNumber, round: u32) -> Result<(), Error> {
     const NAMES: u32 = 1500;
     let (root, now) = (volume.geometry().root_inode, Timestamp::default());
     let name = |number: u32| format!("{number:0>200}");
-    let file = format!("file-{}-{round}", home.0);
-    let number = ops::make(volume, root, file.as_bytes(), &work::new(FileType::Regular))?;
+    let own = format!("file-{}-{round}", home.0);
+    let file = ops::make_open(volume, root, own.as_bytes(), &work::new(FileType::Regular))?;
     // All names are of one file, so that no inodes are needed.
-    let mut edit = FileEdit::open(volume, number, now)?;
     for part in 0..NAMES {
-        ops::link(volume, number, home, name(part).as_bytes(), now)?;
+        ops::link(volume, file.number(), home, name(part).as_bytes(), now)?;
         if part % 8 == 0 {
-            edit.preallocate(0..u64::from(part + 1) * 1024, Size::Keep)?;
+            file.preallocate(0..u64::from(part + 1) * 1024, Size::Keep, now)?;
         }
     }
-    drop(edit);
+    file.close()?;
     for part in (0..NAMES).map(|part| part * 7 % NAMES) {
-        ops::unlink(volume, home, name(part).as_bytes(), LastName::Free, now)?;
+        ops::unlink(volume, home, name(part).as_bytes(), now)?;
     }
-    ops::unlink(volume, root, file.as_bytes(), LastName::Free, now)?;
+    ops::unlink(volume, root, own.as_bytes(), now)?;
     Ok(())
 }
 
@@ -136,7 +136,8 @@ fn grow_and_shrink(volume: &Volume, home: InodeNumber, round: u32) -> Result<(),
 #[test]
 fn threads_free_blocks_in_the_groups_of_others() {
     let device = fragmented();
-    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap();
+    let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default());
+    let volume = Arc::new(volume.unwrap());
     let root = volume.geometry().root_inode;
     let homes: Vec<_> = (0..4)
         .map(|home| create(&volume, root, &format!("home-{home}"), FileType::Directory).unwrap())

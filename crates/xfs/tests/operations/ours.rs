@@ -13,16 +13,15 @@ use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::ops::{
-    self, DataPlacement, DataWriter, FileReader, LastName, MetadataChange, Name, NewInode, Piece,
-    RenameMode, Times,
+    self, DataPlacement, DataWriter, MetadataChange, Name, NewInode, RenameMode, Times,
 };
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, ErrorKind, OpenFile, Volume};
 
 /// An open volume.
 pub(crate) struct Ours {
-    pub(crate) volume: Volume,
+    pub(crate) volume: Arc<Volume>,
     placement: DataPlacement,
 }
 
@@ -33,7 +32,7 @@ fn time(seconds: i64) -> Timestamp {
 impl Ours {
     pub(crate) fn open(image: &Path) -> Self {
         let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
-        let volume = Volume::open_live(device, &LiveOptions::default()).unwrap();
+        let volume = Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap());
         let placement = DataPlacement::new(volume.geometry());
         Self { volume, placement }
     }
@@ -42,14 +41,18 @@ impl Ours {
     pub(crate) fn apply(&mut self, operation: &Operation, now: i64) -> bool {
         match self.attempt(operation, time(now)) {
             Ok(()) => true,
-            Err(
-                Error::NotFound(_)
-                | Error::Exists(_)
-                | Error::NotEmpty(_)
-                | Error::WrongKind { .. }
-                | Error::Invalid(_),
-            ) => false,
-            Err(error) => panic!("{operation:?}: {error}"),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound
+                | ErrorKind::Exists
+                | ErrorKind::NotEmpty
+                | ErrorKind::NotDirectory
+                | ErrorKind::IsDirectory
+                | ErrorKind::Invalid
+                | ErrorKind::NotPermitted
+                | ErrorKind::NotSupported
+                | ErrorKind::NoAttribute => false,
+                _ => panic!("{operation:?}: {error}"),
+            },
         }
     }
 
@@ -75,18 +78,18 @@ impl Ours {
             }
             Operation::Unlink { path } => {
                 let (directory, name) = split(path);
-                ops::unlink(volume, inode(directory)?, name, LastName::Free, now).map(|_| ())
+                ops::unlink(volume, inode(directory)?, name, now).map(|_| ())
             }
             Operation::Rmdir { path } => {
                 let (directory, name) = split(path);
-                ops::rmdir(volume, inode(directory)?, name, LastName::Free, now).map(|_| ())
+                ops::rmdir(volume, inode(directory)?, name, now).map(|_| ())
             }
             Operation::Rename { from, to, mode } => {
                 let [from, to] = [split(from), split(to)];
                 let from = Name { parent: inode(from.0)?, name: from.1 };
                 let to = Name { parent: inode(to.0)?, name: to.1 };
                 let mode = match mode {
-                    Move::Replace => RenameMode::Replace(LastName::Free),
+                    Move::Replace => RenameMode::Replace,
                     Move::NoReplace => RenameMode::NoReplace,
                     Move::Exchange => RenameMode::Exchange,
                 };
@@ -167,6 +170,10 @@ impl Ours {
             assert_eq!(*numbers.entry(node).or_insert(number), number, "{at}");
             let inode = self.volume.inode(number).unwrap();
             self.compare_inode(model, node, &inode.read(), &at);
+            let node = &model.nodes[node];
+            if node.kind == FileType::Regular {
+                self.compare_content(node, number, &at);
+            }
         }
     }
 
@@ -204,30 +211,31 @@ impl Ours {
                 let device = DeviceNumber { major, minor };
                 assert_eq!(inode.data.content, ForkContent::Device(device), "{at}");
             }
-            FileType::Regular => {
-                assert_eq!(core.size, node.size(), "{at}");
-                self.compare_content(node, inode, at);
-            }
+            FileType::Regular => assert_eq!(core.size, node.size(), "{at}"),
             _ => {}
         }
     }
 
-    fn compare_content(&self, node: &super::model::Node, inode: &InodeState, at: &str) {
+    fn compare_content(&self, node: &super::model::Node, number: InodeNumber, at: &str) {
         let mut content = vec![0; node.size() as usize];
         for range in &node.ranges {
             for offset in range.clone() {
                 content[offset as usize] = pattern(node.seed, offset);
             }
         }
-        let mut reader = FileReader::new(&self.volume, inode).unwrap();
-        while let Some(piece) = reader.next_piece().unwrap() {
-            let (offset, found) = match piece {
-                Piece::Data { offset, buffer, len } => (offset, buffer[..len].to_vec()),
-                Piece::Hole { offset, len } => (offset, vec![0; len as usize]),
-            };
-            let expected = &content[offset as usize..offset as usize + found.len()];
-            assert!(found == expected, "{at}: contents at {offset}");
+        let file = OpenFile::open(&self.volume, number).unwrap();
+        // More than there is: it ends where the file does.
+        let mut found = vec![0xff; content.len() + 5000];
+        let len = file.read(0, &mut found).unwrap();
+        assert!(found[..len] == content, "{at}: contents");
+        for range in file.data_ranges().unwrap() {
+            let mut found = vec![0xff; (range.end - range.start) as usize];
+            assert_eq!(file.read(range.start, &mut found).unwrap(), found.len(), "{at}");
+            let range = range.start as usize..range.end as usize;
+            assert!(found == content[range.clone()], "{at}: contents of {range:?}");
+            content[range].fill(0);
         }
+        assert!(content.iter().all(|byte| *byte == 0), "{at}: data where the map has none");
     }
 
     /// Ends the session: everything on the disk, and judged.

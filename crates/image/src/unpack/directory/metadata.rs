@@ -49,7 +49,7 @@ pub(super) fn apply_to_name(
             attribute_kept(set, item, warnings)?;
         }
     }
-    if item.inode.file_type() != FileType::Symlink {
+    if item.kind != FileType::Symlink {
         // The name was just made, in a directory that only this process's user may write.
         rustix::fs::chmodat(directory, name, mode(item, owned), AtFlags::empty())
             .map_err(|error| failed("set the mode of", item, error))?;
@@ -59,7 +59,7 @@ pub(super) fn apply_to_name(
 }
 
 fn owner(item: &Item<'_>) -> (Uid, Gid) {
-    (Uid::from_raw(item.inode.core.uid), Gid::from_raw(item.inode.core.gid))
+    (Uid::from_raw(item.core.uid), Gid::from_raw(item.core.gid))
 }
 
 /// Whether the owner was set; not having the right is counted.
@@ -106,8 +106,8 @@ fn attribute_kept(
 
 /// Permission bits; a file that belongs to another user than it should is not setuid.
 fn mode(item: &Item<'_>, owned: bool) -> Mode {
-    let bits = item.inode.core.mode & 0o7777;
-    let special = item.inode.file_type() != FileType::Directory;
+    let bits = item.core.mode & 0o7777;
+    let special = item.kind != FileType::Directory;
     let bits = if owned || !special { bits } else { bits & !SETUID_SETGID };
     Mode::from_raw_mode(bits.into())
 }
@@ -118,6 +118,6 @@ fn times(item: &Item<'_>) -> Timestamps {
         tv_sec: time.seconds,
         tv_nsec: time.nanoseconds.min(999_999_999).into(),
     };
-    let core = &item.inode.core;
+    let core = &item.core;
     Timestamps { last_access: time(core.atime), last_modification: time(core.mtime) }
 }

@@ -188,7 +188,8 @@ impl FileEdit<'_> {
     ) -> Result<(), Error> {
         let bytes = range.source..range.source.saturating_add(range.len);
         if !self.geometry().features.reflink() {
-            return Err(self.invalid(&bytes, "the volume cannot share blocks (feature reflink)"));
+            let what = "the volume cannot share blocks (feature reflink)";
+            return Err(Error::NotSupported(self.about(&bytes, what)));
         }
         let end = self.check_end(range.target, range.len)?;
         let within = source.is_none();

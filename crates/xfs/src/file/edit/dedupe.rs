@@ -37,7 +37,7 @@ impl FileEdit<'_> {
 
     fn is_same(&self, source: Option<&Arc<Inode>>, range: &CloneRange) -> Result<bool, Error> {
         let source = source.unwrap_or(&self.inode);
-        let locks = Arc::clone(source.read().memory.locks());
+        let locks = Arc::clone(source.read().locks());
         let (mut ours, mut theirs) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
         let mut done = 0;
         while done < range.len {

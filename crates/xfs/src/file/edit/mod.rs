@@ -32,13 +32,14 @@ use crate::format::Timestamp;
 use crate::geometry::Geometry;
 use crate::inode::{BlocksFrozen, DataLock, FileLocks, ForkKind, Inode, InodeGuard};
 use crate::ops::space;
+use crate::rank;
 use crate::trans::Transaction;
 use crate::units::{FileBlock, InodeNumber};
 use crate::volume::Volume;
-use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::{Batch, Plug};
+use undercroft_locks::{MappedRwLockReadGuard, RwLockReadGuard};
 
 /// How often a step is tried again when all space that would do waits for the journal.
 const ATTEMPTS: u32 = 4;
@@ -101,7 +102,7 @@ impl<'a> FileEdit<'a> {
             check_kind(volume, &state)?;
             let dirty = state.memory.dirty.as_ref();
             let now = dirty.map_or_else(Timestamp::default, |dirty| dirty.modified);
-            (state.number, Arc::clone(state.memory.locks()), now)
+            (state.number, Arc::clone(state.locks()), now)
         };
         let plug = Plug::new(volume.cache().device());
         let (stamped, plugged) = (false, true);
@@ -123,7 +124,7 @@ impl<'a> FileEdit<'a> {
     }
 
     /// The extents of the file. No step may begin while they are held.
-    fn extents(&self) -> Result<MappedRwLockReadGuard<'_, ExtentList>, Error> {
+    fn extents(&self) -> Result<MappedRwLockReadGuard<'_, ExtentList, { rank::INODE }>, Error> {
         let state = self.inode.read();
         bmap::extents(self.volume, &state, ForkKind::Data)?;
         Ok(RwLockReadGuard::map(state, |state| {
@@ -183,9 +184,7 @@ impl<'a> FileEdit<'a> {
         frozen: Option<BlocksFrozen>,
     ) -> Result<Step<'a>, Error> {
         let inode = InodeGuard::new(&self.inode);
-        if inode.core.mode == 0 {
-            return Err(Error::Stale { inode: self.number });
-        }
+        inode.expect_in_use()?;
         Ok(Step { trans, inode, _frozen: frozen })
     }
 

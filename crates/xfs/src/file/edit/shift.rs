@@ -94,7 +94,8 @@ impl<'a> FileEdit<'a> {
         self.trim()?;
         let end = self.extents()?.end();
         if end.0.saturating_add(distance) > FileBlock::MAX.0 {
-            return Err(self.invalid(&range, "what is mapped behind the file has no room to move"));
+            let what = "what is mapped behind the file has no room to move";
+            return Err(Error::TooLarge(self.about(&range, what)));
         }
         self.start();
         self.zero_behind_end(size)?;
@@ -202,7 +203,11 @@ impl<'a> FileEdit<'a> {
     }
 
     pub(super) fn invalid(&self, range: &Range<u64>, what: &str) -> Error {
+        Error::Invalid(self.about(range, what))
+    }
+
+    pub(super) fn about(&self, range: &Range<u64>, what: &str) -> String {
         let (number, start, end) = (self.number, range.start, range.end);
-        Error::Invalid(format!("bytes {start}..{end} of inode {number}: {what}"))
+        format!("bytes {start}..{end} of inode {number}: {what}")
     }
 }

@@ -58,7 +58,7 @@ impl FileEdit<'_> {
         let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE_SIZE);
         end.ok_or_else(|| {
             let number = self.number;
-            Error::Invalid(format!(
+            Error::TooLarge(format!(
                 "inode {number}: {len} bytes at {offset}: the limit of a file is 2^63 - 1"
             ))
         })

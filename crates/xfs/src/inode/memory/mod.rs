@@ -46,11 +46,6 @@ pub(crate) struct Growth {
 }
 
 impl FileMemory {
-    /// Its locks.
-    pub(crate) fn locks(&self) -> &Arc<FileLocks> {
-        self.locks.get_or_init(Arc::default)
-    }
-
     /// Drops what belongs to the content: the file is being freed. Whoever has it open keeps its
     /// locks.
     pub(crate) fn discard(&mut self) {
@@ -61,6 +56,11 @@ impl FileMemory {
 }
 
 impl InodeState {
+    /// The locks of the file.
+    pub(crate) fn locks(&self) -> &Arc<FileLocks> {
+        self.memory.locks.get_or_init(|| Arc::new(FileLocks::new(self.number)))
+    }
+
     /// The data up to the byte `end` is on its way: the stored size can grow as far.
     pub(crate) fn grow_stored_size(&mut self, end: u64) {
         let size = self.core.size;

@@ -93,7 +93,7 @@ impl Finisher<'_> {
     /// The inode, locked to the end.
     fn lock(&mut self, number: InodeNumber) -> Result<(), Error> {
         if !self.inodes.contains_key(&number) {
-            let guard = self.trans.volume().lock_inode(number)?;
+            let guard = self.trans.volume().lock_inode(number).map_err(Error::into_damage)?;
             self.inodes.insert(number, guard);
         }
         Ok(())

@@ -62,7 +62,7 @@ impl Replay {
         device: &dyn BlockDevice,
         number: InodeNumber,
     ) -> Result<(), Error> {
-        let inode = volume.inode(number)?;
+        let inode = volume.inode(number).map_err(Error::into_damage)?;
         let inode = inode.read();
         if inode.core.mode == 0 || inode.file_type() != FileType::Directory {
             return Ok(());

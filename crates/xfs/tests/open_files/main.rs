@@ -1,0 +1,14 @@
+//! Files in use as a server uses them: numbers used again, files removed while dirty or open, errors
+//! under locks, callbacks that call back, full volumes.
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod common;
+
+mod callbacks;
+mod errors;
+mod lifecycle;
+mod locks;
+mod reads;
+mod space;
+mod stand;

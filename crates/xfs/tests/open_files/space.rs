@@ -1,0 +1,141 @@
+//! Space that is promised, given back, and missing.
+
+use crate::stand::{BLOCK, NOW, close, contents, make, open, read_all, root, unlink};
+use std::sync::Arc;
+use undercroft_xfs::Error;
+use undercroft_xfs::ops::{self, Name, RenameMode, Size};
+
+/// What was promised to a file that goes is everybody's again, however it goes.
+#[test]
+fn dirty_files_that_go_give_their_space_back() {
+    let (device, volume) = open(64 << 20);
+    drop(make(&volume, "target").unwrap());
+    // What the directory needs is there.
+    for name in ["a", "b"] {
+        drop(make(&volume, name).unwrap());
+        unlink(&volume, name).unwrap();
+    }
+    volume.sync().unwrap();
+    let before = volume.usage().unwrap().free_blocks;
+    let at = |name: &'static str| Name { parent: root(&volume), name: name.as_bytes() };
+    // More than the volume has in all.
+    for round in 0..(64 << 20) / (4 * BLOCK) {
+        let file = make(&volume, "a").unwrap();
+        file.write(0, &[round as u8; BLOCK], NOW).unwrap();
+        match round % 3 {
+            0 => {
+                drop(file);
+                unlink(&volume, "a").unwrap();
+            }
+            1 => {
+                unlink(&volume, "a").unwrap();
+                drop(file);
+            }
+            _ => {
+                let target = make(&volume, "b").unwrap();
+                target.write(0, &[1; BLOCK], NOW).unwrap();
+                drop(target);
+                ops::rename(&volume, at("a"), at("b"), RenameMode::Replace, NOW).unwrap();
+                unlink(&volume, "b").unwrap();
+            }
+        }
+    }
+    assert_eq!(volume.dirty_bytes(), 0);
+    volume.sync().unwrap();
+    assert_eq!(volume.usage().unwrap().free_blocks, before);
+    close(&device, &volume);
+}
+
+/// A file that is written, closed, and written again is not trimmed while it comes back, and gives
+/// all back at the end.
+#[test]
+fn space_ahead_goes_with_the_last_who_has_the_file_open() {
+    let (device, volume) = open(256 << 20);
+    let (one, two) = (make(&volume, "file").unwrap(), None::<undercroft_xfs::OpenFile>);
+    let mut other = two;
+    let mut at = 0;
+    for round in 0..64 {
+        one.write(at, &[round; 3 * BLOCK], NOW).unwrap();
+        at += 3 * BLOCK as u64;
+        one.fsync_and_wait().unwrap();
+        other = Some(undercroft_xfs::OpenFile::open(&volume, one.number()).unwrap());
+    }
+    let blocks = |volume: &Arc<undercroft_xfs::Volume>| {
+        volume.inode(one.number()).unwrap().read().core.nblocks
+    };
+    assert!(blocks(&volume) > at / BLOCK as u64, "there is space ahead");
+    drop(other);
+    assert!(blocks(&volume) > at / BLOCK as u64, "one has it open");
+    let inode = one.inode().clone();
+    drop(one);
+    assert_eq!(inode.read().core.nblocks, at / BLOCK as u64);
+    close(&device, &volume);
+}
+
+#[test]
+fn an_allocation_that_finds_no_space_leaves_the_file_as_it_was() {
+    let (device, volume) = open(64 << 20);
+    let file = make(&volume, "file").unwrap();
+    file.write(0, b"some data", NOW).unwrap();
+    file.fsync_and_wait().unwrap();
+    volume.sync().unwrap();
+    let before = volume.usage().unwrap();
+    let bytes = (before.free_blocks + 10_000) * BLOCK as u64;
+    for attempt in 0..3 {
+        let result = file.preallocate(0..bytes, Size::Grow, NOW);
+        assert!(matches!(result, Err(Error::NoSpace { .. })), "{attempt}: {result:?}");
+        volume.sync().unwrap();
+        assert_eq!(volume.usage().unwrap().free_blocks, before.free_blocks, "{attempt}");
+    }
+    assert_eq!(read_all(&file), b"some data");
+    let half = before.free_blocks / 2 * BLOCK as u64;
+    file.preallocate(0..half, Size::Keep, NOW).unwrap();
+    drop(file);
+    let volume = close(&device, &volume);
+    assert_eq!(contents(&volume, "file"), b"some data");
+}
+
+/// A full volume tells whoever writes too much, and goes on.
+#[test]
+fn a_full_volume_can_be_emptied_and_filled_again() {
+    let (device, volume) = open(64 << 20);
+    for round in 0..3 {
+        let mut files = Vec::new();
+        let error = loop {
+            let file = match make(&volume, &format!("file-{}", files.len())) {
+                Ok(file) => file,
+                Err(error) => break error,
+            };
+            let written = file.write(0, &vec![round; 100 * BLOCK], NOW);
+            files.push(file);
+            if let Err(error) = written {
+                break error;
+            }
+        };
+        assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+        volume.sync_all_and_wait().unwrap();
+        for (number, file) in files.into_iter().enumerate() {
+            unlink(&volume, &format!("file-{number}")).unwrap();
+            drop(file);
+        }
+        volume.sync().unwrap();
+    }
+    close(&device, &volume);
+}
+
+/// Blocks that were freed, and wait for a checkpoint, do not become ever more to search through.
+#[test]
+fn much_that_is_freed_starts_a_checkpoint() {
+    let (device, volume) = open(512 << 20);
+    let first = volume.open_checkpoint().unwrap();
+    let memory = Arc::new(vec![3; BLOCK]);
+    for _ in 0..20_000 {
+        let file = make(&volume, "file").unwrap();
+        file.write_direct(0, &memory, 0..BLOCK, NOW).unwrap();
+        drop(file);
+        unlink(&volume, "file").unwrap();
+    }
+    let checkpoints = volume.open_checkpoint().unwrap() - first;
+    assert!(checkpoints >= 2, "{checkpoints} checkpoints for 20,000 blocks in one group");
+    close(&device, &volume);
+}
