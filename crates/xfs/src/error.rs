@@ -95,6 +95,10 @@ pub enum Error {
     #[error("{0}: exists already")]
     Exists(String),
 
+    /// The way of a path leads through too many symbolic links.
+    #[error("{0}: too many levels of symbolic links")]
+    Loop(String),
+
     /// A directory that should go still has names.
     #[error("{0}: the directory is not empty")]
     NotEmpty(String),
@@ -229,6 +233,7 @@ impl Error {
             | Self::Journal { .. } => ErrorKind::Damaged,
             Self::NotFound(_) => ErrorKind::NotFound,
             Self::Exists(_) => ErrorKind::Exists,
+            Self::Loop(_) => ErrorKind::Loop,
             Self::NotEmpty(_) => ErrorKind::NotEmpty,
             Self::Stale { .. } => ErrorKind::Stale,
             Self::WrongKind { kind, .. } => *kind,

@@ -12,7 +12,7 @@ use crate::ag::{Group, GroupGuard, GroupSummary};
 use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool, Reservation};
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
-use crate::file::{DirtyFiles, free_orphans, trim_all};
+use crate::file::{DirtyFiles, free_orphans, store_accessed, trim_all};
 use crate::format::{
     BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights,
     TreeKind,
@@ -479,6 +479,7 @@ impl Volume {
         self.poison.check()?;
         self.files.write_back_all(self)?;
         trim_all(self)?;
+        store_accessed(self)?;
         free_orphans(self)?;
         journal.close(|superblock| {
             self.counters()?.encode(superblock);
@@ -607,6 +608,17 @@ impl Volume {
     /// may remove.
     pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
         self.inodes.get_or_load(number, || InodeState::load(self, number))
+    }
+
+    /// As [`inode`](Self::inode), of a number from elsewhere, at whose place there may be anything.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if no file has the number; the inode is damaged; the device failed.
+    pub fn inode_in_use(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
+        if !self.is_inode_in_use(number)? {
+            return Err(Error::Stale { inode: number });
+        }
+        self.inode(number)
     }
 
     /// Whether the group of an inode says that it is in use: of a number from elsewhere, at whose

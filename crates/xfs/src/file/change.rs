@@ -67,6 +67,14 @@ impl OpenFile {
         self.change(now, |edit| edit.zero(range.clone(), size))
     }
 
+    /// Gives the file blocks of its own wherever others have those of a range of bytes, too.
+    ///
+    /// # Errors
+    /// The range is empty; no space; a damaged structure; the device failed.
+    pub fn unshare(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
+        self.change(now, |edit| edit.unshare(range.clone()))
+    }
+
     /// Takes a range of whole blocks out of the file: what follows moves to its place.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ struct Lists {
     dirty: FxHashMap<FileKey, Arc<Inode>>,
     /// Files that have space behind their end for writes to come.
     growing: FxHashMap<FileKey, Arc<Inode>>,
+    /// Inodes whose time of access is newer than in their cluster.
+    accessed: FxHashMap<FileKey, Arc<Inode>>,
     /// What tickets wait for, in the order of the tickets.
     wanted: Vec<Wanted>,
 }
@@ -90,10 +92,26 @@ impl DirtyFiles {
         }
     }
 
+    /// Lists an inode that was read, which the caller has locked; returns how many there are.
+    pub(super) fn add_accessed(&self, key: FileKey, inode: &Arc<Inode>) -> usize {
+        let mut lists = self.lists.lock();
+        lists.accessed.insert(key, Arc::clone(inode));
+        lists.accessed.len()
+    }
+
+    /// Takes the inodes that were read off their list.
+    pub(super) fn take_accessed(&self) -> Vec<Arc<Inode>> {
+        let accessed = std::mem::take(&mut self.lists.lock().accessed);
+        let mut accessed: Vec<_> = accessed.into_iter().collect();
+        accessed.sort_unstable_by_key(|(key, _)| *key);
+        accessed.into_iter().map(|(_, inode)| inode).collect()
+    }
+
     /// Forgets an inode that is freed now, whose lock the caller has.
     pub(crate) fn forget(&self, inode: &InodeState) {
-        let mut lists = self.lists.lock();
-        let gone = (lists.dirty.remove(&key(inode)), lists.growing.remove(&key(inode)));
+        let (mut lists, key) = (self.lists.lock(), key(inode));
+        let gone =
+            [lists.dirty.remove(&key), lists.growing.remove(&key), lists.accessed.remove(&key)];
         drop(lists);
         drop(gone);
     }

@@ -54,6 +54,7 @@
 //! groups, then the lists of files, under which nothing else is locked. A thread that may hold
 //! bios back in a plug flushes it before it waits for any of them: others may wait for these bios.
 
+mod access;
 mod change;
 mod close;
 mod dirty_files;
@@ -62,9 +63,11 @@ mod edit;
 mod open;
 mod read;
 mod reclaim;
+mod seek;
 mod write;
 mod write_back;
 
+pub(crate) use access::store_accessed;
 pub(crate) use close::trim_all;
 pub(crate) use dirty_files::DirtyFiles;
 pub use edit::{CloneRange, Size};

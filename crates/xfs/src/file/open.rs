@@ -58,13 +58,26 @@ impl OpenFile {
         number: InodeNumber,
         is_it: impl Fn(&InodeState) -> bool,
     ) -> Result<Self, Error> {
-        let inode = volume.inode(number)?;
-        let mut state = InodeGuard::new(&inode);
+        Self::open_inode_if(volume, &volume.inode(number)?, is_it)
+    }
+
+    /// Opens the file of an inode in memory, whatever its number stands for by now.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if it was removed.
+    pub fn open_inode(volume: &Arc<Volume>, inode: &Arc<Inode>) -> Result<Self, Error> {
+        Self::open_inode_if(volume, inode, |_| true)
+    }
+
+    fn open_inode_if(
+        volume: &Arc<Volume>,
+        inode: &Arc<Inode>,
+        is_it: impl Fn(&InodeState) -> bool,
+    ) -> Result<Self, Error> {
+        let mut state = InodeGuard::new(inode);
         // What nobody has open, and what has no name, is being freed or waits for that.
-        let is_gone = state.core.mode == 0
-            || (state.core.nlink == 0 && (state.memory.opens == 0 || state.memory.is_going));
-        if is_gone || !is_it(&state) {
-            return Err(Error::Stale { inode: number });
+        if state.is_gone() || !is_it(&state) {
+            return Err(Error::Stale { inode: state.number });
         }
         Ok(Self::of(volume, &mut state))
     }

@@ -34,7 +34,22 @@ impl OpenFile {
     /// The file would be larger than the format allows; it is no regular file; no space; the blocks
     /// at the ends of the range could not be read; the volume is read-only.
     pub fn write(&self, offset: u64, bytes: &[u8], now: Timestamp) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::Slice(bytes), now)
+        self.write_bytes(offset, Bytes::Slice(bytes), false, now)
+    }
+
+    /// As [`write`](Self::write), at the end of the file: behind what others append meanwhile.
+    /// Returns where that was.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn append(&self, bytes: &[u8], now: Timestamp) -> Result<u64, Error> {
+        loop {
+            let offset = self.size();
+            match self.write_bytes(offset, Bytes::Slice(bytes), true, now) {
+                Err(Error::Busy(_)) if self.size() != offset => {}
+                other => return other.map(|()| offset),
+            }
+        }
     }
 
     /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
@@ -49,10 +64,17 @@ impl OpenFile {
         range: Range<usize>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::Shared(memory, range), now)
+        self.write_bytes(offset, Bytes::Shared(memory, range), false, now)
     }
 
-    fn write_bytes(&self, offset: u64, bytes: Bytes<'_>, now: Timestamp) -> Result<(), Error> {
+    /// With `at_end`, [`Error::Busy`] if the file ends elsewhere by now.
+    fn write_bytes(
+        &self,
+        offset: u64,
+        bytes: Bytes<'_>,
+        at_end: bool,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         if bytes.len() == 0 {
             return Ok(());
         }
@@ -66,7 +88,7 @@ impl OpenFile {
         let unit = volume.geometry().block_size() as u64;
         let permit = (end.div_ceil(unit) - offset / unit) * unit;
         volume.take_permit(permit)?;
-        let write = BufferedWrite { file: self, offset, end, bytes, now };
+        let write = BufferedWrite { file: self, offset, end, at_end, bytes, now };
         let mut result = write.perform();
         if matches!(result, Err(Error::NoSpace { .. })) {
             result = volume.gather_space().and_then(|()| write.perform());
@@ -159,6 +181,8 @@ struct BufferedWrite<'a> {
     file: &'a OpenFile,
     offset: u64,
     end: u64,
+    /// It is for the end of the file alone.
+    at_end: bool,
     bytes: Bytes<'a>,
     now: Timestamp,
 }
@@ -182,6 +206,9 @@ impl BufferedWrite<'_> {
         // Until this goes, nobody else changes the file, or frees it.
         let _lock = self.file.locks.lock_data();
         let (planned, appends) = self.plan()?;
+        if self.at_end && !appends {
+            return Err(Error::Busy("the file grew".into()));
+        }
         let mut reserved = self.reserve(&planned)?;
         if appends && self.bytes.len() <= SMALL_WRITE {
             // Mostly to the end of what the last write made dirty.

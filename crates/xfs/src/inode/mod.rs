@@ -244,6 +244,7 @@ impl InodeState {
         if let Some(attr) = &self.attr {
             attr.encode(&mut bytes[self.core.attr_fork(geometry)]);
         }
+        self.memory.accessed = false;
         Ok(())
     }
 }

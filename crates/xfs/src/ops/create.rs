@@ -219,7 +219,7 @@ fn insert_entry(
 }
 
 /// Records in an inode that `parent` has an entry `name` for it.
-fn add_parent_pointer(
+pub(super) fn add_parent_pointer(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
     parent: &InodeState,

@@ -58,7 +58,20 @@ pub fn entries(
     from: Position,
     mut visit: impl FnMut(DirectoryEntry<'_>) -> bool,
 ) -> Result<Position, Error> {
+    let is_own = |name: &[u8]| matches!(name, b"." | b"..");
+    all_entries(volume, directory, from, |entry| is_own(entry.name) || visit(entry))
+}
+
+/// As [`entries`], with `.` and `..`.
+///
+/// # Errors
+/// As for [`entries`].
+pub fn all_entries(
+    volume: &Volume,
+    directory: &InodeState,
+    from: Position,
+    visit: impl FnMut(DirectoryEntry<'_>) -> bool,
+) -> Result<Position, Error> {
     expect_directory(directory)?;
-    let mut fork = ForkReader::new(volume, directory, ForkKind::Data);
-    dir::iterate(&mut fork, from, |entry| matches!(entry.name, b"." | b"..") || visit(entry))
+    dir::iterate(&mut ForkReader::new(volume, directory, ForkKind::Data), from, visit)
 }

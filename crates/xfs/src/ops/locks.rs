@@ -28,6 +28,11 @@ impl Locked {
         Ok(Self { guards: guards.collect::<Result<_, _>>()? })
     }
 
+    /// Takes a new inode, which is locked already.
+    pub(super) fn add(&mut self, guard: InodeGuard) {
+        self.guards.push(guard);
+    }
+
     /// One of the inodes, by its number.
     pub(super) fn get(&mut self, number: InodeNumber) -> &mut InodeGuard {
         let found = self.guards.iter_mut().find(|guard| guard.number == number);
@@ -88,8 +93,11 @@ pub(super) fn expect_linked(inode: &InodeState) -> Result<(), Error> {
 }
 
 /// Refuses an inode whose flags forbid the change: names of it to be taken away, or its metadata
-/// to be set.
-pub(super) fn expect_mutable(inode: &InodeState, append_too: bool) -> Result<(), Error> {
+/// to be set. With `append_too` also one that may only grow.
+///
+/// # Errors
+/// It is immutable or append-only.
+pub fn expect_mutable(inode: &InodeState, append_too: bool) -> Result<(), Error> {
     let mut forbidden = InodeFlags::IMMUTABLE;
     forbidden.set(InodeFlags::APPEND, append_too);
     let found = inode.core.flags & forbidden;

@@ -48,7 +48,7 @@ pub fn make_open(
 }
 
 /// Does what needs an inode; once more when its space may wait for the journal.
-fn with_room<T>(
+pub(super) fn with_room<T>(
     volume: &Volume,
     attempt: impl Fn() -> Result<Option<T>, Error>,
 ) -> Result<T, Error> {

@@ -1,7 +1,10 @@
 //! Moving names (algorithms reference, section 7.8).
 
+use super::create::NewInode;
 use super::locks::{self, Locked};
+use super::make::with_room;
 use super::unlink::{Goodbye, affected, expect_empty, take_entry};
+use super::whiteout::{self, Whiteout};
 use super::{directory, lookup, lookup_in_use, path_text, space};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::{ForkReader, ForkWriter};
@@ -47,17 +50,55 @@ pub fn rename(
     mode: RenameMode,
     now: Timestamp,
 ) -> Result<(), Error> {
+    // Without a new inode there is nothing that can lack room for one.
+    try_rename(volume, from, to, mode, None, now).map(drop)
+}
+
+/// As [`rename`], and in the same transaction a whiteout of this user and group (a character device 0:0)
+/// takes the place of `from`. Two names of one file stay as they are, without a whiteout.
+///
+/// # Errors
+/// As [`rename`]; names that change places leave no room for a whiteout.
+pub fn rename_leaving_whiteout(
+    volume: &Volume,
+    from: Name<'_>,
+    to: Name<'_>,
+    mode: RenameMode,
+    owner: (u32, u32),
+    now: Timestamp,
+) -> Result<(), Error> {
+    if mode == RenameMode::Exchange {
+        let what = "names that change places leave no room for a whiteout";
+        return Err(Error::Invalid(what.into()));
+    }
+    let new = whiteout::new(owner, now);
+    with_room(volume, || try_rename(volume, from, to, mode, Some(&new), now))
+}
+
+/// Does a rename, which leaves `left` behind; `None` if there is no room for an inode, and nothing
+/// was done.
+fn try_rename(
+    volume: &Volume,
+    from: Name<'_>,
+    to: Name<'_>,
+    mode: RenameMode,
+    left: Option<&NewInode<'_>>,
+    now: Timestamp,
+) -> Result<Option<()>, Error> {
     dir::check_name(from.name)?;
     dir::check_name(to.name)?;
     // While this is held no directory changes its place, so what is found about them stays true.
     let moves = (from.parent != to.parent).then(|| volume.lock_moves());
     let mut trans = volume.begin_for(Work::Rename)?;
     let Some((mut inodes, plan)) = Plan::make(volume, from, to, mode)? else {
-        return Ok(());
+        return Ok(Some(()));
     };
     plan.check(&inodes)?;
     let mut goodbye = plan.goodbye(&inodes)?;
     plan.reserve(&mut trans, &inodes)?;
+    if left.is_some() {
+        whiteout::reserve(&mut trans)?;
+    }
     let mut groups = Vec::new();
     for number in plan.inodes() {
         groups.extend(affected(volume, inodes.read(number))?);
@@ -66,16 +107,23 @@ pub fn rename(
         groups.extend(goodbye.groups(volume, inodes.read(target))?);
     }
     trans.lock_groups(groups)?;
+    let left = match left {
+        Some(new) => match Whiteout::find(&mut trans, inodes.read(from.parent), new)? {
+            None => return trans.commit(&mut []).map(|()| None),
+            found => found,
+        },
+        None => None,
+    };
     trans.begin_changes();
     match plan.target {
         Some(target) if mode == RenameMode::Exchange => {
             plan.exchange(&mut trans, &mut inodes, target, now)?;
         }
-        _ => plan.replace(&mut trans, &mut inodes, goodbye.as_mut(), now)?,
+        _ => plan.replace(&mut trans, &mut inodes, goodbye.as_mut(), left, now)?,
     }
     inodes.commit(trans)?;
     drop((inodes, moves));
-    goodbye.map_or(Ok(()), |goodbye| goodbye.finish(volume))
+    goodbye.map_or(Ok(()), |goodbye| goodbye.finish(volume)).map(Some)
 }
 
 /// A rename whose inodes are locked.
@@ -259,6 +307,7 @@ impl<'a> Plan<'a> {
         trans: &mut Transaction<'_>,
         inodes: &mut Locked,
         goodbye: Option<&mut Goodbye>,
+        left: Option<Whiteout<'_>>,
         now: Timestamp,
     ) -> Result<(), Error> {
         let entry = entry_for(inodes.read(self.source));
@@ -284,7 +333,13 @@ impl<'a> Plan<'a> {
             }
             inodes.get(self.from.parent).core.nlink -= 1;
         }
-        take_entry(trans, inodes.get(self.from.parent), self.from.name)?;
+        match left {
+            None => take_entry(trans, inodes.get(self.from.parent), self.from.name)?,
+            Some(left) => {
+                let whiteout = left.enter(trans, inodes.get(self.from.parent), self.from.name)?;
+                inodes.add(whiteout);
+            }
+        }
         inodes.get(self.from.parent).set_modified(now);
         inodes.get(self.to.parent).set_modified(now);
         if let Some((target, goodbye)) = self.target.zip(goodbye) {

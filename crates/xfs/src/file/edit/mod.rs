@@ -17,6 +17,7 @@ mod dedupe;
 mod preallocate;
 mod shift;
 mod truncate;
+mod unshare;
 mod write;
 mod write_back;
 

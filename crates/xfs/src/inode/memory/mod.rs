@@ -75,8 +75,16 @@ impl InodeState {
         }
     }
 
+    /// Whether it is no file any more: it is free, or it has no name and nobody has it open.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.core.mode == 0
+            || (self.core.nlink == 0 && (self.memory.opens == 0 || self.memory.is_going))
+    }
+
     /// Blocks that are set aside for dirty data.
-    pub(crate) fn reserved_ahead(&self) -> u64 {
+    #[must_use]
+    pub fn reserved_ahead(&self) -> u64 {
         self.memory.dirty.as_ref().map_or(0, |dirty| dirty.reserved.blocks())
     }
 

@@ -1,0 +1,212 @@
+//! An open file.
+
+mod allocate;
+mod copy;
+mod map;
+
+pub use allocate::Allocation;
+pub use map::FileExtent;
+
+use crate::{FileSystem, Metadata};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use undercroft_xfs::format::InodeFlags;
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, OpenFile, SyncTicket, ops};
+
+/// One opening of a file, of any kind; what reads or changes data is for regular files. Shared by
+/// reference between threads.
+///
+/// While it is open the file is not freed, whatever becomes of its names, and its number stays its
+/// own. What is written is part of the file at once, and durable when a ticket says so.
+pub struct File {
+    file_system: FileSystem,
+    open: OpenFile,
+}
+
+impl File {
+    pub(crate) fn new(file_system: FileSystem, open: OpenFile) -> Self {
+        Self { file_system, open }
+    }
+
+    /// The file system.
+    #[must_use]
+    pub fn file_system(&self) -> &FileSystem {
+        &self.file_system
+    }
+
+    /// The opening below.
+    #[must_use]
+    pub fn open_file(&self) -> &OpenFile {
+        &self.open
+    }
+
+    /// Number of the inode.
+    #[must_use]
+    pub fn number(&self) -> InodeNumber {
+        self.open.number()
+    }
+
+    /// Generation of the inode.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.open.generation()
+    }
+
+    /// What is known of the file.
+    #[must_use]
+    pub fn metadata(&self) -> Metadata {
+        self.file_system.metadata_of(self.open.inode())
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.open.size()
+    }
+
+    /// Fills `bytes` with what the file holds from `offset` on; returns how many bytes that were:
+    /// fewer than asked for at the end of the file, 0 behind it.
+    ///
+    /// # Errors
+    /// It is no regular file; the mapping is damaged; the device failed.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+        let read = self.open.read(offset, bytes)?;
+        if !bytes.is_empty() {
+            self.file_system.note_read(self.open.inode());
+        }
+        Ok(read)
+    }
+
+    /// As [`read`](Self::read), and all of `bytes` must be filled.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); the file ends before.
+    pub fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let read = self.read(offset, bytes)?;
+        if read == bytes.len() {
+            return Ok(());
+        }
+        let (number, len) = (self.number(), bytes.len());
+        let end = offset.saturating_add(read as u64);
+        Err(Error::Invalid(format!("inode {number}: {len} bytes at {offset}: it ends at {end}")))
+    }
+
+    /// Writes `bytes` at `offset`, in memory; the file grows if it ends before. Waits while too much
+    /// is not on the device yet.
+    ///
+    /// # Errors
+    /// The file would be larger than the format allows; it is no regular file; its flags forbid it;
+    /// no space; the volume is read-only.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.expect_writable(offset)?;
+        self.open.write(offset, bytes, self.file_system.now())
+    }
+
+    /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
+    /// as they are whole blocks.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_shared(
+        &self,
+        offset: u64,
+        memory: &Arc<Vec<u8>>,
+        range: Range<usize>,
+    ) -> Result<(), Error> {
+        self.expect_writable(offset)?;
+        self.open.write_shared(offset, memory, range, self.file_system.now())
+    }
+
+    /// Writes `bytes` at the end of the file, behind what others append meanwhile; returns where
+    /// that was.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn append(&self, bytes: &[u8]) -> Result<u64, Error> {
+        ops::expect_mutable(&self.open.inode().read(), false)?;
+        self.open.append(bytes, self.file_system.now())
+    }
+
+    /// Gives the file this size: what is behind it goes, what is new reads as zeros.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn set_len(&self, size: u64) -> Result<(), Error> {
+        self.expect_changeable()?;
+        self.open.truncate(size, self.file_system.now())
+    }
+
+    /// The first byte at or behind `offset` that is stored; `None` if only zeros that are not stored
+    /// follow, or nothing.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn seek_data(&self, offset: u64) -> Result<Option<u64>, Error> {
+        self.open.seek_data(offset)
+    }
+
+    /// The first byte at or behind `offset` that is not stored, the end of the file at last; `None`
+    /// behind that.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn seek_hole(&self, offset: u64) -> Result<Option<u64>, Error> {
+        self.open.seek_hole(offset)
+    }
+
+    /// Starts to make the file durable, and its names, as it is now; the ticket tells when it is.
+    pub fn fsync(&self) -> SyncTicket {
+        self.open.fsync()
+    }
+
+    /// As [`fsync`](Self::fsync), without times that nobody needs to read the data.
+    pub fn fdatasync(&self) -> SyncTicket {
+        self.open.fdatasync()
+    }
+
+    /// As [`fsync`](Self::fsync), and waits.
+    ///
+    /// # Errors
+    /// As the ticket would say.
+    pub fn fsync_and_wait(&self) -> Result<(), Error> {
+        self.open.fsync_and_wait()
+    }
+
+    /// As [`fdatasync`](Self::fdatasync), and waits.
+    ///
+    /// # Errors
+    /// As the ticket would say.
+    pub fn fdatasync_and_wait(&self) -> Result<(), Error> {
+        self.open.fdatasync_and_wait()
+    }
+
+    /// Lets go of the file, as dropping it does, and tells of errors in what that sets free.
+    ///
+    /// # Errors
+    /// A damaged structure; the device failed.
+    pub fn close(self) -> Result<(), Error> {
+        self.open.close()
+    }
+
+    /// Refuses a change of the content that is no growth, if the flags of the file forbid it.
+    fn expect_changeable(&self) -> Result<(), Error> {
+        ops::expect_mutable(&self.open.inode().read(), true)
+    }
+
+    fn expect_writable(&self, offset: u64) -> Result<(), Error> {
+        let state = self.open.inode().read();
+        let grows = state.core.flags.contains(InodeFlags::APPEND) && offset >= state.core.size;
+        ops::expect_mutable(&state, !grows)
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("File")
+            .field("number", &self.number())
+            .field("generation", &self.generation())
+            .finish_non_exhaustive()
+    }
+}

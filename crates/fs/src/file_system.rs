@@ -1,0 +1,187 @@
+//! An open file system.
+
+use crate::clock::Clock;
+use crate::options::{AccessTimes, OpenOptions};
+use std::fmt;
+use std::sync::Arc;
+use undercroft_block::BlockDevice;
+use undercroft_xfs::format::Timestamp;
+use undercroft_xfs::inode::Inode;
+use undercroft_xfs::log::{LogState, state};
+use undercroft_xfs::ops;
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::volume::Usage;
+use undercroft_xfs::{Error, SyncTicket, Volume};
+
+/// An open file system, used by any number of threads. A clone is another handle of the same.
+///
+/// Verbs by number take inode numbers, as servers know files. A number stands for whatever file has
+/// it at the time: whoever keeps one over a time in which others remove files holds the file
+/// [open](Self::open_number) as well, or keeps its generation too and asks with
+/// [`open_handle`](Self::open_handle). Verbs by path resolve symbolic links inside the volume.
+#[derive(Clone)]
+pub struct FileSystem {
+    volume: Arc<Volume>,
+    clock: Clock,
+    access_times: AccessTimes,
+}
+
+impl FileSystem {
+    /// Opens the file system that fills `device`. If it may be changed, the caller sees to it that
+    /// nobody else changes it meanwhile.
+    ///
+    /// # Errors
+    /// The device holds no XFS, or one that this version does not know, or cannot change; its
+    /// journal cannot be replayed, or must not be and has something; the device failed.
+    pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self, Error> {
+        if options.writable && !options.replay {
+            let seen = Volume::open_unreplayed(Arc::clone(&device))?;
+            if state(&seen)? != LogState::Clean {
+                let what = "it was not unmounted, and cannot be changed without its journal";
+                return Err(Error::NotUsable(what.into()));
+            }
+        }
+        let volume = match (options.writable, options.replay) {
+            (true, _) => Volume::open_live(device, &options.live)?,
+            (false, true) => Volume::open(device)?,
+            (false, false) => Volume::open_unreplayed(device)?,
+        };
+        Ok(Self {
+            volume: Arc::new(volume),
+            clock: options.clock,
+            access_times: options.access_times,
+        })
+    }
+
+    /// The file system of an open volume.
+    #[must_use]
+    pub fn from_volume(volume: Arc<Volume>) -> Self {
+        Self { volume, clock: Clock::default(), access_times: AccessTimes::default() }
+    }
+
+    /// This handle with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// This handle with another rule for times of access.
+    #[must_use]
+    pub fn with_access_times(self, access_times: AccessTimes) -> Self {
+        Self { access_times, ..self }
+    }
+
+    /// The volume below.
+    #[must_use]
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// Number of the root directory.
+    #[must_use]
+    pub fn root(&self) -> InodeNumber {
+        self.volume.geometry().root_inode
+    }
+
+    /// Whether it was opened for change.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.volume.is_live()
+    }
+
+    /// Leaves the volume as an unmount does: everything in its place, nothing to replay. All
+    /// handles can read afterwards, and change nothing. Files without a name are freed, open or not.
+    ///
+    /// # Errors
+    /// Data of a file could not be written, then the file system is still open; the device failed.
+    pub fn close(&self) -> Result<(), Error> {
+        self.volume.close()
+    }
+
+    /// Starts to make everything durable that was changed so far, in all files; the ticket tells
+    /// when it is.
+    pub fn sync(&self) -> SyncTicket {
+        self.volume.sync_all()
+    }
+
+    /// As [`sync`](Self::sync), and waits.
+    ///
+    /// # Errors
+    /// As the ticket would say. There is nothing to be done where nothing can be changed.
+    pub fn sync_and_wait(&self) -> Result<(), Error> {
+        self.volume.sync_all_and_wait()
+    }
+
+    /// How full the volume is now.
+    ///
+    /// # Errors
+    /// A group's headers are damaged; the device failed.
+    pub fn statfs(&self) -> Result<Usage, Error> {
+        self.volume.usage()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Sets the time of access of what was read now, if it is due.
+    pub(crate) fn note_read(&self, inode: &Arc<Inode>) {
+        if !self.is_writable() {
+            return;
+        }
+        let due = self.access_times.due(&inode.read().core, self.clock);
+        if let Some(now) = due {
+            self.volume.note_access(inode, now);
+        }
+    }
+
+    /// The inode of a number from a caller.
+    pub(crate) fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
+        let inode = self.volume.inode_in_use(number)?;
+        let is_gone = inode.read().is_gone();
+        if is_gone { Err(Error::Stale { inode: number }) } else { Ok(inode) }
+    }
+
+    /// What `name` stands for in a directory. While the directory is locked for the look nobody
+    /// takes the name away, so it is the file that had the name, whatever has its number later.
+    pub(crate) fn child(
+        &self,
+        directory: &Inode,
+        name: &[u8],
+    ) -> Result<Option<Arc<Inode>>, Error> {
+        if !matches!(name, b"." | b"..") {
+            undercroft_xfs::dir::check_name(name)?;
+        }
+        let mut last: Option<Arc<Inode>> = None;
+        loop {
+            let found = {
+                let directory = directory.read();
+                match ops::lookup(&self.volume, &directory, name)? {
+                    None => return Ok(None),
+                    Some(number) => self.volume.inode(number).map_err(Error::into_damage)?,
+                }
+            };
+            if !found.read().is_gone() {
+                return Ok(Some(found));
+            }
+            // Removed since, and then the name is gone too; if not, it leads to nothing.
+            if last.is_some_and(|last| Arc::ptr_eq(&last, &found)) {
+                let number = found.read().number;
+                let what = format!("{} leads to it, but it has no name", ops::path_text(name));
+                return Err(Error::Inode { inode: number, what });
+            }
+            last = Some(found);
+        }
+    }
+}
+
+impl fmt::Debug for FileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSystem")
+            .field("root", &self.root())
+            .field("is_writable", &self.is_writable())
+            .field("clock", &self.clock)
+            .field("access_times", &self.access_times)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! Files as a whole, by path.
+
+use super::AsPath;
+use super::resolve::Follow;
+use crate::error::At;
+use crate::names::{Existing, NewFile};
+use crate::{File, FileSystem, Metadata, PathError};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use undercroft_xfs::{Error, ops};
+
+/// Permissions of a file that a verb makes on its way.
+const NEW_MODE: u16 = 0o644;
+
+impl FileSystem {
+    /// Opens the file at a path.
+    ///
+    /// # Errors
+    /// It does not exist; a part of the path is no directory, or leads through too many symbolic
+    /// links; a damaged structure; the device failed.
+    pub fn open_path(&self, path: impl AsPath) -> Result<File, PathError> {
+        let path = path.path_bytes();
+        self.find(path, Follow::ALL).and_then(|inode| self.open_inode(&inode)).at(path)
+    }
+
+    /// Opens the regular file at a path; creates it, empty, if there is none.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path), with the directory it is in; no space; the volume is
+    /// read-only.
+    pub fn create_path(&self, path: impl AsPath, new: &NewFile) -> Result<File, PathError> {
+        let path = path.path_bytes();
+        self.create_at(path, new).at(path)
+    }
+
+    fn create_at(&self, path: &[u8], new: &NewFile) -> Result<File, Error> {
+        let located = self.locate(path, Follow::ALL)?;
+        match (located.inode, located.place) {
+            (Some(inode), _) => self.open_inode(&inode),
+            (None, Some((directory, name))) => {
+                let directory = self.open_inode(&directory)?;
+                Ok(self.create(directory.number(), &name, new, Existing::Open)?.1)
+            }
+            (None, None) => Err(Error::NotFound(ops::path_text(path))),
+        }
+    }
+
+    /// All bytes of a file.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path); it is no regular file.
+    pub fn read(&self, path: impl AsPath) -> Result<Vec<u8>, PathError> {
+        let path = path.path_bytes();
+        let file = self.open_path(path)?;
+        read_all(&file).at(path)
+    }
+
+    /// Makes `bytes` the content of a file, which is created if there is none (mode 644, of root).
+    /// It is not durable before a ticket says so.
+    ///
+    /// # Errors
+    /// As [`create_path`](Self::create_path); it is no regular file.
+    pub fn write(&self, path: impl AsPath, bytes: impl AsRef<[u8]>) -> Result<(), PathError> {
+        let path = path.path_bytes();
+        let file = self.create_path(path, &NewFile::new(NEW_MODE))?;
+        file.set_len(0).and_then(|()| file.write(0, bytes.as_ref())).at(path)
+    }
+
+    /// Copies content and permissions of the file `from` to `to`, which is created if there is
+    /// none; returns the bytes. Blocks are shared where the volume can; holes stay holes.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read) and [`write`](Self::write); both are the same file.
+    pub fn copy(&self, from: impl AsPath, to: impl AsPath) -> Result<u64, PathError> {
+        let (from, to) = (from.path_bytes(), to.path_bytes());
+        let source = self.open_path(from)?;
+        // Fails here for what is no regular file, before anything is made or cut.
+        source.seek_data(0).at(from)?;
+        let known = source.metadata();
+        let target = self.create_path(to, &NewFile::new(known.mode))?;
+        if target.number() == source.number() {
+            let what = format!("{} is the file that is to be copied", ops::path_text(to));
+            return Err(PathError::new(to, Error::Invalid(what)));
+        }
+        let work = || {
+            target.set_len(0)?;
+            let copied = target.copy_range(0, &source, 0, u64::MAX)?;
+            let mode = crate::Change { mode: Some(known.mode), ..crate::Change::default() };
+            target.set_attributes(&mode)?;
+            Ok(copied)
+        };
+        work().at(to)
+    }
+
+    /// What is known of the file at a path.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path).
+    pub fn metadata(&self, path: impl AsPath) -> Result<Metadata, PathError> {
+        let path = path.path_bytes();
+        Ok(self.metadata_of(&*self.find(path, Follow::ALL).at(path)?))
+    }
+
+    /// As [`metadata`](Self::metadata), of the symbolic link itself if the path ends in one.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path).
+    pub fn symlink_metadata(&self, path: impl AsPath) -> Result<Metadata, PathError> {
+        let path = path.path_bytes();
+        Ok(self.metadata_of(&*self.find(path, Follow::BUT_LAST).at(path)?))
+    }
+
+    /// Whether there is a file at a path.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path), but for what does not exist.
+    pub fn exists(&self, path: impl AsPath) -> Result<bool, PathError> {
+        match self.metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.error(), Error::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The target of the symbolic link at a path.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path); it is no symbolic link.
+    pub fn read_link_path(&self, path: impl AsPath) -> Result<PathBuf, PathError> {
+        let path = path.path_bytes();
+        let target = self.find(path, Follow::BUT_LAST).and_then(|inode| {
+            let target = ops::read_link(self.volume(), &inode.read())?;
+            self.note_read(&inode);
+            Ok(target)
+        });
+        Ok(OsString::from_vec(target.at(path)?).into())
+    }
+
+    /// The path of what a path leads to, from the root, without symbolic links and dots.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path).
+    pub fn canonicalize(&self, path: impl AsPath) -> Result<PathBuf, PathError> {
+        let path = path.path_bytes();
+        let located = self.locate(path, Follow::ALL).at(path)?;
+        if located.inode.is_none() {
+            return Err(PathError::new(path, Error::NotFound(String::new())));
+        }
+        Ok(OsString::from_vec(located.canonical()).into())
+    }
+}
+
+fn read_all(file: &File) -> Result<Vec<u8>, Error> {
+    // A size in an inode costs nothing to write: memory grows with what is really read.
+    const STEP: u64 = 4 << 20;
+    let mut bytes = Vec::new();
+    loop {
+        let at = bytes.len();
+        let left = file.size().saturating_sub(at as u64).clamp(1, STEP);
+        bytes.resize(at + left as usize, 0);
+        let read = file.read(at as u64, &mut bytes[at..])?;
+        bytes.truncate(at + read);
+        if read == 0 {
+            return Ok(bytes);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Files by path, in the manner of `std::fs`.
+//!
+//! A path starts at the root of the volume, with or without a slash in front. Symbolic links are
+//! resolved inside the volume, absolute ones from its root; `..` above the root is the root. Paths
+//! and their parts are bytes; a path may be longer than a kernel takes.
+
+mod as_path;
+mod change;
+mod content;
+mod read_dir;
+mod remove_all;
+mod resolve;
+mod walk;
+
+pub use as_path::AsPath;
+pub use read_dir::{DirEntry, ReadDir};
+pub use walk::{Walk, WalkEntry};

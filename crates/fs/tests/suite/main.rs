@@ -1,0 +1,16 @@
+//! Programs against the public face.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod attributes;
+mod damage;
+mod data;
+mod deep;
+mod examples;
+mod handles;
+mod kernel;
+mod listing;
+mod names;
+mod paths;
+mod threads;
+mod times;
+mod volumes;
