@@ -102,9 +102,9 @@ impl DirtyFiles {
     /// Takes the inodes that were read off their list.
     pub(super) fn take_accessed(&self) -> Vec<Arc<Inode>> {
         let accessed = std::mem::take(&mut self.lists.lock().accessed);
-        let mut accessed: Vec<_> = accessed.into_iter().collect();
-        accessed.sort_unstable_by_key(|(key, _)| *key);
-        accessed.into_iter().map(|(_, inode)| inode).collect()
+        let mut accessed: Vec<_> = accessed.into_values().collect();
+        accessed.sort_by_cached_key(|inode| inode.read().number);
+        accessed
     }
 
     /// Forgets an inode that is freed now, whose lock the caller has.
