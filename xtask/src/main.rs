@@ -71,6 +71,8 @@ enum Soak {
     Data(soak::DataArguments),
     /// Random operations cut off by crashes at random points, each replayed
     Crash(soak::CrashArguments),
+    /// Eight threads use volumes as a server does, every byte known
+    Serve(soak::ServeArguments),
     /// Tags for many threads: nobody may be left asleep
     Tags(tags::TagsArguments),
     /// Larger models of the tag bitmap
@@ -103,6 +105,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Ops(arguments)) => soak::ops(arguments),
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
         Task::Soak(Soak::Crash(arguments)) => soak::crash(arguments),
+        Task::Soak(Soak::Serve(arguments)) => soak::serve(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),

@@ -100,6 +100,28 @@ pub(crate) fn crash(arguments: &CrashArguments) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Use a volume as a server does.
+#[derive(Args)]
+pub(crate) struct ServeArguments {
+    /// How long
+    #[arg(long, default_value_t = 30)]
+    minutes: u64,
+    /// Seed of the first history; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Has eight threads read, write, rename and remove files whose every byte is known, on devices that
+/// are late, full or failing, with the order of locks checked; the judges look at each volume. Needs
+/// root.
+pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_serve"]);
+    cargo.args(["--features", "checked-locks"]);
+    cargo.args(["--", &arguments.minutes.to_string(), &arguments.seed.to_string()]);
+    shell::run(&mut cargo)
+}
+
 /// Mirror operations on files on a kernel mount.
 #[derive(Args)]
 pub(crate) struct OpsArguments {

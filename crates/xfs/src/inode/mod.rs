@@ -56,7 +56,7 @@ fn not_in_use(volume: &Volume, inode: InodeNumber) -> Error {
 /// Tells an inode that is gone from one that is damaged: its blocks go with the last inode in them,
 /// and then hold anything.
 fn gone_or(error: Error, volume: &Volume, number: InodeNumber) -> Error {
-    if !error.is_damage() {
+    if !error.is_damage() || !volume.geometry().valid_inode(number) {
         return error;
     }
     // Bounded: whoever asks may hold the group. Others give it up soon.

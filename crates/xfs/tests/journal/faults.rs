@@ -71,7 +71,7 @@ fn failed_data_ends_all_changes_at_once() {
     while volume.begin().is_ok() {
         std::thread::yield_now();
     }
-    let Err(Error::ReadOnly(reason)) = volume.begin().map(drop) else {
+    let Err(Error::Poisoned(reason)) = volume.begin().map(drop) else {
         panic!("it can be changed")
     };
     assert!(reason.contains("data of a file") && reason.contains("write"), "{reason}");

@@ -131,7 +131,7 @@ fn whatever_fails_at_random_is_told_and_what_was_durable_stays() {
         assert!(faulty.injected() > 0, "{what}: {error}");
         failed[usize::from(operation == Operation::Flush)] += 1;
         assert!(matches!(error, Error::Device(_) | Error::Poisoned(_)), "{what}: {error}");
-        let Err(Error::ReadOnly(reason)) = volume.begin().map(drop) else {
+        let Err(Error::Poisoned(reason)) = volume.begin().map(drop) else {
             panic!("{what}: the volume can be changed")
         };
         assert!(volume.sync().is_err(), "{what}: it is called durable");

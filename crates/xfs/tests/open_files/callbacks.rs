@@ -32,7 +32,8 @@ fn a_callback_may_use_the_volume() {
         drop(other);
     });
     let (waited, answered) = answers.recv_timeout(PATIENCE).unwrap();
-    (waited.unwrap(), answered.unwrap());
+    waited.unwrap();
+    answered.unwrap();
     drop(file);
     close(&device, &volume);
 }

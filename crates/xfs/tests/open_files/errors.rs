@@ -68,7 +68,7 @@ fn write_one(
         0 => file.write_direct(0, &memory, 0..memory.len(), NOW)?,
         _ => file.write_shared(0, &memory, 0..memory.len(), NOW)?,
     }
-    if round % 7 == 0 {
+    if round.is_multiple_of(7) {
         file.truncate(100, NOW)?;
         ops::make(volume, root(volume), format!("d{worker}-{round}").as_bytes(), &directory())?;
     }

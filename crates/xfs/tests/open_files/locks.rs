@@ -40,7 +40,7 @@ fn one_change(volume: &Volume, file: &OpenFile, worker: u8, round: u32) -> Resul
             let change = MetadataChange { mode, ..MetadataChange::default() };
             ops::change_metadata(volume, file.number(), &change, NOW)
         }
-        4 if round % 8 == 0 => file.truncate(at, NOW),
+        4 if round.is_multiple_of(8) => file.truncate(at, NOW),
         4 => file.fsync().wait(),
         _ => {
             let mut bytes = vec![0; 3 * BLOCK];

@@ -38,22 +38,16 @@ impl Ours {
     }
 
     /// Does it; an error of the request is an answer, any other ends the test.
-    pub(crate) fn apply(&mut self, operation: &Operation, now: i64) -> bool {
-        match self.attempt(operation, time(now)) {
-            Ok(()) => true,
-            Err(error) => match error.kind() {
-                ErrorKind::NotFound
-                | ErrorKind::Exists
-                | ErrorKind::NotEmpty
-                | ErrorKind::NotDirectory
-                | ErrorKind::IsDirectory
-                | ErrorKind::Invalid
-                | ErrorKind::NotPermitted
-                | ErrorKind::NotSupported
-                | ErrorKind::NoAttribute => false,
-                _ => panic!("{operation:?}: {error}"),
-            },
-        }
+    pub(crate) fn apply(&mut self, operation: &Operation, now: i64) -> Result<(), ErrorKind> {
+        self.attempt(operation, time(now)).map_err(|error| match error.kind() {
+            ErrorKind::Io
+            | ErrorKind::Busy
+            | ErrorKind::NoSpace
+            | ErrorKind::ReadOnly
+            | ErrorKind::Stale
+            | ErrorKind::Damaged => panic!("{operation:?}: {error}"),
+            kind => kind,
+        })
     }
 
     fn attempt(&mut self, operation: &Operation, now: Timestamp) -> Result<(), Error> {
@@ -125,7 +119,7 @@ impl Ours {
             }
             Operation::RemoveAttribute { path, name } => {
                 let found = ops::remove_xattr(&self.volume, inode(path)?, name.as_bytes(), now)?;
-                return if found { Ok(()) } else { Err(Error::NotFound(name.clone())) };
+                return if found { Ok(()) } else { Err(Error::NoAttribute(name.clone())) };
             }
             other => panic!("{other:?} is not about one inode"),
         };

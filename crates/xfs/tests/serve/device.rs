@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::testing::{Fault, FaultyDevice};
-use undercroft_block::{BlockDevice, MemoryDevice, Operation};
+use undercroft_block::{BlockDevice, Operation};
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::NewInode;
@@ -27,11 +27,6 @@ pub(crate) fn volume(device: Arc<dyn BlockDevice>, seed: u64) -> Arc<dyn BlockDe
     let root = NewInode::new(FileType::Directory, 0o755);
     mkfs::finish(&mkfs::begin(&device, plan, &root).unwrap(), true).unwrap();
     device
-}
-
-/// A device of `bytes` bytes in memory with an empty volume.
-pub(crate) fn memory(bytes: u64, seed: u64) -> Arc<dyn BlockDevice> {
-    volume(Arc::new(MemoryDevice::new(bytes)), seed)
 }
 
 /// A device above `below` that behaves like this.

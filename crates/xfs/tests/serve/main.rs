@@ -1,14 +1,23 @@
 //! Eight threads use one volume as a server does: a short history of each kind. `cargo xtask soak
 //! serve` goes on for as long as one likes.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod device;
 mod history;
 mod slot;
 mod worker;
 
-use device::{Manner, memory, with_manner};
+use device::{Manner, volume, with_manner};
 use history::{Plan, run};
+use std::sync::Arc;
+use undercroft_block::{BlockDevice, MemoryDevice};
 use undercroft_xfs::Error;
+
+/// A device of `bytes` bytes in memory with an empty volume.
+fn memory(bytes: u64, seed: u64) -> Arc<dyn BlockDevice> {
+    volume(Arc::new(MemoryDevice::new(bytes)), seed)
+}
 
 fn plan(seed: u64) -> Plan {
     Plan { threads: 8, slots: 6, steps: 400, seed, dirty_bytes: 2 << 20, compares: true }
@@ -16,10 +25,11 @@ fn plan(seed: u64) -> Plan {
 
 #[test]
 fn eight_threads_lose_no_byte() {
-    let device = memory(256 << 20, 1);
+    let device = with_manner(memory(256 << 20, 1), Manner::Prompt, 1);
     let outcome = run(&device, &plan(1)).unwrap();
     assert!(outcome.errors.is_empty(), "{outcome:?}");
     assert_eq!(outcome.operations, 8 * 400);
+    println!("the longest call took {:?}", outcome.longest);
 }
 
 #[test]
@@ -55,7 +65,7 @@ fn eight_threads_on_a_device_that_fails_are_all_told() {
                 );
             }
             Err(error) => {
-                assert!(matches!(error, Error::Device(_) | Error::Poisoned(_)), "{error}")
+                assert!(matches!(error, Error::Device(_) | Error::Poisoned(_)), "{error}");
             }
         }
     }
