@@ -46,7 +46,6 @@ impl OpenFile {
             return Rest::Reclaim;
         }
         let is_dirty = state.memory.dirty.is_some();
-        state.memory.failure = None;
         let growth = &mut state.memory.growth;
         growth.is_open = false;
         let before = *growth;

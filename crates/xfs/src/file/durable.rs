@@ -3,7 +3,6 @@
 use super::OpenFile;
 use super::write_back::Extent;
 use crate::error::Error;
-use crate::inode::Inode;
 use crate::log::{Refusal, SyncTicket};
 use crate::volume::Volume;
 use smallvec::smallvec;
@@ -19,13 +18,13 @@ impl OpenFile {
     /// On a volume that is not open for changes there is nothing to be made durable, and the ticket
     /// says so.
     pub fn fsync(&self) -> SyncTicket {
-        ticket(&self.volume, &self.inode, Extent::All)
+        self.ticket(Extent::All)
     }
 
     /// As [`fsync`](Self::fsync), without times that nobody needs to read the data. An O_DSYNC
     /// write is a write and this.
     pub fn fdatasync(&self) -> SyncTicket {
-        ticket(&self.volume, &self.inode, Extent::Data)
+        self.ticket(Extent::Data)
     }
 
     /// Makes the file durable, as [`fsync`](Self::fsync) does, in this thread. Of several threads
@@ -45,35 +44,36 @@ impl OpenFile {
         self.write_back_and_wait(Extent::Data)
     }
 
+    fn ticket(&self, extent: Extent) -> SyncTicket {
+        let Some(journal) = self.volume.journal() else {
+            return SyncTicket::refused("it is not open for changes through its journal");
+        };
+        if let Some(what) = self.loss() {
+            return journal.refused(Refusal::File(self.number(), what));
+        }
+        if self.inode.read().memory.dirty.is_none() {
+            // All of it was committed.
+            return journal.force();
+        }
+        let (ticket, promise) = journal.promise();
+        self.volume.files().want(smallvec![(Arc::clone(&self.inode), extent)], promise);
+        journal.want_write_back();
+        ticket
+    }
+
+    /// What was lost of the file that this opening was not told of.
+    fn loss(&self) -> Option<Arc<str>> {
+        let has_lost = self.inode.read().memory.losses.has_any();
+        if has_lost { self.inode.write().memory.losses.tell(&self.known_losses) } else { None }
+    }
+
     fn write_back_and_wait(&self, extent: Extent) -> Result<(), Error> {
         self.volume.files().write_back_one(&self.volume, &self.inode, extent)?;
-        let failure = self.inode.read().memory.failure.clone();
-        if let Some(what) = failure {
+        if let Some(what) = self.loss() {
             return Err(Error::NotWritten { inode: self.number(), what: what.to_string() });
         }
         self.volume.sync()
     }
-}
-
-fn ticket(volume: &Volume, inode: &Arc<Inode>, extent: Extent) -> SyncTicket {
-    let (is_dirty, failure, number) = {
-        let state = inode.read();
-        (state.memory.dirty.is_some(), state.memory.failure.clone(), state.number)
-    };
-    let Some(journal) = volume.journal() else {
-        return SyncTicket::refused("it is not open for changes through its journal");
-    };
-    if let Some(what) = failure {
-        return journal.refused(Refusal::File(number, what));
-    }
-    if !is_dirty {
-        // All of it was committed.
-        return journal.force();
-    }
-    let (ticket, promise) = journal.promise();
-    volume.files().want(smallvec![(Arc::clone(inode), extent)], promise);
-    journal.want_write_back();
-    ticket
 }
 
 impl Volume {

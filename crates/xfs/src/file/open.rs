@@ -8,6 +8,7 @@ use crate::units::InodeNumber;
 use crate::volume::Volume;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// One opening of a file: to read it, to change its data, to make it durable. Shared by reference
 /// between threads.
@@ -24,6 +25,8 @@ pub struct OpenFile {
     pub(super) locks: Arc<FileLocks>,
     number: InodeNumber,
     generation: u32,
+    /// Losses of data that it was told of.
+    pub(super) known_losses: AtomicU64,
     /// Not let go of yet.
     pub(super) is_open: bool,
 }
@@ -92,6 +95,7 @@ impl OpenFile {
             locks: Arc::clone(state.locks()),
             number: state.number,
             generation: state.core.generation,
+            known_losses: AtomicU64::new(state.memory.losses.known()),
             is_open: true,
         }
     }

@@ -149,7 +149,7 @@ fn fail(volume: &Volume, inode: &Inode, error: &Error) -> Arc<str> {
         if let Some(dirty) = state.memory.dirty.take() {
             state.core.size = state.core.size.min(dirty.stored_size);
         }
-        state.memory.failure = Some(Arc::clone(&what));
+        state.memory.losses.add(&what);
     }
     what
 }

@@ -13,6 +13,7 @@ pub(crate) use dirty::{DirtyData, Run};
 pub(crate) use locks::{BlocksFrozen, DataLock, FileLocks};
 
 use super::{Inode, InodeState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What is in memory of one file. Guarded by the lock of its inode.
@@ -22,8 +23,8 @@ pub(crate) struct FileMemory {
     pub(crate) dirty: Option<Box<DirtyData>>,
     /// Space behind the end of the file.
     pub(crate) growth: Growth,
-    /// Why data that was accepted is lost: who makes the file durable is told.
-    pub(crate) failure: Option<Arc<str>>,
+    /// Data that was accepted and is lost: who makes the file durable is told.
+    pub(crate) losses: Losses,
     /// It has no name and somebody is freeing it.
     pub(crate) is_going: bool,
     /// The time of access is newer than in the cluster.
@@ -43,6 +44,44 @@ pub(crate) struct Growth {
     pub(crate) has_space: bool,
     /// It was given up while it was dirty: somebody opens it for each write.
     pub(crate) comes_back: bool,
+}
+
+/// What was lost of a file. Each opening of it is told once of all that was lost while it was open,
+/// and the next one of what nobody was told of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses {
+    /// How often data was lost.
+    count: u64,
+    /// Why, the last time.
+    what: Option<Arc<str>>,
+    /// The count that somebody was told of.
+    told: u64,
+}
+
+impl Losses {
+    /// Data was lost.
+    pub(crate) fn add(&mut self, what: &Arc<str>) {
+        self.count += 1;
+        self.what = Some(Arc::clone(what));
+    }
+
+    pub(crate) fn has_any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// What an opening that begins now knows already.
+    pub(crate) fn known(&self) -> u64 {
+        self.told
+    }
+
+    /// What an opening is to be told that knows of `known` losses, which it does then.
+    pub(crate) fn tell(&mut self, known: &AtomicU64) -> Option<Arc<str>> {
+        if known.swap(self.count, Ordering::Relaxed) == self.count {
+            return None;
+        }
+        self.told = self.count;
+        self.what.clone()
+    }
 }
 
 impl FileMemory {
