@@ -176,6 +176,13 @@ impl ImageArgs {
         if volume.recovery().is_some() {
             eprintln!("note: {} was not unmounted cleanly; its journal was replayed", self.image);
         }
+        if volume.counted_quotas() {
+            eprintln!(
+                "note: {} counted quotas, which is switched off by the change; mount it with quota \
+                 options to have them counted anew",
+                self.image
+            );
+        }
         Ok(Edit { volume: Arc::new(volume), _exclusive: exclusive })
     }
 

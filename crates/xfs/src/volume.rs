@@ -166,6 +166,9 @@ impl Volume {
         // The record before it was not looked for.
         let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
         self.start_journal(&start, options)?;
+        if self.counted_quotas() {
+            live::switch_quotas_off(&self)?;
+        }
         // Nobody has files open yet that whoever had the volume before left without a name.
         free_orphans(&self)?;
         Ok(self)
@@ -283,6 +286,14 @@ impl Volume {
     #[must_use]
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
+    }
+
+    /// Whether the volume counted the use of quotas when it was opened. Once it is open for changes
+    /// it does not any more: a kernel counts anew when it mounts the volume with quotas.
+    #[must_use]
+    pub fn counted_quotas(&self) -> bool {
+        // Accounting, enforcement and whether the counts were checked: of users, groups, projects.
+        self.superblock.quota_flags & 0x7ff != 0
     }
 
     /// Greatest heights of the trees.

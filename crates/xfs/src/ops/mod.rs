@@ -48,6 +48,7 @@ pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
 pub use rename::{Name, RenameMode, rename, rename_leaving_whiteout};
 pub use set_xattr::{get_xattr, remove_xattr, set_xattr};
+pub(crate) use superblock::change as change_superblock;
 pub use size_hint::{SizeHints, set_size_hints};
 pub use unlink::{rmdir, unlink};
 pub(crate) use write::MAX_FILE_SIZE;

@@ -8,7 +8,7 @@ use crate::trans::Transaction;
 use undercroft_block::Sector;
 
 /// Changes the superblock as part of the transaction.
-pub(super) fn change(
+pub(crate) fn change(
     trans: &mut Transaction<'_>,
     edit: impl FnOnce(&mut EditBytes<'_>),
 ) -> Result<(), Error> {

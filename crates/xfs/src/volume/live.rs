@@ -5,6 +5,7 @@ use crate::cache::{BufferAddress, BufferRef, MetaBuffer};
 use crate::error::Error;
 use crate::format::{BufferKind, Features2};
 use crate::inode::cluster_unit;
+use crate::ops;
 use undercroft_block::{Sector, read_exact_at};
 
 /// How a volume is opened for changes.
@@ -29,7 +30,6 @@ pub(super) fn check(volume: &Volume) -> Result<(), Error> {
     let (superblock, geometry) = (volume.superblock(), volume.geometry());
     let features = &geometry.features;
     let unknown = features.unknown_ro_compat;
-    let accounted = superblock.quota_flags & QUOTA_ACCOUNTING != 0;
     let lazy = features.features2.contains(Features2::LAZYSBCOUNT);
     let refused = [
         (!features.crc, "it has version 4 of the format, which can only be read"),
@@ -38,7 +38,6 @@ pub(super) fn check(volume: &Volume) -> Result<(), Error> {
         (superblock.rt_blocks > 0, "it has a realtime device, which is not maintained"),
         (features.metadir(), "it has a metadata directory, which is not maintained"),
         (features.zoned(), "it is zoned, which is not maintained"),
-        (accounted, "it accounts quotas, which are not maintained; mount it without quotas first"),
         (features.ascii_ci(), "its names ignore case, which is not maintained"),
         (!lazy, "its counters are not lazy, as version 5 of the format asks for"),
         (
@@ -57,8 +56,19 @@ pub(super) fn check(volume: &Volume) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bits of the quota flags that say that use is counted: for users, groups, projects.
-const QUOTA_ACCOUNTING: u16 = 0x001 | 0x040 | 0x008;
+/// Offset of the quota flags in the superblock (format reference, section 2.1).
+const QUOTA_FLAGS_OFFSET: usize = 176;
+
+/// Says in the superblock that nobody counts who uses what: from here on that would be wrong. A
+/// kernel does the same when it mounts without quotas, and counts anew when it mounts with them.
+///
+/// # Errors
+/// The journal or the device failed.
+pub(super) fn switch_quotas_off(volume: &Volume) -> Result<(), Error> {
+    let mut trans = volume.begin()?;
+    ops::change_superblock(&mut trans, |edit| edit.put_be16(QUOTA_FLAGS_OFFSET, 0))?;
+    trans.commit(&mut [])
+}
 
 /// The buffer of the primary superblock, which was verified when the volume was opened.
 pub(super) fn superblock_buffer(volume: &Volume) -> Result<BufferRef, Error> {
