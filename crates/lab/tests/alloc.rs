@@ -171,18 +171,20 @@ fn places(
 ) {
     let mut children = Vec::new();
     let listed = volume.inode(directory).unwrap();
-    let listed = listed.read();
-    ops::entries(volume, &listed, Position::START, |entry| {
-        children.push((format!("{path}/{}", String::from_utf8_lossy(entry.name)), entry.inode));
+    let mut note = |name: &[u8], number| {
+        children.push((format!("{path}/{}", String::from_utf8_lossy(name)), number));
         true
-    })
-    .unwrap();
+    };
+    ops::entries(volume, &listed.read(), Position::START, |entry| note(entry.name, entry.inode))
+        .unwrap();
     for (path, number) in children {
         let child = volume.inode(number).unwrap();
         let child = child.read();
         let extents = bmap::extents(volume, &child, ForkKind::Data).unwrap().as_slice().iter();
         let extents = extents.map(|extent| (extent.offset.0, extent.start.0, extent.len)).collect();
-        if child.file_type() == undercroft_xfs::format::FileType::Directory {
+        let kind = child.file_type();
+        drop(child);
+        if kind == undercroft_xfs::format::FileType::Directory {
             places(volume, number, &path, found);
         }
         found.insert(path, (number, extents));

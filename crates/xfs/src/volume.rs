@@ -146,7 +146,13 @@ impl Volume {
             volume.recovery = Some(recovery);
             ends = crate::log::ends(&volume)?;
         }
-        volume.into_live(&ends, options)
+        let volume = volume.into_live(&ends, options)?;
+        if volume.counted_quotas() {
+            live::switch_quotas_off(&volume)?;
+        }
+        // Nobody has files open yet that whoever had the volume before left without a name.
+        free_orphans(&volume)?;
+        Ok(volume)
     }
 
     /// Starts the journal of a volume that has nothing to replay, and whose journal has these ends.
@@ -166,11 +172,6 @@ impl Volume {
         // The record before it was not looked for.
         let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
         self.start_journal(&start, options)?;
-        if self.counted_quotas() {
-            live::switch_quotas_off(&self)?;
-        }
-        // Nobody has files open yet that whoever had the volume before left without a name.
-        free_orphans(&self)?;
         Ok(self)
     }
 
@@ -607,7 +608,12 @@ impl Volume {
     /// The inode does not exist or is damaged.
     pub fn lock_inode(&self, number: InodeNumber) -> Result<InodeGuard, Error> {
         let inode = self.inode(number)?;
-        Ok(with_key(number.0, || InodeGuard::new(&inode)))
+        // A new image is mostly filled by one thread, in the order of its source.
+        let at_once = self.access == Access::Bulk;
+        Ok(with_key(number.0, || match at_once {
+            true => InodeGuard::at_once(&inode),
+            false => InodeGuard::new(&inode),
+        }))
     }
 
     /// An inode, read at first use.

@@ -292,6 +292,11 @@ impl InodeGuard {
         Self { guard: inode.write_arc() }
     }
 
+    /// Locks an inode that nobody else has, whatever is locked; waits if somebody has it after all.
+    pub(crate) fn at_once(inode: &Arc<Inode>) -> Self {
+        inode.try_write_arc().map_or_else(|| Self::new(inode), |guard| Self { guard })
+    }
+
     /// Locks an inode that nobody else knows yet, whatever is locked.
     pub(crate) fn of_new(state: InodeState) -> Self {
         let inode = Arc::new(Inode::new(state));
