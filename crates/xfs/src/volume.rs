@@ -602,18 +602,21 @@ impl Volume {
         Ok(blocks)
     }
 
-    /// Locks an inode for change.
+    /// Locks an inode for change: for who fills a new image, or finishes what a journal promises,
+    /// alone. Beside others, inodes are locked in the order of their numbers.
     ///
     /// # Errors
     /// The inode does not exist or is damaged.
     pub fn lock_inode(&self, number: InodeNumber) -> Result<InodeGuard, Error> {
         let inode = self.inode(number)?;
-        // A new image is mostly filled by one thread, in the order of its source.
-        let at_once = self.access == Access::Bulk;
-        Ok(with_key(number.0, || match at_once {
-            true => InodeGuard::at_once(&inode),
-            false => InodeGuard::new(&inode),
-        }))
+        Ok(with_key(number.0, || InodeGuard::at_once(&inode)))
+    }
+
+    /// As [`lock_inode`](Self::lock_inode), for operations beside others: in the order of numbers,
+    /// which debug builds check.
+    pub(crate) fn lock_inode_in_order(&self, number: InodeNumber) -> Result<InodeGuard, Error> {
+        let inode = self.inode(number)?;
+        Ok(with_key(number.0, || InodeGuard::new(&inode)))
     }
 
     /// An inode, read at first use.

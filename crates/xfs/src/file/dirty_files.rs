@@ -25,7 +25,15 @@ pub(super) struct FileKey(usize);
 pub(super) type Files = SmallVec<[(Arc<Inode>, Extent); 1]>;
 
 /// Files whose data was not written, and why.
-pub(super) type Failures = FxHashMap<FileKey, (InodeNumber, Arc<str>)>;
+pub(super) type Failures = FxHashMap<FileKey, Failure>;
+
+/// Why data of a file was not written.
+pub(super) struct Failure {
+    pub(super) number: InodeNumber,
+    /// For whoever waits for a ticket.
+    pub(super) what: Arc<str>,
+    pub(super) error: Error,
+}
 
 /// The lists, and the budget of all of them.
 pub(crate) struct DirtyFiles {
@@ -183,10 +191,8 @@ impl DirtyFiles {
 }
 
 pub(super) fn first_error(failures: Failures) -> Error {
-    let first = failures.into_values().min_by_key(|(number, _)| *number);
-    // A list of failures is not empty.
-    let (inode, what) = first.unwrap_or_else(|| (InodeNumber(0), "unknown".into()));
-    Error::NotWritten { inode, what: what.to_string() }
+    let first = failures.into_values().min_by_key(|failure| failure.number);
+    first.expect("a list of failures is not empty").error
 }
 
 impl WriteBack for Volume {
@@ -216,7 +222,8 @@ fn refusal(files: &Files, failures: &Failures) -> Option<Refusal> {
     }
     files.iter().find_map(|(inode, _)| {
         let key = key(&inode.read());
-        failures.get(&key).map(|(number, what)| Refusal::File(*number, Arc::clone(what)))
+        let failure = failures.get(&key)?;
+        Some(Refusal::File(failure.number, Arc::clone(&failure.what)))
     })
 }
 

@@ -86,7 +86,7 @@ impl Volume {
         };
         let files = self.files().dirty();
         if files.is_empty() {
-            return journal.force();
+            return journal.force_or_refuse();
         }
         let (ticket, promise) = journal.promise();
         self.files().want(files, promise);

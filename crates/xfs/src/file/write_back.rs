@@ -1,6 +1,6 @@
 //! Dirty data on its way to the device.
 
-use super::dirty_files::{Failures, key};
+use super::dirty_files::{Failure, Failures, key};
 use super::edit::FileEdit;
 use crate::error::Error;
 use crate::inode::{DataLock, Inode, file_locks};
@@ -67,7 +67,7 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, Extent)], failures: &
     for (inode, error) in errors {
         let what = fail(volume, inode, &error);
         let state = inode.read();
-        failures.insert(key(&state), (state.number, what));
+        failures.insert(key(&state), Failure { number: state.number, what, error });
     }
 }
 

@@ -307,6 +307,12 @@ impl Journal {
         ticket
     }
 
+    /// As [`force`](Self::force), but a ticket of a volume that has become read-only, or was closed,
+    /// is refused even if nothing waits to be made durable.
+    pub(crate) fn force_or_refuse(&self) -> SyncTicket {
+        self.refusal().map_or_else(|| self.force(), |reason| self.refused(reason))
+    }
+
     /// Has the thread of the journal write back what `files` has, whenever it is asked to. There is
     /// one of these.
     pub(crate) fn set_files(&self, files: impl FnOnce() -> Weak<dyn WriteBack>) {

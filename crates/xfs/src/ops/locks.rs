@@ -24,7 +24,7 @@ impl Locked {
         let mut numbers = SmallVec::<[InodeNumber; 4]>::from_slice(numbers);
         numbers.sort_unstable();
         numbers.dedup();
-        let guards = numbers.into_iter().map(|number| volume.lock_inode(number));
+        let guards = numbers.into_iter().map(|number| volume.lock_inode_in_order(number));
         Ok(Self { guards: guards.collect::<Result<_, _>>()? })
     }
 

@@ -33,7 +33,8 @@ pub(crate) fn against_model(image: &Path, seed: u64, sessions: u32, count: u32) 
     let mut stream = Stream::new(seed, false);
     let mut ours = Ours::open(image);
     let root = ours.volume.inode(ours.volume.geometry().root_inode).unwrap();
-    let (mode, modification) = (root.read().core.mode & 0o7777, root.read().core.mtime.seconds);
+    let core = root.read().core.clone();
+    let (mode, modification) = (core.mode & 0o7777, core.mtime.seconds);
     drop(root);
     let mut model = Model::new(mode, modification);
     let mut now = START;
