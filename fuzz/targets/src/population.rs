@@ -113,7 +113,9 @@ fn link(
     inode: &Arc<Inode>,
 ) -> Result<(), Error> {
     let mut trans = volume.begin()?;
-    let (mut parent, mut inode) = (InodeGuard::new(parent), InodeGuard::new(inode));
+    let numbers = (parent.read().number, inode.read().number);
+    let mut parent = volume.lock_inode(numbers.0)?;
+    let mut inode = volume.lock_inode(numbers.1)?;
     ops::add_link(&mut trans, &mut parent, name, &mut inode)?;
     trans.commit(&mut [&mut parent, &mut inode])
 }

@@ -196,14 +196,14 @@ impl<'a> Populator<'a> {
         self.summary.hard_links += 1;
         let mut trans = self.volume.begin()?;
         // Inodes are locked in ascending order.
-        let parent_first = parent.read().number < number;
-        let target = self.volume.inode(number)?;
-        let (mut parent, mut inode) = if parent_first {
-            let parent = InodeGuard::new(parent);
-            (parent, InodeGuard::new(&target))
+        let own = parent.read().number;
+        let lock = |number| self.volume.lock_inode(number);
+        let (mut parent, mut inode) = if own < number {
+            let parent = lock(own)?;
+            (parent, lock(number)?)
         } else {
-            let inode = InodeGuard::new(&target);
-            (InodeGuard::new(parent), inode)
+            let inode = lock(number)?;
+            (lock(own)?, inode)
         };
         ops::add_link(&mut trans, &mut parent, name, &mut inode)?;
         trans.commit(&mut [&mut parent, &mut inode])
