@@ -113,9 +113,10 @@ fn link(
     inode: &Arc<Inode>,
 ) -> Result<(), Error> {
     let mut trans = volume.begin()?;
-    let numbers = (parent.read().number, inode.read().number);
-    let mut parent = volume.lock_inode(numbers.0)?;
-    let mut inode = volume.lock_inode(numbers.1)?;
+    let number = parent.read().number;
+    let mut parent = volume.lock_inode(number)?;
+    let number = inode.read().number;
+    let mut inode = volume.lock_inode(number)?;
     ops::add_link(&mut trans, &mut parent, name, &mut inode)?;
     trans.commit(&mut [&mut parent, &mut inode])
 }
