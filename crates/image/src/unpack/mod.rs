@@ -11,7 +11,7 @@
 //! use undercroft_xfs::Volume;
 //!
 //! let device = FileDevice::open("root.img".as_ref(), true)?;
-//! let volume = Volume::open(Arc::new(device))?;
+//! let volume = Arc::new(Volume::open(Arc::new(device))?);
 //! let summary = to_directory(&volume, "rootfs".as_ref(), false, &mut |_| {})?;
 //! println!("{} files; not kept: {:?}", summary.files, summary.warnings);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

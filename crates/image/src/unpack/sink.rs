@@ -8,6 +8,7 @@ use std::sync::Arc;
 use undercroft_xfs::format::{DeviceNumber, FileType, InodeCore};
 use undercroft_xfs::inode::{ForkContent, Inode};
 use undercroft_xfs::ops::{self, NamedValue};
+use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{OpenFile, Volume};
 
 /// What was unpacked.
@@ -69,6 +70,7 @@ pub(super) struct Item<'a> {
     /// Path from the root, without slashes at its ends; empty for the root.
     pub(super) path: &'a [u8],
     inode: &'a Inode,
+    number: InodeNumber,
     pub(super) kind: FileType,
     pub(super) core: InodeCore,
     /// Number of a device.
@@ -95,7 +97,7 @@ impl Item<'_> {
     /// The contents, and where in them data is.
     pub(super) fn open(&self) -> Result<(OpenFile, Vec<Range<u64>>), UnpackError> {
         let open = || {
-            let file = OpenFile::open(self.volume, self.core.number)?;
+            let file = OpenFile::open(self.volume, self.number)?;
             // Refuses what cannot be read before anything is made of it.
             file.read(0, &mut [])?;
             let ranges = file.data_ranges()?;
@@ -167,13 +169,13 @@ pub(super) fn unpack(
         };
         let path = walk.path();
         let state = inode.read();
-        let (kind, core) = (state.file_type(), state.core.clone());
+        let (number, kind, core) = (state.number, state.file_type(), state.core.clone());
         let device = match &state.data.content {
             ForkContent::Device(number) => Some(*number),
             _ => None,
         };
         let first = match (entering, kind != FileType::Directory) {
-            (true, true) => links.meet(core.number, core.nlink, path)?,
+            (true, true) => links.meet(number, core.nlink, path)?,
             _ => None,
         };
         // A file with many names has as many parent pointers: its attributes are read once.
@@ -182,7 +184,7 @@ pub(super) fn unpack(
             None => attributes::of(volume, &state).map_err(|error| walk.damaged(error))?,
         };
         drop(state);
-        let item = Item { volume, path, inode, kind, core, device, attributes: &list };
+        let item = Item { volume, path, inode, number, kind, core, device, attributes: &list };
         if entering {
             match first {
                 Some(first) => {
