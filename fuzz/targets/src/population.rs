@@ -113,10 +113,9 @@ fn link(
     inode: &Arc<Inode>,
 ) -> Result<(), Error> {
     let mut trans = volume.begin()?;
-    let number = parent.read().number;
-    let mut parent = volume.lock_inode(number)?;
+    let own = parent.read().number;
     let number = inode.read().number;
-    let mut inode = volume.lock_inode(number)?;
+    let (mut parent, mut inode) = (volume.lock_inode(own)?, volume.lock_inode(number)?);
     ops::add_link(&mut trans, &mut parent, name, &mut inode)?;
     trans.commit(&mut [&mut parent, &mut inode])
 }
