@@ -45,6 +45,19 @@ pub enum LabError {
         /// Waiters at the end.
         waiting: usize,
     },
+    /// A policy that wakes one waiter for a tag woke more: a defect of the tags.
+    #[error(
+        "{granted} wake-ups were given for {puts} tags put back and {passed_on} wake-ups passed on. \
+         This is a defect of the tags"
+    )]
+    Herd {
+        /// Wake-ups given.
+        granted: u64,
+        /// Tags given back.
+        puts: u64,
+        /// Wake-ups that a waiter had no use for and another got.
+        passed_on: u64,
+    },
     /// A device could not be opened, or a hardware queue not be claimed.
     #[error(transparent)]
     Open(#[from] undercroft_block::OpenError),

@@ -65,17 +65,11 @@ fn depth_and_shared_run_every_policy_at_every_depth() {
 }
 
 #[test]
-fn only_wake_all_grants_more_wake_ups_than_tags_came_back() {
+fn herd_and_variability_run_every_policy() {
+    // Each run checks that no policy but `WakeAll` woke more waiters than tags came back.
     let outcomes = run(&[Case::Herd, Case::Variability], Waiters::Threads);
     check_counts(&outcomes);
     assert_eq!(outcomes.len(), 2 * PolicyName::ALL.len());
-    for outcome in outcomes.iter().map(of) {
-        // A put may grant one wake-up, and up to a batch granted for puts before the window fall
-        // into it.
-        let window_edge = 64.0 / outcome.rate.ios.max(1) as f64;
-        let herd = outcome.wakes_per_put > 1.0 + window_edge;
-        assert!(!herd || outcome.policy == PolicyName::WakeAll, "{outcome:?}");
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use undercroft_tags::{TagSet, User, WakePolicy};
+use undercroft_tags::{Statistics, TagSet, User, WakePolicy};
 
 use super::device::{Device, Owner, Service};
 use super::outcome::{PolicyName, Waiters};
@@ -187,13 +187,19 @@ impl Setup {
         }
     }
 
-    /// At the end every tag is back, and each was had for one completed command.
+    /// At the end every tag is back, each was had for one completed command, and no more waiters
+    /// were woken than tags came back.
     fn check<O: Owner>(&self, set: &TagSet, device: &Device<'_, O>) -> Result<(), LabError> {
         let counts = self.counts(set, device);
         let (ios, in_use, waiting) = (counts.ios.iter().sum(), set.in_use(), set.waiting());
         if counts.gets != ios || counts.puts != ios || in_use != 0 || waiting != 0 {
             let Counts { gets, puts, .. } = counts;
             return Err(LabError::Sums { gets, puts, ios, in_use, waiting });
+        }
+        // Each put grants one wake-up at most, but where all waiters are woken on purpose.
+        let Statistics { wakes_granted: granted, wakes_passed_on: passed_on, .. } = set.statistics();
+        if self.policy != PolicyName::WakeAll && granted > counts.puts + passed_on {
+            return Err(LabError::Herd { granted, puts: counts.puts, passed_on });
         }
         Ok(())
     }
