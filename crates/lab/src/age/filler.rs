@@ -82,7 +82,7 @@ pub(super) fn map(
             unwritten: true,
         };
         let mut trans = volume.begin()?;
-        bmap::add(&mut trans, &mut file, ForkKind::Data, extent)?;
+        bmap::add(&mut trans, &mut file, ForkKind::Data, &[extent])?;
         trans.commit(&mut [&mut file])?;
     }
     let trans = volume.begin()?;

@@ -145,7 +145,7 @@ impl OnVolume<'_> {
         let mut trans = self.volume.begin()?;
         trans.reserve(len + u64::from(self.volume.heights().bmap_data))?;
         let extent = bmap::find_space(&mut trans, file, &room)?;
-        bmap::add(&mut trans, file, ForkKind::Data, extent)?;
+        bmap::add(&mut trans, file, ForkKind::Data, &[extent])?;
         trans.commit(&mut [file])?;
         Ok(extent)
     }

@@ -197,7 +197,8 @@ impl Setup {
             return Err(LabError::Sums { gets, puts, ios, in_use, waiting });
         }
         // Each put grants one wake-up at most, but where all waiters are woken on purpose.
-        let Statistics { wakes_granted: granted, wakes_passed_on: passed_on, .. } = set.statistics();
+        let Statistics { wakes_granted: granted, wakes_passed_on: passed_on, .. } =
+            set.statistics();
         if self.policy != PolicyName::WakeAll && granted > counts.puts + passed_on {
             return Err(LabError::Herd { granted, puts: counts.puts, passed_on });
         }

@@ -62,7 +62,7 @@ fn allocate_in(
         // As much as possible in one extent.
         let room = Room::only(offset..FileBlock(offset.0 + left));
         let piece = find_extent(trans, inode, (kind, busy), &room, first)?;
-        add(trans, inode, kind, piece)?;
+        add(trans, inode, kind, &[piece])?;
         mapped.push(piece);
         offset = piece.end();
         left -= u64::from(piece.len);

@@ -4,7 +4,7 @@
 //! could stop it is found by [`prepare`], before anything is changed: locks of groups, and space
 //! for the tree.
 
-use super::convert::{list_capacity, settle, to_tree_if_needed};
+use super::convert::{list_capacity, settle};
 use super::edit::{cut, insert, relocate};
 use super::owner::{enter, leave, release, share, sharing};
 use super::tree::blocks_around;
@@ -21,8 +21,9 @@ use smallvec::SmallVec;
 /// counts, and the free space if it was the last one.
 const SHARED_RUNS: usize = 8;
 
-/// Maps an extent whose blocks were allocated, at file blocks that are not mapped. The caller
-/// reserved space for the tree.
+/// Maps extents whose blocks were allocated, at file blocks that are not mapped. The caller reserved
+/// space for the tree, and locked the groups of tree blocks that could be freed: an extent that joins
+/// its neighbours leaves fewer records than there were.
 ///
 /// # Errors
 /// The tree is damaged, no space for the tree, or the device failed.
@@ -30,11 +31,11 @@ pub fn add(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
     kind: ForkKind,
-    extent: Extent,
+    new: &[Extent],
 ) -> Result<(), Error> {
-    insert(trans, inode, kind, extent)?;
-    to_tree_if_needed(trans, inode, kind)?;
-    enter(trans, inode, kind, &extent)
+    new.iter().try_for_each(|extent| insert(trans, inode, kind, *extent))?;
+    settle(trans, inode, kind)?;
+    new.iter().try_for_each(|extent| enter(trans, inode, kind, extent))
 }
 
 /// Unmaps the last extent, or a part of one, in `[from, to)` and gives up its blocks: those without

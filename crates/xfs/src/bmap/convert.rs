@@ -25,7 +25,7 @@ pub(super) fn settle(
 }
 
 /// Moves the list of a fork into a tree if it does not fit the inode any more.
-pub(super) fn to_tree_if_needed(
+fn to_tree_if_needed(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
     kind: ForkKind,

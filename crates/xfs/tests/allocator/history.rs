@@ -397,7 +397,7 @@ impl History {
                 len: *len,
                 unwritten: true,
             };
-            bmap::add(&mut trans, &mut file, ForkKind::Data, extent).unwrap();
+            bmap::add(&mut trans, &mut file, ForkKind::Data, &[extent]).unwrap();
             offset += u64::from(*len);
             trans.commit(&mut [&mut file]).unwrap();
         }

@@ -1,9 +1,10 @@
 //! Space that is promised, given back, and missing.
 
-use crate::stand::{BLOCK, NOW, close, contents, make, open, read_all, root, unlink};
+use crate::stand::{BLOCK, NOW, close, contents, live, make, open, read_all, root, unlink};
 use std::sync::Arc;
-use undercroft_xfs::Error;
+use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::ops::{self, Name, RenameMode, Size};
+use undercroft_xfs::{Error, OpenFile, bmap};
 
 /// What was promised to a file that goes is everybody's again, however it goes.
 #[test]
@@ -138,4 +139,32 @@ fn much_that_is_freed_starts_a_checkpoint() {
     let checkpoints = volume.open_checkpoint().unwrap() - first;
     assert!(checkpoints >= 2, "{checkpoints} checkpoints for 20,000 blocks in one group");
     close(&device, &volume);
+}
+
+/// An extent that joins its neighbours leaves one record less; those that fit the inode again move
+/// there from the tree.
+#[test]
+fn a_file_whose_gaps_are_filled_becomes_a_list_again() {
+    let (device, mut volume) = open(64 << 20);
+    let bytes = Arc::new(vec![7; 61 * BLOCK]);
+    let file = make(&volume, "gaps").unwrap();
+    file.write_direct(0, &bytes, 0..bytes.len(), NOW).unwrap();
+    let block = |index: u64| index * BLOCK as u64..(index + 1) * BLOCK as u64;
+    let gaps = || (1..61).step_by(2);
+    gaps().for_each(|gap| file.punch(block(gap), NOW).unwrap());
+    let number = file.number();
+    drop(file);
+    for (filled, gap) in gaps().enumerate() {
+        volume.sync().unwrap();
+        let file = OpenFile::open(&volume, number).unwrap();
+        let inode = volume.inode(number).unwrap();
+        let records = bmap::extents(&volume, &inode.read(), ForkKind::Data).unwrap().len();
+        assert_eq!(records, 31 - filled, "the block of a gap is taken again");
+        drop(inode);
+        file.write_direct(block(gap).start, &bytes, 0..BLOCK, NOW).unwrap();
+        drop(file);
+        close(&device, &volume);
+        volume = live(&device);
+    }
+    assert_eq!(contents(&volume, "gaps"), *bytes);
 }

@@ -149,7 +149,7 @@ impl FileEdit<'_> {
         bmap::prepare(&mut step.trans, &step.inode, kind, &[], &places, 1)?;
         let (mut step, mut extent) = self.take_space(step, &hole, &room, source)?;
         extent.unwritten = true;
-        bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
+        bmap::add(&mut step.trans, &mut step.inode, kind, &[extent])?;
         step.inode.core.flags |= flags;
         step.inode.memory.growth.has_space |= self.byte(extent.end()) > step.inode.core.size;
         self.commit(step)?;

@@ -9,6 +9,7 @@ use crate::format::{Extent, InodeFlags, InodeFlags2};
 use crate::inode::{ForkKind, InodeState};
 use crate::ops::MAX_FILE_SIZE;
 use crate::units::FileBlock;
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -204,12 +205,10 @@ impl FileEdit<'_> {
         let whole = rounded(&bytes, self.geometry().block_size());
         self.send(&extent, bytes.clone(), whole, source, None)?;
         self.before(&mut step)?;
-        bmap::add(&mut step.trans, &mut step.inode, kind, extent)?;
-        if let Some(ahead) = ahead {
-            let ahead = Extent { unwritten: true, ..ahead };
-            bmap::add(&mut step.trans, &mut step.inode, kind, ahead)?;
-            step.inode.memory.growth.has_space = true;
-        }
+        let mut new: SmallVec<[Extent; 2]> = smallvec![extent];
+        new.extend(ahead.map(|ahead| Extent { unwritten: true, ..ahead }));
+        bmap::add(&mut step.trans, &mut step.inode, kind, &new)?;
+        step.inode.memory.growth.has_space |= ahead.is_some();
         self.commit_data(step, bytes.end, source)?;
         Ok(extent.end())
     }

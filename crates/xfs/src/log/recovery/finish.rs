@@ -183,7 +183,7 @@ impl Finisher<'_> {
             return Err(impossible(what));
         }
         bmap::prepare(trans, inode, kind, &[new.start], &[new.offset], 1)?;
-        bmap::add(trans, inode, kind, new)?;
+        bmap::add(trans, inode, kind, &[new])?;
         inode.touch();
         Ok(())
     }
