@@ -73,6 +73,8 @@ enum Soak {
     Crash(soak::CrashArguments),
     /// Eight threads use volumes as a server does, every byte known
     Serve(soak::ServeArguments),
+    /// Change volumes with mutated metadata: no verb may hang, panic, or write over other files
+    Mutations(soak::MutationsArguments),
     /// Tags for many threads: nobody may be left asleep
     Tags(tags::TagsArguments),
     /// Larger models of the tag bitmap
@@ -106,6 +108,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
         Task::Soak(Soak::Crash(arguments)) => soak::crash(arguments),
         Task::Soak(Soak::Serve(arguments)) => soak::serve(arguments),
+        Task::Soak(Soak::Mutations(arguments)) => soak::mutations(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),

@@ -122,6 +122,27 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Change damaged volumes.
+#[derive(Args)]
+pub(crate) struct MutationsArguments {
+    /// Number of volumes
+    #[arg(long, default_value_t = 20_000)]
+    rounds: u64,
+    /// Seed of the first; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Removes, moves, writes and cuts files of volumes with metadata that is wrong and has right
+/// checksums. Needs root: the kernel makes the volume.
+pub(crate) fn mutations(arguments: &MutationsArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", "undercroft-fs", "--example", "soak_mutations"]);
+    cargo.args(["--config", "profile.release.overflow-checks=true"]);
+    cargo.args(["--", &arguments.rounds.to_string(), &arguments.seed.to_string()]);
+    shell::run(&mut cargo)
+}
+
 /// Mirror operations on files on a kernel mount.
 #[derive(Args)]
 pub(crate) struct OpsArguments {

@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut clean, mut most, mut differ) = (0_u64, 0, 0_u64);
     for round in 0..rounds.parse::<u64>()? {
         let (ours, theirs) = subject
-            .round(|subject| (subject.check(), copy.map(|copy| tools.repair_check(copy))))?;
+            .round(4, |subject| (subject.check(), copy.map(|copy| tools.repair_check(copy))))?;
         let Ok((report, findings)) = ours else { continue };
         clean += u64::from(report.is_clean());
         most = most.max(report.bytes);

@@ -74,7 +74,8 @@ fn pick(
     } else {
         choose_scanning(trans, group, near)?
     };
-    let Some(record) = record else {
+    // A damaged tree of chunks with free inodes may name one without.
+    let Some(record) = record.filter(|record| record.allocatable() != 0) else {
         return Err(group.corrupt("AGI", AgBlock(0), "free inodes are counted, but none is found"));
     };
     let index = record.allocatable().trailing_zeros();

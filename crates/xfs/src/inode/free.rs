@@ -62,8 +62,8 @@ fn free_in_group(
 ) -> Result<bool, Error> {
     // A block with more inodes than a record holds cannot be freed by one record.
     let one_record = trans.geometry().inodes_per_block() <= u32::from(InodeChunkRecord::INODES);
-    let mut tree = AgTree::<Inobt>::new(trans, group);
     let mut cursor = Cursor::<Inobt>::new();
+    let mut tree = AgTree::<Inobt>::new(trans, group);
     let record = cursor.find(&mut tree, &inode, Lookup::LessOrEqual)?;
     let record = record.filter(|record| {
         let index = inode.0 - record.start.0;
@@ -80,14 +80,20 @@ fn free_in_group(
         ..old
     };
     if one_record && new.freecount == new.count {
-        cursor.delete(&mut tree)?;
+        let agi = &group.agi;
+        let left = agi.count.checked_sub(old.count.into());
+        let left_free = agi.free_count.checked_sub(old.freecount.into());
+        let Some((left, left_free)) = left.zip(left_free) else {
+            let what = format!("the chunk at inode {} has more inodes than the group", old.start);
+            return Err(group.corrupt("AGI", AgBlock(0), &what));
+        };
+        cursor.delete(&mut AgTree::<Inobt>::new(trans, group))?;
         update_finobt(trans, group, &old, None)?;
-        group.agi.count -= u32::from(old.count);
-        group.agi.free_count -= u32::from(old.freecount);
+        (group.agi.count, group.agi.free_count) = (left, left_free);
         free_blocks(trans, group, &old)?;
         return Ok(true);
     }
-    cursor.update(&mut tree, &new)?;
+    cursor.update(&mut AgTree::<Inobt>::new(trans, group), &new)?;
     update_finobt(trans, group, &old, Some(&new))?;
     group.agi.free_count += 1;
     Ok(false)

@@ -24,9 +24,12 @@ enum Piece {
 pub(crate) struct Subject {
     device: Arc<dyn BlockDevice>,
     pieces: Vec<(u64, Piece)>,
+    /// Names of the pieces that are damaged at present.
+    damage: Vec<String>,
     random: u64,
 }
 
+#[allow(dead_code, reason = "not every test uses all of it")]
 impl Subject {
     /// Copies a volume with blocks of 4 KiB, inodes and sectors of 512 bytes to `device`, which
     /// holds zeroes.
@@ -54,12 +57,17 @@ impl Subject {
                 pieces.push((sector, Piece::Inodes(BLOCK)));
             }
         }
-        Ok(Self { device, pieces, random: seed })
+        Ok(Self { device, pieces, damage: Vec::new(), random: seed })
     }
 
     /// Pieces of metadata found.
     pub(crate) fn pieces(&self) -> usize {
         self.pieces.len()
+    }
+
+    /// The pieces that are damaged at present.
+    pub(crate) fn damage(&self) -> &[String] {
+        &self.damage
     }
 
     fn next(&mut self, below: usize) -> usize {
@@ -79,10 +87,15 @@ impl Subject {
         Ok((report, findings))
     }
 
-    /// Changes a few pieces, has `judge` look at the volume, puts the pieces back.
-    pub(crate) fn round<T>(&mut self, judge: impl FnOnce(&Self) -> T) -> Result<T, Box<dyn Error>> {
-        let count = 1 + self.next(4);
+    /// Changes up to `most` pieces, has `judge` look at the volume, puts the pieces back.
+    pub(crate) fn round<T>(
+        &mut self,
+        most: usize,
+        judge: impl FnOnce(&Self) -> T,
+    ) -> Result<T, Box<dyn Error>> {
+        let count = 1 + self.next(most);
         let mut saved = Vec::new();
+        self.damage.clear();
         for _ in 0..count {
             let chosen = self.next(self.pieces.len());
             let (sector, piece) = self.pieces[chosen];
@@ -90,6 +103,7 @@ impl Subject {
             let mut bytes = vec![0; len];
             read_exact_at(self.device.as_ref(), Sector(sector), &mut bytes)?;
             saved.push((sector, bytes.clone()));
+            self.damage.push(format!("{piece:?} at sector {sector}"));
             for _ in 0..=self.next(6) {
                 self.change(&mut bytes);
             }
