@@ -1,37 +1,108 @@
-//! Licences and origins of all dependencies, judged by cargo-deny after the rules in `deny.toml`;
-//! whether the fuzz targets lock the same ones.
+//! Licences and origins of all dependencies; whether the fuzz targets lock the same ones.
 
-use std::process::Command;
+use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use spdx::{Expression, ParseMode};
 
 use crate::{shell, workspace};
 
-/// The version line that `deny.toml` is written for.
-const VERSION: &str = "^0.20";
+/// Permissive only: the project is offered under MIT or Apache-2.0.
+const ALLOWED: [&str; 10] = [
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
 
-/// Checks the dependency tree, after building cargo-deny in the target directory when it is not
-/// installed. Advisories are left out: they change without a change here.
+/// The only origin besides this repository.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Where it runs: what crates need on other systems is never built.
+const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+
+/// What `cargo metadata` tells of the dependency tree.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    license: Option<String>,
+    /// `None` for those of this repository.
+    source: Option<String>,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    req: String,
+    path: Option<String>,
+}
+
+/// Checks the dependency tree. Advisories are left out: they change without a change here.
 pub(super) fn check() -> Result<()> {
     check_fuzz_lock()?;
-    let tools = workspace::target("tools");
-    let own = tools.join("bin/cargo-deny");
-    let program = match shell::find("cargo-deny") {
-        Some(program) => program,
-        None if own.is_file() => own,
-        None => {
-            println!("building cargo-deny, once; this takes a few minutes");
-            let mut command = workspace::cargo();
-            // Its own build is not worth optimising: it runs for a second.
-            command.args(["install", "cargo-deny", "--quiet", "--locked", "--debug"]);
-            command.args(["--version", VERSION, "--root"]).arg(&tools);
-            shell::run(&mut command).context("cannot build cargo-deny")?;
-            own
+    let mut command = workspace::cargo();
+    command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
+    TARGETS.iter().for_each(|target| drop(command.args(["--filter-platform", target])));
+    let metadata: Metadata = serde_json::from_str(&shell::output(&mut command)?)
+        .context("cannot read what `cargo metadata` says")?;
+    let wrong: Vec<String> = metadata
+        .packages
+        .iter()
+        .filter_map(|package| package.judge().err())
+        .map(|error| format!("{error:#}"))
+        .collect();
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    tell(&metadata.packages);
+    Ok(())
+}
+
+impl Package {
+    fn judge(&self) -> Result<()> {
+        let Self { name, version, .. } = self;
+        match &self.source {
+            None => {
+                let wild = |one: &&Dependency| one.req == "*" && one.path.is_none();
+                if let Some(one) = self.dependencies.iter().find(wild) {
+                    bail!("{name} takes any version of {}: name one", one.name);
+                }
+            }
+            Some(source) => ensure!(source == REGISTRY, "{name} {version} comes from {source}"),
         }
-    };
-    let mut command = Command::new(program);
-    command.current_dir(workspace::root());
-    shell::run(command.args(["check", "licenses", "bans", "sources"]))
+        let licence = self.license.as_deref();
+        let licence = licence.with_context(|| format!("{name} {version} names no licence"))?;
+        // Old manifests write `/` for `OR`.
+        let expression = Expression::parse_mode(licence, ParseMode::LAX)
+            .map_err(|error| anyhow::anyhow!("{name} {version}: {error}"))?;
+        let is_allowed = expression.evaluate(|one| ALLOWED.contains(&one.to_string().as_str()));
+        ensure!(is_allowed, "{name} {version} is under {licence}, which is not on the list");
+        Ok(())
+    }
+}
+
+/// Says how many there are, and which of them in several versions.
+fn tell(packages: &[Package]) {
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in packages {
+        versions.entry(&package.name).or_default().push(&package.version);
+    }
+    println!("{} packages", packages.len());
+    for (name, versions) in versions.iter().filter(|(_, versions)| versions.len() > 1) {
+        println!("{name} in versions {}", versions.join(", "));
+    }
 }
 
 /// Checks that the lock file of the fuzz targets, which are not part of the workspace and which no
@@ -42,4 +113,36 @@ fn check_fuzz_lock() -> Result<()> {
     shell::run(&mut command).context(
         "fuzz/Cargo.lock is old; `cargo tree --manifest-path fuzz/Cargo.toml` brings it up to date",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(license: Option<&str>, source: Option<&str>) -> Package {
+        let [license, source] = [license, source].map(|text| text.map(str::to_owned));
+        let (name, version) = ("one".to_owned(), "1.0.0".to_owned());
+        Package { name, version, license, source, dependencies: Vec::new() }
+    }
+
+    #[test]
+    fn only_what_is_on_the_list_passes() {
+        for licence in ["MIT", "MIT/Apache-2.0", "Apache-2.0 / MIT", "GPL-2.0-only OR Zlib"] {
+            package(Some(licence), Some(REGISTRY)).judge().unwrap();
+        }
+        for licence in [Some("GPL-2.0-only"), Some("MIT AND LGPL-3.0"), Some("unclear"), None] {
+            assert!(package(licence, Some(REGISTRY)).judge().is_err(), "{licence:?}");
+        }
+        let elsewhere = package(Some("MIT"), Some("git+https://example.org/one"));
+        assert!(elsewhere.judge().is_err());
+    }
+
+    #[test]
+    fn a_version_that_is_left_open_is_refused() {
+        let mut own = package(Some("MIT"), None);
+        own.dependencies.push(Dependency { name: "two".into(), req: "*".into(), path: None });
+        assert!(own.judge().unwrap_err().to_string().contains("two"));
+        own.dependencies[0].path = Some("../two".into());
+        own.judge().unwrap();
+    }
 }

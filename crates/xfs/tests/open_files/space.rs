@@ -52,14 +52,14 @@ fn dirty_files_that_go_give_their_space_back() {
 #[test]
 fn space_ahead_goes_with_the_last_who_has_the_file_open() {
     let (device, volume) = open(256 << 20);
-    let (one, two) = (make(&volume, "file").unwrap(), None::<undercroft_xfs::OpenFile>);
+    let (one, two) = (make(&volume, "file").unwrap(), None::<OpenFile>);
     let mut other = two;
     let mut at = 0;
     for round in 0..64 {
         one.write(at, &[round; 3 * BLOCK], NOW).unwrap();
         at += 3 * BLOCK as u64;
         one.fsync_and_wait().unwrap();
-        other = Some(undercroft_xfs::OpenFile::open(&volume, one.number()).unwrap());
+        other = Some(OpenFile::open(&volume, one.number()).unwrap());
     }
     let blocks = |volume: &Arc<undercroft_xfs::Volume>| {
         volume.inode(one.number()).unwrap().read().core.nblocks
