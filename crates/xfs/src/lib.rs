@@ -44,31 +44,48 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod ag;
-pub mod alloc;
-pub mod attr;
-pub mod bmap;
-pub mod btree;
-pub mod bytes;
-pub mod cache;
 pub mod check;
-pub mod da;
 pub mod dir;
 pub mod error;
-mod file;
 pub mod format;
 pub mod frag;
-pub mod geometry;
-pub mod inode;
-pub mod log;
 pub mod mkfs;
 pub mod ops;
-mod poison;
-mod rank;
-pub mod symlink;
-pub mod trans;
 pub mod units;
 pub mod volume;
+
+// The parts that the engine is made of. The laboratory, the checks and the tests of this project
+// reach them; they are not in the documentation and promise nothing: each version may change them.
+#[doc(hidden)]
+pub mod ag;
+#[doc(hidden)]
+pub mod alloc;
+#[doc(hidden)]
+pub mod attr;
+#[doc(hidden)]
+pub mod bmap;
+#[doc(hidden)]
+pub mod btree;
+#[doc(hidden)]
+pub mod bytes;
+#[doc(hidden)]
+pub mod cache;
+#[doc(hidden)]
+pub mod da;
+#[doc(hidden)]
+pub mod geometry;
+#[doc(hidden)]
+pub mod inode;
+#[doc(hidden)]
+pub mod log;
+#[doc(hidden)]
+pub mod symlink;
+#[doc(hidden)]
+pub mod trans;
+
+mod file;
+mod poison;
+mod rank;
 
 pub use error::{Error, ErrorKind};
 pub use file::OpenFile;
