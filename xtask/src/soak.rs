@@ -1,9 +1,10 @@
 //! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; long
 //! histories of the allocator and of files; many bios to a driver that fails.
 
-use anyhow::{Result, bail};
+use std::fs;
+
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use undercroft_fuzz_targets::TARGETS;
 
 use crate::{shell, workspace};
 
@@ -215,16 +216,13 @@ pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {
     if shell::find("cargo-fuzz").is_none() {
         shell::run(workspace::cargo().args(["install", "cargo-fuzz", "--locked"]))?;
     }
-    for name in &arguments.only {
-        if !TARGETS.iter().any(|target| target.name == name) {
-            let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
-            bail!("--only {name}: the targets are {}", names.join(", "));
-        }
+    let targets = fuzz_targets()?;
+    if let Some(name) = arguments.only.iter().find(|name| !targets.contains(name)) {
+        bail!("--only {name}: the targets are {}", targets.join(", "));
     }
     let mut failed = Vec::new();
-    for target in TARGETS {
-        let name = target.name;
-        if !arguments.only.is_empty() && !arguments.only.iter().any(|only| only == name) {
+    for name in targets {
+        if !arguments.only.is_empty() && !arguments.only.contains(&name) {
             continue;
         }
         let share = if name == "open_and_walk" { 4 } else { 1 };
@@ -233,7 +231,7 @@ pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {
         let mut command = workspace::cargo();
         command.args(["fuzz", "run", "--sanitizer", "none"]);
         // The caller's target directory is that of another build; cargo-fuzz has its own.
-        command.env_remove("CARGO_TARGET_DIR").args([name, "--"]);
+        command.env_remove("CARGO_TARGET_DIR").args([&name, "--"]);
         command.arg(format!("-max_total_time={seconds}"));
         command.args([format!("-max_len={LONGEST_INPUT}"), "-len_control=0".to_owned()]);
         command.arg(format!("-rss_limit_mb={MEMORY_MIB}"));
@@ -251,4 +249,17 @@ pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Names of the fuzz targets: there is a program for each.
+fn fuzz_targets() -> Result<Vec<String>> {
+    let directory = workspace::root().join("fuzz/fuzz_targets");
+    let unread = || format!("cannot read {}", directory.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&directory).with_context(unread)? {
+        let path = entry.with_context(unread)?.path();
+        names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
 }

@@ -50,7 +50,7 @@ const SHUTTLE: Checker = Checker {
 impl Checker {
     fn command(&self) -> Command {
         let mut command = workspace::cargo();
-        command.args(["test", "--release", "--package", self.package]);
+        command.args(["test", "--profile", "model", "--package", self.package]);
         command.args(self.target).arg("--").args(self.arguments);
         let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
         command.env("RUSTFLAGS", format!("{flags} --cfg {}", self.name).trim_start());

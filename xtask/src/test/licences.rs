@@ -56,7 +56,7 @@ pub(super) fn check() -> Result<()> {
     check_fuzz_lock()?;
     let mut command = workspace::cargo();
     command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
-    TARGETS.iter().for_each(|target| drop(command.args(["--filter-platform", target])));
+    command.args(TARGETS.iter().flat_map(|target| ["--filter-platform", target]));
     let metadata: Metadata = serde_json::from_str(&shell::output(&mut command)?)
         .context("cannot read what `cargo metadata` says")?;
     let wrong: Vec<String> = metadata
