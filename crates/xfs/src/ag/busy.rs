@@ -5,6 +5,7 @@
 //! journal itself. Rules: algorithms reference, section 2.12. The table has a lock of its own, so
 //! that the journal can clear it while a group is locked.
 
+use super::remapped::RemappedExtents;
 use crate::format::AllocRecord;
 use crate::units::AgBlock;
 use parking_lot::Mutex;
@@ -57,6 +58,8 @@ pub struct BusyExtents {
     count: AtomicUsize,
     /// Grows with every removal.
     generation: AtomicU64,
+    /// Blocks that are not free, and wait all the same.
+    remapped: RemappedExtents,
 }
 
 impl BusyExtents {
@@ -90,6 +93,17 @@ impl BusyExtents {
         let busy = Busy { len: freed.len, checkpoint, skip_discard, state: State::Freed };
         extents.insert(freed.start.0, busy);
         self.count.store(extents.len(), Ordering::Release);
+    }
+
+    /// Enters blocks in use that `checkpoint` leaves to one of their owners, or moves in its file.
+    pub(crate) fn insert_remapped(&self, range: AllocRecord, checkpoint: u64) {
+        self.remapped.insert(range, checkpoint);
+    }
+
+    /// Whether a crash would bring back another owner, or another place in its file, of some of
+    /// `len` blocks from `start`, which are in use: they must not be overwritten yet.
+    pub(crate) fn has_remapped(&self, start: AgBlock, len: u32) -> bool {
+        self.remapped.overlaps(start, len)
     }
 
     /// The part of a free extent that is usable for a request of `min_len` to `max_len` blocks. Its
@@ -169,6 +183,10 @@ impl BusyExtents {
     /// discarded stay busy and are returned; [`discarded`](Self::discarded) releases them. All
     /// others are free for everybody.
     pub fn settle(&self, checkpoint: u64, discard: bool) -> Vec<AllocRecord> {
+        self.remapped.settle(checkpoint);
+        if self.is_empty() {
+            return Vec::new();
+        }
         let mut extents = self.extents.lock();
         let mut to_discard = Vec::new();
         extents.retain(|first, busy| {

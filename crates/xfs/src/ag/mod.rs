@@ -8,6 +8,7 @@ mod guard;
 mod read;
 mod recent;
 pub mod refcount;
+mod remapped;
 mod reservation;
 pub mod rmap;
 mod summary;

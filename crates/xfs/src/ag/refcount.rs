@@ -21,6 +21,15 @@ const PINNED: u32 = u32::MAX;
 /// Blocks that lost their last owner.
 pub type Freed = SmallVec<[AllocRecord; 2]>;
 
+/// What is left of the owners of a range of blocks.
+#[derive(Default)]
+struct Left {
+    /// Blocks that have none.
+    freed: Freed,
+    /// Blocks that had more and have one.
+    unshared: SmallVec<[AllocRecord; 2]>,
+}
+
 type Records = SmallVec<[RefcountRecord; 4]>;
 
 /// Gives `len` blocks from `start` one more owner each.
@@ -38,7 +47,8 @@ pub fn increase(
 }
 
 /// Takes one owner from each of `len` blocks from `start`; those that have none left are
-/// returned, for the caller to free.
+/// returned, for the caller to free. Those that have one left are not overwritten until this is
+/// durable.
 ///
 /// # Errors
 /// The tree is damaged; no space for it, see [`check_room`].
@@ -49,7 +59,12 @@ pub fn decrease(
     len: u32,
 ) -> Result<Freed, Error> {
     let less = |count: u32| Some(if count == PINNED { PINNED } else { count - 1 });
-    rewrite(trans, group, RefcountDomain::Shared, AllocRecord { start, len }, less)
+    let Left { freed, unshared } =
+        rewrite(trans, group, RefcountDomain::Shared, AllocRecord { start, len }, less)?;
+    if let Some(checkpoint) = trans.volume().open_checkpoint() {
+        unshared.into_iter().for_each(|range| group.busy.insert_remapped(range, checkpoint));
+    }
+    Ok(freed)
 }
 
 /// Records that `len` blocks from `start` are set aside for copy-on-write.
@@ -166,14 +181,14 @@ fn visit(
 }
 
 /// Changes the counts of all blocks of a range by `change`, which says `None` for a count that
-/// cannot be; returns the blocks whose count became 0.
+/// cannot be; returns the blocks whose count became 0 or 1.
 fn rewrite(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     domain: RefcountDomain,
     range: AllocRecord,
     change: impl Fn(u32) -> Option<u32>,
-) -> Result<Freed, Error> {
+) -> Result<Left, Error> {
     let inside = range.end().filter(|end| end.0 <= group.agf.length);
     if inside.is_none() || range.start <= trans.geometry().ag_header_last() {
         return Err(group.corrupt("refcountbt", range.start, "a range outside the group"));
@@ -185,11 +200,11 @@ fn rewrite(
         old.push(record);
         ControlFlow::Continue(())
     })?;
-    let Some((new, freed)) = changed(domain, &old, range, change) else {
+    let Some((new, left)) = changed(domain, &old, range, change) else {
         return Err(group.corrupt("refcountbt", range.start, "a count that cannot be"));
     };
     store(trans, group, &old, &new)?;
-    Ok(freed)
+    Ok(left)
 }
 
 /// The records around a range, `old`, after the counts in the range have changed.
@@ -198,11 +213,11 @@ fn changed(
     old: &[RefcountRecord],
     range: AllocRecord,
     change: impl Fn(u32) -> Option<u32>,
-) -> Option<(Records, Freed)> {
+) -> Option<(Records, Left)> {
     // Count of blocks without a record.
     let plain = if domain == RefcountDomain::Shared { 1 } else { 0 };
     let (from, to) = (range.start.0, range.start.0 + range.len);
-    let (mut new, mut freed) = (Records::new(), Freed::new());
+    let (mut new, mut left) = (Records::new(), Left::default());
     let mut put = |start: u32, end: u32, refcount: u32| {
         let len = end - start;
         if start == end {
@@ -214,10 +229,11 @@ fn changed(
                 }
                 _ => new.push(record),
             }
-        } else if refcount == 0 && domain == RefcountDomain::Shared {
-            match freed.last_mut() {
+        } else if domain == RefcountDomain::Shared {
+            let list = if refcount == 0 { &mut left.freed } else { &mut left.unshared };
+            match list.last_mut() {
                 Some(last) if last.start.0 + last.len == start => last.len += len,
-                _ => freed.push(AllocRecord { start: AgBlock(start), len }),
+                _ => list.push(AllocRecord { start: AgBlock(start), len }),
             }
         }
     };
@@ -241,7 +257,7 @@ fn changed(
     if at < to {
         put(at, to, change(plain)?);
     }
-    Some((new, freed))
+    Some((new, left))
 }
 
 /// Makes the tree say `new` where it says `old`.
@@ -313,15 +329,24 @@ mod tests {
             };
             let (near, far): (Vec<_>, Vec<_>) = records(&counts).into_iter().partition(around);
             let change = |count: u32| Some(if up { count + 1 } else { count - 1 });
-            let (new, freed) = changed(RefcountDomain::Shared, &near, range, change).unwrap();
+            let (new, left) = changed(RefcountDomain::Shared, &near, range, change).unwrap();
+            let before = counts.clone();
             for count in &mut counts[start..end] {
                 *count = change(*count).unwrap();
             }
             let mut all: Vec<_> = far.into_iter().chain(new).collect();
             all.sort_unstable_by_key(RefcountRecord::key);
             prop_assert_eq!(all, records(&counts).to_vec());
-            let lost = counts.iter().filter(|count| **count == 0).count() as u32;
-            prop_assert_eq!(freed.iter().map(|freed| freed.len).sum::<u32>(), lost);
+            let blocks = |list: &[AllocRecord]| -> Vec<usize> {
+                let ranges = list.iter().map(|range| range.start.0..range.start.0 + range.len);
+                ranges.flatten().map(|block| block as usize).collect()
+            };
+            let became = |count: u32| -> Vec<usize> {
+                let has = |block: &usize| counts[*block] == count && before[*block] > count;
+                (0..BLOCKS).filter(has).collect()
+            };
+            prop_assert_eq!(blocks(&left.freed), became(0));
+            prop_assert_eq!(blocks(&left.unshared), became(1));
         }
     }
 }

@@ -273,7 +273,7 @@ impl Journal {
             self.update_free(writer);
         }
         self.durable.store(closed.sequence, Ordering::Release);
-        for busy in self.busy.iter().filter(|busy| !busy.is_empty()) {
+        for busy in &self.busy {
             busy.settle(closed.sequence, false);
         }
         self.is_crowded.store(false, Ordering::Release);

@@ -5,5 +5,6 @@
 mod cuts;
 mod failures;
 mod files;
+mod remapped;
 mod tickets;
 mod work;

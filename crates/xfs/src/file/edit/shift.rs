@@ -11,7 +11,7 @@ use super::{FileEdit, Step};
 use crate::ag::refcount;
 use crate::bmap;
 use crate::error::Error;
-use crate::format::{Extent, InodeFlags2};
+use crate::format::{AllocRecord, Extent, InodeFlags2};
 use crate::inode::ForkKind;
 use crate::units::{AgNumber, FileBlock};
 use std::ops::Range;
@@ -63,8 +63,7 @@ impl<'a> FileEdit<'a> {
             let mut step = self.begin_with(&room, &[&gone[..], &moved[..]].concat())?;
             self.unmap_at_once(&mut step, &gone)?;
             for extent in &moved {
-                let to = FileBlock(extent.offset.0 - distance);
-                bmap::shift(&mut step.trans, &mut step.inode, *extent, to)?;
+                self.shift(&mut step, *extent, FileBlock(extent.offset.0 - distance))?;
             }
             if is_last {
                 step.inode.core.size -= range.end - range.start;
@@ -115,8 +114,7 @@ impl<'a> FileEdit<'a> {
             }
             step.inode.core.size = size;
             for extent in &moved {
-                let to = FileBlock(extent.offset.0 + distance);
-                bmap::shift(&mut step.trans, &mut step.inode, *extent, to)?;
+                self.shift(&mut step, *extent, FileBlock(extent.offset.0 + distance))?;
             }
             self.commit(step)?;
             below = moved.last().map_or(below, |extent| extent.offset);
@@ -124,6 +122,17 @@ impl<'a> FileEdit<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Moves an extent. Until that is durable nobody overwrites its blocks: a crash would bring back
+    /// their place, and have there what was written for another one.
+    fn shift(&self, step: &mut Step<'_>, extent: Extent, to: FileBlock) -> Result<(), Error> {
+        if let Some(checkpoint) = self.volume.open_checkpoint() {
+            let (ag, start) = self.geometry().split_block(extent.start);
+            let range = AllocRecord { start, len: extent.len };
+            self.volume.group(ag).busy.insert_remapped(range, checkpoint);
+        }
+        bmap::shift(&mut step.trans, &mut step.inode, extent, to)
     }
 
     /// Unmaps all that is in the range of these extents, whose groups are locked.

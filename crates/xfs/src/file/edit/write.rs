@@ -103,6 +103,11 @@ impl FileEdit<'_> {
                 })?;
                 return Ok(bytes.start);
             }
+            Place::Own(extent) | Place::Unwritten(extent) if self.were_others(&extent, &bytes) => {
+                // A crash would bring back what they were: their data must be the same.
+                self.volume.sync()?;
+                return Ok(bytes.start);
+            }
             Place::Hole(end) => self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?,
             Place::Unwritten(extent) => self.write_first(&bytes, extent, source)?,
             Place::Own(extent) => {
@@ -140,6 +145,17 @@ impl FileEdit<'_> {
                 Place::Shared(Extent { len: shared.len, ..extent })
             }
             Some(shared) => Place::Own(Extent { len: shared.start.0 - start.0, ..extent }),
+        })
+    }
+
+    /// Whether a crash would bring back another owner of the blocks of `extent` that hold `bytes`, or
+    /// another place of them.
+    fn were_others(&self, extent: &Extent, bytes: &Range<u64>) -> bool {
+        let blocks = self.blocks_over(bytes);
+        let part = extent.part(blocks.start, blocks.end).filter(|_| self.volume.is_live());
+        part.is_some_and(|part| {
+            let (group, start) = self.geometry().split_block(part.start);
+            self.volume.group(group).busy.has_remapped(start, part.len)
         })
     }
 

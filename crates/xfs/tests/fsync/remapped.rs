@@ -1,0 +1,121 @@
+//! Blocks in use that a crash would bring back to another owner, or to another place in their file,
+//! are not overwritten.
+
+use crate::work::{contents, create, memory, open, read, write};
+use std::sync::Arc;
+use undercroft_block::testing::recorder::{Event, Recorder, Unflushed};
+use undercroft_xfs::format::Timestamp;
+use undercroft_xfs::ops::{self, CloneRange, Size};
+use undercroft_xfs::{OpenFile, Volume};
+
+/// What is done to a file.
+type Change<'c> = &'c dyn Fn(&OpenFile);
+
+/// Blocks that two files have, one of which lets go of them: until that is durable a crash brings it
+/// back, so the other must not write to them.
+#[test]
+fn a_file_that_comes_back_has_its_blocks_as_they_were() {
+    let (now, new) = (Timestamp::default(), Arc::new(contents(2, 3000)));
+    let write_direct = |other: &OpenFile| other.write_direct(5000, &new, 0..3000, now).unwrap();
+    let write_back = |other: &OpenFile| {
+        write(other, 5000, &new).unwrap();
+        other.truncate(16000, now).unwrap();
+    };
+    let punch = |other: &OpenFile| other.punch(5000..8000, now).unwrap();
+    let zero = |other: &OpenFile| {
+        other.zero(4096..12288, Size::Keep, now).unwrap();
+        write_direct(other);
+    };
+    let ways: [(&str, Change<'_>); 4] = [
+        ("direct", &write_direct),
+        ("written back", &write_back),
+        ("punched", &punch),
+        ("unwritten", &zero),
+    ];
+    for (way, change) in ways {
+        for removes in [false, true] {
+            let cuts = cut_behind_a_clone(way, change, removes);
+            assert!(cuts > 10, "{way}: {cuts} cuts");
+        }
+    }
+}
+
+/// Takes blocks from one of two files that share them, changes the other, and cuts that everywhere.
+fn cut_behind_a_clone(way: &str, change: Change<'_>, removes: bool) -> usize {
+    let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
+    let volume = open(Arc::clone(&recorder) as _, 1 << 20);
+    let (now, old) = (Timestamp::default(), contents(1, 16384));
+    let (file, other) = (create(&volume, "file"), create(&volume, "other"));
+    write(&file, 0, &old).unwrap();
+    other.clone_range(&file, &CloneRange { source: 0, target: 0, len: 16384 }, now).unwrap();
+    volume.sync_all().wait().unwrap();
+    recorder.mark("durable");
+    if removes {
+        ops::unlink(&volume, volume.geometry().root_inode, b"file", now).unwrap();
+    } else {
+        file.truncate(4096, now).unwrap();
+    }
+    file.close().unwrap();
+    change(&other);
+    drop((volume, other));
+    let mut recording = recorder.recording().unwrap();
+    let (mut is_durable, mut cuts) = (false, 0);
+    while let Some(event) = recording.step() {
+        is_durable |= matches!(event, Event::Mark(_));
+        let torn = (0..4).map(|seed| Unflushed::Torn { seed });
+        for unflushed in torn.chain([Unflushed::Kept]).filter(|_| is_durable) {
+            cuts += 1;
+            let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
+            let root = volume.inode(volume.geometry().root_inode).unwrap();
+            let found = ops::lookup(&volume, &root.read(), b"file").unwrap();
+            let Some(found) = found else { continue };
+            let bytes = read(&OpenFile::open(&volume, found).unwrap());
+            let place = format!("{way}, cut behind event {}, {unflushed:?}", recording.position());
+            assert!(bytes.len() == 4096 || bytes.len() == 16384, "{place}: {}", bytes.len());
+            assert!(bytes == old[..bytes.len()], "{place}: bytes of another file");
+        }
+    }
+    cuts
+}
+
+/// Blocks that moved in their file are not overwritten either before a crash finds them there.
+#[test]
+fn a_file_that_was_shifted_is_there_as_it_was_or_as_it_became() {
+    let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
+    let volume = open(Arc::clone(&recorder) as _, 1 << 20);
+    let now = Timestamp::default();
+    let (file, mut bytes) = (create(&volume, "file"), contents(1, 32768));
+    write(&file, 0, &bytes).unwrap();
+    volume.sync_all().wait().unwrap();
+    let mut allowed = vec![bytes.clone()];
+    recorder.mark("durable");
+    for step in 0..4 {
+        if step % 2 == 0 {
+            file.collapse(0..4096, now).unwrap();
+            bytes.drain(..4096);
+        } else {
+            file.insert(8192..12288, now).unwrap();
+            bytes.splice(8192..8192, [0; 4096]);
+        }
+        allowed.push(bytes.clone());
+        // One sector of a block that moved: it is there, or not.
+        let (new, at) = (contents(2 + step, 512), if step % 2 == 0 { 512 } else { 12800 });
+        file.write_direct(at as u64, &Arc::new(new.clone()), 0..512, now).unwrap();
+        bytes[at..at + 512].copy_from_slice(&new);
+        allowed.push(bytes.clone());
+    }
+    drop((volume, file));
+    let mut recording = recorder.recording().unwrap();
+    let mut is_durable = false;
+    while let Some(event) = recording.step() {
+        is_durable |= matches!(event, Event::Mark(_));
+        for unflushed in [Unflushed::Dropped, Unflushed::Kept].into_iter().filter(|_| is_durable) {
+            let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
+            let root = volume.inode(volume.geometry().root_inode).unwrap();
+            let found = ops::lookup(&volume, &root.read(), b"file").unwrap().unwrap();
+            let bytes = read(&OpenFile::open(&volume, found).unwrap());
+            let place = format!("cut behind event {}, {unflushed:?}", recording.position());
+            assert!(allowed.contains(&bytes), "{place}: bytes at the wrong place");
+        }
+    }
+}
