@@ -123,6 +123,38 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Use a volume as a server does, until the power fails.
+#[derive(Args)]
+pub(crate) struct ServeCrashArguments {
+    /// Number of crashes that we replay
+    #[arg(long, default_value_t = 5000)]
+    count: u64,
+    /// Number of further ones that the kernel replays
+    #[arg(long, default_value_t = 500)]
+    kernel: u64,
+    /// Seed of the first history; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Has eight threads change files, with the order of locks checked, cuts that off at random points,
+/// and looks behind our replay and the kernel's for what answered tickets cover. Needs root if the
+/// kernel replays some.
+pub(crate) fn serve_crash(arguments: &ServeCrashArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args([
+        "run",
+        "--release",
+        "--package",
+        "undercroft-xfs",
+        "--example",
+        "soak_serve_crash",
+    ]);
+    cargo.args(["--", &arguments.count.to_string(), &arguments.kernel.to_string()]);
+    cargo.arg(arguments.seed.to_string());
+    shell::run(&mut cargo)
+}
+
 /// Change damaged volumes.
 #[derive(Args)]
 pub(crate) struct MutationsArguments {

@@ -1,8 +1,8 @@
 //! Eight threads use volumes as a server does, and the power fails at random points: what answered
 //! tickets cover is looked for behind our replay of each, and behind the kernel's of some.
 //!
-//! `cargo run --release -p undercroft-xfs --example soak_serve_crash -- CUTS KERNEL SEED`: so many
-//! cuts that we replay, and so many that the kernel does. Those need root.
+//! `cargo run --release --features checked-locks -p undercroft-xfs --example soak_serve_crash -- CUTS
+//! KERNEL SEED`: so many cuts that we replay, and so many that the kernel does. Those need root.
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
