@@ -46,7 +46,7 @@ pub trait Driver: Send + Sync + 'static {
         Limits::default()
     }
 
-    /// Whether operations that modify are refused.
+    /// Whether operations that modify are refused; always the same.
     fn is_read_only(&self) -> bool {
         false
     }

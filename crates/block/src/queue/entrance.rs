@@ -34,7 +34,7 @@ impl<D: Driver> Shared<D> {
         if let Some(promises) = &hardware.promises {
             promises.make(requests);
         }
-        if self.keeps_order() {
+        if self.keeps_order {
             self.hold_back(requests, hardware);
         }
         !requests.is_empty()

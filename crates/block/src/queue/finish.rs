@@ -41,7 +41,7 @@ impl<D: Driver> Shared<D> {
             }
         }
         hardware.tags.put_all(ended.iter_mut().filter_map(|request| request.inner.tag.take()));
-        if self.keeps_order() {
+        if self.keeps_order {
             self.let_others_start(ended);
         }
         let (counters, latencies, writers) = self.hardware.cells(hardware, via);
@@ -76,7 +76,7 @@ impl<D: Driver> Shared<D> {
             return;
         }
         hardware.tags.put_all(late.iter_mut().filter_map(|request| request.inner.tag.take()));
-        if self.keeps_order() {
+        if self.keeps_order {
             self.let_others_start(&late);
         }
         late.iter_mut().flat_map(Request::take_bios).for_each(drop);

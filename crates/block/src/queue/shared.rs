@@ -34,6 +34,8 @@ pub(super) struct Shared<D> {
     pub(super) number: u64,
     pub(super) options: QueueOptions,
     pub(super) gate: Gate,
+    /// Whether requests that overlap keep their order: not where only reads pass.
+    pub(super) keeps_order: bool,
     pub(super) order: Mutex<OverlapTracker<Request>>,
     pub(super) hardware: HardwareSet,
     /// Whether answers were handed from ring to ring.
@@ -149,10 +151,14 @@ impl<D: Driver> Shared<D> {
                 Some(StagedRequests::new(requests, delay, unplug))
             }
         };
+        let keeps_order = options.order == OverlapOrder::Kept
+            && options.drive != Drive::Inline
+            && !driver.is_read_only();
         let shared = Arc::new_cyclic(|this: &Weak<Self>| Self {
             driver: Arc::new(driver),
             number: home::number(),
             gate: Gate::default(),
+            keeps_order,
             order: Mutex::default(),
             hardware: HardwareSet::new(&options),
             rings: AtomicBool::new(false),
@@ -181,10 +187,6 @@ impl<D: Driver> Shared<D> {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn keeps_order(&self) -> bool {
-        self.options.order == OverlapOrder::Kept && self.options.drive != Drive::Inline
     }
 
     /// Sends `requests` to the hardware queue that this thread has claimed, or to that of its CPU.
