@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use undercroft_fs::{AccessTimes, Clock, FileSystem};
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
@@ -14,32 +14,32 @@ use undercroft_xfs::{Error, OpenFile, Volume};
 pub(crate) struct Session<'v> {
     /// The volume.
     pub(crate) volume: &'v Arc<Volume>,
-    /// The present, if it is not that of the machine.
-    fixed: Option<Timestamp>,
+    /// The same, as programs see it. Looking at something for a command is no access.
+    pub(crate) fs: FileSystem,
+    /// Where the present comes from.
+    clock: Clock,
 }
 
 impl<'v> Session<'v> {
     /// A session whose present is that of the machine, or `SOURCE_DATE_EPOCH` in the environment.
     pub(crate) fn new(volume: &'v Arc<Volume>) -> Result<Self> {
-        let fixed = match std::env::var_os("SOURCE_DATE_EPOCH") {
-            None => None,
+        let clock = match std::env::var_os("SOURCE_DATE_EPOCH") {
+            None => Clock::System,
             Some(text) => {
                 let seconds = text.to_str().and_then(|text| text.parse().ok());
                 let seconds = seconds.context("SOURCE_DATE_EPOCH is not a number of seconds")?;
-                Some(Timestamp { seconds, nanoseconds: 0 })
+                Clock::Fixed(Timestamp { seconds, nanoseconds: 0 })
             }
         };
-        Ok(Self { volume, fixed })
+        let fs = FileSystem::from_volume(Arc::clone(volume))
+            .with_clock(clock)
+            .with_access_times(AccessTimes::Never);
+        Ok(Self { volume, fs, clock })
     }
 
     /// The present.
     pub(crate) fn now(&self) -> Timestamp {
-        self.fixed.unwrap_or_else(|| {
-            let since =
-                SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-            Timestamp { seconds, nanoseconds: since.subsec_nanos() }
-        })
+        self.clock.now()
     }
 
     /// The inode at a path.

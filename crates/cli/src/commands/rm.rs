@@ -6,9 +6,10 @@ use crate::session::{Session, renamed};
 use anyhow::{Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
+use undercroft_fs::FileSystem;
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, path_text};
+use undercroft_xfs::ops::path_text;
 
 /// Remove files, and with -r directories with all that is in them.
 ///
@@ -58,31 +59,16 @@ impl Args {
             let path = path_text(path.as_bytes());
             bail!("{path}: is a directory; use -r to remove it and all that is in it");
         }
-        if !self.recursive {
-            return remove_one(session, path, true);
+        if self.recursive {
+            return Ok(session.fs.remove_dir_all(path)?);
         }
-        let mut directories = Vec::new();
-        let mut waiting = vec![(path.to_owned(), number)];
-        while let Some((path, number)) = waiting.pop() {
-            for (name, child) in session.names(number)? {
-                let bytes = [path.as_bytes(), b"/", &name].concat();
-                let path = OsString::from_vec(bytes);
-                if session.kind(child)? == FileType::Directory {
-                    waiting.push((path, child));
-                } else {
-                    remove_one(session, &path, false)?;
-                }
-            }
-            directories.push(path);
-        }
-        // Each directory stands behind the one it is in.
-        directories.iter().rev().try_for_each(|path| remove_one(session, path, true))
+        remove_one(session, path, true)
     }
 }
 
 fn remove_one(session: &Session<'_>, path: &OsStr, directory: bool) -> Result<()> {
     let place = session.place(path)?;
-    let remove = if directory { ops::rmdir } else { ops::unlink };
-    let done = remove(session.volume, place.parent, place.name, session.now());
+    let remove = if directory { FileSystem::rmdir } else { FileSystem::unlink };
+    let done = remove(&session.fs, place.parent, place.name);
     done.map(|_| ()).map_err(|error| renamed(error, path).into())
 }
