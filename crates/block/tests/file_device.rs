@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{
@@ -42,6 +43,11 @@ fn only_files_that_exist_are_opened_and_nothing_is_created() {
     let error = FileDevice::open(scratch.directory.path(), true).unwrap_err();
     assert!(matches!(error, OpenError::NotAFile { .. }));
     let error = FileDevice::open("/dev/null".as_ref(), false).unwrap_err();
+    assert!(matches!(error, OpenError::NotAFile { .. }));
+    // Nobody is at its other end.
+    let pipe = scratch.directory.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let error = FileDevice::open(&pipe, true).unwrap_err();
     assert!(matches!(error, OpenError::NotAFile { .. }));
 }
 

@@ -11,6 +11,7 @@ mod commands;
 mod format_options;
 mod image;
 mod line_editor;
+mod output_file;
 mod progress;
 mod report;
 mod session;

@@ -1,6 +1,7 @@
 //! Whether a file or device is in use: mounted, or open for change.
 
 use std::fs::{File, TryLockError};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -33,7 +34,7 @@ pub enum InUse {
         /// File or device.
         image: PathBuf,
         /// Answer of the operating system.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
@@ -66,6 +67,12 @@ fn claim(path: &Path) -> Result<File, InUse> {
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if let Some(mounted_at) = mounted_at(path, &metadata) {
         return Err(InUse::Mounted { image: image(), mounted_at });
+    }
+    let kind = metadata.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        // To open a pipe is to wait for its other end.
+        let what = "neither a regular file nor a block device";
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, what)));
     }
     let mut options = File::options();
     options.read(true);

@@ -1,11 +1,11 @@
 //! `undercroft frag`.
 
 use crate::image::ImageArgs;
+use crate::output_file;
 use crate::report::{self, Outcome};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -38,6 +38,10 @@ pub(super) struct Args {
     /// Write a picture of the volume to this file, as SVG.
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
+
+    /// Replace the file with the picture if it is there.
+    #[arg(long, requires = "map")]
+    force: bool,
 }
 
 /// The layout as JSON.
@@ -66,6 +70,9 @@ struct Json {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(path) = &args.map {
+        output_file::check(path, args.force)?;
+    }
     let volume = args.image.open()?;
     let selection = if args.all { Selection::Everything } else { Selection::Files };
     let path = args.below.as_ref().map(|path| path.as_bytes());
@@ -80,8 +87,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         })
         .map_err(|error| args.image.explain(error.into()))?;
     if let Some(path) = &args.map {
-        fs::write(path, layout.picture.svg())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        output_file::write(path, layout.picture.svg().as_bytes(), args.force)?;
     }
     let report = json(&layout, selection, volume.geometry().ag_blocks, volume.geometry().block_log);
     if args.json {

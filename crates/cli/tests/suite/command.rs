@@ -1,5 +1,6 @@
 //! The command as people run it: exit statuses, output, messages.
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -194,4 +195,45 @@ fn help_completions_and_manual_pages() {
     let pages = tempfile::tempdir().unwrap();
     succeeds(["man", "--all", &pages.path().display().to_string()]);
     assert!(pages.path().join("undercroft-build.1").exists());
+}
+
+/// What is there stays there, unless `--force` is said; a volume does even then.
+#[test]
+fn pictures_and_experiments_overwrite_nothing() {
+    let sample = sample(&[]);
+    let image = fs::read(&sample.image).unwrap();
+    let there = sample.path("there");
+    fs::write(&there, "kept").unwrap();
+    for force in [&[][..], &["--force"]] {
+        let args = [&["frag", "--map", &sample.image], force, &[&sample.image]].concat();
+        assert!(fails(1, args).contains("holds a volume"));
+    }
+    assert!(fails(1, ["frag", "--map", &there, &sample.image]).contains("--force"));
+    assert!(fails(1, ["lab", "alloc", "--smoke", "--keep", &there]).contains("--force"));
+    let iops = ["lab", "iops", "--smoke", "--driver", "file-threads", "--file", &there];
+    assert!(fails(1, iops).contains("--force"));
+    assert_eq!(fs::read(&there).unwrap(), b"kept");
+    fs::write(&there, vec![7; 4 << 20]).unwrap();
+    let size = ["--file-size", "4M", "--cache", "buffered"];
+    let write = [&iops[..], &size, &["--access", "write"]].concat();
+    assert!(fails(1, write).contains("--force"));
+    succeeds([&iops[..], &size].concat());
+    assert!(fs::read(&there).unwrap().iter().all(|byte| *byte == 7));
+    let record = ["lab", "tags", "--smoke", "--case", "depth", "--record", &sample.image];
+    assert!(fails(1, record).contains("holds a volume"));
+    assert!(fs::read(&sample.image).unwrap() == image);
+
+    succeeds(["frag", "--force", "--map", &there, &sample.image]);
+    assert!(fs::read_to_string(&there).unwrap().starts_with("<svg"));
+}
+
+/// A pipe is told from an image before anybody waits for its other end.
+#[test]
+fn a_pipe_is_no_image() {
+    let sample = sample(&[]);
+    let pipe = sample.path("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    for args in [&["ls", &pipe][..], &["mkdir", &pipe, "/a"], &["check", &pipe]] {
+        assert!(fails(1, args).contains("neither a regular file nor a block device"), "{args:?}");
+    }
 }

@@ -168,3 +168,27 @@ fn a_file_whose_gaps_are_filled_becomes_a_list_again() {
     }
     assert_eq!(contents(&volume, "gaps"), *bytes);
 }
+
+/// What nobody has to write takes no time: this would not end if it went over the hole.
+#[test]
+fn a_file_becomes_as_long_as_files_can_be_at_once() {
+    const LONGEST: u64 = (1 << 63) - 1;
+    let (device, volume) = open(64 << 20);
+    let file = make(&volume, "long").unwrap();
+    file.write(0, b"front", NOW).unwrap();
+    file.truncate(LONGEST, NOW).unwrap();
+    assert_eq!(file.size(), LONGEST);
+    file.write(LONGEST - 4, b"back", NOW).unwrap();
+    file.preallocate(1 << 40..(1 << 40) + 8192, Size::Keep, NOW).unwrap();
+    file.truncate(3, NOW).unwrap();
+    file.truncate(LONGEST - 1, NOW).unwrap();
+    file.punch(0..LONGEST - 1, NOW).unwrap();
+    file.write(3, b"!", NOW).unwrap();
+    let mut bytes = [9; 5];
+    assert_eq!(file.read(0, &mut bytes).unwrap(), 5);
+    assert_eq!(bytes, *b"\0\0\0!\0");
+    assert_eq!(file.read(LONGEST - 5, &mut bytes).unwrap(), 4);
+    assert_eq!(bytes[..4], [0; 4]);
+    drop(file);
+    close(&device, &volume);
+}

@@ -109,6 +109,11 @@ impl OpenFile {
     /// Opens the existing file at `path`.
     pub(super) fn at(path: &Path, read_only: bool, direct: bool) -> Result<Self, OpenError> {
         let name = path.display().to_string();
+        // To open a pipe is to wait for its other end.
+        let kind = std::fs::metadata(path).map(|metadata| metadata.file_type());
+        if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_block_device()) {
+            return Err(OpenError::NotAFile { name });
+        }
         match OpenOptions::new().read(true).write(!read_only).open(path) {
             Ok(file) => Self::from_file(file, &name, read_only, direct),
             Err(source) => Err(OpenError::Open { name, source }),

@@ -36,6 +36,8 @@ mod toml;
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -67,6 +69,9 @@ pub enum Description {
     /// The same on every leg.
     Mirror(Vec<Self>),
 }
+
+/// Bytes of the longest description.
+const LONGEST: u64 = 1 << 20;
 
 /// Why a description cannot be understood.
 #[derive(Debug, Error)]
@@ -100,7 +105,7 @@ pub enum DescriptionError {
         /// The file.
         path: PathBuf,
         /// Why not.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
@@ -123,7 +128,13 @@ impl Description {
     /// It cannot be read, or is wrong.
     pub fn from_toml_file(path: &Path) -> Result<Self, DescriptionError> {
         let failed = |source| DescriptionError::Read { path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let mut text = String::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > LONGEST {
+            let what = format!("it is longer than {LONGEST} bytes");
+            return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, what)));
+        }
         toml::parse(&text, path)
     }
 

@@ -151,6 +151,10 @@ fn a_file_of_a_description_is_found_beside_it() {
     let argument = format!("@{}", path.display());
     let parsed = Description::from_argument(argument.as_ref()).unwrap();
     assert_eq!(parsed.files()[1].path, directory.path().join("b"));
+    std::fs::write(&path, " ".repeat((1 << 20) + 1)).unwrap();
+    let long = Description::from_toml_file(&path).unwrap_err().to_string();
+    assert!(long.ends_with("it is longer than 1048576 bytes"), "{long}");
+
     let missing = Description::from_argument(OsStr::new("@missing.toml")).unwrap_err();
     let missing = missing.to_string();
     assert!(missing.starts_with("cannot read the description missing.toml: No such"), "{missing}");

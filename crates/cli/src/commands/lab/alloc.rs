@@ -3,7 +3,7 @@
 use super::session::{self, CommonArgs, chosen_or};
 use crate::report::Outcome;
 use crate::value;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use std::io::Write;
 use std::path::PathBuf;
@@ -104,6 +104,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
+    /// Replace that file if it is there.
+    #[arg(long, requires = "keep")]
+    force: bool,
+
     /// Run the workload in this mounted directory instead.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cases", "variants", "keep", "scratch"])]
     on: Option<PathBuf>,
@@ -170,6 +174,12 @@ impl From<VariantArg> for Variant {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(keep) = &args.keep
+        && !args.force
+        && keep.symlink_metadata().is_ok()
+    {
+        bail!("{}: exists; use --force to replace it", keep.display());
+    }
     let options = AllocOptions {
         cases: chosen_or(&args.cases, &Case::ALL),
         variants: chosen_or(&args.variants, &Variant::ALL),

@@ -6,7 +6,7 @@ use crate::value;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use undercroft_lab::iops::{self, Access, DriverName, IopsOptions};
 
 /// Count I/Os a second: the layer alone, and the file drivers beside fio.
@@ -54,10 +54,14 @@ pub(super) struct Args {
     #[arg(long = "cache", value_name = "HOW", default_value = "direct")]
     caches: Vec<CacheArg>,
 
-    /// The file for file drivers. It is overwritten if it is shorter than --file-size, and by writes.
-    /// Without it, a temporary one in this directory.
+    /// The file for file drivers; made if it is not there. Without it, a temporary one in this
+    /// directory.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+
+    /// A file that is there may be overwritten: by writes, and where it is shorter than --file-size.
+    #[arg(long, requires = "file")]
+    force: bool,
 
     /// Size of the file.
     #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "256M")]
@@ -126,6 +130,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         args.file_size,
         args.block
     );
+    if let Some(file) = args.file.as_ref().filter(|_| !args.force) {
+        check_kept(file, args)?;
+    }
     let defaults = IopsOptions::default();
     let numbers = |given: &[u16], defaults: Vec<usize>| {
         if given.is_empty() { defaults } else { given.iter().map(|&one| one.into()).collect() }
@@ -143,4 +150,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     };
     session::run(&args.common, out, |run, found| iops::run(&options, run, found))?;
     Ok(Outcome::Done)
+}
+
+/// Fails if the experiment would overwrite a file that is there.
+fn check_kept(file: &Path, args: &Args) -> Result<()> {
+    let Ok(metadata) = file.metadata() else { return Ok(()) };
+    let path = file.display();
+    ensure!(
+        !args.accesses.iter().any(|access| matches!(access, AccessArg::Write)),
+        "{path}: exists, and writes would go over it; use --force if they may"
+    );
+    ensure!(
+        !metadata.is_file() || metadata.len() >= args.file_size,
+        "{path}: has {} bytes, fewer than --file-size; use --force to write it anew",
+        metadata.len()
+    );
+    Ok(())
 }

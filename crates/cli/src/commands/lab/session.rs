@@ -1,5 +1,6 @@
 //! What all experiments share: common options, and where their outcomes go.
 
+use crate::output_file;
 use crate::value;
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -131,6 +132,7 @@ fn flush(out: &mut dyn Write) -> Result<(), LabError> {
 }
 
 fn open_records(path: &PathBuf) -> Result<BufWriter<File>> {
+    output_file::check_no_volume(path)?;
     let file = File::options().append(true).create(true).open(path);
     Ok(BufWriter::new(file.with_context(|| format!("cannot write {}", path.display()))?))
 }

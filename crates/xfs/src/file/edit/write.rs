@@ -74,19 +74,47 @@ impl FileEdit<'_> {
 
     /// Writes a range piece by piece.
     pub(super) fn put(&mut self, bytes: Range<u64>, source: Source<'_>) -> Result<(), Error> {
-        let mut done = Ok(bytes.start);
-        while let Ok(at) = done
-            && at < bytes.end
+        let mut left = Ok(bytes);
+        while let Ok(bytes) = &left
+            && !bytes.is_empty()
         {
-            let end = match source {
-                Source::Zeroes => bytes.end.min(at + ZEROES_MAX),
-                Source::Memory { .. } | Source::Run(_) => bytes.end,
-            };
-            done = self.put_piece(at..end, source);
+            left = self.put_front(bytes.clone(), source);
         }
         // Also of what an error ended: blocks may have been overwritten.
         self.settle()?;
-        done.map(drop)
+        left.map(drop)
+    }
+
+    /// Writes the front of a range; returns what is left of it.
+    fn put_front(
+        &mut self,
+        mut bytes: Range<u64>,
+        source: Source<'_>,
+    ) -> Result<Range<u64>, Error> {
+        let end = match source {
+            Source::Zeroes => {
+                bytes.start = self.next_written(&bytes)?;
+                bytes.end.min(bytes.start + ZEROES_MAX)
+            }
+            Source::Memory { .. } | Source::Run(_) => bytes.end,
+        };
+        if bytes.start < end {
+            bytes.start = self.put_piece(bytes.start..end, source)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The first byte of a range that does not read as a zero anyway; its end if there is none.
+    fn next_written(&self, bytes: &Range<u64>) -> Result<u64, Error> {
+        let mut blocks = self.blocks_over(bytes);
+        let extents = self.extents()?;
+        while let Some(extent) = extents.first_in(blocks.start, blocks.end) {
+            if !extent.unwritten {
+                return Ok(bytes.start.max(self.byte(extent.offset)));
+            }
+            blocks.start = extent.end();
+        }
+        Ok(bytes.end)
     }
 
     /// Writes the front of a range, as far as the file is the same there; returns where that ends.
