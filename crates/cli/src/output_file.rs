@@ -17,7 +17,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Whether [`write`] would write.
+/// Whether [`write()`] would write.
 pub(crate) fn check(path: &Path, force: bool) -> Result<()> {
     let is_file = check_no_volume(path)?;
     if is_file && !force {

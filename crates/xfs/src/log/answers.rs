@@ -48,13 +48,6 @@ impl Answers {
     }
 }
 
-impl Drop for Answers {
-    /// Who drops a volume finds all callbacks done, as who closes it does.
-    fn drop(&mut self) {
-        self.drain();
-    }
-}
-
 /// Starts the thread; `None` if the operating system has none left.
 fn start() -> Option<(Sender<Job>, ThreadId)> {
     let (sender, jobs) = mpsc::channel();

@@ -115,7 +115,8 @@ impl SyncTicket {
     /// Calls `callback` with the answer, once: in this call if the answer is there already, else in
     /// a thread of the volume that does nothing but that. No lock of the volume is held: the
     /// callback may use the volume, draw tickets and wait for them. The next callback waits until
-    /// it returns, and so does who closes or drops the volume.
+    /// it returns, and so does who closes the volume. Who drops one may find callbacks still to come:
+    /// the last reference to it may be that of a thread of its own.
     pub fn on_complete(self, callback: impl FnOnce(Result<(), Error>) + Send + 'static) {
         let mut state = self.shared.state.lock();
         if let State::Done(answer) = &*state {

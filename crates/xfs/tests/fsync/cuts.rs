@@ -49,7 +49,7 @@ fn record(seed: u64) -> Recording {
         }
     }
     volume.sync_all().wait().unwrap();
-    drop(volume);
+    volume.close().unwrap();
     recorder.recording().unwrap()
 }
 
