@@ -4,6 +4,7 @@
 //! change what is decided above: the lock of an allocation group or of an inode (design,
 //! decision 2). The inner lock is therefore never contended except by write-back.
 
+use super::opened::{Opened, expect_closed};
 use crate::bytes::{Changes, EditBytes, put_be32};
 use crate::format::{BufferKind, NEXT_UNLINKED_OFFSET};
 use crate::units::{AgInode, Lsn};
@@ -180,16 +181,19 @@ impl MetaBuffer {
         self.address.first()
     }
 
-    /// Opens the bytes for reading. Do not hold it across a call that may edit the same buffer.
+    /// Opens the bytes for reading. Do not hold it across a call that may open the same buffer: it
+    /// would wait for a writer that waits for this.
     #[must_use]
     #[inline]
     pub fn read(&self) -> ReadGuard<'_> {
-        ReadGuard(self.content.read())
+        let opened = Opened::new(self);
+        ReadGuard { content: self.content.read(), _opened: opened }
     }
 
     /// Opens the content for change; only transactions and the cache do that.
     #[inline]
     pub(crate) fn content(&self) -> RwLockWriteGuard<'_, Content> {
+        expect_closed(self);
         self.content.write()
     }
 
@@ -247,19 +251,22 @@ impl fmt::Debug for MetaBuffer {
 
 /// The bytes of a buffer, open for reading.
 #[derive(Debug)]
-pub struct ReadGuard<'a>(RwLockReadGuard<'a, Content>);
+pub struct ReadGuard<'a> {
+    content: RwLockReadGuard<'a, Content>,
+    _opened: Opened,
+}
 
 impl ReadGuard<'_> {
     /// Whether the buffer was changed since it was read or written: its checksums are old.
     #[must_use]
     pub fn is_changed(&self) -> bool {
-        self.0.joined || self.0.dirty || self.0.stale_checksum
+        self.content.joined || self.content.dirty || self.content.stale_checksum
     }
 
     /// What the buffer holds.
     #[must_use]
     pub fn kind(&self) -> BufferKind {
-        self.0.kind
+        self.content.kind
     }
 }
 
@@ -267,7 +274,7 @@ impl Deref for ReadGuard<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0.bytes
+        &self.content.bytes
     }
 }
 

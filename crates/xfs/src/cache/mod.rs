@@ -6,6 +6,7 @@
 //! clean buffers that nobody holds are dropped (`sweep`).
 
 mod buffer;
+mod opened;
 mod sweep;
 mod verify;
 mod write_back;

@@ -9,6 +9,7 @@ use crate::format::BufferKind;
 use crate::format::dir_layout::DirLayout;
 use crate::format::{dir_block, dir_data, dir_pairs};
 use crate::units::FileBlock;
+use std::ops::Range;
 
 /// Where a name was found.
 #[derive(Debug)]
@@ -142,18 +143,19 @@ impl Wanted<'_> {
         count: usize,
         data: Option<&BufferRef>,
     ) -> Result<Scan, Error> {
-        let bytes = index.read();
-        let first = dir_pairs::search(&bytes, base, count, self.hash);
+        let mut next = {
+            let bytes = index.read();
+            let first = dir_pairs::search(&bytes, base, count, self.hash);
+            self.next_pair(&bytes, base, first..count)
+        };
         // Pairs of one hash often point into the same block.
         let mut known: Option<(u32, BufferRef)> = data.map(|data| (0, data.clone()));
-        for pair in first..count {
-            if dir_pairs::hash(&bytes, base, pair) != self.hash {
-                return Ok(Scan::Absent);
-            }
-            let pointer = dir_pairs::pointer(&bytes, base, pair);
-            if pointer == 0 {
-                continue;
-            }
+        loop {
+            let (pair, pointer) = match next {
+                Ok(found) => found,
+                Err(end) => return Ok(end),
+            };
+            // The block of pairs is not open here: it may be that of the entries, too.
             let (data_block, offset) = self.layout.split_pointer(pointer);
             let data = match known.take().filter(|(at, _)| *at == data_block) {
                 Some((_, data)) => data,
@@ -163,8 +165,28 @@ impl Wanted<'_> {
                 return Ok(Scan::Match(Match { entry, data, pointer, pair }));
             }
             known = Some((data_block, data));
+            next = self.next_pair(&index.read(), base, pair + 1..count);
         }
-        Ok(Scan::Open)
+    }
+
+    /// The first of these pairs that has the wanted hash and stands for an entry, and its pointer;
+    /// or how the scan ends without one.
+    fn next_pair(
+        &self,
+        bytes: &[u8],
+        base: usize,
+        pairs: Range<usize>,
+    ) -> Result<(usize, u32), Scan> {
+        for pair in pairs {
+            if dir_pairs::hash(bytes, base, pair) != self.hash {
+                return Err(Scan::Absent);
+            }
+            let pointer = dir_pairs::pointer(bytes, base, pair);
+            if pointer != 0 {
+                return Ok((pair, pointer));
+            }
+        }
+        Err(Scan::Open)
     }
 
     /// The entry at `offset` of a data block, if it has the wanted name.

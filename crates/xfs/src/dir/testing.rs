@@ -112,7 +112,8 @@ impl TestFork {
     /// Overwrites bytes of a block behind the back of the directory code.
     pub(super) fn damage(&mut self, block: u64, change: impl FnOnce(&mut [u8])) {
         let (buffer, verified) = self.blocks.get_mut(&block).unwrap();
-        let (kind, mut bytes) = (buffer.read().kind(), buffer.read().to_vec());
+        let kind = buffer.read().kind();
+        let mut bytes = buffer.read().to_vec();
         change(&mut bytes);
         *buffer = MetaBuffer::new(buffer.address().clone(), kind, bytes);
         *verified = false;

@@ -3,6 +3,7 @@
 
 use crate::work::{contents, create, memory, open, read, repair_is_content, write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use undercroft_block::Sector;
 use undercroft_block::testing::recorder::{Event, Recorder, Recording, Unflushed};
 use undercroft_block::{BlockDevice, read_buffer};
@@ -33,23 +34,30 @@ fn record(seed: u64) -> Recording {
     let mut random = Random::new(seed);
     let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
     let volume = open(Arc::clone(&recorder) as _, 1 << 20);
+    let called = Arc::new(AtomicUsize::new(0));
     for number in 0..FILES {
         let file = create(&volume, &name(number));
         let bytes = contents(number, len(number, seed));
         write(&file, 0, &bytes[..bytes.len() / 2]).unwrap();
         write(&file, bytes.len() as u64 / 2, &bytes[bytes.len() / 2..]).unwrap();
-        let marks = Arc::clone(&recorder);
+        let (marks, called) = (Arc::clone(&recorder), Arc::clone(&called));
         let ticket = if random.one_in(5) { file.fdatasync() } else { file.fsync() };
         ticket.on_complete(move |result| {
             result.unwrap();
             marks.mark(&number.to_string());
+            called.fetch_add(1, Ordering::Release);
         });
         if random.one_in(40) {
             volume.sync_all().wait().unwrap();
         }
     }
     volume.sync_all().wait().unwrap();
-    volume.close().unwrap();
+    // Callbacks come from a thread of their own, behind the answers. Closing the volume would write
+    // in place, which is not what is cut here.
+    while called.load(Ordering::Acquire) < FILES {
+        std::thread::yield_now();
+    }
+    drop(volume);
     recorder.recording().unwrap()
 }
 
