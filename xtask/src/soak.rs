@@ -2,6 +2,7 @@
 //! histories of the allocator and of files; many bios to a driver that fails.
 
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -37,6 +38,24 @@ pub(crate) struct BuildArguments {
     seed: u64,
 }
 
+/// A long run of an example, built for speed, with these arguments.
+fn example(package: &str, name: &str, arguments: &[&dyn ToString]) -> Command {
+    example_with(&[], package, name, arguments)
+}
+
+/// The same, built with further options of cargo.
+fn example_with(
+    options: &[&str],
+    package: &str,
+    name: &str,
+    arguments: &[&dyn ToString],
+) -> Command {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--release", "--package", package, "--example", name]).args(options);
+    cargo.arg("--").args(arguments.iter().map(|argument| argument.to_string()));
+    cargo
+}
+
 /// Work the allocator.
 #[derive(Args)]
 pub(crate) struct AllocArguments {
@@ -54,9 +73,8 @@ pub(crate) struct AllocArguments {
 /// Runs a long history of allocations and frees with each variant, compares the volume with a
 /// model again and again, and has the judges look at it at the end.
 pub(crate) fn alloc(arguments: &AllocArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_alloc"]);
-    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
+    let mut cargo =
+        example("undercroft-xfs", "soak_alloc", &[&arguments.operations, &arguments.seed]);
     cargo.args(&arguments.variant);
     shell::run(&mut cargo)
 }
@@ -76,10 +94,11 @@ pub(crate) struct DataArguments {
 /// space and on full ones, beside the kernel on a copy, and has the judges look at both; needs root.
 /// Then makes files durable by tickets and cuts that off at random.
 pub(crate) fn data(arguments: &DataArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_data"]);
-    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example(
+        "undercroft-xfs",
+        "soak_data",
+        &[&arguments.operations, &arguments.seed],
+    ))
 }
 
 /// Crash live volumes.
@@ -95,10 +114,7 @@ pub(crate) struct CrashArguments {
 
 /// Runs random operations on live volumes, cuts them off at random points, and replays each cut.
 pub(crate) fn crash(arguments: &CrashArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_crash"]);
-    cargo.args(["--", &arguments.count.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example("undercroft-xfs", "soak_crash", &[&arguments.count, &arguments.seed]))
 }
 
 /// Use a volume as a server does.
@@ -116,11 +132,12 @@ pub(crate) struct ServeArguments {
 /// are late, full or failing, with the order of locks checked; the judges look at each volume. Needs
 /// root.
 pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_serve"]);
-    cargo.args(["--features", "checked-locks"]);
-    cargo.args(["--", &arguments.minutes.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example_with(
+        &["--features", "checked-locks"],
+        "undercroft-xfs",
+        "soak_serve",
+        &[&arguments.minutes, &arguments.seed],
+    ))
 }
 
 /// Use a volume as a server does, until the power fails.
@@ -141,18 +158,12 @@ pub(crate) struct ServeCrashArguments {
 /// and looks behind our replay and the kernel's for what answered tickets cover. Needs root if the
 /// kernel replays some.
 pub(crate) fn serve_crash(arguments: &ServeCrashArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args([
-        "run",
-        "--release",
-        "--package",
+    shell::run(&mut example_with(
+        &["--features", "checked-locks"],
         "undercroft-xfs",
-        "--example",
         "soak_serve_crash",
-    ]);
-    cargo.args(["--", &arguments.count.to_string(), &arguments.kernel.to_string()]);
-    cargo.arg(arguments.seed.to_string());
-    shell::run(&mut cargo)
+        &[&arguments.count, &arguments.kernel, &arguments.seed],
+    ))
 }
 
 /// Change damaged volumes.
@@ -169,11 +180,12 @@ pub(crate) struct MutationsArguments {
 /// Removes, moves, writes and cuts files of volumes with metadata that is wrong and has right
 /// checksums. Needs root: the kernel makes the volume.
 pub(crate) fn mutations(arguments: &MutationsArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-fs", "--example", "soak_mutations"]);
-    cargo.args(["--config", "profile.release.overflow-checks=true"]);
-    cargo.args(["--", &arguments.rounds.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example_with(
+        &["--config", "profile.release.overflow-checks=true"],
+        "undercroft-fs",
+        "soak_mutations",
+        &[&arguments.rounds, &arguments.seed],
+    ))
 }
 
 /// Mirror operations on files on a kernel mount.
@@ -190,10 +202,11 @@ pub(crate) struct OpsArguments {
 /// Runs random operations on volumes of every format that mounts, and the same on a kernel mount of
 /// a copy: the trees must be the same, and the judges content. Needs root.
 pub(crate) fn ops(arguments: &OpsArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_ops"]);
-    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example(
+        "undercroft-xfs",
+        "soak_ops",
+        &[&arguments.operations, &arguments.seed],
+    ))
 }
 
 /// Submit bios to a driver that fails at random.
@@ -209,18 +222,16 @@ pub(crate) struct BlockArguments {
 
 /// Submits bios in every way there is and checks that each is answered once.
 pub(crate) fn block(arguments: &BlockArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-block", "--example", "soak_block"]);
-    cargo.args(["--", &arguments.operations.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example(
+        "undercroft-block",
+        "soak_block",
+        &[&arguments.operations, &arguments.seed],
+    ))
 }
 
 /// Builds random trees in random formats and has the judges look at each image; needs root.
 pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-image", "--example", "soak_build"]);
-    cargo.args(["--", &arguments.count.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example("undercroft-image", "soak_build", &[&arguments.count, &arguments.seed]))
 }
 
 /// Replay volumes that the kernel left dirty.
@@ -236,10 +247,11 @@ pub(crate) struct RecoveryArguments {
 
 /// Has the kernel leave volumes dirty under load, and compares its replay with ours; needs root.
 pub(crate) fn recovery(arguments: &RecoveryArguments) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "undercroft-xfs", "--example", "soak_recovery"]);
-    cargo.args(["--", &arguments.count.to_string(), &arguments.seed.to_string()]);
-    shell::run(&mut cargo)
+    shell::run(&mut example(
+        "undercroft-xfs",
+        "soak_recovery",
+        &[&arguments.count, &arguments.seed],
+    ))
 }
 
 /// Fuzzes each target and fails when one of them found something. Everything that is fuzzed is safe
