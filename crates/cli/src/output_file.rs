@@ -19,8 +19,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
 
 /// Whether [`write()`] would write.
 pub(crate) fn check(path: &Path, force: bool) -> Result<()> {
-    let is_file = check_no_volume(path)?;
-    if is_file && !force {
+    if check_no_volume(path)? { check_new(path, force) } else { Ok(()) }
+}
+
+/// Fails if there is something at `path`, unless it may be replaced.
+pub(crate) fn check_new(path: &Path, force: bool) -> Result<()> {
+    if !force && path.symlink_metadata().is_ok() {
         bail!("{}: exists; use --force to replace it", path.display());
     }
     Ok(())

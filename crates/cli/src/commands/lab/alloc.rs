@@ -1,9 +1,10 @@
 //! `undercroft lab alloc`.
 
 use super::session::{self, CommonArgs, chosen_or};
+use crate::output_file;
 use crate::report::Outcome;
 use crate::value;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use std::io::Write;
 use std::path::PathBuf;
@@ -174,11 +175,8 @@ impl From<VariantArg> for Variant {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    if let Some(keep) = &args.keep
-        && !args.force
-        && keep.symlink_metadata().is_ok()
-    {
-        bail!("{}: exists; use --force to replace it", keep.display());
+    if let Some(keep) = &args.keep {
+        output_file::check_new(keep, args.force)?;
     }
     let options = AllocOptions {
         cases: chosen_or(&args.cases, &Case::ALL),

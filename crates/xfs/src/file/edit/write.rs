@@ -120,10 +120,7 @@ impl FileEdit<'_> {
     /// Writes the front of a range, as far as the file is the same there; returns where that ends.
     fn put_piece(&mut self, bytes: Range<u64>, source: Source<'_>) -> Result<u64, Error> {
         let blocks = self.blocks_over(&bytes);
-        let zeroes = matches!(source, Source::Zeroes);
         let done = match self.place(blocks.clone())? {
-            Place::Hole(end) if zeroes => end,
-            Place::Unwritten(extent) if zeroes => extent.end(),
             Place::Hole(end) if self.has_size_hint() => {
                 // A window around it, unwritten; the next turn writes to that.
                 self.retry(|edit| {
