@@ -11,7 +11,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::affinity::Placement;
-use crate::drivers::OpenError;
+use crate::drivers::{OpenError, Taken};
 use crate::error::BlockError;
 use crate::queue::{Claim, RequestQueue, claim};
 use crate::sector::{SECTOR_SIZE, Sector};
@@ -129,6 +129,21 @@ pub trait BlockDevice: Send + Sync {
             }
         });
         claim
+    }
+
+    /// Looks whether somebody else has become able to change what the devices at or below this one
+    /// are stored in: where one is open for change, a mount since then, or a file that lost its name.
+    /// Cheap enough to be asked ahead of every write of a journal.
+    ///
+    /// # Errors
+    /// Who has which file or disk.
+    fn check_alone(&self) -> Result<(), Taken> {
+        match self.layer() {
+            Layer::Leaf(_) => Ok(()),
+            Layer::Stacked(stacked) => {
+                stacked.devices().iter().try_for_each(|device| device.check_alone())
+            }
+        }
     }
 
     /// Waits until every bio submitted before has been answered. Does not flush caches.

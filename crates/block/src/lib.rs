@@ -77,8 +77,9 @@ pub use device::{
 };
 pub use driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Synchronous, Wait};
 pub use drivers::{
-    Bell, Engine, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
-    NullDriver, NullOptions, NullQueue, OpenError, announce_fallback,
+    Bell, Engine, Exclusive, Fallback, FileDevice, FileOptions, Holder, MemoryDevice, MemoryDriver,
+    NullDevice, NullDriver, NullOptions, NullQueue, OpenError, Taken, announce_fallback,
+    mounted_at,
 };
 pub use error::{BlockError, FailedBio, Reason};
 pub use future::CompletionFuture;

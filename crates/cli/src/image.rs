@@ -11,8 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
-use undercroft_block::{BlockDevice, Sector, Window};
-use undercroft_image::in_use::Exclusive;
+use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
@@ -50,8 +49,17 @@ pub(crate) struct ImageArgs {
 }
 
 impl ImageArgs {
-    /// The device that the volume fills, for reading.
+    /// The device that the volume fills, for reading, with a note when the kernel has it.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
+        for file in self.image.files() {
+            if let Some(at) = mounted_at(&file.path) {
+                eprintln!(
+                    "note: {} is mounted at {}: what is read may be changing",
+                    file.path.display(),
+                    at.display()
+                );
+            }
+        }
         self.open_device(true)
     }
 
@@ -122,11 +130,6 @@ impl ImageArgs {
         Ok(volume)
     }
 
-    /// The right to change the image, which nobody else has meanwhile.
-    pub(crate) fn claim(&self) -> Result<Exclusive> {
-        Ok(Exclusive::claim(&self.image)?)
-    }
-
     /// The path of an image that is one file or device, without further options.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.image.as_path()
@@ -168,7 +171,6 @@ impl ImageArgs {
 
     /// The volume for change, through its journal, which is replayed first if it must be.
     pub(crate) fn open_for_change(&self) -> Result<Edit> {
-        let exclusive = self.claim()?;
         let device = self.writable_device()?;
         self.check_replay(&device)?;
         let volume = Volume::open_live(device, &LiveOptions::default())
@@ -183,7 +185,7 @@ impl ImageArgs {
                 self.image
             );
         }
-        Ok(Edit { volume: Arc::new(volume), _exclusive: exclusive })
+        Ok(Edit { volume: Arc::new(volume) })
     }
 
     /// Names the image, and the partitions when it is a disk with some.
@@ -191,7 +193,7 @@ impl ImageArgs {
         let name = &self.image;
         if self.offset.is_none()
             && self.partition.is_none()
-            && let Ok(device) = self.device()
+            && let Ok(device) = self.open_device(true)
             && let Ok(table) = PartitionTable::read(device.as_ref())
             && !table.partitions.is_empty()
         {
@@ -208,7 +210,6 @@ impl ImageArgs {
 /// A volume open for change.
 pub(crate) struct Edit {
     volume: Arc<Volume>,
-    _exclusive: Exclusive,
 }
 
 impl Edit {

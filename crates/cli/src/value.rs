@@ -1,5 +1,7 @@
 //! Values of options as people write them.
 
+use std::error::Error;
+
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use jiff::Timestamp;
 use undercroft_block::stack::Description;
@@ -14,7 +16,13 @@ pub(crate) const PRESETS: [&str; 9] = [
 
 /// An image: a path, or a description of a stacked device.
 pub(crate) fn image() -> impl TypedValueParser<Value = Description> {
-    OsStringValueParser::new().try_map(|text| Description::from_argument(&text))
+    OsStringValueParser::new().try_map(|text| {
+        if text == "-" {
+            let what = "a volume cannot be streamed; name a file (./- is one of this name)";
+            return Err(Box::<dyn Error + Send + Sync>::from(what));
+        }
+        Ok(Description::from_argument(&text)?)
+    })
 }
 
 /// Bytes: a number with an optional suffix. K, M, G, T, P with or without "iB" are powers of 1024.

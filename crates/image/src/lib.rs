@@ -4,6 +4,5 @@
 //! decompressors) and the file system.
 #![forbid(unsafe_code)]
 
-pub mod in_use;
 pub mod pack;
 pub mod unpack;

@@ -55,14 +55,21 @@ fn device(path: &Path) -> Result<Arc<dyn BlockDevice>, LabError> {
 /// file is on has nothing to allocate any more.
 fn make(path: &Path, bytes: u64) -> Result<(), LabError> {
     let failed = |source| LabError::File { path: path.to_owned(), source };
-    File::create_new(path).and_then(|file| file.set_len(bytes)).map_err(failed)?;
-    let device = device(path)?;
-    fill(device.as_ref(), bytes)?;
     let options = MkfsOptions::new(bytes, Uuid::from_u128(u128::from(fastrand::u64(..))));
     let plan = mkfs::plan(&options)?;
-    let volume = mkfs::begin(&device, plan, &new_inode(FileType::Directory))?;
-    mkfs::finish(&volume, true)?;
-    Ok(())
+    let file = File::create_new(path).map_err(failed)?;
+    let made = file.set_len(bytes).map_err(failed).and_then(|()| {
+        let device = device(path)?;
+        fill(device.as_ref(), bytes)?;
+        let volume = mkfs::begin(&device, plan, &new_inode(FileType::Directory))?;
+        mkfs::finish(&volume, true)?;
+        Ok(())
+    });
+    if made.is_err() {
+        // The next call would take it for an image. The error to report is the one that led here.
+        let _ = std::fs::remove_file(path);
+    }
+    made
 }
 
 /// Writes zeros to all of the first `bytes` bytes, durably.

@@ -8,7 +8,7 @@ use crate::btree::TreeCorruption;
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
 use std::io;
 use thiserror::Error;
-use undercroft_block::{BlockError, Reason, Sector};
+use undercroft_block::{BlockError, Reason, Sector, Taken};
 
 /// Why an operation on a volume failed.
 #[derive(Debug, Error)]
@@ -17,6 +17,10 @@ pub enum Error {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] BlockError),
+
+    /// Somebody else has become able to change what the device is stored in.
+    #[error(transparent)]
+    Taken(#[from] Taken),
 
     /// The bytes are not an XFS file system, or one that this version does not read.
     #[error("not a usable XFS file system: {0}")]
@@ -249,6 +253,7 @@ impl Error {
             Self::AttributeTooLarge(_) => ErrorKind::AttributeTooLarge,
             Self::NoSpace { .. } | Self::Full(_) => ErrorKind::NoSpace,
             Self::Busy(_) => ErrorKind::Busy,
+            Self::Taken(_) => ErrorKind::InUse,
             Self::ReadOnly(_) => ErrorKind::ReadOnly,
         }
     }

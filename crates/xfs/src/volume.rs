@@ -123,8 +123,10 @@ impl Volume {
         self.recovery.is_some() && self.access == Access::ReadOnly
     }
 
-    /// Opens a volume for changes through its journal, by one writer at a time: whoever calls this
-    /// sees to it that nobody else has the device open for writing.
+    /// Opens a volume for changes through its journal, by one writer at a time. Of a file or disk a
+    /// [`FileDevice`](undercroft_block::FileDevice) sees to that, in this program and in others, and
+    /// the volume asks it again ahead of each write of the journal; of two volumes on one device in
+    /// memory the caller does.
     ///
     /// Transactions are atomic, and durable once [`sync`](Self::sync) or a [ticket](Self::force)
     /// says so. [`close`](Self::close) leaves the volume as an unmount does; a volume that is

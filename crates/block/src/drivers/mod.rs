@@ -5,6 +5,9 @@ mod memory;
 mod null;
 
 pub(crate) use file::Wakeup;
-pub use file::{Bell, Engine, Fallback, FileDevice, FileOptions, OpenError, announce_fallback};
+pub use file::{
+    Bell, Engine, Exclusive, Fallback, FileDevice, FileOptions, Holder, OpenError, Taken,
+    announce_fallback, mounted_at,
+};
 pub use memory::{MemoryDevice, MemoryDriver};
 pub use null::{NullDevice, NullDriver, NullOptions, NullQueue};

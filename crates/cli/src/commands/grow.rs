@@ -50,7 +50,6 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let _exclusive = args.image.claim()?;
     let (mut device, volume) = args.image.open_to_replace()?;
     let block_size = volume.geometry().block_size();
     let mut size = args.size.or_else(|| args.groups.map(|groups| size_of(&volume, groups)));
@@ -58,7 +57,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         // Before the file is touched.
         *size = ops::growth(&volume, *size)?.blocks.saturating_mul(block_size as u64);
         if device.capacity().to_bytes().unwrap_or(u64::MAX) < *size {
-            drop(volume);
+            // Whoever opens the file now gets it; the volume is looked at again then.
+            drop((volume, device));
             lengthen(&args.image, *size)?;
             device = args.image.writable_device()?;
         }

@@ -74,7 +74,6 @@ impl From<Lsn> for Position {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let _exclusive = if args.dry_run { None } else { Some(args.image.claim()?) };
     let device: Arc<dyn BlockDevice> = if args.dry_run {
         Arc::new(Overlay::new(args.image.device()?))
     } else {

@@ -13,7 +13,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent, MirrorLeg, ResyncError};
-use undercroft_image::in_use::Exclusive;
 
 /// Fill a leg of a mirror with what its other legs hold.
 ///
@@ -59,7 +58,6 @@ struct Report {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let leg = find(args)?;
     check_files(leg)?;
-    let _exclusive = Exclusive::claim(&args.device)?;
     let note = |event: &MirrorEvent| match event {
         // Told at the end, on standard output.
         MirrorEvent::Resynchronised { .. } => {}

@@ -74,7 +74,6 @@ struct Identity {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let _exclusive = args.image.claim()?;
     let (device, volume) = args.image.open_to_replace()?;
     if let Some(label) = &args.label {
         ops::check_label(label.as_bytes())?;

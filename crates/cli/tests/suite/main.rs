@@ -6,6 +6,7 @@ mod command;
 mod damage;
 mod edit;
 mod foreign;
+mod guards;
 mod interruption;
 mod rootless;
 mod run;

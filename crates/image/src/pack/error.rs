@@ -69,18 +69,14 @@ pub enum PackError {
     #[error("{} exists; use --force to replace it", .0.display())]
     Exists(PathBuf),
 
-    /// The target is in use.
-    #[error("{} is mounted at {mounted_at}; unmount it first", image.display())]
-    Mounted {
-        /// The image.
-        image: PathBuf,
-        /// Where it is mounted.
-        mounted_at: String,
+    /// The target is a link to nothing.
+    #[error("{} is a symbolic link to {}, which does not exist; remove the link, or name the file itself", link.display(), to.display())]
+    DanglingLink {
+        /// The link.
+        link: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
     },
-
-    /// The target is a block device that something holds.
-    #[error("{} is in use by the system: one of its partitions is mounted, or it is part of an array or swap; release it first", .0.display())]
-    InUse(PathBuf),
 
     /// The target is neither a file nor a block device.
     #[error("{} is {what}; the image must be a regular file or a block device", image.display())]
@@ -128,7 +124,7 @@ pub enum PackError {
     },
 
     /// The image cannot be used as a device.
-    #[error("cannot use the image as a device")]
+    #[error(transparent)]
     Device(#[from] OpenError),
 }
 

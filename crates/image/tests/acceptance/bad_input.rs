@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+use undercroft_block::{Holder, OpenError};
 use undercroft_image::pack::{PackError, SizeChoice};
 use undercroft_judges::{LoopDevice, kernel};
 
@@ -246,8 +247,10 @@ fn mounted_targets() {
     for target in [image_of(&options).to_owned(), device] {
         options.image = target.clone().into();
         let error = build(&options).unwrap_err();
-        let PackError::Mounted { mounted_at, .. } = &error else { panic!("{}", chain(&error)) };
-        assert_eq!(Path::new(mounted_at), place.path());
+        let PackError::Device(OpenError::Taken(taken)) = &error else {
+            panic!("{}", chain(&error))
+        };
+        assert_eq!(taken.holder, Holder::Mount(place.path().into()));
     }
     drop(mounted);
     assert_eq!(fs::read(home.path().join("image")).unwrap(), before);

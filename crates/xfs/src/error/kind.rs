@@ -43,6 +43,8 @@ kinds! {
     Busy = 11,
     /// EACCES: a default access list of something that is no directory.
     AccessDenied = 13,
+    /// EBUSY: the file or disk with the volume is mounted, or in use by somebody else.
+    InUse = 16,
     /// EEXIST: the name, or the attribute, exists already.
     Exists = 17,
     /// EXDEV: a name may not lead there, though it is one volume; a copy would do.
@@ -88,6 +90,7 @@ impl From<ErrorKind> for io::ErrorKind {
             ErrorKind::NotPermitted | ErrorKind::AccessDenied => Self::PermissionDenied,
             ErrorKind::NotFound => Self::NotFound,
             ErrorKind::Busy => Self::WouldBlock,
+            ErrorKind::InUse => Self::ResourceBusy,
             ErrorKind::Exists => Self::AlreadyExists,
             ErrorKind::CrossDevice => Self::CrossesDevices,
             ErrorKind::NotDirectory => Self::NotADirectory,
@@ -128,7 +131,7 @@ mod tests {
     fn numbers_are_those_of_the_system() {
         let names = [
             Errno::PERM, Errno::NOENT, Errno::IO, Errno::NXIO, Errno::TOOBIG, Errno::AGAIN,
-            Errno::ACCESS, Errno::EXIST, Errno::XDEV, Errno::NOTDIR, Errno::ISDIR, Errno::INVAL,
+            Errno::ACCESS, Errno::BUSY, Errno::EXIST, Errno::XDEV, Errno::NOTDIR, Errno::ISDIR, Errno::INVAL,
             Errno::FBIG, Errno::NOSPC, Errno::ROFS, Errno::MLINK, Errno::RANGE, Errno::NAMETOOLONG,
             Errno::NOTEMPTY, Errno::LOOP, Errno::NODATA, Errno::OPNOTSUPP, Errno::STALE,
             Errno::UCLEAN, Errno::DQUOT,

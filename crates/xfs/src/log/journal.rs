@@ -337,6 +337,10 @@ impl Journal {
     /// Writes files back, if there is somebody to do it.
     pub(super) fn write_back_files(&self) {
         let Some(files) = self.files.get().and_then(Weak::upgrade) else { return };
+        if self.failing(|| Ok(())).is_err() {
+            // Everybody who waits was told.
+            return;
+        }
         let kept = files.write_back();
         if !kept.is_empty() {
             let sequence = self.newest();

@@ -133,10 +133,12 @@ impl Journal {
         })
     }
 
-    /// Runs a part of the writer's work; a failure ends all writing.
+    /// Runs a part of the writer's work, if nobody else has the volume by now; a failure ends all
+    /// writing.
     pub(super) fn failing<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.poison.check()?;
-        let result = work();
+        let alone = self.cache.device().check_alone().map_err(Error::from);
+        let result = alone.and_then(|()| work());
         if let Err(error) = &result {
             self.fail(error);
         }

@@ -6,6 +6,7 @@
 //! saves two changes of threads.
 
 mod engine;
+mod exclusive;
 mod mixed;
 mod open;
 mod threads;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use engine::{Engine, Fallback, announce_fallback};
+pub use exclusive::{Exclusive, Holder, Taken, mounted_at};
 pub use open::OpenError;
 pub use uring::Bell;
 pub(crate) use uring::Wakeup;
@@ -71,6 +73,11 @@ impl Default for FileOptions {
 
 /// A device stored in a file of the operating system.
 ///
+/// One that may be changed is had by one `FileDevice` at a time: opening fails with
+/// [`OpenError::Taken`] if the file or disk is mounted, or open for change in this program or another
+/// one that uses this library, also through a loop device. Nothing but the operating system can keep
+/// others from it later; [`check_alone`](BlockDevice::check_alone) notices a mount.
+///
 /// Dropping it answers everything submitted and stops its threads; it does not flush.
 pub struct FileDevice {
     file: Arc<OpenFile>,
@@ -78,12 +85,16 @@ pub struct FileDevice {
     engine: Engine,
 }
 
+/// A driver at work.
+type Started = (Box<dyn BlockDevice>, Engine);
+
 impl FileDevice {
     /// Opens the file or block device at `path`, for reading only if `read_only`, with default
     /// options. Creates nothing, and with `read_only` never writes.
     ///
     /// # Errors
-    /// When it cannot be opened, or is neither a regular file nor a block device.
+    /// When it cannot be opened, is neither a regular file nor a block device, or is to be changed and
+    /// somebody else has it.
     pub fn open(path: &Path, read_only: bool) -> Result<Self, OpenError> {
         Self::open_with(path, &FileOptions { read_only, ..FileOptions::default() })
     }
@@ -93,28 +104,34 @@ impl FileDevice {
     /// # Errors
     /// As [`open`](Self::open), and when it cannot be used as the options say.
     pub fn open_with(path: &Path, options: &FileOptions) -> Result<Self, OpenError> {
-        Self::start(Arc::new(OpenFile::at(path, options.read_only, options.direct)?), options)
+        Self::new(OpenFile::at(path, options.read_only, options.direct)?, options)
     }
 
-    /// A device on a file that the caller opened (and created, locked or made temporary as it
-    /// likes); `name` is what messages call it. The descriptor must allow writing unless the
-    /// options say read-only; direct I/O is set for all duplicates of it.
+    /// A device on a file that the caller opened (and created or made temporary as it likes);
+    /// `name` is what messages call it. The descriptor must allow writing unless the options say
+    /// read-only; direct I/O is set for all duplicates of it, and so is the lock.
     ///
     /// # Errors
-    /// When it is neither a regular file nor a block device, its size cannot be read, or it cannot
-    /// be used as the options say.
+    /// When it is neither a regular file nor a block device, its size cannot be read, it cannot be
+    /// used as the options say, or it is to be changed and somebody else has it: also who has it by
+    /// another descriptor of the caller.
     pub fn from_file(file: File, name: &str, options: &FileOptions) -> Result<Self, OpenError> {
-        let file = OpenFile::from_file(file, name, options.read_only, options.direct)?;
-        Self::start(Arc::new(file), options)
+        Self::new(OpenFile::from_file(file, name, options.read_only, options.direct)?, options)
     }
 
-    fn start(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
+    fn new(file: OpenFile, options: &FileOptions) -> Result<Self, OpenError> {
+        let file = Arc::new(file);
+        let (leaf, engine) = Self::start(Arc::clone(&file), options)?;
+        Ok(Self { file, leaf, engine })
+    }
+
+    fn start(file: Arc<OpenFile>, options: &FileOptions) -> Result<Started, OpenError> {
         match options.engine {
             Engine::Threads => Self::on_threads(file, options),
             Engine::Uring => Self::on_uring(file, options),
             Engine::Mixed if !options.direct && !options.read_only => {
                 match MixedDriver::new(&file) {
-                    Some(driver) => Self::on_both(file, driver, options),
+                    Some(driver) => Self::on_both(driver, options),
                     None => Self::on_threads(file, options),
                 }
             }
@@ -135,35 +152,29 @@ impl FileDevice {
         }
     }
 
-    fn on_threads(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
+    fn on_threads(file: Arc<OpenFile>, options: &FileOptions) -> Result<Started, OpenError> {
         let drive = match options.threads {
             0 => Drive::Inline,
             threads => Drive::Threads(threads),
         };
         let queue = QueueOptions { drive, ..options.queue.clone() };
-        let leaf = Box::new(Leaf::start(ThreadsDriver { file: Arc::clone(&file) }, queue)?);
-        Ok(Self { file, leaf, engine: Engine::Threads })
+        Ok((Box::new(Leaf::start(ThreadsDriver { file }, queue)?), Engine::Threads))
     }
 
-    fn on_both(
-        file: Arc<OpenFile>,
-        driver: MixedDriver,
-        options: &FileOptions,
-    ) -> Result<Self, OpenError> {
+    fn on_both(driver: MixedDriver, options: &FileOptions) -> Result<Started, OpenError> {
         let queue = QueueOptions { drive: Drive::Threads(1), ..options.queue.clone() };
-        Ok(Self { file, leaf: Box::new(Leaf::start(driver, queue)?), engine: Engine::Mixed })
+        Ok((Box::new(Leaf::start(driver, queue)?), Engine::Mixed))
     }
 
-    fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Self, OpenError> {
+    fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Started, OpenError> {
         let polled = options.polled && options.direct;
         if polled && !file.can_be_polled() {
             return Err(OpenError::NotPolled { name: file.name().to_owned() });
         }
         uring::try_out(polled)
             .map_err(|source| OpenError::Ring { name: file.name().to_owned(), source })?;
-        let driver = UringDriver { file: Arc::clone(&file), polled, pool: options.pool.clone() };
-        let leaf = Box::new(Leaf::start(driver, options.queue.clone())?);
-        Ok(Self { file, leaf, engine: Engine::Uring })
+        let driver = UringDriver { file, polled, pool: options.pool.clone() };
+        Ok((Box::new(Leaf::start(driver, options.queue.clone())?), Engine::Uring))
     }
 
     /// Makes a regular file `bytes` bytes long (rounded up to whole sectors): cuts off what is
@@ -201,6 +212,10 @@ impl BlockDevice for FileDevice {
 
     fn layer(&self) -> Layer<'_> {
         self.leaf.layer()
+    }
+
+    fn check_alone(&self) -> Result<(), Taken> {
+        self.file.check_alone()
     }
 }
 

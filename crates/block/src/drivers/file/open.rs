@@ -1,6 +1,6 @@
 //! Opening a file as a device: what is accepted, how large it is, what direct I/O asks for.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,6 +13,7 @@ use rustix::fs::{
 };
 use thiserror::Error;
 
+use super::exclusive::{Exclusive, Taken};
 use super::transfer;
 use crate::device::Limits;
 use crate::sector::{SECTOR_SIZE, Sector};
@@ -29,6 +30,9 @@ pub enum OpenError {
         /// Answer of the operating system.
         source: io::Error,
     },
+    /// It is to be changed, and somebody else has it.
+    #[error(transparent)]
+    Taken(#[from] Taken),
     /// It is a directory, a pipe or the like.
     #[error("{name} is neither a regular file nor a block device")]
     NotAFile {
@@ -94,6 +98,8 @@ pub(super) struct OpenFile {
     capacity: AtomicU64,
     /// What direct I/O asks for; `None` when transfers go through the page cache.
     direct: Option<Alignment>,
+    /// `None` if it is only read, or its maker has the right to change it.
+    exclusive: Option<Exclusive>,
 }
 
 /// What transfers without a page cache between have to be multiples of, in bytes.
@@ -110,8 +116,7 @@ impl OpenFile {
     pub(super) fn at(path: &Path, read_only: bool, direct: bool) -> Result<Self, OpenError> {
         let name = path.display().to_string();
         // To open a pipe is to wait for its other end.
-        let kind = std::fs::metadata(path).map(|metadata| metadata.file_type());
-        if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_block_device()) {
+        if !is_file_or_disk(&path.metadata()) {
             return Err(OpenError::NotAFile { name });
         }
         match OpenOptions::new().read(true).write(!read_only).open(path) {
@@ -120,13 +125,25 @@ impl OpenFile {
         }
     }
 
-    /// Looks at kind and size of `file`, and makes its I/O direct if asked to.
+    /// Takes `file` for this process alone, unless it is only read.
     pub(super) fn from_file(
         file: File,
         name: &str,
         read_only: bool,
         direct: bool,
     ) -> Result<Self, OpenError> {
+        if read_only {
+            return Self::new(file, name, read_only, direct);
+        }
+        if !is_file_or_disk(&file.metadata()) {
+            return Err(OpenError::NotAFile { name: name.to_owned() });
+        }
+        let (file, exclusive) = Exclusive::claim(file, name)?;
+        Ok(Self { exclusive: Some(exclusive), ..Self::new(file, name, read_only, direct)? })
+    }
+
+    /// Looks at kind and size of `file`, and makes its I/O direct if asked to.
+    fn new(file: File, name: &str, read_only: bool, direct: bool) -> Result<Self, OpenError> {
         let name = name.to_owned();
         let bytes = match size(&file) {
             Ok(Some(bytes)) => bytes,
@@ -139,7 +156,7 @@ impl OpenFile {
         };
         // A partial last sector counts; what it lacks reads as zeroes.
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
-        Ok(Self { file, name, read_only, capacity, direct })
+        Ok(Self { file, name, read_only, capacity, direct, exclusive: None })
     }
 
     /// The same regular file once more, for direct I/O beside this one; `None` where the file
@@ -154,7 +171,7 @@ impl OpenFile {
         // The file may have no name. Another description is needed: the flag belongs to that.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        Self::from_file(file, &self.name, self.read_only, true).ok()
+        Self::new(file, &self.name, self.read_only, true).ok()
     }
 
     /// Makes the file `bytes` bytes long, rounded up to whole sectors.
@@ -170,6 +187,11 @@ impl OpenFile {
         result.map_err(|source| OpenError::Resize { name: name(), bytes, source })?;
         self.capacity.store(capacity.0, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether nobody else can change it by now, if it was opened for change.
+    pub(super) fn check_alone(&self) -> Result<(), Taken> {
+        self.exclusive.as_ref().map_or(Ok(()), Exclusive::check)
     }
 
     pub(super) fn file(&self) -> &File {
@@ -243,6 +265,12 @@ fn make_direct(file: &File) -> io::Result<Alignment> {
     let is_device = file.metadata()?.file_type().is_block_device();
     let unit = if is_device { ioctl_blksszget(file)? } else { 4096 };
     Ok(Alignment { memory: unit, offset: unit })
+}
+
+/// Whether a file can be a device, as far as it can be seen.
+fn is_file_or_disk(metadata: &io::Result<Metadata>) -> bool {
+    let Ok(metadata) = metadata else { return true };
+    metadata.is_file() || metadata.file_type().is_block_device()
 }
 
 /// Size in bytes; `None` if `file` is neither a regular file nor a block device.

@@ -4,13 +4,11 @@ use super::session;
 use crate::format_options::FormatArgs;
 use crate::report::Outcome;
 use crate::value;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{ValueEnum, ValueHint};
-use std::fs;
 use std::io::Write;
 use std::sync::Arc;
 use undercroft_block::stack::{Description, MirrorEvent};
-use undercroft_image::in_use::mounted_at;
 use undercroft_image::pack::{EmptyOptions, make_empty};
 use undercroft_lab::age::{FreeMap, age};
 use undercroft_xfs::Volume;
@@ -89,9 +87,8 @@ enum MapArg {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    match args.size {
-        Some(size) => make(args, size)?,
-        None => refuse_mounted(&args.image)?,
+    if let Some(size) = args.size {
+        make(args, size)?;
     }
     let note = |event: &MirrorEvent| eprintln!("note: {event}");
     let volume = Volume::open_bulk(args.image.open(false, Some(Arc::new(note)))?)?;
@@ -112,17 +109,6 @@ fn make(args: &Args, size: u64) -> Result<()> {
         root_owner: (0, 0),
         time: Timestamp::default(),
     })?;
-    Ok(())
-}
-
-fn refuse_mounted(image: &Description) -> Result<()> {
-    for file in image.files() {
-        // One that cannot be looked at cannot be opened either, which will say why.
-        let Ok(metadata) = fs::metadata(&file.path) else { continue };
-        if let Some(place) = mounted_at(&file.path, &metadata) {
-            bail!("{} is mounted at {place}; unmount it first", file.path.display());
-        }
-    }
     Ok(())
 }
 

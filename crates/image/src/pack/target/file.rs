@@ -1,15 +1,16 @@
 //! One file of an image on its way.
 
-use crate::in_use::mounted_at;
 use crate::pack::PackError;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::NamedTempFile;
 use undercroft_block::stack::FileLeaf;
+use undercroft_block::{BlockDevice, Engine, Exclusive, FileDevice};
 
 /// A file of the image: without a name until the image is whole, or a block device.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct TargetFile {
     pub(super) path: PathBuf,
     pub(super) place: Place,
     pub(super) identity: Identity,
+    /// The right to replace what has the name now.
+    _old: Option<Exclusive>,
 }
 
 /// What is written to.
@@ -27,7 +30,7 @@ pub(super) enum Place {
     /// A file with a name of its own, where the file system knows no others.
     Named { file: NamedTempFile, replace: bool },
     /// A block device, written in place.
-    Device { file: File, bytes: u64 },
+    Device(Arc<FileDevice>),
 }
 
 /// What tells two files apart, whatever their paths are.
@@ -50,9 +53,10 @@ impl TargetFile {
     /// Opens a target for a file.
     ///
     /// # Errors
-    /// It exists and `force` is not set, it is mounted, or it cannot be written.
+    /// It exists and `force` is not set, somebody has it, or it cannot be written.
     pub(super) fn open(leaf: &FileLeaf, force: bool) -> Result<Self, PackError> {
-        let path = &leaf.path;
+        // What a link leads to is replaced, not the link, as `cp` does.
+        let path = &behind_link(&leaf.path)?;
         let failed =
             |action| move |source| PackError::Target { action, image: path.clone(), source };
         let existing = match path.metadata() {
@@ -63,51 +67,70 @@ impl TargetFile {
         let Some(metadata) = existing else {
             let place = new_file(path, false)?;
             let identity = Identity::of_new(path).map_err(failed("look at the directory of"))?;
-            return Ok(Self { path: path.clone(), place, identity });
+            return Ok(Self { path: path.clone(), place, identity, _old: None });
         };
-        if let Some(mounted_at) = mounted_at(path, &metadata) {
-            return Err(PackError::Mounted { image: path.clone(), mounted_at });
-        }
         let kind = metadata.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             let what = if kind.is_dir() { "a directory" } else { "a special file" };
             return Err(PackError::WrongTarget { image: path.clone(), what });
         }
+        // Whether somebody has it comes first: that is no matter of force.
+        let (device, old) = if kind.is_file() {
+            let old = File::open(path).map_err(failed("open"))?;
+            (None, Some(Exclusive::claim(old, &path.display().to_string())?.1))
+        } else {
+            (Some(FileDevice::open_with(path, &leaf.device_options(false))?), None)
+        };
         if !force {
             return Err(PackError::Exists(path.clone()));
         }
-        let place = if kind.is_file() { new_file(path, true)? } else { open_device(path)? };
-        Ok(Self { path: path.clone(), place, identity: Identity::of(&metadata) })
+        let identity = Identity::of(&metadata);
+        let place = match device {
+            Some(device) => Place::Device(Arc::new(device)),
+            None => new_file(path, true)?,
+        };
+        Ok(Self { path: path.clone(), place, identity, _old: old })
     }
 
     /// Length in bytes, if it has one already.
     pub(super) fn fixed_size(&self) -> Option<u64> {
-        match self.place {
-            Place::Device { bytes, .. } => Some(bytes),
+        match &self.place {
+            // Fewer than 2^64, as the operating system counts them.
+            Place::Device(device) => device.capacity().to_bytes(),
             Place::Anonymous { .. } | Place::Named { .. } => None,
         }
     }
 
-    /// The open file, of `bytes` bytes. One that is not a block device becomes empty first.
-    pub(super) fn sized(&self, bytes: u64) -> Result<File, PackError> {
-        let (file, grow) = match &self.place {
-            Place::Anonymous { file, .. } => (file.try_clone(), true),
-            Place::Named { file, .. } => (file.as_file().try_clone(), true),
-            Place::Device { file, .. } => (file.try_clone(), false),
+    /// The file as a device of `bytes` bytes. One that is not a block device becomes empty first.
+    pub(super) fn device(
+        &self,
+        leaf: &FileLeaf,
+        bytes: u64,
+    ) -> Result<Arc<dyn BlockDevice>, PackError> {
+        let file = match &self.place {
+            Place::Anonymous { file, .. } => file,
+            Place::Named { file, .. } => file.as_file(),
+            Place::Device(device) => return Ok(Arc::clone(device) as Arc<dyn BlockDevice>),
         };
         let failed =
             |action| move |source| PackError::Target { action, image: self.path.clone(), source };
-        let file = file.map_err(failed("open"))?;
-        if grow {
-            // Only what an earlier attempt left is cut off: ext4 writes out a file that was cut to
-            // nothing when it is closed, and the command would wait for all of that.
-            let emptied = file.metadata().and_then(|metadata| match metadata.len() {
-                0 => Ok(()),
-                _ => file.set_len(0),
-            });
-            emptied.and_then(|()| file.set_len(bytes)).map_err(failed("set the length of"))?;
+        let file = file.try_clone().map_err(failed("open"))?;
+        // Only what an earlier attempt left is cut off: ext4 writes out a file that was cut to
+        // nothing when it is closed, and the command would wait for all of that.
+        let emptied = file.metadata().and_then(|metadata| match metadata.len() {
+            0 => Ok(()),
+            _ => file.set_len(0),
+        });
+        emptied.and_then(|()| file.set_len(bytes)).map_err(failed("set the length of"))?;
+        let mut options = leaf.device_options(false);
+        // File systems let one writer into the page cache of a file at a time: a second only waits.
+        // Around it there is room for others.
+        options.threads = 1;
+        if options.engine == Engine::Auto {
+            options.engine = Engine::Mixed;
         }
-        Ok(file)
+        let name = self.path.display().to_string();
+        Ok(Arc::new(FileDevice::from_file(file, &name, &options)?))
     }
 }
 
@@ -135,18 +158,15 @@ pub(super) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Opens a block device for this process alone, so that nobody mounts it meanwhile.
-fn open_device(image: &Path) -> Result<Place, PackError> {
-    let failed = |action| move |source| PackError::Target { action, image: image.into(), source };
-    // For a block device this flag, without CREATE, asks that nobody else holds it.
-    let exclusive = OFlags::EXCL.bits().cast_signed();
-    let opened = File::options().read(true).write(true).custom_flags(exclusive).open(image);
-    let mut file = opened.map_err(|source| match source.kind() {
-        io::ErrorKind::ResourceBusy => PackError::InUse(image.to_owned()),
-        _ => failed("open")(source),
-    })?;
-    let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed("measure"))?;
-    Ok(Place::Device { file, bytes })
+/// Where a path leads if it is a symbolic link; else the path.
+fn behind_link(path: &Path) -> Result<PathBuf, PackError> {
+    if !path.is_symlink() {
+        return Ok(path.to_owned());
+    }
+    path.canonicalize().map_err(|source| match (source.kind(), path.read_link()) {
+        (io::ErrorKind::NotFound, Ok(to)) => PackError::DanglingLink { link: path.into(), to },
+        _ => PackError::Target { action: "follow", image: path.into(), source },
+    })
 }
 
 /// A new file beside where the image will be.

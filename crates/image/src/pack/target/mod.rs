@@ -10,8 +10,8 @@ use super::PackError;
 use file::{Place, TargetFile};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use undercroft_block::BlockDevice;
 use undercroft_block::stack::{Allotment, Description, MirrorEvent, StackError};
-use undercroft_block::{BlockDevice, Engine, FileDevice};
 
 /// Where an image goes.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Target {
     /// Opens a target for an image.
     ///
     /// # Errors
-    /// A file of it exists and `force` is not set, is mounted, is there twice, or cannot be
+    /// A file of it exists and `force` is not set, somebody has it, it is there twice, or cannot be
     /// written.
     pub(super) fn open(image: &Description, force: bool) -> Result<Self, PackError> {
         let mut files: Vec<TargetFile> = Vec::new();
@@ -50,7 +50,7 @@ impl Target {
     pub(super) fn names(&self) -> Vec<PathBuf> {
         let temporary = self.files.iter().filter_map(|file| match &file.place {
             Place::Named { file, .. } => Some(file.path().to_owned()),
-            Place::Anonymous { .. } | Place::Device { .. } => None,
+            Place::Anonymous { .. } | Place::Device(_) => None,
         });
         self.files.iter().map(|file| file.path.clone()).chain(temporary).collect()
     }
@@ -84,19 +84,7 @@ impl Target {
         self.image.assemble(Some(observer), &mut |leaf| {
             // There is one for each leaf, in the same order.
             let Some((file, length)) = files.next() else { return Err(StackError::NoLegs.into()) };
-            let name = file.path.display().to_string();
-            let opened = file.sized(length)?;
-            let mut options = leaf.device_options(false);
-            if !matches!(file.place, Place::Device { .. }) {
-                // File systems let one writer into the page cache of a file at a time: a second
-                // only waits. Around it there is room for others.
-                options.threads = 1;
-                if options.engine == Engine::Auto {
-                    options.engine = Engine::Mixed;
-                }
-            }
-            let device = FileDevice::from_file(opened, &name, &options)?;
-            Ok::<Arc<dyn BlockDevice>, PackError>(Arc::new(device))
+            file.device(leaf, length)
         })
     }
 
@@ -113,7 +101,7 @@ impl Target {
         let names: Vec<_> = self
             .files
             .iter()
-            .filter(|file| !matches!(file.place, Place::Device { .. }))
+            .filter(|file| !matches!(file.place, Place::Device(_)))
             .map(|file| file.path.clone())
             .collect();
         naming::name_all(self.files)?;

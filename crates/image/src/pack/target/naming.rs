@@ -45,7 +45,7 @@ pub(super) fn temporary() -> tempfile::Builder<'static, 'static> {
 /// Gives all `files` their names. Block devices have theirs.
 pub(super) fn name_all(files: Vec<TargetFile>) -> Result<(), Failed> {
     let files: Vec<_> =
-        files.into_iter().filter(|file| !matches!(file.place, Place::Device { .. })).collect();
+        files.into_iter().filter(|file| !matches!(file.place, Place::Device(_))).collect();
     if files.is_empty() {
         return Ok(());
     }
@@ -70,7 +70,7 @@ pub(super) fn sync_directories(paths: &[PathBuf]) -> Result<(), Failed> {
 fn name_one(file: TargetFile) -> Result<(), Failed> {
     let TargetFile { path, place, .. } = file;
     match place {
-        Place::Device { .. } => Ok(()),
+        Place::Device(_) => Ok(()),
         Place::Anonymous { file, replace: false } => {
             link(&file, &path).map_err(failed("name", &path))
         }
@@ -94,7 +94,7 @@ fn name_together(files: Vec<TargetFile>) -> Result<(), Failed> {
     let mut replaced: Vec<PathBuf> = Vec::new();
     for TargetFile { path, place, .. } in files {
         let (temporary, replace) = match place {
-            Place::Device { .. } => continue,
+            Place::Device(_) => continue,
             Place::Named { file, replace } => (Ok(file.into_temp_path()), replace),
             Place::Anonymous { file, replace } => (temporary_link(&file, &path), replace),
         };

@@ -1,0 +1,199 @@
+//! One writer: who opens a file or disk to change it has it alone, as long as it is open.
+//!
+//! A file has an advisory lock (`flock`), which all who use this library ask for. A disk is opened
+//! for one holder, as a mount does. A loop device makes a disk of a file, so who has one has both:
+//! the disks over a file are held, and the file below a disk is locked.
+//!
+//! Nothing keeps a kernel from making one more loop device of a locked file, and from mounting that.
+//! So [`Exclusive::check`] looks again. Not seen are mounts in other mount namespaces through loop
+//! devices that this process may not open, and what other machines do with a shared disk; a file
+//! system without locks has none to ask for.
+
+mod loops;
+mod mounts;
+mod watch;
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::OpenError;
+use loops::LoopDevice;
+use watch::Watch;
+
+/// Somebody else has a file or disk, or has it as well.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{name} {holder}")]
+pub struct Taken {
+    /// Path of the file or disk.
+    pub name: String,
+    /// Who has it.
+    pub holder: Holder,
+}
+
+/// Who has a file or disk.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Holder {
+    /// The kernel.
+    #[error("is mounted at {}; unmount it first", .0.display())]
+    Mount(PathBuf),
+    /// A program that opened it to change it, or the kernel where that cannot be seen.
+    #[error("is in use by another program; wait until that is done")]
+    Program,
+    /// Whoever has this device, which is made of it.
+    #[error("is in use through {}; end that first", .0.display())]
+    Device(PathBuf),
+    /// Nobody who opens the path: it leads to nothing, or to another file.
+    #[error("was removed or replaced while it was open; what is changed in it is lost with it")]
+    Nobody,
+}
+
+/// The right to change a file or disk, as long as it lives. A [`FileDevice`](crate::FileDevice) that
+/// is open for change has it already.
+#[derive(Debug)]
+pub struct Exclusive {
+    name: String,
+    /// Loop devices over the file, or what a disk stands on. They are only kept open.
+    _held: Vec<File>,
+    watch: Option<Watch>,
+}
+
+impl Exclusive {
+    /// Takes the file or disk that is open as `file`. A file is locked through its descriptor. A
+    /// disk is opened once more, for reading and writing: use the descriptor that comes back, which
+    /// is the one that the kernel lets empty its cache.
+    ///
+    /// # Errors
+    /// Somebody has it, or the operating system does not tell.
+    pub fn claim(file: File, name: &str) -> Result<(File, Self), OpenError> {
+        let claim = || {
+            let metadata = file.metadata()?;
+            let mut held = Vec::new();
+            if metadata.file_type().is_block_device() {
+                let (file, watch) = claim_disk(&file, metadata.rdev(), &mut held)?;
+                return Ok((file, held, watch));
+            }
+            let watch = claim_file(file.try_clone()?, None, &mut held)?;
+            Ok((file, held, Some(watch)))
+        };
+        let name = name.to_owned();
+        match claim() {
+            Ok((file, held, watch)) => Ok((file, Self { name, _held: held, watch })),
+            Err(Refusal::Taken(holder)) => Err(Taken { name, holder }.into()),
+            Err(Refusal::Failed(source)) => Err(OpenError::Open { name, source }),
+        }
+    }
+
+    /// Looks whether it is still so. Two system calls most of the time.
+    ///
+    /// # Errors
+    /// It was mounted meanwhile, or lost its name.
+    pub fn check(&self) -> Result<(), Taken> {
+        let intruder = self.watch.as_ref().and_then(Watch::intruder);
+        intruder.map_or(Ok(()), |holder| Err(Taken { name: self.name.clone(), holder }))
+    }
+}
+
+/// Why something cannot be had.
+enum Refusal {
+    Taken(Holder),
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Locks a file, and holds the loop devices over it, but for the one whose number is `own`.
+fn claim_file(file: File, own: Option<u64>, held: &mut Vec<File>) -> Result<Watch, Refusal> {
+    let metadata = file.metadata()?;
+    let identity = (metadata.dev(), metadata.ino());
+    let mounts = mounts::read()?;
+    for device in loops::over(identity) {
+        if let Some(at) = device.mounted_at(&mounts) {
+            return Err(Refusal::Taken(Holder::Mount(at)));
+        }
+        if Some(device.number) != own {
+            held.extend(hold(&device)?);
+        }
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(Watch::new(file, own)?),
+        Err(TryLockError::WouldBlock) => Err(Refusal::Taken(Holder::Program)),
+        Err(TryLockError::Error(error)) => match error.raw_os_error().map(Errno::from_raw_os_error)
+        {
+            // There is nothing to ask for.
+            Some(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(Watch::new(file, own)?),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// Opens a loop device for this process alone; `None` if it may not be opened at all.
+fn hold(device: &LoopDevice) -> Result<Option<File>, Refusal> {
+    match open_alone(&device.path, false) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            Err(Refusal::Taken(Holder::Device(device.path.clone())))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// Opens a disk for one holder: a mount, an array, swap, or this.
+fn open_alone(path: &Path, write: bool) -> io::Result<File> {
+    let exclusive = OFlags::EXCL.bits().cast_signed();
+    File::options().read(true).write(write).custom_flags(exclusive).open(path)
+}
+
+/// Opens once more, for this process alone, the disk that is open as `file`: its path may lead
+/// elsewhere by now.
+fn reopen_alone(file: &File, write: bool) -> Result<File, Refusal> {
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    open_alone(&path, write).map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => Refusal::Taken(Holder::Program),
+        _ => error.into(),
+    })
+}
+
+/// Takes the disk `number`, which is open as `file`, and the file below it if it is a loop device.
+fn claim_disk(
+    file: &File,
+    number: u64,
+    held: &mut Vec<File>,
+) -> Result<(File, Option<Watch>), Refusal> {
+    let mounts = mounts::read()?;
+    if let Some(at) = mounts::of_disk(number, &mounts) {
+        return Err(Refusal::Taken(Holder::Mount(at)));
+    }
+    let file = reopen_alone(file, true)?;
+    let Some((device, backing)) = loops::backing(number) else { return Ok((file, None)) };
+    if backing.metadata()?.file_type().is_file() {
+        return Ok((file, Some(claim_file(backing, Some(device), held)?)));
+    }
+    // A loop device over a disk: the kernel did not ask for that disk alone, so this does.
+    held.push(reopen_alone(&backing, false)?);
+    Ok((file, None))
+}
+
+/// Where the file or disk at `path` is mounted, itself or through a loop device over it, as far as
+/// this process can see. Who reads it then reads what may be changing.
+#[must_use]
+pub fn mounted_at(path: &Path) -> Option<PathBuf> {
+    let metadata = path.metadata().ok()?;
+    let mounts = mounts::read().ok()?;
+    if metadata.file_type().is_block_device() {
+        return mounts::of_disk(metadata.rdev(), &mounts);
+    }
+    let identity = (metadata.dev(), metadata.ino());
+    loops::over(identity).iter().find_map(|device| device.mounted_at(&mounts))
+}

@@ -1,0 +1,102 @@
+//! Whether a locked file stays a file that nobody else changes.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::loops::{self, Identity};
+use super::{Holder, Refusal, hold, mounts};
+
+/// The list of loop devices is read so seldom that it takes at most one part in so many of all time.
+/// Mounts in this namespace are told by the kernel at once.
+const SHARE: u32 = 20;
+
+/// A file that is watched.
+#[derive(Debug)]
+pub(super) struct Watch {
+    file: File,
+    identity: Identity,
+    /// The loop device through which we have it.
+    own: Option<u64>,
+    /// It had a name when it was opened.
+    is_named: bool,
+    /// The list of mounts, of which the kernel tells when it has changed.
+    mounts: File,
+    scan: Mutex<Scan>,
+}
+
+/// What was found by looking through the loop devices.
+#[derive(Debug)]
+struct Scan {
+    /// When to look again.
+    next: Instant,
+    /// Loop devices that came since, by number, kept from being mounted.
+    held: Vec<(u64, Option<File>)>,
+}
+
+impl Watch {
+    pub(super) fn new(file: File, own: Option<u64>) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        let mounts = File::open(mounts::LIST)?;
+        let identity = (metadata.dev(), metadata.ino());
+        // Those that are there are held.
+        let held = loops::over(identity).into_iter().map(|device| (device.number, None)).collect();
+        let scan = Mutex::new(Scan { next: Instant::now(), held });
+        Ok(Self { is_named: metadata.nlink() > 0, identity, file, own, mounts, scan })
+    }
+
+    /// Who has the file as well, if somebody has, or that nobody will ever see it again.
+    pub(super) fn intruder(&self) -> Option<Holder> {
+        if self.is_named && self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
+            return Some(Holder::Nobody);
+        }
+        let is_told = self.mounts_changed();
+        // Whoever panicked with the lock has changed nothing by half.
+        let mut scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = Instant::now();
+        if !is_told && start < scan.next {
+            return None;
+        }
+        let holder = self.look(&mut scan);
+        let end = Instant::now();
+        scan.next = end + (end - start) * SHARE;
+        holder
+    }
+
+    /// Whether something was mounted or unmounted since the last call.
+    fn mounts_changed(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut list = [PollFd::new(&self.mounts, PollFlags::PRI)];
+        let told = poll(&mut list, Some(&now));
+        told.is_ok() && list[0].revents().intersects(PollFlags::PRI | PollFlags::ERR)
+    }
+
+    fn look(&self, scan: &mut Scan) -> Option<Holder> {
+        let devices = loops::over(self.identity);
+        if devices.is_empty() {
+            scan.held.clear();
+            return None;
+        }
+        let mounts = mounts::read().unwrap_or_default();
+        if let Some(at) = devices.iter().find_map(|device| device.mounted_at(&mounts)) {
+            return Some(Holder::Mount(at));
+        }
+        scan.held.retain(|(number, _)| devices.iter().any(|device| device.number == *number));
+        for device in &devices {
+            let is_held = scan.held.iter().any(|(number, _)| *number == device.number);
+            if Some(device.number) == self.own || is_held {
+                continue;
+            }
+            match hold(device) {
+                Ok(held) => scan.held.push((device.number, held)),
+                Err(Refusal::Taken(holder)) => return Some(holder),
+                Err(Refusal::Failed(_)) => {}
+            }
+        }
+        None
+    }
+}
