@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use undercroft_block::stack::Stripe;
-use undercroft_block::{BlockDevice, FileDevice, Holder, OpenError, Taken, Window, mounted_at};
+use undercroft_block::{
+    BlockDevice, Engine, FileDevice, FileOptions, Holder, OpenError, Sector, Taken, Window,
+    mounted_at, write_all_at,
+};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopDevice, LoopMount, Xfsprogs, kernel};
 
@@ -74,7 +77,7 @@ fn a_file_that_lost_its_name_is_noticed_through_all_that_stands_on_it() {
     let open = |path: &Path| Arc::new(FileDevice::open(path, false).unwrap());
     let stripe =
         Stripe::new(4096, vec![open(&path) as Arc<dyn BlockDevice>, open(&other)]).unwrap();
-    let window = Window::from_sector(Arc::new(stripe), undercroft_block::Sector(8)).unwrap();
+    let window = Window::from_sector(Arc::new(stripe), Sector(8)).unwrap();
     window.check_alone().unwrap();
     fs::rename(&path, &other).unwrap();
     let taken = window.check_alone().unwrap_err();
@@ -207,4 +210,30 @@ fn a_mount_that_comes_later_is_refused_or_noticed() {
     }
     drop(device);
     assert!(!status.status.success(), "it was mounted");
+}
+
+#[test]
+fn a_device_that_was_dropped_is_free_at_once() {
+    let kernel = has_root("a_device_that_was_dropped_is_free_at_once");
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = home.path().join("image");
+    fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
+    let engines = [Engine::Threads, Engine::Uring];
+    let again = |path: &Path, rounds| {
+        for round in 0..rounds {
+            for (engine, direct) in
+                engines.iter().flat_map(|engine| [(engine, false), (engine, true)])
+            {
+                let options = FileOptions { engine: *engine, direct, ..FileOptions::default() };
+                let device = FileDevice::open_with(path, &options)
+                    .unwrap_or_else(|error| panic!("round {round}, {engine:?}: {error}"));
+                write_all_at(&device, Sector(8), &[round; 4096]).unwrap();
+            }
+        }
+    };
+    again(&path, 20);
+    if kernel {
+        let device = LoopDevice::attach(&path).unwrap();
+        again(device.path(), 20);
+    }
 }

@@ -101,6 +101,13 @@ impl Exclusive {
     }
 }
 
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        // The kernel may keep the file open a while, for a ring that was dropped.
+        self.watch.iter().for_each(Watch::unlock);
+    }
+}
+
 /// Why something cannot be had.
 enum Refusal {
     Taken(Holder),

@@ -49,6 +49,12 @@ impl Watch {
         Ok(Self { is_named: metadata.nlink() > 0, identity, file, own, mounts, scan })
     }
 
+    /// Gives the lock back.
+    pub(super) fn unlock(&self) {
+        // It goes with the last descriptor if not now.
+        let _ = self.file.unlock();
+    }
+
     /// Who has the file as well, if somebody has, or that nobody will ever see it again.
     pub(super) fn intruder(&self) -> Option<Holder> {
         if self.is_named && self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {

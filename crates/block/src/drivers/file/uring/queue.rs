@@ -292,5 +292,6 @@ impl Drop for UringQueue {
         }
         let driver = Arc::clone(&self.driver);
         drain(self, driver.name());
+        self.ring.forget_file();
     }
 }

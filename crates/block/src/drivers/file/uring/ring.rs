@@ -91,6 +91,12 @@ impl Ring {
         self.ring.submitter().register_files(&[file.as_raw_fd()])
     }
 
+    /// Lets the file go at once: the kernel closes rings some time after they are dropped, and would
+    /// keep a disk from its next user until then. If it refuses, it is as late as that.
+    pub(super) fn forget_file(&self) {
+        let _ = self.ring.submitter().unregister_files();
+    }
+
     /// Pins the memory of `arena`, so that transfers to it need not.
     ///
     /// # Errors
