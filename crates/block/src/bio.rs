@@ -81,6 +81,7 @@ struct Inner {
     operation: Operation,
     force_unit_access: bool,
     immediate: bool,
+    untorn: bool,
     /// Where the bio goes, in the addresses of the device that it has been handed to.
     sector: Sector,
     /// Where its submitter sent it, for errors.
@@ -103,6 +104,7 @@ impl Recycle for Inner {
             operation: Operation::Flush,
             force_unit_access: false,
             immediate: false,
+            untorn: false,
             sector: Sector::ZERO,
             origin: Sector::ZERO,
             length: 0,
@@ -181,6 +183,7 @@ impl Bio {
         inner.operation = operation;
         inner.force_unit_access = false;
         inner.immediate = false;
+        inner.untorn = false;
         inner.sector = sector;
         inner.origin = sector;
         inner.length = length;
@@ -189,11 +192,13 @@ impl Bio {
 
     /// A bio that does the same, without memory, and tells `receiver`.
     fn sibling(&self, receiver: Receiver) -> Self {
-        let Inner { operation, force_unit_access, immediate, sector, origin, length, .. } =
-            *self.inner;
+        let Inner {
+            operation, force_unit_access, immediate, untorn, sector, origin, length, ..
+        } = *self.inner;
         let mut sibling = Self::new(operation, sector, length);
         sibling.inner.force_unit_access = force_unit_access;
         sibling.inner.immediate = immediate;
+        sibling.inner.untorn = untorn;
         sibling.inner.origin = origin;
         sibling.inner.receiver = receiver;
         sibling
@@ -219,6 +224,20 @@ impl Bio {
     pub fn force_unit_access(mut self) -> Self {
         self.inner.force_unit_access = true;
         self
+    }
+
+    /// Asks that a write be not cut into several on its way to a file: one block with a checksum, or
+    /// some that may become durable apart. A stacked device cuts it all the same where it goes to
+    /// several devices; a power failure may, where it is longer than what the disk writes at once.
+    pub fn untorn(mut self) -> Self {
+        self.inner.untorn = true;
+        self
+    }
+
+    /// Whether a write should not be cut.
+    #[must_use]
+    pub fn is_untorn(&self) -> bool {
+        self.inner.untorn
     }
 
     /// Declares that the submitter does nothing but wait for this bio, so that a device may do the

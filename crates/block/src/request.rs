@@ -185,7 +185,7 @@ impl Request {
         self.inner.sector..end
     }
 
-    fn bios(&self) -> impl Iterator<Item = &Bio> {
+    pub(crate) fn bios(&self) -> impl Iterator<Item = &Bio> {
         self.inner.first.iter().chain(&self.inner.others)
     }
 

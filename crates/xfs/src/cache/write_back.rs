@@ -13,6 +13,10 @@ use undercroft_block::{Batch, Bio, Buffer, BufferPool, Plug, Sector, Segment, fl
 /// Memory for copies of buffers on their way to the device.
 pub(super) const POOL_BYTES: usize = 16 << 20;
 
+/// Buffers that lie together go in bios of at most this many bytes, or one buffer: each goes to a file
+/// in one call, and longer calls are slower (`drivers/file/transfer` of the block layer).
+const BIO_BYTES: usize = 32 << 10;
+
 /// Copies are collected in pieces of memory of this size.
 const IMAGE_BYTES: usize = 256 << 10;
 
@@ -49,6 +53,7 @@ impl Image {
         if let Some((first, run)) = self.runs.last_mut()
             && first.0 + (run.len() / 512) as u64 == sector.0
             && run.end == range.start
+            && run.len() + range.len() <= BIO_BYTES
         {
             run.end = range.end;
             return;
@@ -64,7 +69,8 @@ impl Image {
         };
         let bytes = Arc::new(bytes);
         for (sector, run) in self.runs.drain(..) {
-            plug.submit(Bio::write(sector, Segment::new(&bytes, run)).in_batch(writes));
+            // A buffer of which a part is new and a part old would have a wrong checksum.
+            plug.submit(Bio::write(sector, Segment::new(&bytes, run)).untorn().in_batch(writes));
         }
     }
 }

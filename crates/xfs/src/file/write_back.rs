@@ -4,6 +4,7 @@ use super::dirty_files::{Failure, Failures, key};
 use super::edit::FileEdit;
 use crate::error::Error;
 use crate::inode::{DataLock, Inode, file_locks};
+use crate::units::InodeNumber;
 use crate::volume::Volume;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,15 +32,24 @@ const LOCKED_MAX: usize = 128;
 /// is durable with the checkpoint that is open afterwards, or one before. What fails is told file by
 /// file: [`fail`].
 pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, Extent)]) -> Failures {
-    let mut sorted: Vec<_> = files.iter().map(|(inode, wanted)| (inode, *wanted)).collect();
-    // In the order of locks; of several wishes for one file the first is the larger.
-    sorted.sort_by_cached_key(|(inode, wanted)| (inode.read().number, *wanted));
-    sorted.dedup_by(|one, other| Arc::ptr_eq(one.0, other.0));
     let mut failures = Failures::default();
-    for files in sorted.chunks(LOCKED_MAX) {
+    for files in in_order(files, |inode| inode.read().number).chunks(LOCKED_MAX) {
         write_back_some(volume, files, &mut failures);
     }
     failures
+}
+
+/// Each file once, with the larger of several wishes, in the order of locks.
+fn in_order<I>(
+    files: &[(Arc<I>, Extent)],
+    number: impl Fn(&I) -> InodeNumber,
+) -> Vec<(&Arc<I>, Extent)> {
+    let mut sorted: Vec<_> = files.iter().map(|(inode, wanted)| (inode, *wanted)).collect();
+    // A file that was removed may be there, and the one that has its number now: the number alone
+    // would leave one of them between two wishes for the other.
+    sorted.sort_by_cached_key(|(inode, wanted)| (number(inode), Arc::as_ptr(inode), *wanted));
+    sorted.dedup_by(|one, other| Arc::ptr_eq(one.0, other.0));
+    sorted
 }
 
 fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, Extent)], failures: &mut Failures) {
@@ -93,7 +103,8 @@ pub(super) fn settle(
     Ok(lock)
 }
 
-/// Sends the dirty data of a file whose data is locked by `lock`, which is there again afterwards.
+/// Sends the dirty data of a file whose data is locked by `lock`, which is there again afterwards if
+/// something was sent.
 fn write_one(
     volume: &Volume,
     inode: &Arc<Inode>,
@@ -105,8 +116,8 @@ fn write_one(
     let mut attempt = 0;
     while let Some(held) = lock.take() {
         if inode.read().memory.dirty.is_none() {
-            // Written back by somebody else, or removed.
-            *lock = Some(held);
+            // Written back by somebody else, or removed, and then another file may have its number:
+            // no lock of it is kept beside that one's.
             return Ok(());
         }
         let mut edit = FileEdit::plugged(volume, Arc::clone(inode), held, writes.clone())?;
@@ -152,4 +163,29 @@ fn fail(volume: &Volume, inode: &Inode, error: &Error) -> Arc<str> {
         state.memory.losses.add(&what);
     }
     what
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_once_also_beside_one_that_had_its_number() {
+        let [old, new, other] = [7, 7, 3].map(|number| Arc::new(InodeNumber(number)));
+        let wish = |file: &Arc<_>, wanted| (Arc::clone(file), wanted);
+        for first in [&old, &new] {
+            let second = if Arc::ptr_eq(first, &old) { &new } else { &old };
+            let files = [
+                wish(first, Extent::Data),
+                wish(second, Extent::All),
+                wish(&other, Extent::Data),
+                wish(first, Extent::All),
+            ];
+            let sorted = in_order(&files, |number| *number);
+            assert_eq!(sorted.len(), 3);
+            assert!(Arc::ptr_eq(sorted[0].0, &other));
+            let wanted = |file| sorted.iter().find(|(one, _)| Arc::ptr_eq(one, file)).unwrap().1;
+            assert_eq!((wanted(first), wanted(second)), (Extent::All, Extent::All));
+        }
+    }
 }

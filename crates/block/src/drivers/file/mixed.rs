@@ -287,7 +287,7 @@ mod tests {
         // A file that cannot be written in the way around.
         let read_only =
             File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
-        let around = OpenFile::from_file(read_only.unwrap(), "image", false, true).unwrap();
+        let around = OpenFile::unclaimed(read_only.unwrap(), "image", false, true).unwrap();
         let pool = Some(driver.pool.clone());
         driver.around = Arc::new(UringDriver { file: Arc::new(around), polled: false, pool });
         let device: Arc<dyn BlockDevice> =

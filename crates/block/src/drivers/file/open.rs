@@ -133,17 +133,22 @@ impl OpenFile {
         direct: bool,
     ) -> Result<Self, OpenError> {
         if read_only {
-            return Self::new(file, name, read_only, direct);
+            return Self::unclaimed(file, name, read_only, direct);
         }
         if !is_file_or_disk(&file.metadata()) {
             return Err(OpenError::NotAFile { name: name.to_owned() });
         }
         let (file, exclusive) = Exclusive::claim(file, name)?;
-        Ok(Self { exclusive: Some(exclusive), ..Self::new(file, name, read_only, direct)? })
+        Ok(Self { exclusive: Some(exclusive), ..Self::unclaimed(file, name, read_only, direct)? })
     }
 
     /// Looks at kind and size of `file`, and makes its I/O direct if asked to.
-    fn new(file: File, name: &str, read_only: bool, direct: bool) -> Result<Self, OpenError> {
+    pub(super) fn unclaimed(
+        file: File,
+        name: &str,
+        read_only: bool,
+        direct: bool,
+    ) -> Result<Self, OpenError> {
         let name = name.to_owned();
         let bytes = match size(&file) {
             Ok(Some(bytes)) => bytes,
@@ -171,7 +176,7 @@ impl OpenFile {
         // The file may have no name. Another description is needed: the flag belongs to that.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        Self::new(file, &self.name, self.read_only, true).ok()
+        Self::unclaimed(file, &self.name, self.read_only, true).ok()
     }
 
     /// Makes the file `bytes` bytes long, rounded up to whole sectors.

@@ -32,7 +32,7 @@ pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Fa
     let durable = request.is_force_unit_access();
     match request.operation() {
         Operation::Read => return read(file, offset, request, block),
-        Operation::Write => return write(file, offset, request.gather(), block, durable),
+        Operation::Write => return write(file, offset, request, block, durable),
         Operation::WriteZeroes => write_zeroes(file, offset, request.length(), block)?,
         Operation::Discard => discard(file, offset, request.length())?,
         Operation::Flush => return Ok(fdatasync(file)?),
@@ -73,26 +73,22 @@ fn read(file: &File, offset: u64, request: &mut Request, block: u64) -> Result<(
     Ok(())
 }
 
-/// Writes `pieces` one after the other from `offset` on, `durable` or not. `block` is the unit of
-/// direct I/O, or 1.
-fn write<'a>(
+/// Writes what `request` stores from `offset` on, `durable` or not. `block` is the unit of direct
+/// I/O, or 1.
+fn write(
     file: &File,
     offset: u64,
-    pieces: impl Iterator<Item = &'a [u8]>,
+    request: &Request,
     block: u64,
     durable: bool,
 ) -> Result<(), Failure> {
     let mut call = Call::new(file, offset, block, durable);
-    for mut piece in pieces {
-        while !piece.is_empty() {
-            let (front, rest) = piece.split_at(piece.len().min(call.room()));
-            call.slices.push(IoSlice::new(front));
-            call.bytes += front.len();
-            piece = rest;
-            if call.room() == 0 || call.slices.len() == MAX_SEGMENTS {
-                call.write()?;
-            }
+    for bio in request.bios() {
+        if bio.is_untorn() {
+            // At most what a request can have.
+            call.keep_whole(bio.length() as usize)?;
         }
+        call.append(bio.segments().iter().map(|segment| &**segment))?;
     }
     call.write()
 }
@@ -112,6 +108,8 @@ struct Call<'a> {
     slices: SmallVec<[IoSlice<'a>; 64]>,
     /// Sum of their lengths.
     bytes: usize,
+    /// The call does not end before it has so many.
+    whole: usize,
 }
 
 impl<'a> Call<'a> {
@@ -120,14 +118,40 @@ impl<'a> Call<'a> {
         // Neither direct I/O nor a call that waits for the disk gains anything by being short.
         let end_unit = if block > 1 || durable { isize::MAX as usize } else { WRITE_BYTES };
         let slices = SmallVec::new();
-        Self { file, offset, block, flags, end_unit, done: 0, slices, bytes: 0 }
+        Self { file, offset, block, flags, end_unit, done: 0, slices, bytes: 0, whole: 0 }
     }
 
     /// Bytes up to the place in the file where the call must end.
     fn room(&self) -> usize {
         let start = (self.offset + self.done) % self.end_unit as u64;
         // Both are at most the unit.
-        (self.end_unit - start as usize).saturating_sub(self.bytes)
+        (self.end_unit - start as usize).max(self.whole).saturating_sub(self.bytes)
+    }
+
+    /// Sees to it that the next `length` bytes go in one call.
+    fn keep_whole(&mut self, length: usize) -> Result<(), Failure> {
+        if self.room() < length {
+            self.write()?;
+        }
+        self.whole = self.bytes + length;
+        Ok(())
+    }
+
+    /// Writes `pieces` behind what was collected, in this call and others, but for the end, which
+    /// stays collected.
+    fn append(&mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Result<(), Failure> {
+        for mut piece in pieces {
+            while !piece.is_empty() {
+                let (front, rest) = piece.split_at(piece.len().min(self.room()));
+                self.slices.push(IoSlice::new(front));
+                self.bytes += front.len();
+                piece = rest;
+                if self.room() == 0 || self.slices.len() == MAX_SEGMENTS {
+                    self.write()?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Writes everything collected.
@@ -155,7 +179,7 @@ impl<'a> Call<'a> {
             }
         }
         self.slices.clear();
-        self.bytes = 0;
+        (self.bytes, self.whole) = (0, 0);
         Ok(())
     }
 }
@@ -181,7 +205,9 @@ fn write_plain_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Resu
         let wanted = (length - done).min(piece * 16);
         let pieces = (0..wanted.div_ceil(piece))
             .map(|index| &zeroes[..(wanted - index * piece).min(piece) as usize]);
-        write(file, offset + done, pieces, block, false)
+        let mut call = Call::new(file, offset + done, block, false);
+        call.append(pieces)
+            .and_then(|()| call.write())
             .map_err(|failure| Failure { done: done + failure.done, ..failure })?;
         done += wanted;
     }
@@ -221,11 +247,58 @@ mod tests {
     use super::*;
     use crate::{Bio, Buffer, Reason, Sector};
 
+    /// As a request without bios that must not be torn does it.
+    fn write<'a>(
+        file: &'a File,
+        offset: u64,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        durable: bool,
+    ) -> Result<(), Failure> {
+        let mut call = Call::new(file, offset, 1, durable);
+        call.append(pieces).and_then(|()| call.write())
+    }
+
+    #[test]
+    fn what_must_not_be_torn_goes_in_one_call() {
+        let file = tempfile::tempfile().unwrap();
+        let memory = [7; 4 * WRITE_BYTES];
+        // Where each call ends: one that must stay whole is not cut, and starts one of its own where
+        // it does not fit.
+        for (offset, lengths, ends) in [
+            (0, &[16 << 10, 16 << 10, 8 << 10][..], &[32 << 10, 40 << 10][..]),
+            (0, &[8 << 10, 64 << 10, 4 << 10], &[8 << 10, 72 << 10, 76 << 10]),
+            (20 << 10, &[16 << 10, 16 << 10], &[16 << 10, 32 << 10]),
+            (28 << 10, &[64 << 10], &[64 << 10]),
+        ] {
+            let mut call = Call::new(&file, offset, 1, false);
+            let mut found = Vec::new();
+            for length in lengths {
+                let before = call.done;
+                call.keep_whole(*length).unwrap();
+                if call.done > before {
+                    found.push(call.done);
+                }
+                let before = call.done;
+                let pieces = [&memory[..1000], &memory[1000..*length]];
+                call.append(pieces.into_iter()).unwrap();
+                if call.done > before {
+                    assert!(call.bytes == 0, "{length} bytes at {offset} were torn");
+                    found.push(call.done);
+                }
+            }
+            if call.bytes > 0 {
+                call.write().unwrap();
+                found.push(call.done);
+            }
+            assert_eq!(found, ends, "{lengths:?} from {offset} on");
+        }
+    }
+
     #[test]
     fn more_pieces_than_a_call_takes_are_all_written() {
         let file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..3 * MAX_SEGMENTS).map(|index| index as u8).collect();
-        write(&file, 100, bytes.chunks(1), 1, true).unwrap();
+        write(&file, 100, bytes.chunks(1), true).unwrap();
         let mut found = vec![0; bytes.len()];
         file.read_exact_at(&mut found, 100).unwrap();
         assert_eq!(found, bytes);
@@ -237,7 +310,7 @@ mod tests {
         for offset in [0, 512, WRITE_BYTES - 512, WRITE_BYTES, 3 * WRITE_BYTES + 1] {
             for piece in [500, 4096, WRITE_BYTES, 3 * WRITE_BYTES - 1] {
                 let file = tempfile::tempfile().unwrap();
-                write(&file, offset as u64, bytes.chunks(piece), 1, false).unwrap();
+                write(&file, offset as u64, bytes.chunks(piece), false).unwrap();
                 let mut found = vec![0; bytes.len()];
                 file.read_exact_at(&mut found, offset as u64).unwrap();
                 assert!(found == bytes, "pieces of {piece} bytes at {offset}");
@@ -285,7 +358,7 @@ mod tests {
         file.set_len(8192).unwrap();
         fcntl_add_seals(&file, SealFlags::GROW).unwrap();
         let page = [1; 4096];
-        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter(), 1, false).unwrap_err();
+        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter(), false).unwrap_err();
         assert_eq!(failure.done, 4096);
         assert!(matches!(failure.reason, Reason::Io(_)));
         let mut found = [0; 8192];

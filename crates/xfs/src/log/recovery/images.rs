@@ -19,7 +19,7 @@ use undercroft_block::{Batch, Bio, BlockDevice, Buffer, Plug, Sector, read_exact
 /// Bytes of images above which those of complete transactions are written.
 const MEMORY_LIMIT: usize = 256 << 20;
 /// Longest write.
-const WRITE_BYTES: usize = 1 << 20;
+const WRITE_BYTES: usize = 32 << 10;
 
 /// A block, or a cluster of inodes, as it will be.
 #[derive(Debug)]
@@ -254,7 +254,7 @@ struct Run {
 impl Run {
     fn append(&mut self, sector: Sector, bytes: &[u8], plug: &Plug, writes: &Batch) {
         let end = self.start.0 + (self.bytes.len() / 512) as u64;
-        if end != sector.0 || self.bytes.len() >= WRITE_BYTES {
+        if end != sector.0 || self.bytes.len() + bytes.len() > WRITE_BYTES {
             self.submit(plug, writes);
             self.start = sector;
         }
@@ -264,7 +264,8 @@ impl Run {
     fn submit(&mut self, plug: &Plug, writes: &Batch) {
         if !self.bytes.is_empty() {
             let bytes = std::mem::take(&mut self.bytes);
-            plug.submit(Bio::write(self.start, Buffer::copy_of(&bytes)).in_batch(writes));
+            // As when buffers are written back: no block is torn.
+            plug.submit(Bio::write(self.start, Buffer::copy_of(&bytes)).untorn().in_batch(writes));
         }
     }
 }
