@@ -8,14 +8,14 @@ pub(crate) use copies::write_copies;
 pub use live::LiveOptions;
 pub use usage::Usage;
 
-use crate::ag::{Group, GroupGuard, GroupSummary};
+use crate::ag::{BusyExtents, Group, GroupGuard, GroupSummary};
 use crate::alloc::{Allocator, AllocatorOptions, FreeSpace, Pool, Reservation};
 use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::file::{DirtyFiles, free_orphans, store_accessed, trim_all};
 use crate::format::{
-    BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry, TreeHeights,
-    TreeKind,
+    AllocRecord, BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry,
+    TreeHeights, TreeKind,
 };
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
@@ -152,6 +152,7 @@ impl Volume {
         if volume.counted_quotas() {
             live::switch_quotas_off(&volume)?;
         }
+        copies::complete(volume.cache.device().as_ref(), &volume.superblock)?;
         // Nobody has files open yet that whoever had the volume before left without a name.
         free_orphans(&volume)?;
         Ok(volume)
@@ -553,6 +554,14 @@ impl Volume {
     #[must_use]
     pub fn open_checkpoint(&self) -> Option<u64> {
         Some(self.open_checkpoint.load(Ordering::Acquire)).filter(|number| *number > 0)
+    }
+
+    /// Keeps everybody from overwriting blocks in use before the transaction that is under way is
+    /// durable: a crash would bring back what they are now.
+    pub(crate) fn protect(&self, busy: &BusyExtents, range: AllocRecord) {
+        if let Some(checkpoint) = self.open_checkpoint() {
+            busy.insert_remapped(range, checkpoint);
+        }
     }
 
     /// Opens the next checkpoint.

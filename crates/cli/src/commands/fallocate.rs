@@ -65,6 +65,11 @@ impl Args {
         let range = self.start..end;
         let size = if self.keep_size { Size::Keep } else { Size::Grow };
         let now = session.now();
+        if self.punch_hole || self.zero_range {
+            // The blocks at the ends of the range are zeroed in their places: a crash could keep that,
+            // and lose what was done before.
+            session.volume.sync()?;
+        }
         match () {
             () if self.punch_hole => file.punch(range, now),
             () if self.zero_range => file.zero(range, size, now),

@@ -95,7 +95,8 @@ impl BusyExtents {
         self.count.store(extents.len(), Ordering::Release);
     }
 
-    /// Enters blocks in use that `checkpoint` leaves to one of their owners, or moves in its file.
+    /// Enters blocks in use that `checkpoint` leaves to one of their owners, or moves in its file, or
+    /// cuts the end of the file in.
     pub(crate) fn insert_remapped(&self, range: AllocRecord, checkpoint: u64) {
         self.remapped.insert(range, checkpoint);
     }

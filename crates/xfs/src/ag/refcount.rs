@@ -61,11 +61,7 @@ pub fn decrease(
     let less = |count: u32| Some(if count == PINNED { PINNED } else { count - 1 });
     let Left { freed, unshared } =
         rewrite(trans, group, RefcountDomain::Shared, AllocRecord { start, len }, less)?;
-    if !unshared.is_empty()
-        && let Some(checkpoint) = trans.volume().open_checkpoint()
-    {
-        unshared.into_iter().for_each(|range| group.busy.insert_remapped(range, checkpoint));
-    }
+    unshared.into_iter().for_each(|range| trans.volume().protect(&group.busy, range));
     Ok(freed)
 }
 

@@ -1,5 +1,5 @@
 //! Blocks in use that were something else before a checkpoint that is not durable yet: they had
-//! another owner as well, or another place in their file.
+//! another owner as well, or another place in their file, or more of them was in it.
 //!
 //! To their owner they look like any others. But until that checkpoint is on disk, a crash brings
 //! back what they were, and their data must be what it was: nobody overwrites them by then.

@@ -119,3 +119,58 @@ fn a_file_that_was_shifted_is_there_as_it_was_or_as_it_became() {
         }
     }
 }
+
+/// What a file was cut by is still there if that is taken back, whatever was written since.
+#[test]
+fn a_file_that_was_cut_is_there_as_it_was_or_as_it_became() {
+    let (now, old, new) = (Timestamp::default(), contents(1, 9000), contents(2, 700));
+    let nothing = |_: &OpenFile, _: &mut Vec<u8>| {};
+    let grown = |file: &OpenFile, bytes: &mut Vec<u8>| {
+        file.truncate(8000, now).unwrap();
+        bytes.resize(8000, 0);
+    };
+    let behind = |file: &OpenFile, bytes: &mut Vec<u8>| {
+        file.write_direct(7000, &Arc::new(new.clone()), 0..700, now).unwrap();
+        bytes.resize(7000, 0);
+        bytes.extend_from_slice(&new);
+    };
+    let back = |file: &OpenFile, bytes: &mut Vec<u8>| {
+        write(file, bytes.len() as u64, &new);
+        file.fsync().wait().unwrap();
+        bytes.extend_from_slice(&new);
+    };
+    let ways: [&dyn Fn(&OpenFile, &mut Vec<u8>); 4] = [&nothing, &grown, &behind, &back];
+    for (way, change) in ways.iter().enumerate() {
+        let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
+        let volume = open(Arc::clone(&recorder) as _, 1 << 20);
+        let (file, mut bytes) = (create(&volume, "file"), old.clone());
+        write(&file, 0, &old).unwrap();
+        volume.sync_all().wait().unwrap();
+        recorder.mark("durable");
+        let mut allowed = vec![bytes.clone()];
+        bytes.truncate(5000);
+        file.truncate(5000, now).unwrap();
+        allowed.push(bytes.clone());
+        change(&file, &mut bytes);
+        assert_eq!(read(&file), bytes, "{way}");
+        allowed.push(bytes);
+        volume.sync_all().wait().unwrap();
+        drop((volume, file));
+        let mut recording = recorder.recording().unwrap();
+        let (mut is_durable, mut cuts) = (false, 0);
+        while let Some(event) = recording.step() {
+            is_durable |= matches!(event, Event::Mark(_));
+            let torn = (0..4).map(|seed| Unflushed::Torn { seed });
+            for unflushed in torn.chain([Unflushed::Kept]).filter(|_| is_durable) {
+                cuts += 1;
+                let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
+                let root = volume.inode(volume.geometry().root_inode).unwrap();
+                let found = ops::lookup(&volume, &root.read(), b"file").unwrap().unwrap();
+                let found = read(&OpenFile::open(&volume, found).unwrap());
+                let place = format!("way {way}, behind {}, {unflushed:?}", recording.position());
+                assert!(allowed.contains(&found), "{place}: {} bytes", found.len());
+            }
+        }
+        assert!(cuts > 5, "way {way}: {cuts} cuts");
+    }
+}

@@ -89,14 +89,18 @@ fn judge<T: PartialEq + std::fmt::Debug>(
     assert!(mount.join("file").exists(), "{}", cut.what);
     mount.unmount().unwrap();
     assert_eq!(seen(&Volume::open(open(&its)).unwrap()), *found, "{}", cut.what);
-    // Its replay leaves the copies of the superblock as they are, which `xfs_repair` would report.
+    // Its replay leaves the copies of the superblock as they are, which `xfs_repair` would report,
+    // until we open it for change.
     let options = CheckOptions::default();
     check(open(&its), &options, &mut |finding| {
         let finding = finding.to_string();
         assert!(finding.contains("secondary superblock"), "{}: {finding}", cut.what);
     })
     .unwrap();
-    Volume::open_live(open(&ours), &LiveOptions::default()).unwrap().close().unwrap();
+    for image in [&its, &ours] {
+        Volume::open_live(open(image), &LiveOptions::default()).unwrap().close().unwrap();
+        judged::sound(image, &cut.what);
+    }
     assert_eq!(seen(&Volume::open(open(&ours)).unwrap()), *found, "{}", cut.what);
     change(&open(&ours));
     assert_eq!(seen(&Volume::open(open(&ours)).unwrap()), *after, "{}", cut.what);

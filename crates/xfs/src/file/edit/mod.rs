@@ -28,7 +28,7 @@ use super::open::check_kind;
 use super::write_back::settle;
 use crate::bmap::{self, ExtentList};
 use crate::error::Error;
-use crate::format::Timestamp;
+use crate::format::{AllocRecord, Extent, Timestamp};
 use crate::geometry::Geometry;
 use crate::inode::{BlocksFrozen, DataLock, FileLocks, ForkKind, Inode, InodeGuard};
 use crate::ops::space;
@@ -186,6 +186,13 @@ impl<'a> FileEdit<'a> {
         let inode = InodeGuard::new(&self.inode);
         inode.expect_in_use()?;
         Ok(Step { trans, inode, _frozen: frozen })
+    }
+
+    /// Keeps everybody from overwriting the blocks of `extent` before the step that is under way is
+    /// durable: a crash would bring back what they are now.
+    fn protect(&self, extent: &Extent) {
+        let (ag, start) = self.geometry().split_block(extent.start);
+        self.volume.protect(&self.volume.group(ag).busy, AllocRecord { start, len: extent.len });
     }
 
     /// Commits a step. The first of an operation sets the times.

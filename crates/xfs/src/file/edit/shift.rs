@@ -11,7 +11,7 @@ use super::{FileEdit, Step};
 use crate::ag::refcount;
 use crate::bmap;
 use crate::error::Error;
-use crate::format::{AllocRecord, Extent, InodeFlags2};
+use crate::format::{Extent, InodeFlags2};
 use crate::inode::ForkKind;
 use crate::units::{AgNumber, FileBlock};
 use std::ops::Range;
@@ -127,11 +127,7 @@ impl<'a> FileEdit<'a> {
     /// Moves an extent. Until that is durable nobody overwrites its blocks: a crash would bring back
     /// their place, and have there what was written for another one.
     fn shift(&self, step: &mut Step<'_>, extent: Extent, to: FileBlock) -> Result<(), Error> {
-        if let Some(checkpoint) = self.volume.open_checkpoint() {
-            let (ag, start) = self.geometry().split_block(extent.start);
-            let range = AllocRecord { start, len: extent.len };
-            self.volume.group(ag).busy.insert_remapped(range, checkpoint);
-        }
+        self.protect(&extent);
         bmap::shift(&mut step.trans, &mut step.inode, extent, to)
     }
 

@@ -1,7 +1,6 @@
 //! Setting the size of a file.
 
 use super::FileEdit;
-use super::data::Source;
 use crate::error::Error;
 use crate::format::InodeFlags2;
 use crate::units::FileBlock;
@@ -12,6 +11,9 @@ impl FileEdit<'_> {
     /// The size is set first, then the blocks behind it are freed in steps: after a crash between
     /// them, the file has its new size and some blocks too many, which go with the file.
     ///
+    /// What is left of its last block behind the end stays as it is: a crash that takes this back
+    /// needs it. Whoever lets the file grow again zeroes that, here and in Linux.
+    ///
     /// # Errors
     /// The size is larger than the format allows; no space to copy a shared last block; a damaged
     /// structure; the device failed.
@@ -20,14 +22,14 @@ impl FileEdit<'_> {
         self.start();
         self.zero_behind_end(size)?;
         let shrinks = size < self.size();
+        let end = FileBlock(self.geometry().blocks_for(size));
+        let last = FileBlock(size >> self.geometry().block_log);
+        let kept = if shrinks { self.extents()?.first_in(last, end) } else { None };
         let mut step = self.begin()?;
+        kept.iter().for_each(|extent| self.protect(extent));
         step.inode.core.size = size;
         self.commit(step)?;
-        let end = FileBlock(self.geometry().blocks_for(size));
         self.unmap(end..FileBlock(u64::MAX))?;
-        if shrinks {
-            self.clear_tail(end)?;
-        }
         let sharing = InodeFlags2::REFLINK;
         let state = self.inode.read();
         let shares_nothing = state.data.is_empty() && state.core.flags2.contains(sharing);
@@ -38,16 +40,5 @@ impl FileEdit<'_> {
             self.commit(step)?;
         }
         Ok(())
-    }
-
-    /// Zeroes the rest of the last block behind the end of the file.
-    ///
-    /// Whoever lets the file grow again does that, too: so a full volume, where a shared block
-    /// cannot be copied, is no reason to fail after the file has become shorter.
-    fn clear_tail(&mut self, end: FileBlock) -> Result<(), Error> {
-        match self.put(self.size()..self.byte(end), Source::Zeroes) {
-            Err(Error::NoSpace { .. }) => Ok(()),
-            other => other,
-        }
     }
 }
