@@ -135,7 +135,7 @@ fn a_file_that_was_cut_is_there_as_it_was_or_as_it_became() {
         bytes.extend_from_slice(&new);
     };
     let back = |file: &OpenFile, bytes: &mut Vec<u8>| {
-        write(file, bytes.len() as u64, &new);
+        write(file, bytes.len() as u64, &new).unwrap();
         file.fsync().wait().unwrap();
         bytes.extend_from_slice(&new);
     };

@@ -30,6 +30,8 @@ impl Target {
     /// A file of it exists and `force` is not set, somebody has it, it is there twice, or cannot be
     /// written.
     pub(super) fn open(image: &Description, force: bool) -> Result<Self, PackError> {
+        // The second claim of a file would find it in use, by ourselves.
+        image.check_distinct()?;
         let mut files: Vec<TargetFile> = Vec::new();
         for leaf in image.files() {
             let file = TargetFile::open(leaf, force)?;

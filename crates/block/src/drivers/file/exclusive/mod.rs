@@ -18,6 +18,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -26,6 +28,13 @@ use thiserror::Error;
 use super::OpenError;
 use loops::LoopDevice;
 use watch::Watch;
+
+/// How often somebody is asked again who has a file or disk: a program that ended a moment ago, or
+/// was started by one that has it, keeps it until the kernel is done with that.
+const PATIENCE: u32 = 30;
+
+/// The pause between two times.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Somebody else has a file or disk, or has it as well.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -77,15 +86,25 @@ impl Exclusive {
             let metadata = file.metadata()?;
             let mut held = Vec::new();
             if metadata.file_type().is_block_device() {
-                let (file, watch) = claim_disk(&file, metadata.rdev(), &mut held)?;
-                return Ok((file, held, watch));
+                let (disk, watch) = claim_disk(&file, metadata.rdev(), &mut held)?;
+                return Ok((Some(disk), held, watch));
             }
             let watch = claim_file(file.try_clone()?, None, &mut held)?;
-            Ok((file, held, Some(watch)))
+            Ok((None, held, Some(watch)))
         };
         let name = name.to_owned();
-        match claim() {
-            Ok((file, held, watch)) => Ok((file, Self { name, _held: held, watch })),
+        let mut claimed = claim();
+        for _ in 0..PATIENCE {
+            match &claimed {
+                Err(Refusal::Taken(Holder::Program | Holder::Device(_))) => thread::sleep(PAUSE),
+                _ => break,
+            }
+            claimed = claim();
+        }
+        match claimed {
+            Ok((disk, held, watch)) => {
+                Ok((disk.unwrap_or(file), Self { name, _held: held, watch }))
+            }
             Err(Refusal::Taken(holder)) => Err(Taken { name, holder }.into()),
             Err(Refusal::Failed(source)) => Err(OpenError::Open { name, source }),
         }
