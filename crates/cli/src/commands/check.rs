@@ -12,8 +12,8 @@ use undercroft_xfs::log::LogState;
 
 /// Check a volume: read everything, compare everything that is on it twice.
 ///
-/// Findings are printed as they come, one a line. The volume is not changed. Exit status 1 means
-/// that there are errors.
+/// Findings are printed as they come, one a line: errors, and warnings of what a crash left behind on
+/// a volume that is clean. The volume is not changed. Exit status 1 means that there are errors.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -49,7 +49,7 @@ struct Summary {
     clean: bool,
     complete: bool,
     errors: u64,
-    notices: u64,
+    warnings: u64,
     log: &'static str,
     inodes: u64,
     directories: u64,
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 fn severity(severity: Severity) -> &'static str {
     match severity {
-        Severity::Notice => "notice",
+        Severity::Warning => "warning",
         Severity::Error => "error",
     }
 }
@@ -104,7 +104,7 @@ fn summarize(report: &Report, json: bool, out: &mut dyn Write) -> io::Result<()>
             clean: report.is_clean(),
             complete: report.complete,
             errors: report.errors,
-            notices: report.notices,
+            warnings: report.warnings,
             log,
             inodes: report.inodes,
             directories: report.directories,
@@ -113,6 +113,7 @@ fn summarize(report: &Report, json: bool, out: &mut dyn Write) -> io::Result<()>
         return report::json_line(out, &summary);
     }
     let verdict = match (report.errors, report.complete) {
+        (0, true) if report.warnings > 0 => format!("clean, {} warnings", report.warnings),
         (0, true) => "clean".to_owned(),
         (0, false) => "not everything could be read".to_owned(),
         (errors, _) => format!("{errors} errors"),

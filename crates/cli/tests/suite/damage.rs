@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use undercroft_judges::damage::{CORPUS, volume};
+use undercroft_judges::damage::{CORPUS, Damage, volume};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
 
-use crate::run::program;
+use crate::run::{program, sample, succeeds};
 
 /// All ways to read, as arguments after the name of the image.
 const READERS: [(&str, &[&str]); 6] = [
@@ -89,4 +89,18 @@ fn reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note() {
     // The same volume after it was unmounted.
     let output = program().args(["cat", &mounted.display().to_string(), "early"]).output().unwrap();
     assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"early"[..], &b""[..]));
+}
+
+#[test]
+fn a_warning_is_called_so_and_leaves_the_volume_clean() {
+    let sample = sample(&[]);
+    let shorten = Damage { name: "size", script: &["path /etc/hosts", "write -d core.size 0"] };
+    shorten.apply(Path::new(&sample.image)).unwrap();
+    let text = succeeds(["check", &sample.image]);
+    assert!(text.starts_with("warning: ") && text.contains("\nclean, 1 warnings: "), "{text}");
+    let json = succeeds(["check", "--json", &sample.image]);
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["severity"], "warning", "{json}");
+    assert_eq!((&lines[1]["warnings"], &lines[1]["clean"]), (&1.into(), &true.into()), "{json}");
 }

@@ -6,8 +6,9 @@ use std::fmt;
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Legal, but worth knowing: the volume stays clean.
-    Notice,
+    /// Worth knowing, and no contradiction: what a crash leaves behind, a journal to be replayed. The
+    /// volume is clean.
+    Warning,
     /// The volume contradicts the format or itself.
     Error,
 }
@@ -67,10 +68,10 @@ impl Finding {
         Self { severity: Severity::Error, place, structure, field: "", what: what.into() }
     }
 
-    /// Something legal that is worth knowing.
+    /// Something that is worth knowing, on a volume that is clean.
     #[must_use]
-    pub fn notice(structure: &'static str, place: Place, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Notice, ..Self::error(structure, place, what) }
+    pub fn warning(structure: &'static str, place: Place, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(structure, place, what) }
     }
 
     /// A field that should have another value.
@@ -107,9 +108,9 @@ mod tests {
         let finding = Finding::differs("bnobt", place, "level", 3, 0);
         let text = "allocation group 2, block 7: bnobt level: is 3, expected 0";
         assert_eq!(finding.to_string(), text);
-        let notice = Finding::notice("inode", Place::Inode(InodeNumber(9)), "odd");
-        assert_eq!(notice.to_string(), "inode 9: inode: odd");
-        assert!(notice.severity < finding.severity);
+        let warning = Finding::warning("inode", Place::Inode(InodeNumber(9)), "odd");
+        assert_eq!(warning.to_string(), "inode 9: inode: odd");
+        assert!(warning.severity < finding.severity);
     }
 
     #[test]

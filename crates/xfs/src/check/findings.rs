@@ -14,7 +14,7 @@ pub(super) struct Findings {
     waiting: Mutex<Vec<Finding>>,
     limit: u64,
     errors: AtomicU64,
-    notices: AtomicU64,
+    warnings: AtomicU64,
 }
 
 impl Findings {
@@ -24,14 +24,14 @@ impl Findings {
             waiting: Mutex::default(),
             limit,
             errors: AtomicU64::new(0),
-            notices: AtomicU64::new(0),
+            warnings: AtomicU64::new(0),
         }
     }
 
     pub(super) fn add(&self, finding: Finding) {
         let (counter, other) = match finding.severity {
-            Severity::Error => (&self.errors, &self.notices),
-            Severity::Notice => (&self.notices, &self.errors),
+            Severity::Error => (&self.errors, &self.warnings),
+            Severity::Warning => (&self.warnings, &self.errors),
         };
         let number = counter.fetch_add(1, Ordering::Relaxed) + other.load(Ordering::Relaxed);
         if number < self.limit {
@@ -39,9 +39,9 @@ impl Findings {
         }
     }
 
-    /// Errors and notices so far.
+    /// Errors and warnings so far.
     pub(super) fn counts(&self) -> (u64, u64) {
-        (self.errors.load(Ordering::Relaxed), self.notices.load(Ordering::Relaxed))
+        (self.errors.load(Ordering::Relaxed), self.warnings.load(Ordering::Relaxed))
     }
 
     /// Hands over what was added since the last delivery.

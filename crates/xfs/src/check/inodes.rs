@@ -99,6 +99,7 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     if let Err(what) = &verdict {
         checker.error("inode", place, what.clone());
     }
+    next_unlinked(checker, place, &core);
     if free || core.mode == 0 {
         return check_free(checker, slot, number, &core, free);
     }
@@ -119,6 +120,16 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     times(checker, &subject);
     flags(checker, &subject, file_type);
     content(scan, claims, &subject, file_type, verdict.is_ok());
+}
+
+/// Only an inode without links is on a list of unlinked ones. In a free inode the field stays for the
+/// file that gets the inode next.
+fn next_unlinked(checker: &Checker, place: Place, core: &InodeCore) {
+    let unlinked = core.mode != 0 && core.nlink == 0;
+    if !core.next_unlinked.is_null() && !unlinked && !checker.dirty() {
+        let what = format!("is {}, but the inode is on no list", core.next_unlinked);
+        checker.add(Finding { field: "next_unlinked", ..Finding::error("inode", place, what) });
+    }
 }
 
 /// A free inode is free in the tree and in its core.
@@ -223,6 +234,6 @@ fn regular(checker: &Checker, subject: &Subject<'_>, data: &Fork) {
         .sum();
     if behind > 0 {
         let what = format!("{behind} written blocks lie behind its size of {}", subject.core.size);
-        checker.add(Finding::notice("inode", subject.place(), what));
+        checker.add(Finding::warning("inode", subject.place(), what));
     }
 }

@@ -4,7 +4,7 @@ use super::checker::Checker;
 use super::inode_table::{Chunk, InodeTable, Kind, Slot, flag};
 use super::superblocks::rooted_inodes;
 use super::{Place, Report};
-use crate::format::{EntryType, FileType, NLINK_PINNED};
+use crate::format::{EntryType, FileType, NLINK_MAX, NLINK_PINNED};
 use crate::units::InodeNumber;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -87,8 +87,8 @@ fn inode(
     let links = slot.links.load(Relaxed) + u32::from(is_file_root);
     let nlink = slot.nlink.load(Relaxed);
     let unlinked = nlink == 0 && checker.dirty();
-    if nlink != links && nlink != NLINK_PINNED && checker.is_complete() && !unlinked {
-        checker.expect("inode", place, "nlink", nlink, links);
+    if nlink != counted(links) && checker.is_complete() && !unlinked {
+        checker.expect("inode", place, "nlink", nlink, counted(links));
     }
     if links == 0 && nlink == 0 && !unlinked {
         checker.error("inode", place, "is in use, but nothing leads to it");
@@ -122,6 +122,11 @@ fn inode(
         let what = "parent pointers are not those of the directory entries that lead here";
         checker.error("parent pointers", place, what);
     }
+}
+
+/// The link count of an inode that so many entries lead to.
+const fn counted(links: u32) -> u32 {
+    if links > NLINK_MAX { NLINK_PINNED } else { links }
 }
 
 /// Which directories can be reached from a root.

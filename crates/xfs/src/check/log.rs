@@ -12,10 +12,10 @@ const STRUCTURE: &str = "log";
 pub(super) fn check(checker: &Checker, end: &LogEnds) {
     if checker.volume.recovery().is_some() {
         let what = "was not unmounted: this is the volume with its journal replayed in memory";
-        checker.add(Finding::notice(STRUCTURE, Place::Volume, what));
+        checker.add(Finding::warning(STRUCTURE, Place::Volume, what));
     } else if end.state == LogState::Dirty {
         let what = "was not unmounted: `undercroft replay` it first, then check again";
-        checker.add(Finding::notice(STRUCTURE, Place::Volume, what));
+        checker.add(Finding::warning(STRUCTURE, Place::Volume, what));
     }
     let uuid = checker.geometry().uuid;
     // A record of no volume is left by a change of the UUID that did not get further.

@@ -121,7 +121,7 @@ pub fn check(
     counters::check(&checker, &groups);
     log::check_positions(&checker, &end);
     checker.findings.deliver(on_finding);
-    (report.errors, report.notices) = checker.findings.counts();
+    (report.errors, report.warnings) = checker.findings.counts();
     report.complete = checker.is_complete();
     report.bytes = checker.bytes_read();
     Ok(report)

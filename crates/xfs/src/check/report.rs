@@ -7,8 +7,8 @@ use crate::log::LogState;
 pub struct Report {
     /// Errors found, those beyond the limit of the options included.
     pub errors: u64,
-    /// Notices, likewise.
-    pub notices: u64,
+    /// Warnings, likewise.
+    pub warnings: u64,
     /// State of the journal. If it is dirty, counters of the superblock, unlinked inodes and blocks
     /// set aside for copy-on-write are not judged, and any other finding may go away when it is
     /// replayed.

@@ -88,7 +88,7 @@ fn primary(checker: &Checker, superblock: &Superblock) {
         let unit = superblock.stripe_unit;
         let what =
             format!("{} blocks are not a multiple of the stripe unit {unit}", geometry.ag_blocks);
-        checker.add(Finding::notice("superblock", place, what));
+        checker.add(Finding::warning("superblock", place, what));
     }
 }
 

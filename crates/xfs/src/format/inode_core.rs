@@ -21,6 +21,9 @@ pub const INODE_CRC_OFFSET: usize = 100;
 /// Offset of the generation in an inode.
 pub const INODE_GENERATION_OFFSET: usize = 92;
 
+/// Most links that are counted.
+pub const NLINK_MAX: u32 = (1 << 31) - 1;
+
 /// Link count that means "too many to count": it never changes again.
 pub const NLINK_PINNED: u32 = u32::MAX;
 

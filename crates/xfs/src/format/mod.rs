@@ -78,8 +78,8 @@ pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use file_type::{DeviceNumber, FileType};
 pub use header::{Header, HeaderFields};
 pub use inode_core::{
-    ForkFormat, INODE_CRC_OFFSET, INODE_GENERATION_OFFSET, INODE_MAGIC, InodeCore, NLINK_PINNED,
-    inode_crc_matches, stamp_inode_crc,
+    ForkFormat, INODE_CRC_OFFSET, INODE_GENERATION_OFFSET, INODE_MAGIC, InodeCore, NLINK_MAX,
+    NLINK_PINNED, inode_crc_matches, stamp_inode_crc,
 };
 pub use inode_flags::{InodeFlags, InodeFlags2};
 pub use kind::{BufferKind, TreeKind};
