@@ -9,6 +9,8 @@
 mod mutation;
 #[path = "../tests/mutations/stand.rs"]
 mod stand;
+#[path = "../tests/mutations/verb.rs"]
+mod verb;
 
 use stand::{Outcome, Stand};
 use std::error::Error;

@@ -4,6 +4,7 @@
 #[path = "../../../xfs/tests/mutation/mod.rs"]
 mod mutation;
 mod stand;
+mod verb;
 
 use stand::{Outcome, Stand};
 use undercroft_judges::damage::volume;

@@ -2,16 +2,18 @@
 //! writes over no file that it was not asked to change.
 
 use crate::mutation::Subject;
+use crate::verb::{Known, Refusal, Verb};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::error::Error;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::panic::{set_hook, take_hook};
 use std::process::abort;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use undercroft_block::testing::recorder::{Event, Recorder};
 use undercroft_block::{BlockDevice, MemoryDevice, Operation, Sector, write_all_at};
-use undercroft_fs::{Change, FileSystem, OpenOptions, RenameFlags};
+use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_judges::random::Random;
 use undercroft_xfs::bmap;
 use undercroft_xfs::format::FileType;
@@ -19,10 +21,16 @@ use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::units::InodeNumber;
 
 /// A verb that takes longer is as good as hanging.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Memory that a verb may take, beside what the stand has.
+const MEMORY: u64 = 1 << 30;
 
 /// Most pieces of metadata that are damaged at a time, of some hundreds.
 const PIECES: usize = 24;
+
+/// The verb on its way, and since when.
+type Watch = Arc<Mutex<Option<(String, Instant)>>>;
 
 /// What came of all rounds.
 #[derive(Debug, Default)]
@@ -38,13 +46,6 @@ pub(crate) struct Outcome {
     pub(crate) longest: Duration,
 }
 
-/// A path of the volume before the damage.
-struct Known {
-    path: PathBuf,
-    number: InodeNumber,
-    kind: FileType,
-}
-
 /// A volume, what is on it, and the mutations.
 pub(crate) struct Stand {
     device: Arc<dyn BlockDevice>,
@@ -54,11 +55,12 @@ pub(crate) struct Stand {
     /// Sectors of data of files, ascending, with an owner each.
     data: Vec<(Range<u64>, InodeNumber)>,
     random: Random,
-    watch: Arc<Mutex<Option<(String, Instant)>>>,
+    watch: Watch,
 }
 
 impl Stand {
-    /// Looks at a sound volume, and starts a thread that ends the process when a verb hangs.
+    /// Looks at a sound volume, and has the process end when a verb hangs, panics in any thread,
+    /// or takes too much memory.
     pub(crate) fn new(pristine: Vec<u8>, seed: u64) -> Result<Self, Box<dyn Error>> {
         let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(pristine.len() as u64));
         let subject = Subject::new(Arc::clone(&device), &pristine, seed.max(1))?;
@@ -80,9 +82,11 @@ impl Stand {
             }
         }
         data.sort_by_key(|(sectors, _)| sectors.start);
-        let watch = Arc::default();
+        let watch = Watch::default();
         watch_over(&watch);
+        end_at_panic(&watch);
         let random = Random::new(seed);
+        limit_memory()?;
         Ok(Self { device, pristine, subject, known, data, random, watch })
     }
 
@@ -143,7 +147,7 @@ impl Stand {
 }
 
 /// Ends the process when a verb takes too long: nothing else ends a thread that hangs.
-fn watch_over(watch: &Arc<Mutex<Option<(String, Instant)>>>) {
+fn watch_over(watch: &Watch) {
     let watch = Arc::downgrade(watch);
     thread::spawn(move || {
         while let Some(watch) = watch.upgrade() {
@@ -158,86 +162,26 @@ fn watch_over(watch: &Arc<Mutex<Option<(String, Instant)>>>) {
     });
 }
 
-/// Why a verb was not done.
-enum Refusal {
-    Open,
-    Verb,
+/// Ends the process when any thread panics while a verb is on its way: a volume would only tell an
+/// error.
+fn end_at_panic(watch: &Watch) {
+    let (watch, tell) = (Arc::downgrade(watch), take_hook());
+    set_hook(Box::new(move |panic| {
+        tell(panic);
+        let running = watch.upgrade().and_then(|watch| watch.lock().unwrap().clone());
+        if let Some((what, _)) = running {
+            eprintln!("{what}: panicked");
+            abort();
+        }
+    }));
 }
 
-/// A verb of the command, on paths that the sound volume has.
-#[derive(Debug)]
-enum Verb {
-    Remove(PathBuf),
-    RemoveAll(PathBuf),
-    Move(PathBuf, PathBuf),
-    Mode(PathBuf),
-    Truncate(PathBuf, u64, InodeNumber),
-    PutNew(PathBuf, usize),
-    PutOver(PathBuf, usize, InodeNumber),
-    Overwrite(PathBuf, u64, InodeNumber),
-}
-
-impl Verb {
-    fn random(random: &mut Random, known: &[Known]) -> Self {
-        let mut any = |wanted: Option<FileType>| loop {
-            let one = &known[random.below(known.len() as u64) as usize];
-            if wanted.is_none_or(|kind| kind == one.kind) && one.path != Path::new("/") {
-                return (one.path.clone(), one.number);
-            }
-        };
-        let (file, number) = any(Some(FileType::Regular));
-        let (directory, _) = any(Some(FileType::Directory));
-        let (path, _) = any(None);
-        let size = random.magnitude(24);
-        match random.below(8) {
-            0 => Self::Remove(path),
-            1 => Self::RemoveAll(directory),
-            2 => Self::Move(path, directory.join("moved")),
-            3 => Self::Mode(path),
-            4 => Self::Truncate(file, size, number),
-            5 => Self::PutNew(directory.join("new"), size as usize),
-            6 => Self::PutOver(file, size as usize, number),
-            _ => Self::Overwrite(file, size, number),
-        }
-    }
-
-    /// The file whose bytes it may change.
-    fn target(&self) -> Option<InodeNumber> {
-        match self {
-            Self::Truncate(_, _, number)
-            | Self::PutOver(_, _, number)
-            | Self::Overwrite(_, _, number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// Opens the volume, does it, and closes the volume.
-    fn run(&self, device: Arc<dyn BlockDevice>) -> Result<(), Refusal> {
-        let fs = FileSystem::open(device, &OpenOptions::writable()).map_err(|_| Refusal::Open)?;
-        let done = self.apply(&fs);
-        let closed = fs.close();
-        done.and(closed.map_err(Into::into)).map_err(|_| Refusal::Verb)
-    }
-
-    fn apply(&self, fs: &FileSystem) -> Result<(), Box<dyn Error>> {
-        match self {
-            Self::Remove(path) => fs.remove_file(path)?,
-            Self::RemoveAll(path) => fs.remove_dir_all(path)?,
-            Self::Move(from, to) => fs.rename_path(from, to, RenameFlags::default())?,
-            Self::Mode(path) => {
-                let number = fs.symlink_metadata(path)?.number;
-                fs.set_attributes(number, &Change { mode: Some(0o640), ..Change::default() })?;
-            }
-            Self::Truncate(path, size, _) => fs.open_path(path)?.set_len(*size)?,
-            Self::PutNew(path, size) | Self::PutOver(path, size, _) => {
-                fs.write(path, vec![0x5a; *size])?;
-            }
-            Self::Overwrite(path, offset, _) => {
-                let file = fs.open_path(path)?;
-                file.write(*offset, &[0x5a; 20_000])?;
-                file.fsync_and_wait()?;
-            }
-        }
-        Ok(())
-    }
+/// Lets memory that the process may write grow by [`MEMORY`] and no more.
+fn limit_memory() -> Result<(), Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let data = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap_or_default();
+    let kibibytes: u64 = data.trim().trim_end_matches(" kB").parse()?;
+    let most = Some((kibibytes << 10) + MEMORY);
+    setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?;
+    Ok(())
 }
