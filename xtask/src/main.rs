@@ -75,6 +75,8 @@ enum Soak {
     Serve(soak::ServeArguments),
     /// Change volumes with mutated metadata: no verb may hang, panic, or write over other files
     Mutations(soak::MutationsArguments),
+    /// Volumes with one wrong field: our check and `xfs_repair -n` must agree
+    Check(soak::CheckArguments),
     /// The same cut off by crashes: what answered tickets cover is there
     ServeCrash(soak::ServeCrashArguments),
     /// Tags for many threads: nobody may be left asleep
@@ -111,6 +113,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Crash(arguments)) => soak::crash(arguments),
         Task::Soak(Soak::Serve(arguments)) => soak::serve(arguments),
         Task::Soak(Soak::Mutations(arguments)) => soak::mutations(arguments),
+        Task::Soak(Soak::Check(arguments)) => soak::check(arguments),
         Task::Soak(Soak::ServeCrash(arguments)) => soak::serve_crash(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),

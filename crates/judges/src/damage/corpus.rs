@@ -23,6 +23,9 @@ pub const CORPUS: &[Damage] = &[
     damage("sb fdblocks", &["sb 0", "write -d fdblocks 5"]),
     damage("sb logstart", &["sb 0", "write -d logstart 7"]),
     damage("sb features_incompat", &["sb 0", "write -d features_incompat 0x8001"]),
+    damage("sb features_log_incompat", &["sb 0", "write -d features_log_incompat 0x80"]),
+    damage("sb qflags", &["sb 0", "write -d qflags 0x10"]),
+    damage("secondary sb flags", &["sb 1", "write -d flags 8"]),
     // Free space header
     damage("agf magic", &["agf 0", "write -d magicnum 0"]),
     damage("agf crc", &["agf 0", "write -c crc 0"]),
@@ -143,6 +146,7 @@ pub const CORPUS: &[Damage] = &[
     damage("inode real-time flag", &["path /files/extents", "write -d core.realtime 1"]),
     damage("inode copy-on-write hint", &["path /files/extents", "write -d v3.cowextsize 5"]),
     damage("inode extent size hint", &["path /files/extents", "write -d core.extsz 1"]),
+    damage("inode of a link flags2", &["path /links/short", "write -d v3.flags2 0x19"]),
     // Shared file
     damage("inode shared reflink flag", &["path /files/shared", "write -d v3.reflink 0"]),
     // Extent tree

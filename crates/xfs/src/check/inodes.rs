@@ -177,6 +177,10 @@ fn flags(checker: &Checker, subject: &Subject<'_>, file_type: FileType) {
     if file_type != FileType::Directory && !stray.is_empty() {
         checker.error("inode", place, format!("{stray:?} is for directories"));
     }
+    let has_data = matches!(file_type, FileType::Regular | FileType::Directory);
+    if subject.core.flags2.contains(InodeFlags2::DAX) && !has_data {
+        checker.error("inode", place, "the flag DAX is for files and directories");
+    }
     if flags.contains(InodeFlags::REALTIME) {
         let superblock = checker.volume.superblock();
         if file_type != FileType::Regular {

@@ -8,6 +8,11 @@ use crate::format::{Incompat, Superblock};
 use crate::geometry::Geometry;
 use crate::units::{AgNumber, InodeNumber};
 
+/// The one feature of the journal that there is: changes of attributes are logged by name.
+const LOG_XATTRS: u32 = 1;
+/// State of a quota of groups or projects, whichever it was.
+const OLD_QUOTA: u16 = 0x30;
+
 /// Checks the copy of group `ag`; 0 is the primary.
 pub(super) fn check(checker: &Checker, ag: AgNumber) {
     let place = Place::Group(ag);
@@ -65,6 +70,17 @@ fn primary(checker: &Checker, superblock: &Superblock) {
         let unknown = superblock.features.unknown_ro_compat;
         checker.error("superblock", place, format!("unknown read-only features {unknown:#x}"));
     }
+    let unknown = superblock.features.log_incompat & !LOG_XATTRS;
+    if unknown != 0 {
+        // Kernels mount the volume, and shut it down when they write the superblock.
+        let what = format!("unknown features of the journal {unknown:#x}");
+        checker.error("superblock", place, what);
+    }
+    let old = superblock.quota_flags & OLD_QUOTA;
+    if superblock.features.crc && old != 0 {
+        let what = format!("bits {old:#x} of qflags are for version 4");
+        checker.error("superblock", place, what);
+    }
     if superblock.compat != 0 {
         let unknown = superblock.compat;
         checker.error("superblock", place, format!("unknown features {unknown:#x}"));
@@ -96,7 +112,7 @@ fn primary(checker: &Checker, superblock: &Superblock) {
 type Field = (&'static str, fn(&Superblock) -> u64);
 
 /// What all copies say alike.
-const COMMON: [Field; 26] = [
+const COMMON: [Field; 27] = [
     ("blocklog", |s| s.block_log.into()),
     ("sectlog", |s| s.sector_log.into()),
     ("inodelog", |s| s.inode_log.into()),
@@ -119,6 +135,7 @@ const COMMON: [Field; 26] = [
         let (high, low) = s.separate_meta_uuid.as_u64_pair();
         high ^ low.rotate_left(1)
     }),
+    ("flags", |s| s.flags.into()),
     ("features_compat", |s| s.compat.into()),
     ("features_ro_compat", |s| (s.features.ro_compat.bits() | s.features.unknown_ro_compat).into()),
     ("features_incompat", |s| (s.features.incompat - Incompat::NEEDSREPAIR).bits().into()),
