@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let known = outcome.overwritten.len();
         stand.round(&mut outcome)?;
         outcome.overwritten[known..].iter().for_each(|found| println!("{found}"));
-        if outcome.rounds % 1000 == 0 {
+        if outcome.rounds.is_multiple_of(1000) || outcome.rounds == rounds {
             let Outcome { rounds, unopened, refused, overwritten, longest } = &outcome;
             println!(
                 "{rounds} rounds: {unopened} volumes refused, {refused} verbs refused, {} over other \

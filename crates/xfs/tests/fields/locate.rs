@@ -33,10 +33,10 @@ pub(crate) fn locate(image: &[u8]) -> Targets {
             (0, [0, 0]) => {}
             (0x5846_5342, _) => found.headers(piece),
             (0x4142_3342, _) => {
-                found.tree(piece, ["bnobt block", "bnobt record"], l::FREE_SPACE, 8)
+                found.tree(piece, ["bnobt block", "bnobt record"], l::FREE_SPACE, 8);
             }
             (0x4142_3343, _) => {
-                found.tree(piece, ["cntbt block", "cntbt record"], l::FREE_SPACE, 8)
+                found.tree(piece, ["cntbt block", "cntbt record"], l::FREE_SPACE, 8);
             }
             (0x4941_4233, _) => found.tree(piece, ["inobt block", "inobt record"], l::CHUNK, 16),
             (0x4649_4233, _) => found.tree(piece, ["finobt block", "finobt record"], l::CHUNK, 16),
