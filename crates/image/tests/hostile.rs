@@ -2,12 +2,14 @@
 //! checksum of its block right, so that only checks of the content stand in its way.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, MemoryDevice, Sector, write_all_at};
 use undercroft_image::pack::{self, PackOptions, SizeChoice};
-use undercroft_image::unpack;
+use undercroft_image::unpack::{self, UnpackError};
 use undercroft_judges::odd;
 use undercroft_judges::random::Random;
 use undercroft_source::SourceSpec;
@@ -51,9 +53,14 @@ fn checksum(bytes: &[u8], Target { at, len, crc }: Target) -> [u8; 4] {
 }
 
 fn image(directory: &Path) -> Vec<u8> {
+    image_of(directory, |tree| drop(odd::odd_tree(tree).unwrap()))
+}
+
+/// The volume of the tree that `fill` makes.
+fn image_of(directory: &Path, fill: impl Fn(&Path)) -> Vec<u8> {
     let tree = directory.join("tree");
     fs::create_dir(&tree).unwrap();
-    odd::odd_tree(&tree).unwrap();
+    fill(&tree);
     let image = directory.join("image");
     let options = PackOptions {
         size: SizeChoice::Minimum,
@@ -120,5 +127,100 @@ fn truncated_images_and_noise_are_errors() {
         write_all_at(device.as_ref(), Sector(0), &noise).unwrap();
         read_all(&device);
         assert!(Volume::open(device).is_err());
+    }
+}
+
+/// Replaces `from` by `to`, of the same length, in all metadata; checksums are right afterwards.
+fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    assert_eq!(from.len(), to.len());
+    let places: Vec<_> =
+        (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    let mut replaced = 0;
+    for place in places {
+        let mut blocks =
+            (0..8).filter_map(|back| target(bytes, (place / 512 * 512).checked_sub(back * 512)?));
+        // File data has no checksum.
+        let Some(block) = blocks.find(|block| block.at + block.len > place) else { continue };
+        bytes[place..place + to.len()].copy_from_slice(to);
+        let own = checksum(bytes, block);
+        bytes[block.at + block.crc..][..4].copy_from_slice(&own);
+        replaced += 1;
+    }
+    assert!(replaced > 0, "{} is nowhere", from.escape_ascii());
+}
+
+/// Unpacks in every way there is; the errors.
+fn refusals(bytes: &[u8], directory: &Path) -> Vec<UnpackError> {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(bytes.len() as u64));
+    write_all_at(device.as_ref(), Sector(0), bytes).unwrap();
+    let volume = Arc::new(Volume::open(device).unwrap());
+    let to_directory = |force| {
+        let destination = directory.join(format!("destination-{force}"));
+        unpack::to_directory(&volume, &destination, force, &mut |_| {}).unwrap_err()
+    };
+    let archive = unpack::to_tar(&volume, &mut std::io::sink(), &mut |_| {}).unwrap_err();
+    vec![archive, to_directory(false), to_directory(true)]
+}
+
+#[test]
+fn a_name_that_a_directory_has_twice_is_refused_in_every_way_out() {
+    // The same hash, so that the index of the directory fits both.
+    let (first, second) = (b"one-of-two-names", b"one-of-two-namd\xf3");
+    // Entries inside the inode, in one block, and in many.
+    for others in [0, 40, 1000] {
+        let scratch = tempfile::tempdir().unwrap();
+        let outside = scratch.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        let mut bytes = image_of(scratch.path(), |tree| {
+            for other in 0..others {
+                fs::write(tree.join(format!("another-name-{other}")), "").unwrap();
+            }
+            std::os::unix::fs::symlink(&outside, tree.join(OsStr::from_bytes(first))).unwrap();
+            let directory = tree.join(OsStr::from_bytes(second));
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("file"), "let out").unwrap();
+        });
+        replace(&mut bytes, second, first);
+        for error in refusals(&bytes, scratch.path()) {
+            let duplicate = matches!(&error, UnpackError::Duplicate { directory, name }
+                if directory == "/" && name == "one-of-two-names");
+            assert!(duplicate, "{others} other names: {error:?}");
+        }
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn names_of_directories_themselves_are_refused_where_they_lead_elsewhere() {
+    for (name, others) in [("QQ", 0), ("QQ", 100), (".", 100), ("..", 100)] {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut bytes = image_of(scratch.path(), |tree| {
+            fs::create_dir(tree.join("directory")).unwrap();
+            for other in 0..others {
+                fs::write(tree.join(format!("directory/another-name-{other}")), "").unwrap();
+            }
+            fs::write(tree.join("directory/QQ"), "hidden").unwrap();
+        });
+        if name == "QQ" {
+            // A second ".." beside the directory's own.
+            replace(&mut bytes, b"QQ", b"..");
+        } else {
+            // The directory's own name leads to another inode: 8 bytes, then length and name.
+            let entry = [&[name.len() as u8], name.as_bytes(), &[2]].concat();
+            let block = (0..bytes.len()).step_by(4096).filter(|at| {
+                bytes[*at..].starts_with(b"XDB3") || bytes[*at..].starts_with(b"XDD3")
+            });
+            let block = block.last().unwrap();
+            let at = (block..block + 4096).find(|at| bytes[*at..].starts_with(&entry)).unwrap();
+            let block = target(&bytes, block).unwrap();
+            bytes[at - 1] ^= 1;
+            let own = checksum(&bytes, block);
+            bytes[block.at + block.crc..][..4].copy_from_slice(&own);
+        }
+        for error in refusals(&bytes, scratch.path()) {
+            let refused = matches!(&error, UnpackError::Name { directory, name }
+                if directory == "/directory" && matches!(name.as_str(), "." | ".."));
+            assert!(refused, "{name} among {others}: {error}");
+        }
     }
 }

@@ -31,6 +31,18 @@ pub enum UnpackError {
         name: String,
     },
 
+    /// A name twice in one directory.
+    #[error(
+        "the volume has the name {name:?} twice in {directory}; it is damaged or made to deceive: run \
+         `undercroft check`"
+    )]
+    Duplicate {
+        /// The directory.
+        directory: String,
+        /// The name.
+        name: String,
+    },
+
     /// A directory with two names.
     #[error(
         "{path} leads back to directory {inode}; the volume is damaged: run `undercroft check`"

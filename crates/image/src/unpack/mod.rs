@@ -1,8 +1,9 @@
 //! Trees from images: a volume becomes a directory or a tar stream.
 //!
 //! Both ways walk the volume once, in the order of its directories, in bounded memory: what grows
-//! is one bit for each inode and the first name of files with several. The volume is not trusted:
-//! names that would lead elsewhere are refused, and a directory that is reached twice is an error.
+//! is one bit for each inode, the first name of files with several, and a hash for each name in the
+//! directories on the way. The volume is not trusted: names that would lead elsewhere, or that a
+//! directory has twice, are refused, and a directory that is reached twice is an error.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -21,6 +22,7 @@ mod attributes;
 mod directory;
 mod error;
 mod links;
+mod names;
 mod sink;
 mod tar;
 mod walk;

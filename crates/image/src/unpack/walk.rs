@@ -2,6 +2,7 @@
 
 use super::UnpackError;
 use super::links::InodeSet;
+use super::names::{NameHasher, Names};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use undercroft_xfs::Volume;
@@ -25,11 +26,14 @@ pub(super) enum Step {
 /// A directory on the way.
 struct Level {
     inode: Arc<Inode>,
+    number: InodeNumber,
     /// Length of its path.
     path_len: usize,
     entries: VecDeque<(Vec<u8>, InodeNumber)>,
     /// Where to go on when those are done.
     next: Position,
+    /// Names that were met.
+    names: Names,
 }
 
 /// A walk through all directories, depth first.
@@ -37,14 +41,21 @@ pub(super) struct Walk<'v> {
     volume: &'v Volume,
     levels: Vec<Level>,
     directories: InodeSet,
+    hasher: NameHasher,
     path: Vec<u8>,
     started: bool,
 }
 
 impl<'v> Walk<'v> {
     pub(super) fn new(volume: &'v Volume) -> Self {
-        let (levels, path) = (Vec::new(), Vec::new());
-        Self { volume, levels, directories: InodeSet::default(), path, started: false }
+        Self {
+            volume,
+            levels: Vec::new(),
+            directories: InodeSet::default(),
+            hasher: NameHasher::default(),
+            path: Vec::new(),
+            started: false,
+        }
     }
 
     /// Path of the last step from the root, without slashes at its ends.
@@ -63,41 +74,66 @@ impl<'v> Walk<'v> {
             self.started = true;
             return self.enter(self.volume.geometry().root_inode).map(Some);
         }
-        let Some(level) = self.levels.last_mut() else {
-            return Ok(None);
-        };
-        self.path.truncate(level.path_len);
-        if level.entries.is_empty() && level.next != Position::END {
-            let (inode, from, entries) = (level.inode.read(), level.next, &mut level.entries);
-            let read = ops::entries(self.volume, &inode, from, |entry| {
-                entries.push_back((entry.name.to_vec(), entry.inode));
-                entries.len() < BATCH
-            });
-            drop(inode);
-            level.next = match read {
-                Ok(next) => next,
-                Err(error) => return Err(self.damaged(error)),
+        loop {
+            let Some(level) = self.levels.last_mut() else {
+                return Ok(None);
             };
-            return self.step();
+            self.path.truncate(level.path_len);
+            match level.entries.pop_front() {
+                Some((name, number)) => {
+                    if self.admit(&name, number)? {
+                        if !self.path.is_empty() {
+                            self.path.push(b'/');
+                        }
+                        self.path.extend(name);
+                        return self.enter(number).map(Some);
+                    }
+                }
+                None if level.next == Position::END => {
+                    return Ok(self.levels.pop().map(|level| Step::Leave(level.inode)));
+                }
+                None => self.read()?,
+            }
         }
-        let Some((name, number)) = level.entries.pop_front() else {
-            let step = self.levels.pop().map(|level| Step::Leave(level.inode));
-            return Ok(step);
+    }
+
+    /// Reads on in the present directory.
+    fn read(&mut self) -> Result<(), UnpackError> {
+        let Some(Level { inode, entries, next, .. }) = self.levels.last_mut() else {
+            return Ok(());
         };
-        if name.is_empty()
-            || name == b"."
-            || name == b".."
-            || name.contains(&b'/')
-            || name.contains(&0)
-        {
-            let directory = format!("/{}", path_text(&self.path));
-            return Err(UnpackError::Name { directory, name: path_text(&name) });
+        let read = ops::all_entries(self.volume, &inode.read(), *next, |entry| {
+            entries.push_back((entry.name.to_vec(), entry.inode));
+            entries.len() < BATCH
+        });
+        match read {
+            Ok(behind) => *next = behind,
+            Err(error) => return Err(self.damaged(error)),
         }
-        if !self.path.is_empty() {
-            self.path.push(b'/');
+        Ok(())
+    }
+
+    /// Whether a name of the present directory is to be unpacked, which the directory's own `.` and
+    /// `..` are not. A name that leads elsewhere, or that came before, is an error: who unpacks it
+    /// would write behind a symbolic link, or over another file.
+    fn admit(&mut self, name: &[u8], number: InodeNumber) -> Result<bool, UnpackError> {
+        let parent = self.levels.iter().rev().nth(1).map(|level| level.number);
+        let Some(level) = self.levels.last_mut() else { return Ok(false) };
+        let own = match name {
+            b"." => Some(level.number),
+            // The root directory is its own parent.
+            b".." => Some(parent.unwrap_or(level.number)),
+            _ => None,
+        };
+        let wrong = name.is_empty() || name.contains(&b'/') || name.contains(&0);
+        let directory = || format!("/{}", path_text(&self.path));
+        if wrong || own.is_some_and(|own| own != number) {
+            return Err(UnpackError::Name { directory: directory(), name: path_text(name) });
         }
-        self.path.extend(name);
-        self.enter(number).map(Some)
+        if !level.names.insert(&self.hasher, name) {
+            return Err(UnpackError::Duplicate { directory: directory(), name: path_text(name) });
+        }
+        Ok(own.is_none())
     }
 
     /// Comes to an inode by the present path.
@@ -111,9 +147,11 @@ impl<'v> Walk<'v> {
             }
             self.levels.push(Level {
                 inode: Arc::clone(&inode),
+                number,
                 path_len: self.path.len(),
                 entries: VecDeque::new(),
                 next: Position::START,
+                names: Names::default(),
             });
         }
         Ok(Step::Enter(inode))
