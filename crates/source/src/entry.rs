@@ -36,6 +36,21 @@ pub struct Entry {
     pub links: Links,
 }
 
+impl Entry {
+    /// Memory that it takes, about.
+    pub(crate) fn weight(&self) -> usize {
+        let ranges = match &self.kind {
+            Kind::Regular { data, .. } => data.len(),
+            _ => 0,
+        };
+        let xattrs = self.xattrs.iter().map(|xattr| xattr.name.len() + xattr.value.len());
+        size_of::<Self>()
+            + self.path.as_bytes().len()
+            + ranges * size_of::<DataRange>()
+            + xattrs.sum::<usize>()
+    }
+}
+
 /// Whether a consumer must be able to find an entry again by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {

@@ -8,6 +8,7 @@ mod edit;
 mod foreign;
 mod guards;
 mod interruption;
+mod memory;
 mod rootless;
 mod run;
 mod sources;

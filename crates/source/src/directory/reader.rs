@@ -209,7 +209,7 @@ impl<'a, S: Sink> Reader<'a, S> {
     }
 
     fn push_entry(&mut self, entry: Entry, linked: Option<LinkedName>) -> Result<(), Stop> {
-        self.entry_weight += weight(&entry);
+        self.entry_weight += entry.weight();
         self.pending.push(Pending::Item(Item::Entry(entry, linked)));
         if self.entry_weight >= ENTRY_WEIGHT { self.flush() } else { Ok(()) }
     }
@@ -325,16 +325,6 @@ fn linked_name(stat: &Stat, order: u64) -> Option<LinkedName> {
 fn entry(path: EntryPath, kind: Kind, stat: &Stat, xattrs: Vec<crate::Xattr>) -> Entry {
     let links = if handle::links(stat) > 1 { Links::Several } else { Links::Single };
     Entry { path, kind, metadata: handle::metadata(stat), xattrs, links }
-}
-
-/// Memory that an entry takes, about.
-fn weight(entry: &Entry) -> usize {
-    let ranges = match &entry.kind {
-        Kind::Regular { data, .. } => data.len(),
-        _ => 0,
-    };
-    let xattrs: usize = entry.xattrs.iter().map(|xattr| xattr.name.len() + xattr.value.len()).sum();
-    size_of::<Entry>() + entry.path.as_bytes().len() + ranges * size_of::<DataRange>() + xattrs
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use std::thread;
 const BATCHES: usize = 4;
 /// Entries and pieces of data in a batch: enough that handing it over costs nothing for each.
 const BATCH_ITEMS: usize = 256;
-/// Bytes of data in a batch, which keep their buffers from being used again.
+/// Bytes in a batch: entries, which may have many attributes, and data, which keeps its buffers from
+/// being used again.
 const BATCH_BYTES: usize = 1024 * 1024;
 
 /// What the thread is to deliver.
@@ -118,7 +119,8 @@ impl Filling {
 
     fn fill(&mut self, reader: &mut TarReader, deliver: Deliver) -> Result<(), Stop> {
         while let Some(entry) = reader.next_entry()? {
-            self.push(Item::Entry(entry), 0)?;
+            let bytes = entry.weight();
+            self.push(Item::Entry(entry), bytes)?;
             if deliver == Deliver::EntriesAndData {
                 while let Some(data) = reader.next_data()? {
                     let bytes = data.chunk.len();

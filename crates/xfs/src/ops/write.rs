@@ -17,8 +17,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::{Batch, Bio, BlockDevice, Plug, PlugThreshold, Segment, SegmentList};
 
-/// A write is sent when it has this many bytes; the plug merges small ones up to the limits of the
-/// device.
+/// A write is sent when it has this many bytes, a multiple of every block size; the plug merges small
+/// ones up to the limits of the device. Nothing is held back until the pieces of the source happen
+/// to end with a block: those of an archive rarely do.
 const SEND_BYTES: u64 = 1 << 20;
 
 /// What a writer stages. Files go to several groups in turn: with less, a request in each is cut
@@ -150,6 +151,22 @@ pub struct FileWriter<'w> {
 struct Pending {
     start: FsBlock,
     segments: SegmentList,
+    /// Offset in the file at which it is sent.
+    end: u64,
+}
+
+impl Pending {
+    /// A write that begins with the block of `offset`, which lies in `extent`.
+    fn begin(geometry: &Geometry, extent: &Extent, offset: u64) -> Self {
+        let block_size = geometry.block_size() as u64;
+        let block = offset >> geometry.block_log;
+        let start = FsBlock(extent.start.0 + (block - extent.offset.0));
+        let mut segments = SegmentList::new();
+        // Less than a block: data that starts inside one follows zeros.
+        segments.push_zeroes((offset % block_size) as usize);
+        let end = extent.end().0 << geometry.block_log;
+        Self { start, segments, end: end.min(block * block_size + SEND_BYTES) }
+    }
 }
 
 impl FileWriter<'_> {
@@ -168,19 +185,17 @@ impl FileWriter<'_> {
         self.skip_to(offset);
         while !range.is_empty() {
             let extent = self.extent_at(offset)?;
-            let end = extent.end().0 << self.writer.geometry.block_log;
-            let len = range.len().min(usize::try_from(end - offset).unwrap_or(usize::MAX));
-            self.begin(&extent, offset);
-            let piece = range.start..range.start + len;
+            let pending = self
+                .pending
+                .get_or_insert_with(|| Pending::begin(&self.writer.geometry, &extent, offset));
+            // Less than a write.
+            let len = range.len().min((pending.end - offset) as usize);
+            pending.segments.push(Segment::shared(memory, range.start..range.start + len));
             offset += len as u64;
             range.start += len;
             self.next = offset;
-            let aligned = self.next.is_multiple_of(self.block_size());
-            if let Some(pending) = &mut self.pending {
-                pending.segments.push(Segment::shared(memory, piece));
-                if aligned && (pending.segments.bytes() >= SEND_BYTES || self.next == end) {
-                    self.send();
-                }
+            if offset == pending.end {
+                self.send();
             }
         }
         Ok(())
@@ -224,28 +239,57 @@ impl FileWriter<'_> {
         }
     }
 
-    /// Makes sure that a write is being collected that `offset` continues.
-    fn begin(&mut self, extent: &Extent, offset: u64) {
-        if self.pending.is_some() {
-            return;
-        }
-        let block = offset >> self.writer.geometry.block_log;
-        let start = FsBlock(extent.start.0 + (block - extent.offset.0));
-        let mut segments = SegmentList::new();
-        // Less than a block: data that starts inside one follows zeros.
-        segments.push_zeroes((offset % self.block_size()) as usize);
-        self.next = offset;
-        self.pending = Some(Pending { start, segments });
-    }
-
     /// Sends the collected write, filled up to whole blocks.
     fn send(&mut self) {
-        let Some(Pending { start, mut segments }) = self.pending.take() else {
+        let Some(Pending { start, mut segments, .. }) = self.pending.take() else {
             return;
         };
         segments.pad_to(self.writer.geometry.block_size());
         let segments = segments.aligned_to(self.writer.alignment);
         let sector = self.writer.geometry.sector(start);
         self.writer.plug.submit(Bio::write(sector, segments).in_batch(&self.writer.writes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mkfs::{self, MkfsOptions};
+    use std::sync::Weak;
+    use undercroft_block::{MemoryDevice, read_exact_at};
+    use uuid::Uuid;
+
+    #[test]
+    fn data_leaves_as_it_comes_wherever_its_pieces_end() {
+        const PIECE: usize = 1 << 20;
+        const PIECES: usize = 64;
+        let options = MkfsOptions::new(300 << 20, Uuid::nil());
+        let geometry = mkfs::plan(&options).unwrap().geometry();
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(300 << 20));
+        let writer = DataWriter::new(&geometry, &device);
+        // A piece more than is written: no piece ends where the extent does.
+        let len = ((PIECES + 1) * PIECE / geometry.block_size()) as u32;
+        let (offset, start) = (FileBlock(0), FsBlock(16));
+        let map = FileMap::from_iter([Extent { offset, start, len, unwritten: false }]);
+        let mut file = writer.file(map);
+        let mut pieces: Vec<Weak<Vec<u8>>> = Vec::new();
+        // As behind a header of tar.
+        let mut at = 512;
+        file.put(0, &Arc::new(vec![0xff; 512]), 0..512).unwrap();
+        for number in 0..PIECES {
+            let memory = Arc::new(vec![number as u8 + 1; PIECE]);
+            file.put(at, &memory, 0..PIECE).unwrap();
+            at += PIECE as u64;
+            pieces.push(Arc::downgrade(&memory));
+            drop(memory);
+            let held = pieces.iter().filter(|piece| piece.strong_count() > 0).count();
+            assert!(held < 32, "{held} pieces are held after piece {number}");
+        }
+        file.finish();
+        writer.finish().unwrap();
+        let mut bytes = vec![0; at as usize];
+        read_exact_at(device.as_ref(), geometry.sector(start), &mut bytes).unwrap();
+        let expected = |at: usize| if at < 512 { 0xff } else { ((at - 512) / PIECE) as u8 + 1 };
+        assert!((0..bytes.len()).all(|at| bytes[at] == expected(at)));
     }
 }
