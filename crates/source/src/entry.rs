@@ -34,6 +34,9 @@ pub struct Entry {
     pub xattrs: Vec<Xattr>,
     /// Whether further names of this entry may follow as [`Kind::HardLink`].
     pub links: Links,
+    /// Whether something else, which is no directory either, came before under this path: this takes
+    /// its place. What it names besides stays. Directories never say so.
+    pub replaces: bool,
 }
 
 impl Entry {

@@ -46,6 +46,7 @@ mod options;
 mod pool;
 mod source;
 pub mod tar;
+mod warnings;
 
 pub use chunk::{Chunk, Data};
 pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Timestamp, Xattr};
@@ -53,3 +54,4 @@ pub use error::SourceError;
 pub use exclude::Exclude;
 pub use options::Options;
 pub use source::{Source, SourceSpec, open};
+pub use warnings::Warnings;

@@ -11,6 +11,9 @@ pub struct Options {
     pub exclude: Exclude,
     /// Take absolute paths in an archive as relative to the root instead of refusing them.
     pub strip_absolute: bool,
+    /// Refuse an archive of which something is left out or that may not be whole, instead of saying so
+    /// in [`Warnings`](crate::Warnings).
+    pub strict: bool,
     /// Where a stream that cannot be read twice is kept between the passes.
     pub temporary_directory: PathBuf,
     /// Threads that read ahead in a directory; `None` is one for each processor, at most 8.
@@ -22,6 +25,7 @@ impl Default for Options {
         Self {
             exclude: Exclude::default(),
             strip_absolute: false,
+            strict: false,
             temporary_directory: std::env::temp_dir(),
             threads: None,
         }

@@ -1,6 +1,8 @@
 //! What a source is: two passes over the same entries.
 
-use crate::{Data, Entry, Options, SourceError, directory::DirectorySource, tar::TarSource};
+use crate::{
+    Data, Entry, Options, SourceError, Warnings, directory::DirectorySource, tar::TarSource,
+};
 use std::path::PathBuf;
 
 /// A tree to pack.
@@ -35,6 +37,11 @@ pub trait Source: Send {
     /// # Errors
     /// [`SourceError::NotScanned`] without a scan that came to its end.
     fn restart(&mut self) -> Result<(), SourceError>;
+
+    /// What the last pass that came to its end was read in spite of.
+    fn warnings(&self) -> Warnings {
+        Warnings::default()
+    }
 }
 
 /// Which tree to pack.

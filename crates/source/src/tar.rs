@@ -25,7 +25,7 @@ pub use error::{Problem, TarError};
 pub use reader::TarReader;
 
 use crate::pool::BufferPool;
-use crate::{Data, Entry, Options, Source, SourceError};
+use crate::{Data, Entry, Options, Source, SourceError, Warnings};
 use ahead::{Ahead, Deliver};
 use compression::{Compression, MAGIC_LENGTH};
 use input::{FromStart, Headers, Input, Stream};
@@ -41,6 +41,8 @@ pub struct TarSource {
     /// The archive, uncompressed, when a scan came to its end.
     scanned: Option<Arc<File>>,
     state: State,
+    /// Of the last pass that came to its end.
+    warnings: Warnings,
 }
 
 enum State {
@@ -93,7 +95,13 @@ impl TarSource {
         } else {
             Origin::Stream(compression.decode(Cursor::new(magic).chain(file))?)
         };
-        Ok(Self { archive, options: options.clone(), scanned: None, state: State::Fresh(origin) })
+        Ok(Self {
+            archive,
+            options: options.clone(),
+            scanned: None,
+            state: State::Fresh(origin),
+            warnings: Warnings::default(),
+        })
     }
 
     /// Copies a stream into a file that has no name and is gone with its last descriptor.
@@ -159,6 +167,7 @@ impl Source for TarSource {
         while let Some(entry) = entries.next_entry()? {
             visit(&entry);
         }
+        self.warnings.clone_from(entries.warnings());
         self.scanned = Some(Arc::clone(&file));
         self.state = State::Scanned(file);
         Ok(())
@@ -173,8 +182,9 @@ impl Source for TarSource {
             State::Ended => return Ok(None),
         };
         let entry = reader.next_entry()?;
-        if entry.is_some() {
-            self.state = State::Reading(reader);
+        match &entry {
+            Some(_) => self.state = State::Reading(reader),
+            None => self.warnings.clone_from(reader.warnings()),
         }
         Ok(entry)
     }
@@ -190,5 +200,9 @@ impl Source for TarSource {
         let file = self.scanned.as_ref().ok_or(SourceError::NotScanned)?;
         self.state = State::Scanned(Arc::clone(file));
         Ok(())
+    }
+
+    fn warnings(&self) -> Warnings {
+        self.warnings.clone()
     }
 }

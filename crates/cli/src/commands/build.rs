@@ -24,6 +24,11 @@ use uuid::Uuid;
 /// nanosecond, hard links, devices, extended attributes, ACLs. The same input and options give the
 /// same bytes.
 ///
+/// Archives are taken as people have them. Where a member comes twice, as tar -r makes them, the later
+/// one counts. An archive that ends behind a whole member without the blocks of zeros that end an
+/// archive may have been cut off, and is taken with a warning. So are extended attributes outside of
+/// the namespaces of Linux (user., trusted., security., system.), which are left out.
+///
 /// The image appears under its name when it is whole, and not before.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -97,6 +102,10 @@ struct ContentArgs {
     #[arg(long)]
     strip_absolute: bool,
 
+    /// Refuse an archive that would be taken with a warning.
+    #[arg(long)]
+    strict: bool,
+
     /// Identifier of the volume; without it, it follows from the content and the options.
     #[arg(long)]
     uuid: Option<Uuid>,
@@ -128,6 +137,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     });
     drop(bar);
     let summary = built?;
+    warn(&summary);
     let seconds = start.elapsed().as_secs_f64();
     if args.json {
         let report = Report::new(&summary, seconds);
@@ -148,6 +158,7 @@ fn options(args: &Args) -> Result<PackOptions> {
     let source_options = Options {
         exclude: Exclude::new(&content.exclude).context("--exclude")?,
         strip_absolute: content.strip_absolute,
+        strict: content.strict,
         threads: args.threads,
         ..Options::default()
     };
@@ -176,6 +187,8 @@ struct Report {
     hard_links: u64,
     bytes: u64,
     clamped_times: u64,
+    archive_without_end: bool,
+    attributes_left_out: u64,
     image_bytes: u64,
     free_bytes: u64,
     reserved_bytes: u64,
@@ -196,6 +209,8 @@ impl Report {
             hard_links: summary.hard_links,
             bytes: summary.bytes,
             clamped_times: summary.clamped_times,
+            archive_without_end: summary.warnings.no_end,
+            attributes_left_out: summary.warnings.foreign_attributes,
             image_bytes: summary.image_bytes,
             free_bytes: summary.free_bytes,
             reserved_bytes: summary.reserved_bytes,
@@ -235,4 +250,22 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
         );
     }
     Ok(())
+}
+
+/// Says what the archive was taken in spite of.
+fn warn(summary: &Summary) {
+    let warnings = &summary.warnings;
+    if warnings.no_end {
+        eprintln!(
+            "warning: the archive has no blocks of zeros at its end; more may have followed, compare \
+             it with its origin (--strict refuses such archives)"
+        );
+    }
+    if let Some(first) = &warnings.first_foreign {
+        eprintln!(
+            "warning: {} extended attributes in no namespace of Linux were left out, the first is \
+             {first} (--strict refuses them)",
+            warnings.foreign_attributes
+        );
+    }
 }

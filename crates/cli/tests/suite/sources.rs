@@ -54,6 +54,37 @@ fn build_from_pipe(bytes: &[u8], image: &Path, options: &[&str]) -> (bool, Strin
 }
 
 #[test]
+fn archives_as_people_have_them_are_taken_with_a_warning_or_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("tree");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("file"), "data").unwrap();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    let with = |arguments: &[&str]| tar(&root, &[&["--format=gnu"], arguments].concat());
+    let cut = with(&[]);
+    let end = cut.iter().rposition(|byte| *byte != 0).unwrap();
+    fs::write(path("cut.tar"), &cut[..end.next_multiple_of(512)]).unwrap();
+    fs::write(path("foreign.tar"), tar(&root, &["--pax-option=SCHILY.xattr.foo=bar"])).unwrap();
+    for (archive, warning, refusal) in [
+        ("cut.tar", "no blocks of zeros", "truncated"),
+        (
+            "foreign.tar",
+            "2 extended attributes in no namespace of Linux were left out, the first is .: foo",
+            "\"foo\" is in none of the namespaces",
+        ),
+    ] {
+        let arguments = ["build", "--force", &path(archive), &path("image")];
+        let output = program().args(arguments).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{message}");
+        assert!(message.starts_with("warning: ") && message.contains(warning), "{message}");
+        assert_eq!(succeeds(["cat", &path("image"), "file"]), "data");
+        let message = fails(1, arguments.iter().chain(&["--strict"]));
+        assert!(message.contains(refusal), "{message}");
+    }
+}
+
+#[test]
 fn streams_on_standard_input() {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().join("tree");

@@ -13,6 +13,7 @@ mod estimate;
 mod options;
 mod own_image;
 mod populate;
+mod replaced;
 mod survey;
 mod target;
 #[cfg(test)]
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use target::Target;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::DeviceReport;
-use undercroft_source::{Source, SourceSpec};
+use undercroft_source::{Source, SourceSpec, Warnings};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 
@@ -57,6 +58,8 @@ pub struct Summary {
     pub free_bytes: u64,
     /// Of those, the bytes that only the volume's trees may take, as they grow.
     pub reserved_bytes: u64,
+    /// What the source was read in spite of.
+    pub warnings: Warnings,
     /// What passed through the devices: the whole one first, then those it is stacked on.
     pub devices: Vec<DeviceReport>,
 }
@@ -169,6 +172,7 @@ fn populate(
     let mut populator = Populator::new(&volume, options, survey, progress)?;
     populator.run(source)?;
     let mut summary = populator.finish()?;
+    summary.warnings = source.warnings();
     let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
     if let Some(allowed) = options.volume.inode_max_percent.filter(|allowed| *allowed > 0)
         && superblock.inode_max_percent != allowed

@@ -6,7 +6,7 @@
 //! own.
 
 use std::path::{Path, PathBuf};
-use undercroft_source::{Data, Entry, Source, SourceError, SourceSpec};
+use undercroft_source::{Data, Entry, Source, SourceError, SourceSpec, Warnings};
 use undercroft_xfs::mkfs::is_property;
 
 /// A source without some paths.
@@ -76,6 +76,10 @@ impl Source for WithoutImage {
 
     fn restart(&mut self) -> Result<(), SourceError> {
         self.source.restart()
+    }
+
+    fn warnings(&self) -> Warnings {
+        self.source.warnings()
     }
 }
 

@@ -4,6 +4,7 @@
 //! it. Parents are found by looking their names up in the volume itself, so memory does not grow
 //! with the number of directories.
 
+use super::replaced::{self, Removed};
 use super::{PackError, PackOptions, Summary, Survey};
 use std::sync::Arc;
 use undercroft_source::{Entry, EntryPath, Kind, Metadata, Source, Timestamp as SourceTime};
@@ -131,6 +132,9 @@ impl<'a> Populator<'a> {
             return Ok(None);
         };
         let parent = self.directory(parent_path)?;
+        if entry.replaces {
+            self.remove(&parent, name)?;
+        }
         match &entry.kind {
             Kind::HardLink(first) => {
                 self.link(&parent, name, first)?;
@@ -188,6 +192,23 @@ impl<'a> Populator<'a> {
         }
         trans.commit(&mut [&mut parent, &mut inode])?;
         Ok(map.filter(|map| !map.is_empty()))
+    }
+
+    /// Takes away what came before under a name.
+    fn remove(&mut self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), Error> {
+        // Data on its way must not come to blocks that are somebody else's by then.
+        self.writer.finish()?;
+        let Removed { kind, bytes, is_last } = replaced::remove(self.volume, parent, name)?;
+        let summary = &mut self.summary;
+        let counter = match kind {
+            _ if !is_last => &mut summary.hard_links,
+            FileType::Regular => &mut summary.files,
+            FileType::Symlink => &mut summary.symlinks,
+            _ => &mut summary.specials,
+        };
+        *counter = counter.saturating_sub(1);
+        summary.bytes = summary.bytes.saturating_sub(bytes);
+        Ok(())
     }
 
     /// Gives a file a further name.

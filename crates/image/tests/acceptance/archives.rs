@@ -50,6 +50,60 @@ fn everything() {
     }
 }
 
+/// Appends to an archive, as it is made by adding to it what has changed.
+fn append(tree: &Path, archive: &Path, members: &[&str]) {
+    let mut command = Command::new("tar");
+    command.args(["--append", "--format=pax", "--sparse", "--file"]).arg(archive);
+    let status = command.arg("--directory").arg(tree).args(members).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn members_that_come_again_count_as_when_the_archive_is_unpacked() {
+    if !kernel::available_or_report(
+        "image::archives::members_that_come_again_count_as_when_the_archive_is_unpacked",
+    ) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let [tree, unpacked, archive] =
+        ["tree", "unpacked", "archive.tar"].map(|name| home.path().join(name));
+    fs::create_dir_all(tree.join("inner")).unwrap();
+    fs::create_dir(&unpacked).unwrap();
+    fs::write(tree.join("file"), vec![1; 3_000_000]).unwrap();
+    fs::hard_link(tree.join("file"), tree.join("inner/link")).unwrap();
+    fs::write(tree.join("inner/other"), vec![2; 700_000]).unwrap();
+    symlink("somewhere", tree.join("inner/symlink")).unwrap();
+    let sparse = File::create(tree.join("sparse")).unwrap();
+    (0..100).for_each(|at| sparse.write_all_at(&[3; 4096], at << 20).unwrap());
+    append(&tree, &archive, &["."]);
+    // What was linked becomes two files; a link, a symbolic link and a file change places.
+    fs::remove_file(tree.join("file")).unwrap();
+    fs::write(tree.join("file"), vec![4; 1_000_000]).unwrap();
+    append(&tree, &archive, &["./file"]);
+    fs::remove_file(tree.join("inner/symlink")).unwrap();
+    fs::hard_link(tree.join("file"), tree.join("inner/symlink")).unwrap();
+    fs::remove_file(tree.join("inner/other")).unwrap();
+    symlink("elsewhere", tree.join("inner/other")).unwrap();
+    fs::write(tree.join("sparse"), "no longer").unwrap();
+    append(&tree, &archive, &["./file", "./inner/symlink", "./inner/other", "./sparse"]);
+    // Data that follows what was freed goes to the same places.
+    for number in 0..50_u8 {
+        fs::write(tree.join(format!("inner/later-{number}")), vec![number; 100_000]).unwrap();
+    }
+    append(&tree, &archive, &["./inner"]);
+    let mut tar = Command::new("tar");
+    tar.arg("-xpf").arg(&archive).arg("--directory").arg(&unpacked);
+    assert!(tar.status().unwrap().success());
+    assert_eq!(fs::read(unpacked.join("inner/link")).unwrap(), vec![1; 3_000_000]);
+
+    let summary = assert_built(&options(&archive, &home.path().join("image")), &unpacked);
+    let found = (summary.files, summary.symlinks, summary.hard_links);
+    // "inner" was appended without "file", so its link came again as a file.
+    assert_eq!(found, (54, 1, 0));
+    assert_eq!(summary.bytes, 3_000_000 + 2 * 1_000_000 + 9 + 50 * 100_000);
+}
+
 #[test]
 fn pipes() {
     if !kernel::available_or_report("image::archives::pipes") {

@@ -153,7 +153,7 @@ fn links_and_duplicates() {
     assert_refused(&path, &["link", "nowhere"]);
     let (_home, path) = archive(|archive| {
         archive.file("twice", b"one");
-        archive.file("twice", b"other");
+        archive.directory("twice");
     });
     assert_refused(&path, &["twice"]);
     let (_home, path) = archive(|archive| {

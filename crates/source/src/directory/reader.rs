@@ -324,7 +324,7 @@ fn linked_name(stat: &Stat, order: u64) -> Option<LinkedName> {
 
 fn entry(path: EntryPath, kind: Kind, stat: &Stat, xattrs: Vec<crate::Xattr>) -> Entry {
     let links = if handle::links(stat) > 1 { Links::Several } else { Links::Single };
-    Entry { path, kind, metadata: handle::metadata(stat), xattrs, links }
+    Entry { path, kind, metadata: handle::metadata(stat), xattrs, links, replaces: false }
 }
 
 #[cfg(test)]

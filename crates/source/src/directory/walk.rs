@@ -150,6 +150,7 @@ impl Walk {
             metadata: handle::metadata(&stat),
             xattrs,
             links: Links::Single,
+            replaces: false,
         };
         if let Some(above) = self.levels.len().checked_sub(OPEN_LEVELS) {
             self.levels[above].handle = None;

@@ -2,7 +2,7 @@
 
 use super::error::TarError;
 use super::reader::TarReader;
-use crate::{Data, Entry};
+use crate::{Data, Entry, Warnings};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -28,6 +28,8 @@ pub(super) enum Deliver {
 enum Item {
     Entry(Entry),
     Data(Data),
+    /// The end of the archive.
+    End(Warnings),
 }
 
 type Batch = Result<VecDeque<Item>, Box<TarError>>;
@@ -37,6 +39,7 @@ type Batch = Result<VecDeque<Item>, Box<TarError>>;
 pub(super) struct Ahead {
     batches: Receiver<Batch>,
     items: VecDeque<Item>,
+    warnings: Warnings,
 }
 
 impl Ahead {
@@ -45,7 +48,12 @@ impl Ahead {
         thread::Builder::new()
             .name("source-reader".into())
             .spawn(move || Filling::new(sender).run(reader, deliver))?;
-        Ok(Self { batches, items: VecDeque::new() })
+        Ok(Self { batches, items: VecDeque::new(), warnings: Warnings::default() })
+    }
+
+    /// What the archive was read in spite of; known at its end.
+    pub(super) fn warnings(&self) -> &Warnings {
+        &self.warnings
     }
 
     /// The next entry, or `None` at the end; data that was not taken is left out.
@@ -55,6 +63,7 @@ impl Ahead {
             match self.items.pop_front() {
                 Some(Item::Entry(entry)) => return Ok(Some(entry)),
                 Some(Item::Data(_)) => {}
+                Some(Item::End(warnings)) => self.warnings = warnings,
                 None => return Ok(None),
             }
         }
@@ -65,8 +74,8 @@ impl Ahead {
         self.receive()?;
         match self.items.pop_front() {
             Some(Item::Data(data)) => Ok(Some(data)),
-            Some(entry) => {
-                self.items.push_front(entry);
+            Some(other) => {
+                self.items.push_front(other);
                 Ok(None)
             }
             None => Ok(None),
@@ -128,7 +137,7 @@ impl Filling {
                 }
             }
         }
-        Ok(())
+        self.push(Item::End(reader.warnings().clone()), 0)
     }
 
     fn push(&mut self, item: Item, bytes: usize) -> Result<(), Stop> {

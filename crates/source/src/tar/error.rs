@@ -128,12 +128,12 @@ pub enum Problem {
     /// A symbolic link without target, or with one that is too long.
     #[error("the symbolic link's target has {0} bytes, it must have 1 to {MAX_SYMLINK_TARGET}")]
     SymlinkTarget(usize),
-    /// The same path twice.
+    /// The same path for a directory and something else.
     #[error(
-        "the path was already used by the entry at byte {first}; only directories may come twice, create the archive without duplicates"
+        "the path was already used by the entry at byte {first}, and only one of the two is a directory; create the archive without one of them"
     )]
     Duplicate {
-        /// Archive offset of the first entry's header.
+        /// Archive offset of the other entry's header.
         first: u64,
     },
     /// Something below an entry that is no directory.
@@ -153,6 +153,9 @@ pub enum Problem {
         /// The path it names.
         target: Vec<u8>,
     },
+    /// A hard link to its own path.
+    #[error("hard link to itself; create the archive without it")]
+    LinkToItself,
     /// A hard link to a path that was excluded.
     #[error("hard link to \"{}\", which is excluded; exclude this entry too, or keep its target", target.escape_ascii())]
     LinkTargetExcluded {
@@ -196,6 +199,12 @@ pub enum Problem {
         /// Bytes in the value.
         value_length: usize,
     },
+    /// An extended attribute outside of the namespaces of Linux.
+    #[error("extended attribute \"{}\" is in none of the namespaces user., trusted., security. and system.; create the archive without it, or have it left out by reading less strictly", .0.escape_ascii())]
+    ForeignAttribute(
+        /// Its name.
+        Vec<u8>,
+    ),
     /// A file size that no file can have.
     #[error("the size of {0} bytes is more than a file can have")]
     FileSize(u64),

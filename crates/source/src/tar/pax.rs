@@ -11,6 +11,9 @@ use crate::entry::{MAX_DATA_RANGES, MAX_XATTR_NAME, MAX_XATTR_VALUE};
 use crate::{DataRange, Timestamp, Xattr};
 use std::collections::BTreeMap;
 
+/// The namespaces of extended attributes in Linux.
+const NAMESPACES: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system."];
+
 /// Bytes of a value that are shown in an error.
 const SHOWN: usize = 100;
 
@@ -111,6 +114,17 @@ impl Extensions {
         }
         self.xattrs.insert(name, value);
         Ok(())
+    }
+
+    /// Takes out the attributes that are in no namespace, as other systems have them; their names.
+    pub(super) fn take_foreign(&mut self) -> Vec<Vec<u8>> {
+        let has_namespace = |name: &[u8]| NAMESPACES.iter().any(|space| name.starts_with(space));
+        let foreign = self.xattrs.keys().filter(|name| !has_namespace(name)).cloned();
+        let foreign: Vec<_> = foreign.collect();
+        for name in &foreign {
+            self.xattrs.remove(name);
+        }
+        foreign
     }
 
     /// The extended attributes, sorted by name; none are left. An access control list in text form

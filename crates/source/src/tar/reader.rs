@@ -1,11 +1,16 @@
 //! The entries of an archive, one after the other.
 //!
 //! What the format leaves open is decided like this:
-//! - An archive ends with two zero blocks, or one at the end of the stream; without it, it counts as
-//!   truncated. What follows the end is read, so that a decompressor sees its check sums, and ignored.
+//! - An archive ends with two zero blocks, or one at the end of the stream; one that ends behind a whole
+//!   entry without them gives a warning. What follows the end is read, so that a decompressor sees its
+//!   check sums, and ignored.
 //! - Parents that do not come before their children are delivered as directories with mode 0755, owner
 //!   0:0 and the mtime of the first child.
-//! - A directory may come again, and its later entry replaces its metadata. Anything else may not.
+//! - A directory may come again, and its later entry replaces its metadata. Anything else that comes
+//!   again takes the place of what came before, as when the archive is unpacked; a directory does not
+//!   become something else, nor something else a directory.
+//! - Extended attributes in no namespace of Linux, as other systems have them, are left out with a
+//!   warning.
 //! - A hard link's size field counts only after a pax header; the data is that of the target and is
 //!   skipped.
 //! - A regular entry whose name ends in a slash is a directory, as in archives older than POSIX.
@@ -16,10 +21,12 @@ use super::extended::Extended;
 use super::header::{Header, continue_gnu_sparse};
 use super::input::{Input, Stream};
 use super::path::clean;
-use super::seen::{Seen, SeenPaths};
+use super::seen::{Admitted, Seen, SeenPaths};
 use super::sparse::{self, MapText};
 use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
-use crate::{Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Options, Timestamp};
+use crate::{
+    Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Options, Timestamp, Warnings,
+};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -41,6 +48,7 @@ pub struct TarReader {
     at: u64,
     name: Option<Vec<u8>>,
     ended: bool,
+    warnings: Warnings,
 }
 
 /// What is left of the current file.
@@ -80,7 +88,13 @@ impl TarReader {
             at: 0,
             name: None,
             ended: false,
+            warnings: Warnings::default(),
         }
+    }
+
+    /// What the archive was read in spite of, as far as it was read.
+    pub fn warnings(&self) -> &Warnings {
+        &self.warnings
     }
 
     /// The next entry, or `None` at the end; see [`Source::next_entry`](crate::Source::next_entry).
@@ -172,6 +186,11 @@ impl TarReader {
     /// The next header; `None` after the blocks that end an archive.
     fn header<'a>(&mut self, block: &'a mut [u8; BLOCK]) -> Checked<Option<Header<'a>>> {
         match self.bytes.read(block).map_err(io_problem)? {
+            // Nothing at all is no archive.
+            0 if self.at > 0 && !self.options.strict => {
+                self.warnings.no_end = true;
+                return Ok(None);
+            }
             0 => return Err(Problem::Truncated { missing: "the two zero blocks at its end" }),
             BLOCK => {}
             _ => return Err(Problem::Truncated { missing: "it ends inside a header" }),
@@ -261,6 +280,9 @@ impl TarReader {
                 return Err(Problem::LinkTargetExcluded { target: target.as_bytes().to_vec() });
             }
             self.seen.check_link_target(target)?;
+            if *target == path {
+                return Err(Problem::LinkToItself);
+            }
             self.file.ranges.clear();
         }
         let mtime = match extensions.mtime {
@@ -273,14 +295,32 @@ impl TarReader {
             gid: extensions.gid.map_or_else(|| header.gid(), Ok)?,
             mtime,
         };
-        let (links, xattrs) = match kind {
-            Kind::Directory => (Links::Single, extensions.take_xattrs()?),
-            Kind::HardLink(_) => (Links::Several, Vec::new()),
-            _ => (Links::Several, extensions.take_xattrs()?),
+        let xattrs = match kind {
+            Kind::HardLink(_) => Vec::new(),
+            _ => {
+                self.leave_out(&path, extensions.take_foreign())?;
+                extensions.take_xattrs()?
+            }
         };
-        self.register(&path, kind == Kind::Directory, mtime)?;
-        self.ready.push_back(Entry { path, kind, metadata, xattrs, links });
+        let directory = kind == Kind::Directory;
+        let links = if directory { Links::Single } else { Links::Several };
+        let replaces = self.register(&path, directory, mtime)?;
+        self.ready.push_back(Entry { path, kind, metadata, xattrs, links, replaces });
         Ok(true)
+    }
+
+    /// Notes attributes that no file of Linux can have.
+    fn leave_out(&mut self, path: &EntryPath, foreign: Vec<Vec<u8>>) -> Checked<()> {
+        for name in foreign {
+            if self.options.strict {
+                return Err(Problem::ForeignAttribute(name));
+            }
+            let warnings = &mut self.warnings;
+            warnings.foreign_attributes += 1;
+            let text = || format!("{path}: {}", name.escape_ascii());
+            warnings.first_foreign.get_or_insert_with(text);
+        }
+        Ok(())
     }
 
     /// A regular file, which in pax archives may be sparse. `stored` becomes what follows the map.
@@ -353,14 +393,17 @@ impl TarReader {
         Ok(Body::Other(Kind::HardLink(clean(link, self.options.strip_absolute)?)))
     }
 
-    /// Records the path and puts the parents that are missing into `ready`.
-    fn register(&mut self, path: &EntryPath, directory: bool, mtime: Timestamp) -> Checked<()> {
-        for path in self.seen.admit(path, Seen { offset: self.at, directory })? {
+    /// Records the path and puts the parents that are missing into `ready`. Whether something was
+    /// there that is replaced.
+    fn register(&mut self, path: &EntryPath, directory: bool, mtime: Timestamp) -> Checked<bool> {
+        let seen = Seen { offset: self.at, directory };
+        let Admitted { missing, replaces } = self.seen.admit(path, seen)?;
+        for path in missing {
             let metadata = Metadata { mode: 0o755, uid: 0, gid: 0, mtime };
-            let (kind, links) = (Kind::Directory, Links::Single);
-            self.ready.push_back(Entry { path, kind, metadata, xattrs: Vec::new(), links });
+            let (kind, links, xattrs) = (Kind::Directory, Links::Single, Vec::new());
+            self.ready.push_back(Entry { path, kind, metadata, xattrs, links, replaces: false });
         }
-        Ok(())
+        Ok(replaces)
     }
 }
 

@@ -17,6 +17,15 @@ pub(super) struct Seen {
     pub(super) directory: bool,
 }
 
+/// What comes of the use of a path.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Admitted {
+    /// The parents that have not come, from the top down.
+    pub(super) missing: Vec<EntryPath>,
+    /// Something that is no directory came before under the path.
+    pub(super) replaces: bool,
+}
+
 /// All paths so far, without the root, which is always a directory.
 #[derive(Debug, Default)]
 pub(super) struct SeenPaths {
@@ -33,21 +42,20 @@ impl SeenPaths {
         self.paths.get(&self.hash(path)).copied()
     }
 
-    /// Records the use of a path, if it may be used. Returns the parents that have not come, from the
-    /// top down; they are recorded as directories.
-    pub(super) fn admit(
-        &mut self,
-        path: &EntryPath,
-        seen: Seen,
-    ) -> Result<Vec<EntryPath>, Problem> {
+    /// Records the use of a path, if it may be used. The parents that have not come are recorded as
+    /// directories.
+    pub(super) fn admit(&mut self, path: &EntryPath, seen: Seen) -> Result<Admitted, Problem> {
         let Some((parent, _)) = path.split_last() else {
-            return if seen.directory { Ok(Vec::new()) } else { Err(Problem::RootNotDirectory) };
+            let root = Ok(Admitted::default());
+            return if seen.directory { root } else { Err(Problem::RootNotDirectory) };
         };
         let hash = self.hash(path.as_bytes());
-        if let Some(first) = self.paths.get(&hash) {
-            let again = first.directory && seen.directory;
-            let duplicate = Err(Problem::Duplicate { first: first.offset });
-            return if again { Ok(Vec::new()) } else { duplicate };
+        if let Some(before) = self.paths.get_mut(&hash) {
+            if before.directory != seen.directory {
+                return Err(Problem::Duplicate { first: before.offset });
+            }
+            *before = seen;
+            return Ok(Admitted { missing: Vec::new(), replaces: !seen.directory });
         }
         let missing = self.missing_directories(parent)?;
         for parent in &missing {
@@ -58,7 +66,7 @@ impl SeenPaths {
         if self.parent != parent {
             parent.clone_into(&mut self.parent);
         }
-        Ok(missing)
+        Ok(Admitted { missing, replaces: false })
     }
 
     /// Which of the path and its parents have not come, from the top down.
@@ -116,21 +124,25 @@ mod tests {
     #[test]
     fn missing_parents_come_once_and_from_the_top() {
         let mut paths = SeenPaths::default();
-        let missing = paths.admit(&path("a/b/c"), seen(0, false)).unwrap();
-        assert_eq!(missing, [path("a"), path("a/b")]);
-        assert_eq!(paths.admit(&path("a/b/d"), seen(512, false)).unwrap(), []);
-        assert_eq!(paths.admit(&path("a/b"), seen(1024, true)).unwrap(), []);
-        assert_eq!(paths.admit(&EntryPath::root(), seen(1536, true)).unwrap(), []);
+        let mut missing = |path, seen| paths.admit(&path, seen).unwrap().missing;
+        assert_eq!(missing(path("a/b/c"), seen(0, false)), [path("a"), path("a/b")]);
+        assert_eq!(missing(path("a/b/d"), seen(512, false)), []);
+        assert_eq!(missing(path("a/b"), seen(1024, true)), []);
+        assert_eq!(missing(EntryPath::root(), seen(1536, true)), []);
     }
 
     #[test]
-    fn a_path_is_used_once_unless_for_directories() {
+    fn a_path_is_used_again_only_for_the_like() {
         let mut paths = SeenPaths::default();
         paths.admit(&path("f"), seen(512, false)).unwrap();
         paths.admit(&path("d"), seen(1024, true)).unwrap();
-        for (name, directory) in [("f", false), ("f", true), ("d", false)] {
+        for (name, directory) in [("f", true), ("d", false)] {
             let result = paths.admit(&path(name), seen(2048, directory));
             assert!(matches!(result, Err(Problem::Duplicate { first: 512 | 1024 })));
+        }
+        for (name, directory) in [("f", false), ("d", true)] {
+            let again = paths.admit(&path(name), seen(512, directory)).unwrap();
+            assert_eq!(again, Admitted { missing: Vec::new(), replaces: !directory });
         }
         let below = paths.admit(&path("f/x/y"), seen(2048, false));
         assert!(matches!(below, Err(Problem::ParentNotDirectory { first: 512, .. })));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 use undercroft_source::{
-    DataRange, Device, Exclude, Kind, Links, Options, SourceSpec, Timestamp, open,
+    DataRange, Device, Exclude, Kind, Links, Options, SourceSpec, Timestamp, Warnings, open,
 };
 
 fn scratch() -> TempDir {
@@ -408,5 +408,50 @@ fn one_zero_block_at_the_end_and_anything_after_two_is_accepted() {
     let trailing = archive.raw(&[0; 1024]).raw(&[9; 5000]).bytes;
     for bytes in [lone, trailing] {
         assert_eq!(read_bytes(&bytes, &Options::default()).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn what_comes_twice_replaces_what_came_before() {
+    let bytes = Archive::default()
+        .file("f", b"old")
+        .link("l", b'1', "f")
+        .file("./f", b"new")
+        .link("f", b'2', "target")
+        .end();
+    let all = read_bytes(&bytes, &Options::default()).unwrap();
+    let replaces: Vec<_> = all.iter().map(|all| (all.path(), all.entry.replaces)).collect();
+    let expected = [("f", false), ("l", false), ("f", true), ("f", true)];
+    assert_eq!(replaces, expected.map(|(path, replaces)| (path.to_owned(), replaces)));
+    assert_eq!((&all[0].data[..], &all[2].data[..]), (&b"old"[..], &b"new"[..]));
+}
+
+#[test]
+fn what_is_read_in_spite_of_something_is_told_after_each_pass() {
+    let work = scratch();
+    let foreign: [(&str, &[u8]); 3] = [
+        ("SCHILY.xattr.foo", b"1"),
+        ("LIBARCHIVE.xattr.com.apple.provenance", b"Zm9v"),
+        ("SCHILY.xattr.user.kept", b"2"),
+    ];
+    let archive = Archive::default().pax(&foreign).file("f", b"data");
+    let (cut, whole) = (archive.bytes.clone(), archive.end());
+    for (bytes, no_end) in [(&cut, true), (&whole, false)] {
+        let path = write(&work, bytes);
+        let mut source = open(&SourceSpec::Path(path.clone()), &Options::default()).unwrap();
+        assert_eq!(source.warnings(), Warnings::default());
+        let expected = Warnings {
+            no_end,
+            foreign_attributes: 2,
+            first_foreign: Some("f: com.apple.provenance".into()),
+        };
+        source.scan(&mut |_| {}).unwrap();
+        assert_eq!(source.warnings(), expected);
+        let all = drain(source.as_mut()).unwrap();
+        assert_eq!(source.warnings(), expected);
+        let names: Vec<_> = all[0].entry.xattrs.iter().map(|xattr| &xattr.name[..]).collect();
+        assert_eq!(names, [b"user.kept"]);
+        let strict = Options { strict: true, ..Options::default() };
+        assert!(read_path(&path, &strict).is_err());
     }
 }

@@ -57,7 +57,8 @@ fn check(delivered: &[Delivered]) -> Result<(), TestCaseError> {
             prop_assert_eq!(kinds.get(parent), Some(&true));
         }
         let before = kinds.insert(entry.path.as_bytes().to_vec(), directory);
-        prop_assert!(before.is_none_or(|before| before && directory));
+        prop_assert!(before.is_none_or(|before| before == directory));
+        prop_assert_eq!(entry.replaces, before == Some(false));
         if let Kind::HardLink(target) = &entry.kind {
             prop_assert_eq!(kinds.get(target.as_bytes()), Some(&false));
         }

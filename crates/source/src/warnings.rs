@@ -1,0 +1,13 @@
+//! What a source was read in spite of.
+
+/// What the reader of a tree should know, although the tree could be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Warnings {
+    /// The archive ends behind a whole entry, but without the zero blocks that end an archive: more
+    /// may have followed.
+    pub no_end: bool,
+    /// Extended attributes that were left out: their names are in none of the namespaces of Linux.
+    pub foreign_attributes: u64,
+    /// The first of those, as "PATH: NAME", escaped.
+    pub first_foreign: Option<String>,
+}
