@@ -38,6 +38,11 @@ impl Progress {
         bar.set_message(entries.to_string());
     }
 
+    /// Prints a line for people beside the bar.
+    pub(crate) fn say(&self, line: &str) {
+        self.0.suspend(|| eprintln!("{line}"));
+    }
+
     /// Shows how much of the bytes there are is done.
     pub(crate) fn show_bytes(&self, done: u64, total: u64) {
         let Self(bar) = self;

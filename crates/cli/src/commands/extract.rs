@@ -4,16 +4,17 @@ use crate::image::ImageArgs;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
 use crate::text;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
-use undercroft_image::unpack::{self, Summary, to_directory, to_tar};
+use undercroft_image::unpack::{Event, Summary, to_directory, to_tar};
 
 /// Extract a volume to a directory, or to standard output as a tar stream.
 ///
 /// Works without root: owners, devices and attributes that need more rights are left out, and
-/// counted at the end. The tar stream keeps everything in any case.
+/// counted at the end. The tar stream keeps everything in any case. Files that are larger than the
+/// file system of the directory allows are named and left out; the exit status is 1 then.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -47,6 +48,7 @@ struct Report {
     specials: u64,
     hard_links: u64,
     bytes: u64,
+    files_not_made: u64,
     owners_not_set: u64,
     attributes_not_set: u64,
     specials_not_made: u64,
@@ -61,6 +63,7 @@ impl Report {
             specials: summary.specials,
             hard_links: summary.hard_links,
             bytes: summary.bytes,
+            files_not_made: summary.failed,
             owners_not_set: summary.warnings.owners,
             attributes_not_set: summary.warnings.attributes,
             specials_not_made: summary.warnings.specials,
@@ -79,7 +82,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
     let archive = args.is_archive();
     let bar = Progress::new();
-    let mut show = |progress: &unpack::Progress| bar.show(progress.entries, progress.bytes, None);
+    let mut show = |event: Event<'_>| match event {
+        Event::Progress(done) => bar.show(done.entries, done.bytes, None),
+        Event::Failed(error) => bar.say(&format!("error: {error}")),
+    };
     let unpacked = if archive {
         to_tar(&volume, out, &mut show)
     } else {
@@ -102,7 +108,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         )?;
     }
     warn(&summary);
-    Ok(Outcome::Done)
+    match summary.failed {
+        0 => Ok(Outcome::Done),
+        1 => bail!("one file was not extracted"),
+        count => bail!("{count} files were not extracted"),
+    }
 }
 
 fn warn(summary: &Summary) {

@@ -5,6 +5,7 @@
 mod command;
 mod damage;
 mod edit;
+mod extract;
 mod foreign;
 mod guards;
 mod interruption;

@@ -9,10 +9,11 @@ mod metadata;
 mod place;
 
 use super::UnpackError;
-use super::sink::{Item, Progress, Sink, Summary, Warnings, unpack};
+use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
 use place::Place;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use undercroft_xfs::format::FileType;
 /// Unpacks the whole volume into the directory `destination`, which is made if it does not exist.
 /// One that is not empty is refused unless `replace` is set: directories are kept then, other
 /// entries of the same names replaced. The metadata of the root directory goes to `destination`.
-/// `report` is called now and then.
+/// `report` is called now and then, and for each file that is left out because it is larger than files
+/// there may be.
 ///
 /// # Errors
 /// The volume is damaged, its device failed, or the destination cannot take it.
@@ -30,7 +32,7 @@ pub fn to_directory(
     volume: &Arc<Volume>,
     destination: &Path,
     replace: bool,
-    report: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let place = Place::open(destination, replace)?;
     unpack(volume, &mut DirectorySink { place, replace, buffer: Vec::new() }, report)
@@ -55,7 +57,10 @@ impl DirectorySink {
     }
 
     fn copy(&mut self, item: &Item<'_>, file: &File) -> Result<u64, UnpackError> {
-        let failed = |source| UnpackError::Create { action: "write", path: item.text(), source };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::FileTooLarge => item.too_large(),
+            _ => UnpackError::Create { action: "write", path: item.text(), source },
+        };
         let (contents, ranges) = item.open()?;
         let bytes = item.copy(&contents, &ranges, &mut self.buffer, |offset, bytes| {
             file.write_all_at(bytes, offset).map_err(failed)
@@ -90,7 +95,12 @@ impl Sink for DirectorySink {
         let file = rustix::fs::openat(self.place.current(), item.name(), flags, mode)
             .map_err(|error| failed("create", item, error))?;
         let file = File::from(file);
-        let bytes = self.copy(item, &file)?;
+        let copied = self.copy(item, &file);
+        if let Err(UnpackError::TooLarge { .. }) = copied {
+            rustix::fs::unlinkat(self.place.current(), item.name(), AtFlags::empty())
+                .map_err(|error| failed("remove", item, error))?;
+        }
+        let bytes = copied?;
         metadata::apply_to_file(&file, item, warnings)?;
         Ok(bytes)
     }

@@ -90,6 +90,18 @@ pub enum UnpackError {
         source: io::Error,
     },
 
+    /// A file that is larger than files may be there.
+    #[error(
+        "{path} was not extracted: it has {size} bytes, more than a file in the destination may have; \
+         choose a destination on another file system, or raise the limit on the sizes of files"
+    )]
+    TooLarge {
+        /// Path below the destination.
+        path: String,
+        /// Its size.
+        size: u64,
+    },
+
     /// A directory of the destination is no longer where it was.
     #[error(
         "the parent of {path} was moved while the volume was unpacked; keep others out of the destination"

@@ -20,6 +20,11 @@ impl InodeSet {
         *chunk |= bit;
         new
     }
+
+    /// Whether an inode was added.
+    pub(super) fn contains(&self, inode: InodeNumber) -> bool {
+        self.chunks.get(&(inode.0 / 64)).is_some_and(|chunk| chunk & 1 << (inode.0 % 64) != 0)
+    }
 }
 
 /// The first name of a file that has more.

@@ -29,5 +29,5 @@ mod walk;
 
 pub use directory::to_directory;
 pub use error::UnpackError;
-pub use sink::{Progress, Summary, Warnings};
+pub use sink::{Event, Progress, Summary, Warnings};
 pub use tar::to_tar;

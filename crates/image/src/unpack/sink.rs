@@ -1,6 +1,6 @@
 //! What a volume is unpacked into, and the one loop that does it.
 
-use super::links::Links;
+use super::links::{InodeSet, Links};
 use super::walk::{Step, Walk};
 use super::{UnpackError, attributes};
 use std::ops::Range;
@@ -26,6 +26,8 @@ pub struct Summary {
     pub hard_links: u64,
     /// Bytes of file data, holes not counted.
     pub bytes: u64,
+    /// Names of files that could not be made, for each of which there was an [`Event::Failed`].
+    pub failed: u64,
     /// What could not be kept.
     pub warnings: Warnings,
 }
@@ -56,6 +58,15 @@ pub struct Progress {
     pub entries: u64,
     /// Bytes of data unpacked.
     pub bytes: u64,
+}
+
+/// What happens on the way.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// This much is done.
+    Progress(Progress),
+    /// A name was left out; the work goes on.
+    Failed(&'a UnpackError),
 }
 
 /// Names between two reports of progress.
@@ -92,6 +103,11 @@ impl Item<'_> {
     /// An error of the volume in this inode.
     pub(super) fn damaged(&self, source: undercroft_xfs::Error) -> UnpackError {
         UnpackError::Volume { path: format!("/{}", ops::path_text(self.path)), source }
+    }
+
+    /// An error of the destination, which holds no files of this size.
+    pub(super) fn too_large(&self) -> UnpackError {
+        UnpackError::TooLarge { path: self.text(), size: self.core.size }
     }
 
     /// The contents, and where in them data is.
@@ -144,7 +160,8 @@ pub(super) trait Sink {
     fn enter(&mut self, item: &Item<'_>) -> Result<(), UnpackError>;
     /// A directory ends.
     fn leave(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
-    /// A regular file; returns the number of bytes of data in it.
+    /// A regular file; returns the number of bytes of data in it. One that is
+    /// [too large](UnpackError::TooLarge) does not stay.
     fn file(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError>;
     /// A symbolic link.
     fn symlink(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
@@ -158,9 +175,10 @@ pub(super) trait Sink {
 pub(super) fn unpack(
     volume: &Arc<Volume>,
     sink: &mut dyn Sink,
-    report: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let (mut walk, mut links) = (Walk::new(volume), Links::default());
+    let mut too_large = InodeSet::default();
     let (mut summary, mut entries) = (Summary::default(), 0);
     while let Some(step) = walk.step()? {
         let (inode, entering) = match &step {
@@ -186,22 +204,28 @@ pub(super) fn unpack(
         drop(state);
         let item = Item { volume, path, inode, number, kind, core, device, attributes: &list };
         if entering {
-            match first {
-                Some(first) => {
-                    summary.hard_links += 1;
-                    sink.link(&item, &first)?;
+            let done = match first {
+                Some(_) if too_large.contains(number) => Err(item.too_large()),
+                Some(first) => sink.link(&item, &first).map(|()| summary.hard_links += 1),
+                None => deliver(&item, sink, &mut summary),
+            };
+            match done {
+                Err(error @ UnpackError::TooLarge { .. }) => {
+                    too_large.insert(number);
+                    summary.failed += 1;
+                    report(Event::Failed(&error));
                 }
-                None => deliver(&item, sink, &mut summary)?,
+                done => done?,
             }
             entries += 1;
             if entries % REPORT_EVERY == 0 {
-                report(&Progress { entries, bytes: summary.bytes });
+                report(Event::Progress(Progress { entries, bytes: summary.bytes }));
             }
         } else {
             sink.leave(&item, &mut summary.warnings)?;
         }
     }
-    report(&Progress { entries, bytes: summary.bytes });
+    report(Event::Progress(Progress { entries, bytes: summary.bytes }));
     Ok(summary)
 }
 
@@ -214,8 +238,8 @@ fn deliver(item: &Item<'_>, sink: &mut dyn Sink, summary: &mut Summary) -> Resul
             sink.enter(item)
         }
         FileType::Regular => {
-            summary.files += 1;
             summary.bytes += sink.file(item, warnings)?;
+            summary.files += 1;
             Ok(())
         }
         FileType::Symlink => {

@@ -8,7 +8,7 @@ mod header;
 mod records;
 
 use super::UnpackError;
-use super::sink::{Item, Progress, Sink, Summary, Warnings, unpack};
+use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
 use header::{Kind, Member};
 use records::Records;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ const BLOCK: u64 = 512;
 pub fn to_tar(
     volume: &Arc<Volume>,
     output: &mut dyn Write,
-    report: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let mut sink = TarSink { output, buffer: Vec::new() };
     let summary = unpack(volume, &mut sink, report)?;

@@ -1,0 +1,50 @@
+//! Extracting what the destination cannot hold.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::run::succeeds;
+
+#[test]
+fn files_larger_than_the_destination_allows_are_named_and_the_others_extracted() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    fs::create_dir_all(path("tree/directory")).unwrap();
+    fs::write(path("tree/before"), "before").unwrap();
+    fs::write(path("tree/data"), vec![7; 3 << 20]).unwrap();
+    fs::hard_link(path("tree/data"), path("tree/directory/another-name")).unwrap();
+    fs::write(path("tree/directory/inside"), "inside").unwrap();
+    fs::write(path("tree/later"), "later").unwrap();
+    let image = path("image");
+    succeeds(["build", &path("tree"), &image]);
+    succeeds(["touch", &image, "/hole"]);
+    succeeds(["truncate", &image, "/hole", "9223372036854775807"]);
+
+    // Blocks of 512 bytes: a mebibyte. The signal would end the program instead.
+    let limited = "trap '' XFSZ; ulimit -f 2048; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_undercroft")]);
+    command.args(["extract", "--json", &image, &path("out")]).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    for (name, size) in
+        [("data", 3 << 20), ("directory/another-name", 3 << 20), ("hole", i64::MAX as u64)]
+    {
+        let line = format!("error: {name} was not extracted: it has {size} bytes, ");
+        assert!(message.contains(&line), "{message}");
+        assert!(!home.path().join("out").join(name).exists(), "{name}");
+    }
+    assert!(message.ends_with("error: 3 files were not extracted\n"), "{message}");
+    for (name, content) in
+        [("before", "before"), ("directory/inside", "inside"), ("later", "later")]
+    {
+        let found = fs::read_to_string(home.path().join("out").join(name)).unwrap();
+        assert_eq!(found, content);
+    }
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["files"], &summary["files_not_made"]), (&3.into(), &3.into()));
+    assert_eq!(&summary["hard_links"], 0);
+}
