@@ -1,12 +1,14 @@
 //! What comes out of a volume is what a kernel sees in it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use rustix::fs::{SeekFrom, seek};
 use std::fs::{self, File};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 use undercroft_block::FileDevice;
 use undercroft_image::pack::{self, PackOptions, SizeChoice};
 use undercroft_image::unpack::{self, UnpackError};
@@ -239,4 +241,63 @@ fn a_directory_that_leads_back_is_an_error() {
     assert!(matches!(result, Err(UnpackError::Repeated { .. })), "{result:?}");
     let result = unpack::to_directory(&volume, &scratch.path().join("out"), false, &mut |_| {});
     assert!(matches!(result, Err(UnpackError::Repeated { .. })), "{result:?}");
+}
+
+/// Bytes far away in files that are holes otherwise.
+const FAR: [(&str, u64, u64); 3] = [
+    ("pebibyte", 1 << 50, 1_000_000_000_000_000),
+    ("largest", i64::MAX as u64, 1 << 62),
+    ("largest", i64::MAX as u64, i64::MAX as u64 - 1),
+];
+
+/// Makes the files, or checks that they are the same in `directory`.
+fn far(directory: &Path, make: bool) {
+    for (name, size, at) in FAR {
+        let mut options = File::options();
+        let file = options.read(true).write(make).create(make).open(directory.join(name)).unwrap();
+        if make {
+            file.set_len(size).unwrap();
+            file.write_all_at(b"x", at).unwrap();
+            continue;
+        }
+        assert_eq!(file.metadata().unwrap().len(), size);
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        assert_eq!(&byte, b"x", "{name}");
+        // In 64 KiB there is nothing else.
+        assert_eq!(seek(&file, SeekFrom::Data(at >> 16 << 16)).unwrap() >> 16, at >> 16);
+        assert!(file.metadata().unwrap().blocks() <= 64, "{name} has become larger");
+    }
+}
+
+#[test]
+fn holes_take_no_time_whatever_their_length() {
+    if !kernel::available_or_report("image::unpack::holes_take_no_time_whatever_their_length") {
+        return;
+    }
+    // A few hundredths of a second; at the speed of memory a pebibyte takes a day.
+    const MOST: Duration = Duration::from_secs(30);
+    let scratch = Scratch::new(512 * MIB).unwrap();
+    let path = |name: &str| scratch.path().join(name);
+    let tree = path("tree");
+    fs::create_dir(&tree).unwrap();
+    far(&tree, true);
+    let start = Instant::now();
+    let build = |source: &Path, image: &Path| {
+        let source = SourceSpec::Path(source.to_owned());
+        let summary = pack::build(&PackOptions::new(source, image), &mut |_| {}).unwrap();
+        assert!(summary.bytes < MIB);
+    };
+    build(&tree, &path("from-directory"));
+    let archive = path("archive.tar");
+    let volume = open(&path("from-directory"));
+    unpack::to_tar(&volume, &mut File::create(&archive).unwrap(), &mut |_| {}).unwrap();
+    assert!(archive.metadata().unwrap().len() < MIB);
+    build(&archive, &path("from-archive"));
+    for image in ["from-directory", "from-archive"] {
+        let out = path(&format!("{image}-extracted"));
+        extract(&path(image), &out);
+        far(&out, false);
+    }
+    assert!(start.elapsed() < MOST, "{:?}", start.elapsed());
 }

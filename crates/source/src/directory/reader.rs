@@ -10,7 +10,7 @@ use super::holes::data_ranges;
 use super::links::{LinkTable, LinkedName};
 use super::walk::Work;
 use super::xattrs::{Target, XattrReader};
-use crate::entry::MAX_SYMLINK_TARGET;
+use crate::entry::{MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::pool::{BUFFER_SIZE, BufferPool};
 use crate::{Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Links};
 use rustix::fd::{AsFd, OwnedFd};
@@ -259,7 +259,8 @@ impl<'a, S: Sink> Reader<'a, S> {
         length: usize,
     ) -> Result<(), Stop> {
         let start = self.filled;
-        let beyond = usize::from(offset + length as u64 == size);
+        // The largest file cannot grow, and the system refuses to read behind its end.
+        let beyond = usize::from(offset + length as u64 == size && size < MAX_FILE_SIZE);
         let buffer = Arc::get_mut(&mut self.buffer).expect("a buffer is shared only by flush()");
         let space = &mut buffer[start..start + length + beyond];
         let mut done = 0;
