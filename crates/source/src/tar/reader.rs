@@ -21,11 +21,13 @@ use super::extended::Extended;
 use super::header::{Header, continue_gnu_sparse};
 use super::input::{Input, Stream};
 use super::path::clean;
+use super::pax::Extensions;
 use super::seen::{Admitted, Seen, SeenPaths};
 use super::sparse::{self, MapText};
 use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::{
     Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Options, Timestamp, Warnings,
+    Xattr,
 };
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -297,10 +299,7 @@ impl TarReader {
         };
         let xattrs = match kind {
             Kind::HardLink(_) => Vec::new(),
-            _ => {
-                self.leave_out(&path, extensions.take_foreign())?;
-                extensions.take_xattrs()?
-            }
+            _ => self.xattrs(&path, &mut extensions)?,
         };
         let directory = kind == Kind::Directory;
         let links = if directory { Links::Single } else { Links::Several };
@@ -309,9 +308,9 @@ impl TarReader {
         Ok(true)
     }
 
-    /// Notes attributes that no file of Linux can have.
-    fn leave_out(&mut self, path: &EntryPath, foreign: Vec<Vec<u8>>) -> Checked<()> {
-        for name in foreign {
+    /// The attributes of an entry, without those that no file of Linux can have, which are noted.
+    fn xattrs(&mut self, path: &EntryPath, extensions: &mut Extensions) -> Checked<Vec<Xattr>> {
+        for name in extensions.take_foreign() {
             if self.options.strict {
                 return Err(Problem::ForeignAttribute(name));
             }
@@ -320,7 +319,7 @@ impl TarReader {
             let text = || format!("{path}: {}", name.escape_ascii());
             warnings.first_foreign.get_or_insert_with(text);
         }
-        Ok(())
+        extensions.take_xattrs()
     }
 
     /// A regular file, which in pax archives may be sparse. `stored` becomes what follows the map.
