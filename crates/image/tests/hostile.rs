@@ -207,10 +207,10 @@ fn names_of_directories_themselves_are_refused_where_they_lead_elsewhere() {
         } else {
             // The directory's own name leads to another inode: 8 bytes, then length and name.
             let entry = [&[name.len() as u8], name.as_bytes(), &[2]].concat();
-            let block = (0..bytes.len()).step_by(4096).filter(|at| {
+            let mut block = (0..bytes.len()).step_by(4096).filter(|at| {
                 bytes[*at..].starts_with(b"XDB3") || bytes[*at..].starts_with(b"XDD3")
             });
-            let block = block.last().unwrap();
+            let block = block.next_back().unwrap();
             let at = (block..block + 4096).find(|at| bytes[*at..].starts_with(&entry)).unwrap();
             let block = target(&bytes, block).unwrap();
             bytes[at - 1] ^= 1;
