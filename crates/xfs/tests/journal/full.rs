@@ -12,6 +12,7 @@ use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::ops::{self, CloneRange, Name, NewInode, RenameMode};
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, OpenFile, Volume};
 
 const NOW: Timestamp = Timestamp { seconds: 7, nanoseconds: 0 };
@@ -313,7 +314,8 @@ fn what_needs_no_space_works_without_and_what_does_is_refused_whole() {
         assert!(refused > 0 && done > 0, "{format:?}: {refused} refused, {done} done");
         filled.volume.close().unwrap();
         judge(&format!("{format:?}, full"));
-        filled.volume = Arc::new(open(&image));
+        let device = Arc::clone(filled.volume.cache().device());
+        filled.volume = Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap());
         let root = filled.directories[0];
         filled.remove_all(root);
         filled.volume.close().unwrap();
