@@ -3,7 +3,7 @@
 //! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
 //! function. What they share is here: values of options ([`value`]), the choice of a volume inside
 //! an image ([`image`]), work on an open volume ([`session`]), lines that are typed
-//! ([`line_editor`]), the format of a new volume ([`format_options`]), words for numbers
+//! ([`line_editor`]) and their words ([`words`]), the format of a new volume ([`format_options`]), words for numbers
 //! ([`text`]), and what `--stats` prints ([`stats`]).
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod session;
 mod stats;
 mod text;
 mod value;
+mod words;
 
 use clap::Parser;
 use commands::Cli;

@@ -5,16 +5,21 @@ use crate::image::ImageArgs;
 use crate::line_editor::LineEditor;
 use crate::report::{self, Outcome};
 use crate::session::Session;
-use anyhow::{Context, Result, bail};
+use crate::words::{self, Unfinished};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::unix::ffi::OsStringExt;
 
 /// Run many commands on one volume: those typed, or a script on standard input.
 ///
 /// Commands are those of the command line without the name of the image; words are quoted as in
-/// other shells, `#` begins a comment. Each command is durable when it is done, unless --batch is
-/// given. A script ends at the first command that fails; `exit` or the end of the input ends the
-/// shell, and leaves the volume unmounted.
+/// other shells, `#` begins a comment, a backslash at the end continues a line. Names of any bytes
+/// can be written as `ls` prints them, `caf\xe9` for one; with a space in them, in double quotes.
+/// What a command prints is there when it is done; what it changes is durable then, unless --batch
+/// is given. A script ends at the first command that fails; `exit` or the end of the
+/// input ends the shell, and leaves the volume unmounted.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -80,15 +85,30 @@ impl Shell<'_> {
     /// A script: ends at the first error, which names the line.
     fn script(&self, out: &mut dyn Write) -> Result<Outcome> {
         let mut outcome = Outcome::Done;
-        for (number, line) in (1_u64..).zip(io::stdin().lock().lines()) {
-            let at = || format!("line {number} of the script");
-            let (next, ended) = self.line(&line.with_context(at)?, out).with_context(at)?;
+        let mut number = 0_u64;
+        let mut line = Vec::new();
+        while read_line(&mut line)? {
+            number += 1;
+            let first = number;
+            while words::split(&line) == Err(Unfinished::Backslash) {
+                line.push(b'\n');
+                if !read_line(&mut line)? {
+                    line.pop();
+                    break;
+                }
+                number += 1;
+            }
+            let at = || format!("line {first} of the script");
+            let (next, ended) = self.line(&line, out).with_context(at)?;
+            // Whoever reads may wait for it before the next line.
+            out.flush()?;
             if ended != Outcome::Done {
                 outcome = ended;
             }
             if next == Next::Leave {
                 break;
             }
+            line.clear();
         }
         Ok(outcome)
     }
@@ -100,7 +120,7 @@ impl Shell<'_> {
         names.push("help".into());
         let mut editor = LineEditor::new(&self.session, names)?;
         while let Some(line) = editor.read()? {
-            let next = self.line(&line, out);
+            let next = self.line(line.as_bytes(), out);
             out.flush()?;
             match next {
                 Ok((Next::More, _)) => {}
@@ -114,12 +134,15 @@ impl Shell<'_> {
     }
 
     /// Runs a line.
-    fn line(&self, line: &str, out: &mut dyn Write) -> Result<(Next, Outcome)> {
-        let words = shlex::split(line).context("a quotation mark is left open")?;
+    fn line(&self, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
+        let words = words::split(line).map_err(|unfinished| match unfinished {
+            Unfinished::Quotation => anyhow!("a quotation mark is left open"),
+            Unfinished::Backslash => anyhow!("nothing follows the backslash at the end"),
+        })?;
         if words.is_empty() {
             return Ok((Next::More, Outcome::Done));
         }
-        let command = match Line::try_parse_from(words) {
+        let command = match Line::try_parse_from(words.into_iter().map(OsString::from_vec)) {
             Ok(line) => line.command,
             Err(help) if !help.use_stderr() => {
                 write!(out, "{help}")?;
@@ -141,4 +164,17 @@ impl Shell<'_> {
             }
         }
     }
+}
+
+/// Adds the next line of standard input to `line`, without its end; whether there was one. The input
+/// is not locked meanwhile: a command may read from it what follows.
+fn read_line(line: &mut Vec<u8>) -> Result<bool> {
+    let read = io::stdin().lock().read_until(b'\n', line).context("cannot read the script")?;
+    if read > 0 && line.ends_with(b"\n") {
+        line.pop();
+        if line.ends_with(b"\r") {
+            line.pop();
+        }
+    }
+    Ok(read > 0)
 }

@@ -12,6 +12,7 @@ mod interruption;
 mod memory;
 mod rootless;
 mod run;
+mod shell;
 mod sources;
 mod stacks;
 mod targets;
