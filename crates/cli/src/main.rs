@@ -1,20 +1,24 @@
 //! The command `undercroft`: parses arguments, calls the libraries, prints.
 //!
 //! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
-//! function. What they share is here: values of options ([`value`]), the choice of a volume inside
+//! function. What they share is here: values of options ([`value`], [`owner`], [`mode_change`]), the choice of a volume inside
 //! an image ([`image`]), work on an open volume ([`session`]), lines that are typed
 //! ([`line_editor`]) and their words ([`words`]), the format of a new volume ([`format_options`]), words for numbers
-//! ([`text`]), and what `--stats` prints ([`stats`]).
-#![forbid(unsafe_code)]
+//! ([`text`]), what `--stats` prints ([`stats`]), standard output
+//! ([`standard_output`]), and how a run ends ([`report`], [`failure`]).
 
 mod commands;
+mod failure;
 mod format_options;
 mod image;
 mod line_editor;
+mod mode_change;
 mod output_file;
+mod owner;
 mod progress;
 mod report;
 mod session;
+mod standard_output;
 mod stats;
 mod text;
 mod value;
@@ -30,8 +34,14 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));
-    match commands::run(&Cli::parse()) {
+    let mut options = std::env::args_os().take_while(|argument| argument != "--");
+    let json = options.any(|argument| argument == "--json");
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report::unparsed(&error, json),
+    };
+    match commands::run(&cli) {
         Ok(outcome) => outcome.into(),
-        Err(error) => report::failure(&error),
+        Err(error) => report::failure(&error, json),
     }
 }

@@ -1,24 +1,29 @@
 //! How a run ends: exit status and message.
 
+use crate::failure::Failure;
+use rustix::io::Errno;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use undercroft_xfs::Error as VolumeError;
 
-/// How a command ended that was able to do its work. Wrong usage ends with status 2, by `clap`.
+/// How a command ended that was able to do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// As asked.
     Done,
     /// A check found faults.
     Findings,
+    /// Whoever read the output went away before its end, and misses some of it.
+    Cut,
 }
 
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Done => Self::SUCCESS,
-            Outcome::Findings => Self::FAILURE,
+            Outcome::Findings | Outcome::Cut => Self::FAILURE,
         }
     }
 }
@@ -29,40 +34,104 @@ pub(crate) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Resu
     writeln!(out)
 }
 
-/// Prints `value` as JSON for people, too.
-pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)
-}
+/// A value that no volume could take: wrong usage.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
 
-/// Prints an error with its causes. A reader that went away, as `head` does, is none.
-pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    if error.chain().any(is_broken_pipe) {
-        return ExitCode::SUCCESS;
+impl std::fmt::Display for Usage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
     }
-    eprintln!("error: {}", message(error));
-    ExitCode::FAILURE
 }
 
-fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-    let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
-    io.or(json) == Some(io::ErrorKind::BrokenPipe)
+impl std::error::Error for Usage {}
+
+/// Exit status of wrong usage, as `clap` has it.
+const WRONG_USAGE: u8 = 2;
+
+/// Prints an error with its causes, or as JSON.
+pub(crate) fn failure(error: &anyhow::Error, json: bool) -> ExitCode {
+    let failure = Failure::new(error, message(error));
+    if json && let Ok(line) = serde_json::to_string(&failure) {
+        eprintln!("{line}");
+    } else {
+        eprintln!("error: {}", failure.message());
+    }
+    if failure.is_usage() { ExitCode::from(WRONG_USAGE) } else { ExitCode::FAILURE }
 }
 
-/// The chain on one line; a cause that its effect already quotes is not repeated.
+/// Ends a run whose arguments could not be parsed, or that asks for help.
+pub(crate) fn unparsed(error: &clap::Error, json: bool) -> ExitCode {
+    let text = error.to_string();
+    if error.use_stderr() && (json || shortened(&text) != text) {
+        let text = text.trim_start_matches("error: ").trim_end();
+        return failure(&Usage(text.to_owned()).into(), json);
+    }
+    // A stream that is closed gets no message.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// The chain on one line, the innermost cause last; one that its effect already quotes is not
+/// repeated.
 fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
+        if let Some(image) = full_host(cause) {
+            let part = if text.is_empty() { "" } else { ": " };
+            let _ = write!(
+                text,
+                "{part}no space left on the file system that holds {image}: make room there (the \
+                 image is sparse: any change takes room for its journal, `rm` as well)"
+            );
+            break;
+        }
         let cause = cause.to_string();
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
             // Writing to a string cannot fail.
-            let _ = write!(text, ": caused by {cause}");
+            let _ = write!(text, ": {cause}");
         }
     }
-    text
+    shortened(&text)
+}
+
+/// The image whose file system has no space for what was written to it.
+fn full_host<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e str> {
+    match cause.downcast_ref::<VolumeError>()? {
+        VolumeError::Device(error) if error.is_no_space() => Some(&error.device),
+        // What stopped the volume is known in words alone.
+        VolumeError::Poisoned(what) | VolumeError::NotWritten { what, .. }
+            if what.ends_with(&io::Error::from(Errno::NOSPC).to_string()) =>
+        {
+            Some("the image")
+        }
+        _ => None,
+    }
+}
+
+/// Longest word of a message, in bytes. Longer ones are paths, or what was typed.
+const WORD_MAX: usize = 200;
+
+/// A message whose long words have lost their middles.
+fn shortened(text: &str) -> String {
+    let mut short = String::with_capacity(text.len().min(1 << 16));
+    for part in text.split_inclusive(char::is_whitespace) {
+        if part.trim_end().len() <= WORD_MAX {
+            short.push_str(part);
+            continue;
+        }
+        let (mut head, mut tail) = (WORD_MAX / 2 - 2, part.len() - (WORD_MAX / 2 - 2));
+        while !part.is_char_boundary(head) {
+            head -= 1;
+        }
+        while !part.is_char_boundary(tail) {
+            tail += 1;
+        }
+        short.extend([&part[..head], "...", &part[tail..]]);
+    }
+    short
 }
 
 #[cfg(test)]
@@ -74,6 +143,21 @@ mod tests {
     fn causes_follow_their_effects_once() {
         let error = io::Error::other("disk on fire");
         let error = Err::<(), _>(error).context("cannot read a").context("b: cannot read a");
-        assert_eq!(message(&error.unwrap_err()), "b: cannot read a: caused by disk on fire");
+        assert_eq!(message(&error.unwrap_err()), "b: cannot read a: disk on fire");
+    }
+
+    #[test]
+    fn long_words_lose_their_middles() {
+        let kept = format!("{} {}", "a".repeat(200), "\u{fc}".repeat(100));
+        assert_eq!(shortened(&kept), kept);
+        let long = format!("no {}: {} end", "ab".repeat(5_000_000), "\u{fc}".repeat(101));
+        let short = shortened(&long);
+        let mut words = short.split(' ');
+        assert_eq!(words.next(), Some("no"));
+        let word = words.next().unwrap();
+        assert!(word.len() == 199 && word.starts_with("abab") && word.ends_with("ab:"), "{word}");
+        let word = words.next().unwrap();
+        assert!(word.len() <= 200 && word.contains("\u{fc}...\u{fc}"), "{word}");
+        assert_eq!((words.next(), words.next()), (Some("end"), None));
     }
 }

@@ -1,5 +1,6 @@
 //! A volume that commands work on: one command on the line, or many in a shell.
 
+use crate::report::Usage;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +28,8 @@ impl<'v> Session<'v> {
             None => Clock::System,
             Some(text) => {
                 let seconds = text.to_str().and_then(|text| text.parse().ok());
-                let seconds = seconds.context("SOURCE_DATE_EPOCH is not a number of seconds")?;
+                let wrong = || Usage("SOURCE_DATE_EPOCH is not a number of seconds".to_owned());
+                let seconds = seconds.ok_or_else(wrong)?;
                 Clock::Fixed(Timestamp { seconds, nanoseconds: 0 })
             }
         };

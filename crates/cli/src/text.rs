@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::fmt;
 use undercroft_xfs::format::{self, EntryType, FileType};
-use undercroft_xfs::ops::path_text;
 
 /// Bytes in the largest unit that gives at least one, with one digit: `1.5 GiB`.
 pub(crate) fn bytes(count: u64) -> String {
@@ -108,7 +107,7 @@ impl Name {
     pub(crate) fn new(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self { name: text.to_owned(), escaped: false },
-            Err(_) => Self { name: path_text(bytes), escaped: true },
+            Err(_) => Self { name: bytes.escape_ascii().to_string(), escaped: true },
         }
     }
 }
@@ -123,12 +122,22 @@ impl fmt::Display for Name {
     }
 }
 
-/// A name for a terminal: UTF-8 as it is, control characters and all other bytes escaped.
+/// A name for a terminal: UTF-8 as it is; characters that control the terminal, or the order of
+/// what is shown, and all other bytes escaped.
 pub(crate) fn name(bytes: &[u8]) -> String {
+    let plain = |letter: char| !letter.is_control() && !is_directional(letter) && letter != '\\';
     match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(char::is_control) && !text.contains('\\') => text.to_owned(),
-        _ => path_text(bytes),
+        Ok(text) if text.chars().all(plain) => text.to_owned(),
+        _ => bytes.escape_ascii().to_string(),
     }
+}
+
+/// Whether a character is not seen and turns those around it: with it, one name looks like another.
+fn is_directional(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 #[cfg(test)]
@@ -160,5 +169,12 @@ mod tests {
         assert_eq!(name(b"a\nb"), "a\\nb");
         assert_eq!(name(b"a\xffb"), "a\\xffb");
         assert_eq!(name(b"a\\b"), "a\\\\b");
+        for control in (0x202a..=0x202e).chain(0x2066..=0x2069).chain([0x200e, 0x200f, 0x61c]) {
+            let control = char::from_u32(control).unwrap().to_string();
+            let shown = name(format!("gpj{control}exe").as_bytes());
+            assert!(shown.is_ascii() && shown.starts_with("gpj\\x"), "{shown}");
+        }
+        // A neighbour of them, and scripts from right to left.
+        assert_eq!(name("\u{2065}\u{5d0}\u{627}".as_bytes()), "\u{2065}\u{5d0}\u{627}");
     }
 }

@@ -4,9 +4,12 @@ use std::error::Error;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use jiff::Timestamp;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use undercroft_block::stack::Description;
 use undercroft_xfs::format;
 use undercroft_xfs::mkfs::{Feature, Preset};
+use undercroft_xfs::ops;
 
 /// Names of presets, as `--preset` takes them.
 pub(crate) const PRESETS: [&str; 9] = [
@@ -25,21 +28,50 @@ pub(crate) fn image() -> impl TypedValueParser<Value = Description> {
     })
 }
 
-/// Bytes: a number with an optional suffix. K, M, G, T, P with or without "iB" are powers of 1024.
+/// A label of a volume.
+pub(crate) fn label() -> impl TypedValueParser<Value = OsString> {
+    OsStringValueParser::new().try_map(|text| ops::check_label(text.as_bytes()).map(|()| text))
+}
+
+/// Bytes: a number, which may have a fraction, with an optional suffix. K, M, G, T, P and E with or
+/// without "iB" are powers of 1024, as in GNU tools; with "B", powers of 1000. What is left of a
+/// fraction below a byte is dropped.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let digits = text.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(text.len());
+    let of_number = |symbol: char| symbol.is_ascii_digit() || symbol == '.';
+    let digits = text.find(|symbol| !of_number(symbol)).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
-    let exponent = match suffix.to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 1,
-        "m" | "mib" => 2,
-        "g" | "gib" => 3,
-        "t" | "tib" => 4,
-        "p" | "pib" => 5,
-        _ => return Err(format!("{suffix:?} is no unit; write a number and K, M, G, T or P")),
+    let suffix = suffix.to_ascii_lowercase();
+    let (letter, base) = match suffix.as_str() {
+        "b" => ("", 1024),
+        suffix => match (suffix.strip_suffix("ib"), suffix.strip_suffix('b')) {
+            (Some(letter), _) => (letter, 1024),
+            (None, Some(letter)) => (letter, 1000),
+            (None, None) => (suffix, 1024),
+        },
     };
-    let number: u64 = number.parse().map_err(|_| "write a number, such as 512M".to_owned())?;
-    number.checked_mul(1 << (10 * exponent)).ok_or_else(|| "that is more than 2^64 bytes".into())
+    let power = match letter {
+        "" if suffix.len() < 2 => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        "e" => 6,
+        _ => {
+            return Err(format!("{suffix:?} is no unit; write a number and K, M, G, T, P or E"));
+        }
+    };
+    let unit = u128::pow(base, power);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let wrong = || "write a number, such as 512M, 1.5G or 10MB".to_owned();
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    if fraction.is_empty() || fraction.len() > 18 || (power == 0 && number.contains('.')) {
+        return Err(wrong());
+    }
+    let parts: u128 = fraction.parse().map_err(|_| wrong())?;
+    // At most 2^64 x 2^60 and 10^18 x 2^60.
+    let bytes = u128::from(whole) * unit + parts * unit / u128::pow(10, fraction.len() as u32);
+    u64::try_from(bytes).map_err(|_| "that is 2^64 bytes or more".to_owned())
 }
 
 /// As [`size`], for sizes that fit 32 bits.
@@ -52,20 +84,6 @@ pub(crate) fn owner(text: &str) -> Result<(u32, u32), String> {
     let parsed =
         text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
     parsed.ok_or_else(|| "write two numbers, such as 1000:1000 or 0:0".to_owned())
-}
-
-/// A new owner: `UID:GID`, or one of them.
-pub(crate) fn owner_or_group(text: &str) -> Result<(Option<u32>, Option<u32>), String> {
-    let wrong = || "write numbers: UID:GID, UID, or :GID".to_owned();
-    let number = |text: &str| match text {
-        "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| wrong()),
-    };
-    let (uid, gid) = text.split_once(':').unwrap_or((text, ""));
-    match (number(uid)?, number(gid)?) {
-        (None, None) => Err(wrong()),
-        both => Ok(both),
-    }
 }
 
 /// Bytes of a value.
@@ -146,10 +164,37 @@ mod tests {
             ("3GiB", 3 << 30),
             ("64k", 65_536),
             ("1TiB", 1 << 40),
+            ("0b", 0),
+            ("10MB", 10_000_000),
+            ("10kb", 10_000),
+            ("1.5G", 3 << 29),
+            ("1.5GB", 1_500_000_000),
+            ("0.001K", 1),
+            ("8E", 8 << 60),
+            ("15.999999999999999999E", u64::MAX - 1),
         ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "G", "3X", "-1", "1.5G", "16777216T"] {
+        for text in [
+            "",
+            "G",
+            ".",
+            "3X",
+            "-1",
+            "1.5",
+            "1.G",
+            ".5G",
+            "1..5G",
+            "1.5.5G",
+            "1iB",
+            "3iKB",
+            "16E",
+            "16777216T",
+            "18446744073709551616",
+            "1e3",
+            "1.0000000000000000001G",
+            "+1K",
+        ] {
             assert!(size(text).is_err(), "{text}");
         }
         assert!(small_size("4G").is_err());
@@ -173,10 +218,6 @@ mod tests {
     fn owners_modes_presets() {
         assert_eq!(owner("0:4294967295"), Ok((0, u32::MAX)));
         assert!(owner("root:root").is_err() && owner("1").is_err());
-        assert_eq!(owner_or_group("1:2"), Ok((Some(1), Some(2))));
-        assert_eq!(owner_or_group("1"), Ok((Some(1), None)));
-        assert_eq!(owner_or_group(":2"), Ok((None, Some(2))));
-        assert!(owner_or_group(":").is_err() && owner_or_group("root").is_err());
         assert_eq!(hex("00fF"), Ok(Bytes(vec![0, 255])));
         assert!(hex("0").is_err() && hex("0g").is_err() && hex("\u{fc}").is_err());
         assert_eq!(mode("1777"), Ok(0o1777));

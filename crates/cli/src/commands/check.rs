@@ -70,10 +70,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             written = print(&finding, args.json, out);
         }
     });
-    written?;
     let report = report.map_err(|error| args.image.explain(error.into()))?;
-    summarize(&report, args.json, out)?;
-    Ok(if report.is_clean() { Outcome::Done } else { Outcome::Findings })
+    let outcome = if report.is_clean() { Outcome::Done } else { Outcome::Findings };
+    match written.and_then(|()| summarize(&report, args.json, out)) {
+        // Whoever reads only the first lines gets the verdict, too.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(outcome),
+        written => Ok(written.map(|()| outcome)?),
+    }
 }
 
 fn severity(severity: Severity) -> &'static str {

@@ -1,9 +1,9 @@
 //! `undercroft chmod`.
 
 use super::verb::Verb;
+use crate::mode_change::ModeChange;
 use crate::report::Outcome;
 use crate::session::{Session, renamed};
-use crate::value;
 use anyhow::Result;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -16,9 +16,10 @@ use undercroft_xfs::ops::{self, MetadataChange};
 /// An access list follows: its mask, or else the entry of the group, becomes the bits of the group.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Up to four octal digits: setuid 4, setgid 2, sticky 1; then owner, group, others.
-    #[arg(value_parser = value::mode)]
-    mode: u16,
+    /// Up to four octal digits: setuid 4, setgid 2, sticky 1; then owner, group, others. Or letters,
+    /// as u+x,g-w or a=rX: whose bits (user, group, others, all; all if left out), + - or =, which
+    /// (r, w, x, X for x of directories and of what has one, s, t, or u, g, o for those of a class).
+    mode: ModeChange,
 
     /// Paths from the root directory of the volume.
     #[arg(required = true)]
@@ -31,12 +32,15 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let change = MetadataChange { mode: Some(self.mode), ..MetadataChange::default() };
         for path in &self.path {
             session.walk(path, self.recursive, &mut |path, number| {
-                if self.recursive && session.kind(number)? == FileType::Symlink {
+                let kind = session.kind(number)?;
+                if self.recursive && kind == FileType::Symlink {
                     return Ok(());
                 }
+                let bits = session.volume.inode(number)?.read().core.mode;
+                let mode = Some(self.mode.apply(bits, kind == FileType::Directory));
+                let change = MetadataChange { mode, ..MetadataChange::default() };
                 ops::change_metadata(session.volume, number, &change, session.now())
                     .map_err(|error| renamed(error, OsStr::from_bytes(path)).into())
             })?;

@@ -1,24 +1,24 @@
 //! `undercroft chown`.
 
 use super::verb::Verb;
+use crate::owner::NewOwner;
 use crate::report::Outcome;
 use crate::session::{Session, renamed};
-use crate::value;
 use anyhow::Result;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::ops::{self, MetadataChange};
 
-/// Set the owner and group of files, as numbers.
+/// Set the owner and group of files.
 ///
+/// Names are those in /etc/passwd and /etc/group of the volume; what is no name there is a number.
 /// As on Linux, a file that changes hands loses its setuid bit, its setgid bit if its group may
 /// execute it, and its capabilities. Symbolic links are not followed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// UID:GID, or UID or :GID alone.
-    #[arg(value_parser = value::owner_or_group)]
-    owner: (Option<u32>, Option<u32>),
+    /// USER:GROUP, or USER or :GROUP alone, by name or number; USER: for the group of the user.
+    owner: NewOwner,
 
     /// Paths from the root directory of the volume.
     #[arg(required = true)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let (uid, gid) = self.owner;
+        let (uid, gid) = self.owner.resolve(session)?;
         let change = MetadataChange { uid, gid, ..MetadataChange::default() };
         for path in &self.path {
             session.walk(path, self.recursive, &mut |path, number| {

@@ -31,7 +31,7 @@ pub(crate) struct Args {
 /// Which part of one file becomes which part of another.
 #[derive(clap::Args)]
 pub(super) struct RangeArgs {
-    /// Where the range starts in the source, in bytes (suffixes K, M, G, T).
+    /// Where the range starts in the source, in bytes (such as 64K, 1.5G, 10MB).
     #[arg(long, default_value = "0", value_parser = value::size, value_name = "BYTES")]
     source_start: u64,
 

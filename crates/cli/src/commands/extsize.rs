@@ -21,13 +21,13 @@ pub(crate) struct Args {
     #[arg(required = true)]
     path: Vec<OsString>,
 
-    /// New space of the file is taken in multiples of this, in bytes (suffixes K, M, G); 0 for any
+    /// New space of the file is taken in multiples of this, in bytes (such as 64K); 0 for any
     /// length. Not for a file that has space already.
     #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
     extent: Option<u64>,
 
     /// Blocks shared with other files are copied in multiples of this before one of them is changed,
-    /// in bytes (suffixes K, M, G); 0 for what is changed alone.
+    /// in bytes (such as 64K); 0 for what is changed alone.
     #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
     copy: Option<u64>,
 }

@@ -1,13 +1,15 @@
 //! `undercroft fallocate`.
 
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{Outcome, Usage};
 use crate::session::{Session, renamed};
+use crate::text;
 use crate::value;
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::ops::Size;
+use std::os::unix::ffi::OsStrExt;
+use undercroft_xfs::ops::{Size, path_text};
 use undercroft_xfs::{Error, OpenFile};
 
 /// Allocate, free, zero, take out or insert a range of a file.
@@ -19,11 +21,11 @@ pub(crate) struct Args {
     /// Path from the root directory of the volume.
     path: OsString,
 
-    /// Where the range starts, in bytes (suffixes K, M, G, T).
+    /// Where the range starts, in bytes (such as 64K, 1.5G, 10MB).
     #[arg(short, long, default_value = "0", value_parser = value::size, value_name = "BYTES")]
     start: u64,
 
-    /// How long it is, in bytes (suffixes K, M, G, T).
+    /// How long it is, in bytes (such as 64K, 1.5G, 10MB).
     #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
     length: u64,
 
@@ -50,15 +52,34 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        if self.length == 0 {
+            bail!(Usage("--length 0 is no range: write how long it is".into()));
+        }
         let file = session.open(&self.path)?;
-        self.change(session, &file)
-            .and_then(|()| file.close())
-            .map_err(|error| renamed(error, &self.path))?;
-        Ok(Outcome::Done)
+        match self.change(session, &file).and_then(|()| file.close()) {
+            Ok(()) => Ok(Outcome::Done),
+            Err(error @ Error::NoSpace { .. }) => Err(self.too_much(session, error)),
+            Err(error) => Err(renamed(error, &self.path).into()),
+        }
     }
 }
 
 impl Args {
+    /// Says what was asked for, and what there is: the engine knows only the piece it looked for last.
+    fn too_much(&self, session: &Session<'_>, error: Error) -> anyhow::Error {
+        let Ok(usage) = session.fs.statfs() else { return error.into() };
+        let block = u64::from(usage.block_size);
+        let needed = self.length.div_ceil(block);
+        let error = Error::NoSpace { needed, block_size: usage.block_size as usize };
+        let free = usage.free_blocks.saturating_mul(block);
+        anyhow!(error).context(format!(
+            "{}: {} asked for, {} free",
+            path_text(self.path.as_bytes()),
+            text::bytes(self.length),
+            text::bytes(free)
+        ))
+    }
+
     fn change(&self, session: &Session<'_>, file: &OpenFile) -> Result<(), Error> {
         let end = self.start.checked_add(self.length);
         let end = end.ok_or_else(|| Error::TooLarge("the range ends behind 2^64 bytes".into()))?;

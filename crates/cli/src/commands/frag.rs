@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let report = json(&layout, selection, volume.geometry().ag_blocks, volume.geometry().block_log);
     if args.json {
-        report::json(out, &report)?;
+        report::json_line(out, &report)?;
     } else {
         print(&report, out)?;
     }

@@ -1,11 +1,14 @@
 //! `undercroft getacl`.
 
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::Session;
+use crate::text;
 use anyhow::Result;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::format::{Acl, AclKind};
 use undercroft_xfs::ops;
 
@@ -16,6 +19,18 @@ use undercroft_xfs::ops;
 pub(crate) struct Args {
     /// Path from the root directory of the volume.
     path: OsString,
+
+    /// Print a JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The lists as JSON, entries as `setacl` takes them.
+#[derive(Serialize)]
+struct Lists {
+    path: text::Name,
+    access: Vec<String>,
+    default: Vec<String>,
 }
 
 impl Verb for Args {
@@ -32,12 +47,27 @@ impl Verb for Args {
             Ok(value.map(|value| Acl::from_xattr(&value)).transpose()?.flatten())
         };
         let access = list(AclKind::Access)?.unwrap_or_else(|| Acl::of_mode(inode.core.mode));
-        for entry in access.entries() {
+        let default = list(AclKind::Default)?;
+        let words = |list: &Acl| list.entries().iter().map(ToString::to_string).collect();
+        let lists = Lists {
+            path: text::Name::new(self.path.as_bytes()),
+            access: words(&access),
+            default: default.as_ref().map(words).unwrap_or_default(),
+        };
+        if self.json {
+            report::json_line(out, &lists)?;
+            return Ok(Outcome::Done);
+        }
+        for entry in &lists.access {
             writeln!(out, "{entry}")?;
         }
-        for entry in list(AclKind::Default)?.iter().flat_map(Acl::entries) {
+        for entry in &lists.default {
             writeln!(out, "default:{entry}")?;
         }
         Ok(Outcome::Done)
+    }
+
+    fn json(&self) -> bool {
+        self.json
     }
 }

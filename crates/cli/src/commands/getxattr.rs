@@ -23,14 +23,21 @@ pub(crate) struct Args {
     /// Full name, such as user.comment.
     name: Option<OsString>,
 
-    /// Print one JSON object a line, with values in hexadecimal.
+    /// Print a JSON object with all of them, values in hexadecimal.
     #[arg(long)]
     json: bool,
 }
 
+/// The attributes of a file as JSON.
+#[derive(Serialize)]
+struct Attributes {
+    path: text::Name,
+    attributes: Vec<Attribute>,
+}
+
 /// An attribute as JSON.
 #[derive(Serialize)]
-struct Line {
+struct Attribute {
     #[serde(flatten)]
     name: text::Name,
     bytes: usize,
@@ -56,12 +63,18 @@ impl Verb for Args {
             },
         };
         found.sort_unstable();
+        if self.json {
+            let path = text::Name::new(self.path.as_bytes());
+            let attributes = found.iter().map(|(name, value)| Attribute {
+                name: text::Name::new(name),
+                bytes: value.len(),
+                hex: value.iter().map(|byte| format!("{byte:02x}")).collect(),
+            });
+            report::json_line(out, &Attributes { path, attributes: attributes.collect() })?;
+            return Ok(Outcome::Done);
+        }
         for (name, value) in &found {
-            if self.json {
-                let hex = value.iter().map(|byte| format!("{byte:02x}")).collect();
-                let line = Line { name: text::Name::new(name), bytes: value.len(), hex };
-                report::json_line(out, &line)?;
-            } else if self.name.is_some() {
+            if self.name.is_some() {
                 out.write_all(value)?;
             } else {
                 writeln!(out, "{}=\"{}\"", text::name(name), value.escape_ascii())?;

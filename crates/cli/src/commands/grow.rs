@@ -25,7 +25,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
 
-    /// New size of the volume (suffixes K, M, G, T). A rest that is too short for a group of 16 MiB
+    /// New size of the volume (such as 64K, 1.5G, 10MB). A rest that is too short for a group of 16 MiB
     /// is left out.
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "groups")]
     size: Option<u64>,
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let ops::Growth { blocks_before, blocks, groups_before, groups } = ops::grow(&device, size)?;
     if args.json {
         let report = Report { block_size, blocks_before, blocks, groups_before, groups };
-        report::json(out, &report)?;
+        report::json_line(out, &report)?;
     } else {
         let bytes = |blocks: u64| text::bytes(blocks.saturating_mul(block_size as u64));
         let (from, to) = (bytes(blocks_before), bytes(blocks));

@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
     let info = info(&volume)?;
     if args.json {
-        report::json(out, &info)?;
+        report::json_line(out, &info)?;
     } else {
         print(&info, out)?;
     }

@@ -4,6 +4,7 @@ use super::verb::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
+use crate::value;
 use anyhow::Result;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ use undercroft_xfs::ops;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The new label; without it, the present one is printed.
+    #[arg(value_parser = value::label())]
     name: Option<OsString>,
 
     /// Print the label, the new one if it is set, as JSON.

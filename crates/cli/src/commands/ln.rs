@@ -1,10 +1,10 @@
 //! `undercroft ln`.
 
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{Outcome, Usage};
 use crate::session::{Session, renamed};
 use crate::value;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +39,9 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        if self.target.is_empty() {
+            bail!(Usage("a target of 0 bytes leads nowhere: name one".into()));
+        }
         let path = session.destination(&self.path, &self.target)?;
         if self.symbolic {
             let new = session.new_inode(FileType::Symlink, 0o777, self.owner);

@@ -24,7 +24,7 @@ pub(super) struct Args {
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
     image: Description,
 
-    /// Size of the volume (suffixes K, M, G, T); a block device is filled without it.
+    /// Size of the volume (such as 64K, 1.5G, 10MB); a block device is filled without it.
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     size: Option<u64>,
 

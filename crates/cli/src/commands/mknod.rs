@@ -1,10 +1,10 @@
 //! `undercroft mknod`.
 
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{Outcome, Usage};
 use crate::session::Session;
 use crate::value;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::io::Write;
@@ -22,9 +22,11 @@ pub(crate) struct Args {
     kind: Kind,
 
     /// Major number of a device.
+    #[arg(value_parser = clap::value_parser!(u32).range(..16384))]
     major: Option<u32>,
 
     /// Minor number of a device.
+    #[arg(value_parser = clap::value_parser!(u32).range(..262_144))]
     minor: Option<u32>,
 
     /// Permission bits in octal.
@@ -58,11 +60,12 @@ impl Verb for Args {
             Kind::S => FileType::Socket,
         };
         let is_device = matches!(self.kind, Kind::B | Kind::C);
+        let wrong = |what: &str| Err(Usage(what.to_owned()));
         let device = match (is_device, self.major, self.minor) {
             (true, Some(major), Some(minor)) => DeviceNumber { major, minor },
             (false, None, None) => DeviceNumber::default(),
-            (true, ..) => bail!("a device has a major and a minor number: add them"),
-            (false, ..) => bail!("a FIFO or socket has no numbers: leave them out"),
+            (true, ..) => wrong("a device has a major and a minor number: add them")?,
+            (false, ..) => wrong("a FIFO or socket has no numbers: leave them out")?,
         };
         let new = session.new_inode(kind, self.mode, self.owner);
         session.make(&self.path, &NewInode { device, ..new })?;

@@ -44,7 +44,8 @@ mod verb;
 
 use crate::image::ImageArgs;
 use crate::report::Outcome;
-use anyhow::Result;
+use crate::standard_output::StandardOutput;
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
 use std::io::{self, BufWriter, Write};
 use verb::OnImage;
@@ -69,7 +70,10 @@ Examples:
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
   undercroft lab tags --case depth                     repeat an experiment
 
-Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage.";
+Sizes are bytes, or numbers, also 1.5, with K, M, G, T, P, E (powers of 1024, as KiB is)
+or KB, MB, GB ... (powers of 1000).
+
+Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a value that cannot be.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -116,28 +120,45 @@ impl Command {
 
 /// Runs the command; output is complete when it returns.
 pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let out_ref: &mut dyn Write = &mut out;
-    let outcome = match &cli.command {
-        Command::Build(args) => build::run(args, out_ref),
-        Command::Mkfs(args) => mkfs::run(args, out_ref),
-        Command::Info(args) => info::run(args, out_ref),
-        Command::Verb(verb) => verb.run(out_ref),
-        Command::Shell(args) => shell::run(args, out_ref),
-        Command::Extract(args) => extract::run(args, out_ref),
-        Command::Check(args) => check::run(args, out_ref),
-        Command::Replay(args) => replay::run(args, out_ref),
-        Command::Resync(args) => resync::run(args, out_ref),
-        Command::Grow(args) => grow::run(args, out_ref),
-        Command::Set(args) => set::run(args, out_ref),
-        Command::Frag(args) => frag::run(args, out_ref),
-        Command::Lab(args) => lab::run(args, out_ref),
-        Command::Completions(args) => completions::run(args, out_ref),
-        Command::Man(args) => man::run(args, out_ref),
-    }?;
-    if let Some((image, json)) = cli.command.image() {
-        image.print_stats(json, out_ref)?;
+    let mut out = BufWriter::with_capacity(1 << 16, StandardOutput::new());
+    let done = dispatch(&cli.command, &mut out);
+    let told = if done.is_ok() { print_stats(&cli.command, &mut out) } else { Ok(()) };
+    let told = told.and_then(|()| Ok(out.flush()?));
+    let Some(failure) = out.get_ref().failure() else {
+        return done.and_then(|outcome| told.map(|()| outcome));
+    };
+    if failure.kind() != io::ErrorKind::BrokenPipe {
+        let why = io::Error::new(failure.kind(), failure.to_string());
+        return Err(anyhow!(why).context("cannot write to standard output"));
     }
-    out.flush()?;
-    Ok(outcome)
+    // Whoever wants the first lines goes away before the last.
+    match (&cli.command, done) {
+        (_, Ok(outcome @ Outcome::Findings)) => Ok(outcome),
+        (Command::Extract(_) | Command::Shell(_), _) => Ok(Outcome::Cut),
+        _ => Ok(Outcome::Done),
+    }
+}
+
+fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
+    match command {
+        Command::Build(args) => build::run(args, out),
+        Command::Mkfs(args) => mkfs::run(args, out),
+        Command::Info(args) => info::run(args, out),
+        Command::Verb(verb) => verb.run(out),
+        Command::Shell(args) => shell::run(args, out),
+        Command::Extract(args) => extract::run(args, out),
+        Command::Check(args) => check::run(args, out),
+        Command::Replay(args) => replay::run(args, out),
+        Command::Resync(args) => resync::run(args, out),
+        Command::Grow(args) => grow::run(args, out),
+        Command::Set(args) => set::run(args, out),
+        Command::Frag(args) => frag::run(args, out),
+        Command::Lab(args) => lab::run(args, out),
+        Command::Completions(args) => completions::run(args, out),
+        Command::Man(args) => man::run(args, out),
+    }
+}
+
+fn print_stats(command: &Command, out: &mut dyn Write) -> Result<()> {
+    command.image().map_or(Ok(()), |(image, json)| image.print_stats(json, out))
 }

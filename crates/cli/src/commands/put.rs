@@ -4,7 +4,7 @@ use super::verb::Verb;
 use crate::report::Outcome;
 use crate::session::{Session, renamed};
 use crate::value;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -77,7 +77,13 @@ impl Verb for Args {
         let new = session.new_inode(FileType::Regular, mode, owner);
         // Without a name it goes when it is closed.
         let file = ops::create_unlinked(session.volume, place.parent, &new)?;
-        fill(session, &file, source.as_ref()).with_context(failed)?;
+        fill(session, &file, source.as_ref()).map_err(|error| match error {
+            Fault::Source(error) => error.context(failed()),
+            Fault::Volume(error) => {
+                let path = path_text(path.as_bytes());
+                anyhow!(error).context(format!("cannot write {path}"))
+            }
+        })?;
         let number = file.number();
         if let Some(preserved) = preserved {
             let modification = Some(preserved.modification);
@@ -114,8 +120,26 @@ impl Args {
     }
 }
 
+/// Which side a copy failed at.
+enum Fault {
+    Source(anyhow::Error),
+    Volume(Error),
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Self::Source(error.into())
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Volume(error)
+    }
+}
+
 /// Copies the contents of a file, or of standard input.
-fn fill(session: &Session<'_>, file: &OpenFile, source: Option<&File>) -> Result<()> {
+fn fill(session: &Session<'_>, file: &OpenFile, source: Option<&File>) -> Result<(), Fault> {
     let now = session.now();
     match source {
         Some(source) if source.metadata()?.is_file() => fill_from_file(file, source, now),
@@ -125,7 +149,7 @@ fn fill(session: &Session<'_>, file: &OpenFile, source: Option<&File>) -> Result
     Ok(file.trim()?)
 }
 
-fn fill_from_stream(target: &OpenFile, source: &mut dyn Read, now: Timestamp) -> Result<()> {
+fn fill_from_stream(target: &OpenFile, source: &mut dyn Read, now: Timestamp) -> Result<(), Fault> {
     let mut offset = 0;
     loop {
         let mut bytes = Vec::with_capacity(CHUNK);
@@ -140,7 +164,7 @@ fn fill_from_stream(target: &OpenFile, source: &mut dyn Read, now: Timestamp) ->
 }
 
 /// Copies what is stored of a file, and leaves its holes out.
-fn fill_from_file(target: &OpenFile, mut source: &File, now: Timestamp) -> Result<()> {
+fn fill_from_file(target: &OpenFile, mut source: &File, now: Timestamp) -> Result<(), Fault> {
     let size = source.metadata()?.len();
     let mut at = 0;
     while at < size {
@@ -154,7 +178,7 @@ fn fill_from_file(target: &OpenFile, mut source: &File, now: Timestamp) -> Resul
             source.take(len as u64).read_to_end(&mut bytes)?;
             let len = bytes.len();
             if len == 0 {
-                bail!("the file became shorter while it was read");
+                return Err(Fault::Source(anyhow!("the file became shorter while it was read")));
             }
             target.write_direct(at, &Arc::new(bytes), 0..len, now)?;
             at += len as u64;
@@ -165,7 +189,7 @@ fn fill_from_file(target: &OpenFile, mut source: &File, now: Timestamp) -> Resul
 }
 
 /// Where the next data or hole starts; `None` behind the last.
-fn seek(file: &File, to: rustix::fs::SeekFrom) -> Result<Option<u64>> {
+fn seek(file: &File, to: rustix::fs::SeekFrom) -> std::io::Result<Option<u64>> {
     match rustix::fs::seek(file, to) {
         Ok(at) => Ok(Some(at)),
         Err(rustix::io::Errno::NXIO) => Ok(None),

@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     drop(progress);
     let report = report.map_err(|error| args.image.explain(error.into()))?;
     if args.json {
-        report::json(out, &as_json(report.as_ref(), args.dry_run))?;
+        report::json_line(out, &as_json(report.as_ref(), args.dry_run))?;
     } else {
         print(report.as_ref(), args.dry_run, out)?;
     }

@@ -1,7 +1,7 @@
 //! `undercroft resync`.
 
 use crate::progress::Progress;
-use crate::report::{self, Outcome};
+use crate::report::{self, Outcome, Usage};
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     filled.map_err(|error| explain(leg, error))?;
     let report = Report { mirror: mirror.name().into(), leg: leg.description().to_string(), bytes };
     if args.json {
-        report::json(out, &report)?;
+        report::json_line(out, &report)?;
     } else {
         let Report { mirror, leg, .. } = report;
         writeln!(out, "{leg} is up to date in {mirror}: {} copied", text::bytes(bytes))?;
@@ -89,16 +89,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 fn find(args: &Args) -> Result<MirrorLeg<'_>> {
     let legs = args.device.mirror_legs();
     if legs.is_empty() {
-        bail!("there is no mirror in {}; write one such as 'mirror(a.img,b.img)'", args.device);
+        let what = format!(
+            "there is no mirror in {}; write one such as 'mirror(a.img,b.img)'",
+            args.device
+        );
+        bail!(Usage(what));
     }
     legs.iter().copied().find(|leg| leg.is_called(&args.leg)).ok_or_else(|| {
         let names: Vec<String> = legs.iter().map(|leg| leg.description().to_string()).collect();
-        anyhow!(
-            "{} is no leg of a mirror in {}; choose one of {}",
-            args.leg,
-            args.device,
-            names.join(", ")
-        )
+        let (leg, device, names) = (&args.leg, &args.device, names.join(", "));
+        anyhow!(Usage(format!("{leg} is no leg of a mirror in {device}; choose one of {names}")))
     })
 }
 

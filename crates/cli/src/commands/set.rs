@@ -3,6 +3,7 @@
 use crate::image::ImageArgs;
 use crate::report::{self, Outcome};
 use crate::text;
+use crate::value;
 use anyhow::Result;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -36,7 +37,7 @@ pub(super) struct Args {
     uuid: Option<Choice>,
 
     /// The new label, of at most 12 bytes; empty for none.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = value::label())]
     label: Option<OsString>,
 
     /// Print UUID and label as JSON.
@@ -75,9 +76,6 @@ struct Identity {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let (device, volume) = args.image.open_to_replace()?;
-    if let Some(label) = &args.label {
-        ops::check_label(label.as_bytes())?;
-    }
     if let Some(choice) = args.uuid {
         let uuid = match choice {
             Choice::Given(uuid) => uuid,
@@ -95,7 +93,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let meta_uuid = (meta_uuid != uuid).then_some(meta_uuid);
     let label = text::Name::new(volume.superblock().label_bytes());
     if args.json {
-        report::json(out, &Identity { uuid, meta_uuid, label })?;
+        report::json_line(out, &Identity { uuid, meta_uuid, label })?;
     } else {
         writeln!(out, "label       {label}")?;
         writeln!(out, "UUID        {uuid}")?;

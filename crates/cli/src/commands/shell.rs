@@ -3,10 +3,10 @@
 use super::verb::InShell;
 use crate::image::ImageArgs;
 use crate::line_editor::LineEditor;
-use crate::report::{self, Outcome};
+use crate::report::{self, Outcome, Usage};
 use crate::session::Session;
 use crate::words::{self, Unfinished};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -126,7 +126,7 @@ impl Shell<'_> {
                 Ok((Next::More, _)) => {}
                 Ok((Next::Leave, _)) => break,
                 Err(error) => {
-                    report::failure(&error);
+                    report::failure(&error, false);
                 }
             }
         }
@@ -136,8 +136,8 @@ impl Shell<'_> {
     /// Runs a line.
     fn line(&self, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
         let words = words::split(line).map_err(|unfinished| match unfinished {
-            Unfinished::Quotation => anyhow!("a quotation mark is left open"),
-            Unfinished::Backslash => anyhow!("nothing follows the backslash at the end"),
+            Unfinished::Quotation => Usage("a quotation mark is left open".into()),
+            Unfinished::Backslash => Usage("nothing follows the backslash at the end".into()),
         })?;
         if words.is_empty() {
             return Ok((Next::More, Outcome::Done));
@@ -150,7 +150,8 @@ impl Shell<'_> {
             }
             Err(error) => {
                 let text = error.to_string();
-                bail!("{}", text.trim_start_matches("error: ").trim_end());
+                let text = text.trim_start_matches("error: ").trim_end();
+                return Err(Usage(text.to_owned()).into());
             }
         };
         match command {

@@ -97,7 +97,7 @@ impl Verb for Args {
         let inode = volume.inode(session.find(&self.path)?)?;
         let stat = stat(volume, path, &inode.read()).with_context(|| ops::path_text(path))?;
         if self.json {
-            report::json(out, &stat)?;
+            report::json_line(out, &stat)?;
         } else {
             print(&stat, out)?;
         }

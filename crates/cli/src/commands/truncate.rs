@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// Path from the root directory of the volume.
     path: OsString,
 
-    /// Bytes (suffixes K, M, G, T).
+    /// Bytes (such as 64K, 1.5G, 10MB).
     #[arg(value_parser = value::size)]
     size: u64,
 }

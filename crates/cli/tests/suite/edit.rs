@@ -102,6 +102,70 @@ fn metadata_is_set() {
 }
 
 #[test]
+fn owners_have_names_and_modes_letters() {
+    let sample = volume();
+    let fields = |path: &str| {
+        let line = on(&sample, "ls", &["-l", path]);
+        let fields: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        [fields[0].clone(), fields[2].clone(), fields[3].clone()]
+    };
+    // Without the files there are only numbers.
+    assert!(refused(&sample, "chown", &["alice", "/etc/hosts"]).contains("/etc/passwd"));
+    on(&sample, "chown", &["5:6", "/etc/hosts"]);
+    let local = sample.path("local");
+    for (path, lines) in [
+        ("/etc/passwd", "root:x:0:0::/:\nalice:x:1000:100:A:/home:/bin/sh\n77:x:78:79::/:\nbad\n"),
+        ("/etc/group", "root:x:0:\nstaff:x:50:alice\n"),
+    ] {
+        fs::write(&local, lines).unwrap();
+        on(&sample, "put", &[&local, path]);
+    }
+    for (owner, uid, gid) in [
+        ("alice:staff", "1000", "50"),
+        (":root", "1000", "0"),
+        ("root", "0", "0"),
+        ("alice:", "1000", "100"),
+        // A name, although it looks like a number; a number that is no name.
+        ("77:4294967294", "78", "4294967294"),
+        ("76:staff", "76", "50"),
+    ] {
+        on(&sample, "chown", &[owner, "/etc/hosts"]);
+        assert_eq!(fields("/etc/hosts")[1..], [uid, gid], "{owner}");
+    }
+    for (owner, part) in [
+        ("bob", "/etc/passwd of the volume has no bob"),
+        (":wheel", "/etc/group of the volume has no wheel"),
+        ("bad:", "bad"),
+        ("5:", "has no user 5"),
+    ] {
+        let message = refused(&sample, "chown", &[owner, "/etc/hosts"]);
+        assert!(message.contains(part), "{message}");
+    }
+    for wrong in ["", ":", "a:b:c", "4294967296"] {
+        fails(2, ["chown", &sample.image, wrong, "/etc/hosts"]);
+    }
+    on(&sample, "chmod", &["4640", "/etc/hosts"]);
+    on(&sample, "chmod", &["u+x,g-r,o=u", "/etc/hosts"]);
+    assert_eq!(fields("/etc/hosts")[0], "-rws---rwx");
+    on(&sample, "chmod", &["-R", "go=rX", "/etc"]);
+    assert!(on(&sample, "stat", &["/etc/deep"]).contains("(0755)"));
+    assert_eq!(fields("/etc/hosts")[0], "-rwsr-xr-x");
+    assert_eq!(fields("/etc/passwd")[0], "-rw-r--r--");
+    fails(2, ["chmod", &sample.image, "u+q", "/etc/hosts"]);
+    judged(&sample);
+}
+
+#[test]
+fn what_may_be_negative_is_typed_as_it_is() {
+    let sample = volume();
+    on(&sample, "touch", &["--time", "@-5.5", "/etc/hosts"]);
+    assert!(on(&sample, "ls", &["-l", "/etc/hosts"]).contains(" 1969-12-31T23:59:54.500000000Z "));
+    let new = sample.path("new");
+    succeeds(["mkfs", "--size", "64M", "--source-date-epoch", "-5", &new]);
+    assert!(succeeds(["stat", &new, "/"]).contains("1969-12-31T23:59:55"));
+}
+
+#[test]
 fn attributes_and_access_lists() {
     let sample = volume();
     on(&sample, "setxattr", &["/etc/hosts", "user.comment", "hello"]);
@@ -196,7 +260,7 @@ fn hints_are_those_that_a_kernel_reads_and_hands_down() {
     let stat = on(&sample, "stat", &["/hinted/file"]);
     assert!(stat.contains("extents of 262144 bytes") && stat.contains("copies of 65536"), "{stat}");
     let stat = on(&sample, "stat", &["--json", "/copied"]);
-    assert!(stat.contains("\"copy_hint\": 8192") && !stat.contains("extent_hint"), "{stat}");
+    assert!(stat.contains("\"copy_hint\":8192") && !stat.contains("extent_hint"), "{stat}");
     let has_space = refused(&sample, "extsize", &["--extent", "8K", "/hinted/file"]);
     assert!(has_space.contains("it has space already"), "{has_space}");
     judged(&sample);
@@ -226,13 +290,11 @@ fn hints_are_those_that_a_kernel_reads_and_hands_down() {
 #[test]
 fn bad_input_is_refused_with_its_path() {
     let sample = volume();
-    let long = format!("/etc/{}", "n".repeat(256));
     let cases: &[(&str, &[&str], &str)] = &[
         ("mkdir", &["/no/such"], "/no/: no such file"),
         ("mkdir", &["/etc"], "/etc: exists already"),
         ("mkdir", &["/etc/hosts/x"], "not a directory"),
         ("mkdir", &["-p", "/etc/hosts/x"], "/etc/hosts: not a directory"),
-        ("mkdir", &[&long], "longer than 255"),
         ("mkdir", &["/"], "has no other name"),
         ("rm", &["/no"], "/no: no such file"),
         ("rm", &["/etc"], "use -r"),
@@ -245,11 +307,8 @@ fn bad_input_is_refused_with_its_path() {
         ("mv", &["--exchange", "/etc/hosts", "/etc/no"], "/etc/no: no such file"),
         ("ln", &["/etc", "/x"], "/etc: is a directory"),
         ("ln", &["/etc/hosts", "/etc/link"], "/etc/link: exists already"),
-        ("ln", &["-s", "", "/x"], "target of 0 bytes"),
-        ("mknod", &["/x", "c"], "major and a minor"),
         ("extsize", &["--extent", "5000", "/etc"], "a hint is a multiple of 4096"),
         ("extsize", &["--extent", "4K", "/etc/link"], "only files and directories"),
-        ("mknod", &["/x", "c", "16384", "0"], "below 16384"),
         ("truncate", &["/etc", "0"], "/etc: not a regular file"),
         ("clone", &["/etc", "/x"], "/etc: not a regular file"),
         ("touch", &["/no/such"], "no such file"),

@@ -6,6 +6,7 @@ mod command;
 mod damage;
 mod edit;
 mod extract;
+mod endings;
 mod foreign;
 mod guards;
 mod interruption;

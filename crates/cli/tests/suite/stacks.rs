@@ -227,16 +227,16 @@ fn a_leg_of_a_mirror_is_filled_again() {
     let (a, c) = (stack(home, "$a"), stack(home, "$c"));
     assert!(fs::read(&a).unwrap() != good[1]);
     let said = succeeds(["resync", "--json", "--stats", &device, &stack(home, "$b")]);
-    assert!(said.contains("\"bytes\": 33554432"), "{said}");
+    assert!(said.contains("\"bytes\":33554432"), "{said}");
     assert!(said.contains("\"bytes_written\":33554432"), "{said}");
     let now = read(home, &["a", "b", "c", "d"]);
     assert!(now[0] == now[1] && now[2] == now[3]);
     assert!(succeeds(["ls", &stack(home, "stripe:64k($b,$d)")]).contains("new"));
 
     // What cannot be meant.
-    let message = fails(1, ["resync", &stack(home, "stripe:64k($a,$c)"), &c]);
+    let message = fails(2, ["resync", &stack(home, "stripe:64k($a,$c)"), &c]);
     assert!(message.contains("there is no mirror in"), "{message}");
-    let message = fails(1, ["resync", &device, &stack(home, "$x")]);
+    let message = fails(2, ["resync", &device, &stack(home, "$x")]);
     assert!(message.contains(&format!("choose one of {a}, ")), "{message}");
     let message = fails(1, ["resync", &stack(home, "mirror($a,$a)"), &a]);
     assert!(message.contains("more than once"), "{message}");

@@ -92,7 +92,7 @@ fn labels_are_printed_and_set() {
     for args in
         [&["label", image, "thirteen byte"][..], &["set", "--label", "thirteen byte", image]]
     {
-        let message = refused(&sample, args);
+        let message = fails(2, args);
         assert!(message.contains("at most 12 bytes"), "{message}");
     }
     succeeds(["label", image, ""]);

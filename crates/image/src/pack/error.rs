@@ -188,7 +188,6 @@ impl PackError {
     }
 
     fn too_small(size: u64, path: String, needed: Option<u64>) -> Self {
-        // An estimate that was tried is not repeated.
-        Self::TooSmall { size, path, needed: needed.filter(|needed| *needed > size) }
+        Self::TooSmall { size, path, needed }
     }
 }

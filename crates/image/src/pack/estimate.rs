@@ -3,7 +3,7 @@
 //! Files, attributes and directories are counted by the decisions that the file system will take.
 //! What depends on the order in which they come, above all where inode chunks find aligned room
 //! between data, is estimated: [`expected`] is nearly always enough, and a build that finds it is
-//! not goes on with [`more`]; [`sufficient`] counts the worst.
+//! not goes on with [`more`].
 
 use super::{PackError, Survey};
 use undercroft_xfs::Geometry;
@@ -19,17 +19,12 @@ const COMFORT: u64 = 16 << 20;
 
 /// The least size that should hold the content.
 pub(super) fn expected(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, &Spare { bytes: 0, gaps: Gaps::Usual })
-}
-
-/// A size that holds the content whatever the order of its entries.
-pub(super) fn sufficient(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, &Spare { bytes: 0, gaps: Gaps::Worst })
+    fitting(survey, volume, 0)
 }
 
 /// The size that holds the content and leaves a tenth of it free, at least 16 MiB.
 pub(super) fn comfortable(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, &Spare { bytes: COMFORT.max(survey.bytes / 10), gaps: Gaps::Usual })
+    fitting(survey, volume, COMFORT.max(survey.bytes / 10))
 }
 
 /// The size to try after `size` was too small.
@@ -37,22 +32,8 @@ pub(super) fn more(size: u64) -> u64 {
     (size + size / 32).next_multiple_of(ROUNDING)
 }
 
-/// What is wanted beyond the content.
-struct Spare {
-    bytes: u64,
-    gaps: Gaps,
-}
-
-/// How much of the space that is left between chunks for their alignment stays unused.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Gaps {
-    /// Little: small files go there.
-    Usual,
-    /// All of it.
-    Worst,
-}
-
-fn fitting(survey: &Survey, volume: &MkfsOptions, spare: &Spare) -> Result<u64, PackError> {
+/// The least size that holds the content and `spare` bytes.
+fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, PackError> {
     let least = mkfs::minimum_size(volume)?;
     let mut size = least;
     // Each round adds what the last size lacked; overhead grows far slower than the size.
@@ -134,7 +115,7 @@ fn fixed_blocks(geometry: &Geometry, length: u32) -> u32 {
 }
 
 /// Blocks that the content takes, with what it is to leave.
-fn content_blocks(survey: &Survey, geometry: &Geometry, spare: &Spare) -> u64 {
+fn content_blocks(survey: &Survey, geometry: &Geometry, spare: u64) -> u64 {
     let block = geometry.block_size() as u64;
     let per_chunk = u64::from(geometry.chunk_blocks());
     let chunks = chunks(survey, geometry);
@@ -142,12 +123,7 @@ fn content_blocks(survey: &Survey, geometry: &Geometry, spare: &Spare) -> u64 {
     let directories: u64 =
         directories.map(|names| names.names.blocks(geometry, survey.room(names))).sum();
     let tree = 2 * (chunks * 16).div_ceil(block - 56);
-    let gaps = chunks * (per_chunk - 1);
-    let gaps = if spare.gaps == Gaps::Worst { gaps } else { gaps / 8 };
-    survey.blocks
-        + chunks * per_chunk
-        + directories
-        + tree
-        + gaps
-        + geometry.blocks_for(spare.bytes)
+    // Little of the space between chunks stays unused for their alignment: small files go there.
+    let gaps = chunks * (per_chunk - 1) / 8;
+    survey.blocks + chunks * per_chunk + directories + tree + gaps + geometry.blocks_for(spare)
 }

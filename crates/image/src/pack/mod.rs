@@ -89,7 +89,7 @@ pub fn build(
     let filled =
         fill(options, &mut volume, may_grow, &mut source, &mut target, survey.as_ref(), progress);
     let mut summary = filled.map_err(|error| {
-        let needed = || needed_size(options, survey);
+        let needed = || needed_size(options, survey, volume.size);
         error.with_size(volume.size, &options.image, needed)
     })?;
     summary.image_bytes = volume.size;
@@ -125,8 +125,9 @@ fn fill(
     }
 }
 
-/// A size that is enough for the source, which is read again if there was no survey.
-fn needed_size(options: &PackOptions, survey: Option<Survey>) -> Option<u64> {
+/// The size that a build of the least size takes, now that `tried` is not enough. The source is read
+/// again if there was no survey.
+fn needed_size(options: &PackOptions, survey: Option<Survey>, tried: u64) -> Option<u64> {
     let again = || {
         let SourceSpec::Path(path) = &options.source else { return None };
         let kind = path.metadata().ok()?.file_type();
@@ -136,7 +137,11 @@ fn needed_size(options: &PackOptions, survey: Option<Survey>) -> Option<u64> {
             .ok()?;
         Survey::of(source.as_mut(), options).ok()
     };
-    estimate::sufficient(&survey.or_else(again)?, &options.volume).ok()
+    let mut size = estimate::expected(&survey.or_else(again)?, &options.volume).ok()?;
+    while size <= tried {
+        size = estimate::more(size);
+    }
+    Some(size)
 }
 
 /// The options of the volume with what the survey found.

@@ -100,8 +100,8 @@ pub enum MkfsError {
     /// No room for a log that kernels accept.
     #[error(
         "the log needs {needed} blocks of {block_size} bytes with these features, a group of \
-         {group} blocks has room for {room}; make the volume or its groups larger, or choose a \
-         smaller block size or directory block size"
+         {group} blocks has room for {room}; use a larger --size, a smaller --agcount, or a smaller \
+         --block-size or --dir-block-size"
     )]
     LogTooLarge {
         /// Least length of the log in blocks.
@@ -116,8 +116,8 @@ pub enum MkfsError {
 
     /// The place where the root directory must be is not free.
     #[error(
-        "the root directory must be at block {block} of group 0, where {occupant}; make the volume \
-         larger or drop the stripe units"
+        "the root directory must be at block {block} of group 0, where {occupant}; use a larger \
+         --size, or leave --stripe-unit and --stripe-width out"
     )]
     RootPlace {
         /// First block of the first inode chunk.

@@ -99,7 +99,7 @@ fn range(
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    let remedy = "leave the choice to the default or change the size of the volume";
+    let remedy = "leave --agcount out or change --size";
     Err(MkfsError::Range { option, value, min, max, unit, remedy })
 }
 

@@ -32,10 +32,57 @@ const CHUNKS_BESIDE_LOG: u64 = 4;
 ///
 /// The first option that is out of range or contradicts another.
 pub fn plan(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
+    attempt(options).map_err(|error| with_true_range(error, options))
+}
+
+/// An error of the size or of the number of groups, with the range that is possible beside the other
+/// options.
+fn with_true_range(error: MkfsError, options: &MkfsOptions) -> MkfsError {
+    match error {
+        MkfsError::Range { option: option @ "size", value, max, unit, remedy, min } => {
+            let min = minimum_size(options).unwrap_or(min);
+            MkfsError::Range { option, value, min, max, unit, remedy }
+        }
+        MkfsError::LogTooLarge { .. } if is_automatic(options) => match minimum_size(options) {
+            Ok(min) if options.size < min => sizes::size_range(options.size, min),
+            _ => error,
+        },
+        MkfsError::Range { option: option @ "number of groups", value, min, max, unit, remedy } => {
+            let fits = |count: &u64| {
+                let ag_count = u32::try_from(*count).ok();
+                attempt(&MkfsOptions { ag_count, ..options.clone() }).is_ok()
+            };
+            // With more groups than there can be the log has no room.
+            let max = partition_point(min, max, fits).unwrap_or(max);
+            MkfsError::Range { option, value, min, max, unit, remedy }
+        }
+        error => error,
+    }
+}
+
+/// The last of the numbers from `low` to `high` that fits, if those that do come first.
+fn partition_point(low: u64, high: u64, fits: impl Fn(&u64) -> bool) -> Option<u64> {
+    let (mut low, mut high) = (low, high.checked_add(1)?);
+    if low >= high || !fits(&low) {
+        return None;
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(&middle) { low = middle } else { high = middle }
+    }
+    Some(low)
+}
+
+/// Whether the number of groups is ours to choose.
+const fn is_automatic(options: &MkfsOptions) -> bool {
+    options.ag_count.is_none() && options.ag_size.is_none()
+}
+
+fn attempt(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
     let mut superblock = sizes::superblock(options)?;
     let stripe = Stripe { unit: superblock.stripe_unit, width: superblock.stripe_width };
     let block_log = u32::from(superblock.block_log);
-    let automatic = options.ag_count.is_none() && options.ag_size.is_none();
+    let automatic = is_automatic(options);
     let mut limit = None;
     loop {
         let groups = groups::choose(options, block_log, stripe, limit)?;
@@ -61,7 +108,7 @@ pub fn plan(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
 ///
 /// What is wrong with the options at any size.
 pub fn minimum_size(options: &MkfsOptions) -> Result<u64, MkfsError> {
-    let attempt = |size| plan(&MkfsOptions { size, ..options.clone() });
+    let attempt = |size| attempt(&MkfsOptions { size, ..options.clone() });
     let (mut low, mut high) = (0, MIN_AG_BYTES);
     let largest = 1 << 50;
     while let Err(error) = attempt(high) {
@@ -122,7 +169,8 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
                     min: least * block_size,
                     max: most * block_size,
                     unit: "bytes",
-                    remedy: "the log lies in one group and must hold the largest transactions",
+                    remedy: "it lies in one group and must hold the largest transactions: change \
+                             --log-size, or leave it out",
                 });
             }
             blocks
@@ -268,14 +316,35 @@ mod tests {
         );
         assert_eq!(
             text(&|options| options.ag_count = Some(65)),
-            "number of groups is 65, the range is 1 to 64 groups; leave the choice to the default \
-             or change the size of the volume"
+            "number of groups is 65, the range is 1 to 64 groups; leave --agcount out or change \
+             --size"
         );
         assert!(text(&|options| options.log_size = Some(MIB)).contains("range is 10485760 to"));
-        assert!(text(&|options| options.size = MIB).starts_with("size is 1048576"));
+        let least = minimum_size(&options(GIB)).unwrap();
+        for size in [0, MIB, least - MIB] {
+            let error = text(&|options| options.size = size);
+            assert!(
+                error.starts_with(&format!("size is {size}, the range is {least} to")),
+                "{error}"
+            );
+        }
         let both = |options: &mut MkfsOptions| {
             (options.ag_count, options.ag_size) = (Some(4), Some(GIB / 4));
         };
         assert!(text(&both).contains("give only one"));
+    }
+
+    #[test]
+    fn the_range_of_groups_is_the_true_one() {
+        for (size, block_size) in [(64 * MIB, 4096), (GIB, 65_536), (GIB, 1024), (5 << 40, 4096)] {
+            let of = |count| {
+                let options = MkfsOptions { block_size, ag_count: Some(count), ..options(size) };
+                plan(&options)
+            };
+            let Err(MkfsError::Range { min, max, .. }) = of(0) else { panic!("{size}") };
+            let [min, max] = [min, max].map(|count| u32::try_from(count).unwrap());
+            assert!(of(min).is_ok() && of(max).is_ok(), "{size}: {min} to {max}");
+            assert!(of(min - 1).is_err() && of(max + 1).is_err(), "{size}: {min} to {max}");
+        }
     }
 }

@@ -108,16 +108,15 @@ fn logs(options: &MkfsOptions) -> Result<Logs, MkfsError> {
     let dir_block = options.dir_block_size.unwrap_or(dir_min);
     let dir_block = power_of_two("directory block size", dir_block, dir_min, 65_536)?;
     if options.size < MIN_AG_BYTES || options.size > MAX_BYTES {
-        return Err(MkfsError::Range {
-            option: "size",
-            value: options.size,
-            min: MIN_AG_BYTES,
-            max: MAX_BYTES,
-            unit: "bytes",
-            remedy: "a volume has at least one group of 16 MiB",
-        });
+        return Err(size_range(options.size, MIN_AG_BYTES));
     }
     Ok(Logs { block, sector, inode, dir_block })
+}
+
+/// The error of a size that is not between `min` and the largest.
+pub(super) fn size_range(size: u64, min: u64) -> MkfsError {
+    let remedy = "use a --size within it";
+    MkfsError::Range { option: "size", value: size, min, max: MAX_BYTES, unit: "bytes", remedy }
 }
 
 fn label(text: &str) -> Result<[u8; 12], MkfsError> {

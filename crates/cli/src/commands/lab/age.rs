@@ -64,7 +64,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Make a new volume of this size first (suffixes K, M, G, T).
+    /// Make a new volume of this size first (such as 64K, 1.5G, 10MB).
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     size: Option<u64>,
 

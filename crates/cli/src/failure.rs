@@ -1,0 +1,178 @@
+//! What is known of an error: for programs, with `--json`, and for the exit status.
+
+use crate::report::Usage;
+use serde::Serialize;
+use std::io;
+use undercroft_fs::PathError;
+use undercroft_image::pack::PackError;
+use undercroft_image::unpack::UnpackError;
+use undercroft_lab::LabError;
+use undercroft_xfs::Error;
+use undercroft_xfs::mkfs::MkfsError;
+
+/// An error as JSON. What is not known is left out.
+#[derive(Serialize)]
+pub(crate) struct Failure {
+    error: String,
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structure: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip)]
+    usage: bool,
+}
+
+/// Where a structure is.
+#[derive(Default, Serialize)]
+struct Address {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sector: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inode: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycle: Option<u32>,
+}
+
+impl Failure {
+    /// What the causes of an error tell; `message` is all of it in words.
+    pub(crate) fn new(error: &anyhow::Error, message: String) -> Self {
+        let mut failure = Self {
+            error: message,
+            kind: "failed".into(),
+            structure: None,
+            address: None,
+            field: None,
+            path: None,
+            usage: false,
+        };
+        // The innermost cause knows best what it is; the outermost path is the whole one.
+        for cause in error.chain() {
+            failure.add(cause);
+        }
+        failure
+    }
+
+    /// The error in words.
+    pub(crate) fn message(&self) -> &str {
+        &self.error
+    }
+
+    /// Whether an argument was wrong, whatever the volume holds.
+    pub(crate) const fn is_usage(&self) -> bool {
+        self.usage
+    }
+
+    fn add(&mut self, cause: &(dyn std::error::Error + 'static)) {
+        if cause.is::<Usage>() || cause.is::<MkfsError>() {
+            self.wrong_usage();
+        } else if let Some(error) = cause.downcast_ref::<Error>() {
+            self.add_error(error);
+        } else if let Some(error) = cause.downcast_ref::<PathError>() {
+            self.add_path(error.path().display());
+            self.add_error(error.error());
+        } else if let Some(error) = cause.downcast_ref::<io::Error>() {
+            self.kind = kebab(&error.kind());
+        } else if let Some(error) = cause.downcast_ref::<PackError>() {
+            match error {
+                PackError::Options(_) | PackError::SizeNeeded(_) => self.wrong_usage(),
+                PackError::Entry { path, .. } => self.add_path(path),
+                PackError::HostFull { .. } => self.kind = kebab(&io::ErrorKind::StorageFull),
+                PackError::TooSmall { .. } | PackError::Inodes { .. } => {
+                    self.kind = kebab(&undercroft_xfs::ErrorKind::NoSpace);
+                }
+                _ => {}
+            }
+        } else if let Some(UnpackError::Volume { path, .. }) = cause.downcast_ref() {
+            self.add_path(path);
+        } else if let Some(LabError::Format(_)) = cause.downcast_ref() {
+            self.wrong_usage();
+        } else if let Some(LabError::Volume(error)) = cause.downcast_ref() {
+            self.add_error(error);
+        }
+    }
+
+    fn wrong_usage(&mut self) {
+        (self.kind, self.usage) = ("usage".into(), true);
+    }
+
+    fn add_path(&mut self, path: impl ToString) {
+        self.path.get_or_insert_with(|| path.to_string());
+    }
+
+    fn add_error(&mut self, error: &Error) {
+        self.kind = match error {
+            Error::Device(failed) if failed.is_no_space() => kebab(&io::ErrorKind::StorageFull),
+            error => kebab(&error.kind()),
+        };
+        let at = Address::default();
+        let (structure, address) = match error {
+            Error::Device(failed) => (
+                None,
+                Address {
+                    device: Some(failed.device.to_string()),
+                    sector: Some(failed.sector.0),
+                    ..at
+                },
+            ),
+            Error::Block { structure, sector, .. } => {
+                (Some(*structure), Address { sector: Some(sector.0), ..at })
+            }
+            Error::Group { structure, group, block, .. } => (
+                Some(*structure),
+                Address { group: Some(group.0.into()), block: Some(block.0.into()), ..at },
+            ),
+            Error::Tree(tree) => {
+                self.field = Some(tree.defect.field);
+                let owner = Some(tree.owner);
+                let (inode, group) =
+                    if tree.tree.long_pointers() { (owner, None) } else { (None, owner) };
+                (Some(tree.tree.name()), Address { inode, group, block: tree.block, ..at })
+            }
+            Error::Inode { inode, .. } => (Some("inode"), Address { inode: Some(inode.0), ..at }),
+            Error::Fork { structure, inode, block, .. } => {
+                (Some(*structure), Address { inode: Some(inode.0), block: Some(block.0), ..at })
+            }
+            Error::Journal { lsn, .. } => (
+                Some("journal"),
+                Address { cycle: Some(lsn.cycle()), block: Some(lsn.block().into()), ..at },
+            ),
+            Error::NotFound(path)
+            | Error::Exists(path)
+            | Error::NotEmpty(path)
+            | Error::Loop(path)
+            | Error::WrongKind { path, .. } => return self.add_path(path),
+            Error::NameTooLong(_)
+            | Error::AttributeNameTooLong(_)
+            | Error::AttributeTooLarge(_)
+            | Error::TooLarge(_) => {
+                self.usage = true;
+                return;
+            }
+            _ => return,
+        };
+        (self.structure, self.address) = (structure, Some(address));
+    }
+}
+
+/// A kind in lower case, `NotFound` as `not-found`.
+fn kebab(kind: &impl std::fmt::Debug) -> String {
+    let mut text = String::new();
+    for letter in format!("{kind:?}").chars() {
+        if letter.is_ascii_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
