@@ -380,6 +380,32 @@ fn a_volume_without_space_says_so_and_can_be_emptied() {
     judged(&sample);
 }
 
+/// Damage that makes a tree endless: what is there stays there, and both ends are named.
+#[test]
+fn a_circle_of_directories_is_not_removed() {
+    let sample = volume();
+    on(&sample, "mkdir", &["-p", "/a/b/c", "/z"]);
+    on(&sample, "touch", &["/z/kept"]);
+    let number = |path: &str| {
+        let stat = on(&sample, "stat", &["--json", path]);
+        let stat: serde_json::Value = serde_json::from_str(&stat).unwrap();
+        stat["inode"].as_u64().unwrap()
+    };
+    let image = Path::new(&sample.image);
+    for to in ["/a", "/a/b", "/z", "/"] {
+        let [above, to] = ["/a/b", to].map(number);
+        let select = format!("inode {above}");
+        let write = format!("write -d u3.sfdir3.list[0].inumber.i4 {to}");
+        Xfsprogs::newest().unwrap().db_expert(image, &[&select, &write]).unwrap();
+        let message = fails(1, ["rm", "-r", &sample.image, "/a"]);
+        assert!(message.starts_with("error: /a: damaged inode"), "{message}");
+        for end in [above, to] {
+            assert!(message.contains(&end.to_string()), "{end}: {message}");
+        }
+        assert_eq!(on(&sample, "ls", &["/z"]), "kept\n");
+    }
+}
+
 #[test]
 fn an_image_in_use_is_refused() {
     if !kernel::available_or_report("undercroft::edit::an_image_in_use_is_refused") {

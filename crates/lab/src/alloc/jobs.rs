@@ -38,13 +38,16 @@ impl Jobs {
         let directories = files.div_ceil(FILES_OF_DIRECTORY).max(1);
         let mut random = stream(seed, SIZES);
         let shape: Vec<f64> = (0..files).map(|_| (spread * normal(&mut random)).exp()).collect();
+        // Of a small volume the largest share is less than the smallest file.
+        let largest = largest.max(SMALLEST);
         let size = |scale: f64, factor: &f64| ((scale * factor) as u64).clamp(SMALLEST, largest);
         // What the limits cut off is given to the others.
         let mut scale = 0.0;
         let mut step = total as f64;
         while step > 1.0 {
-            let sum: u64 = shape.iter().map(|factor| size(scale + step, factor)).sum();
-            if sum <= total {
+            // Many large files may be more than 64 bits together, before the sum is right.
+            let sum: u128 = shape.iter().map(|factor| u128::from(size(scale + step, factor))).sum();
+            if sum <= total.into() {
                 scale += step;
             }
             step /= 2.0;
@@ -87,5 +90,16 @@ mod tests {
         assert!((2 * mib..4 * mib).contains(&sizes[20_000]), "{}", sizes[20_000]);
         assert_eq!(sizes[39_999], largest);
         assert_eq!(jobs.directories, 625);
+    }
+
+    #[test]
+    fn volumes_of_any_size_have_files() {
+        for bytes in [0, 1, 1 << 20, 1 << 40, u64::MAX] {
+            for (files, spread) in [(0, 1.6), (1, 0.0), (1000, 10.0)] {
+                let jobs = Jobs::new(files, bytes / 1000, bytes / 10 * 7, spread, 1);
+                assert_eq!(jobs.list.len(), files);
+                assert!(jobs.list.iter().all(|job| job.bytes >= SMALLEST));
+            }
+        }
     }
 }
