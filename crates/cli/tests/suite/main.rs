@@ -7,6 +7,7 @@ mod damage;
 mod edit;
 mod extract;
 mod endings;
+mod examples;
 mod foreign;
 mod guards;
 mod interruption;
