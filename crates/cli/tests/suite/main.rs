@@ -5,9 +5,9 @@
 mod command;
 mod damage;
 mod edit;
-mod extract;
 mod endings;
 mod examples;
+mod extract;
 mod foreign;
 mod guards;
 mod interruption;
