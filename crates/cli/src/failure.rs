@@ -79,7 +79,7 @@ impl Failure {
         } else if let Some(error) = cause.downcast_ref::<Error>() {
             self.add_error(error);
         } else if let Some(error) = cause.downcast_ref::<PathError>() {
-            self.add_path(error.path().display());
+            self.add_path(&error.path().display());
             self.add_error(error.error());
         } else if let Some(error) = cause.downcast_ref::<io::Error>() {
             self.kind = kebab(&error.kind());
@@ -106,7 +106,7 @@ impl Failure {
         (self.kind, self.usage) = ("usage".into(), true);
     }
 
-    fn add_path(&mut self, path: impl ToString) {
+    fn add_path(&mut self, path: &impl ToString) {
         self.path.get_or_insert_with(|| path.to_string());
     }
 

@@ -3,8 +3,11 @@
 
 use std::process::Command;
 
-/// What each parameter may be, with the arguments that make the run a short one.
-const WALKS: &[(&[&str], &[(&str, &[&str])])] = &[
+/// A parameter and what it may be.
+type Walk<'a> = (&'a str, &'a [&'a str]);
+
+/// The arguments that make a run a short one, and the parameters to walk.
+const WALKS: &[(&[&str], &[Walk<'_>])] = &[
     (
         &["alloc", "--case", "clean", "--variant", "near", "--files", "10", "--size", "512M"],
         &[
