@@ -8,8 +8,6 @@ use crate::format::{Incompat, Superblock};
 use crate::geometry::Geometry;
 use crate::units::{AgNumber, InodeNumber};
 
-/// The one feature of the journal that there is: changes of attributes are logged by name.
-const LOG_XATTRS: u32 = 1;
 /// State of a quota of groups or projects, whichever it was.
 const OLD_QUOTA: u16 = 0x30;
 
@@ -70,7 +68,7 @@ fn primary(checker: &Checker, superblock: &Superblock) {
         let unknown = superblock.features.unknown_ro_compat;
         checker.error("superblock", place, format!("unknown read-only features {unknown:#x}"));
     }
-    let unknown = superblock.features.log_incompat & !LOG_XATTRS;
+    let unknown = superblock.features.unknown_log_incompat();
     if unknown != 0 {
         // Kernels mount the volume, and shut it down when they write the superblock.
         let what = format!("unknown features of the journal {unknown:#x}");

@@ -107,13 +107,23 @@ pub struct Features {
     pub unknown_ro_compat: u32,
     /// Features that must be known.
     pub incompat: Incompat,
-    /// Log features; bit 0 is logged attributes.
+    /// Log features: [`LOGGED_ATTRIBUTES`](Self::LOGGED_ATTRIBUTES), or bits that must be known to whoever
+    /// writes the journal.
     pub log_incompat: u32,
     /// Version 5: checksums and self-describing metadata.
     pub crc: bool,
 }
 
 impl Features {
+    /// The one log feature that is known: changes of attributes are in the journal as intents.
+    pub const LOGGED_ATTRIBUTES: u32 = 1;
+
+    /// Bits of the log features that are not known.
+    #[must_use]
+    pub const fn unknown_log_incompat(&self) -> u32 {
+        self.log_incompat & !Self::LOGGED_ATTRIBUTES
+    }
+
     /// Whether directory entries carry a file type.
     #[must_use]
     pub fn ftype(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::bmap::ForkWriter;
 use crate::dir::{self, Entry, Found, Slot};
 use crate::error::Error;
 use crate::format::{
-    DeviceNumber, FileType, InodeCore, InodeFlags, InodeFlags2, NLINK_PINNED, Timestamp,
+    DeviceNumber, FileType, InodeCore, InodeFlags, InodeFlags2, NLINK_MAX, Timestamp,
     TimestampEncoding,
 };
 use crate::inode::{self, Fork, ForkKind, InodeGuard, InodeState};
@@ -157,7 +157,7 @@ pub fn add_link(
     name: &[u8],
     inode: &mut InodeGuard,
 ) -> Result<(), Error> {
-    if inode.core.nlink >= NLINK_PINNED - 1 {
+    if inode.core.nlink >= NLINK_MAX {
         return Err(Error::TooManyLinks(format!("inode {} has too many links", inode.number)));
     }
     let slot = free_slot(trans, parent, name)?;

@@ -6,7 +6,7 @@ use super::unlink::affected;
 use super::{add_link, lookup, path_text, space};
 use crate::dir;
 use crate::error::{Error, ErrorKind};
-use crate::format::{FileType, NLINK_PINNED, Timestamp};
+use crate::format::{FileType, NLINK_MAX, Timestamp};
 use crate::inode::unlinked;
 use crate::mkfs::Work;
 use crate::units::InodeNumber;
@@ -42,7 +42,7 @@ pub fn link(
     inode.expect_in_use()?;
     locks::expect_mutable(inode, true)?;
     expect_same_project(inodes.read(parent), inode)?;
-    if inode.core.nlink >= NLINK_PINNED - 1 {
+    if inode.core.nlink >= NLINK_MAX {
         return Err(Error::TooManyLinks(format!("inode {number} has too many links")));
     }
     if lookup(volume, inodes.read(parent), name)?.is_some() {

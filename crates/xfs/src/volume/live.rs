@@ -49,6 +49,11 @@ pub(super) fn check(volume: &Volume) -> Result<(), Error> {
     if let Some((_, what)) = refused.into_iter().find(|(refused, _)| *refused) {
         return Err(Error::ReadOnly(what.into()));
     }
+    let journal = features.unknown_log_incompat();
+    if journal != 0 {
+        let what = format!("its journal has features {journal:#x} that this version does not know");
+        return Err(Error::ReadOnly(what));
+    }
     if unknown != 0 {
         let what = format!("it uses features {unknown:#x} that this version can only read");
         return Err(Error::ReadOnly(what));

@@ -25,8 +25,9 @@ fn live(device: &Arc<dyn BlockDevice>) -> Result<Volume, Error> {
 /// is written.
 #[test]
 fn c20_what_is_not_maintained_is_refused() {
-    let cases: [(usize, &[u8], &str); 3] = [
+    let cases: [(usize, &[u8], &str); 4] = [
         (212, &[0, 0, 1, 13], "features 0x100"),
+        (220, &[0, 0, 0, 6], "its journal has features 0x6"),
         (48, &[0; 8], "another device"),
         (216, &[0, 0, 0, 0x1b], "xfs_repair"),
     ];

@@ -44,9 +44,6 @@ use std::sync::Arc;
 use transaction::{Assembly, LoggedTransaction};
 use undercroft_block::{BlockDevice, flush};
 
-/// The only log feature that this version knows: logged attributes.
-const LOG_FEATURES: u32 = 1;
-
 /// What recovery found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
@@ -209,7 +206,7 @@ fn check_gate(superblock: &Superblock, head: Lsn) -> Result<(), Error> {
     if !features.crc {
         return refused("version 4 volumes are not replayed; mount the volume once".into());
     }
-    let unknown = features.log_incompat & !LOG_FEATURES;
+    let unknown = features.unknown_log_incompat();
     if unknown != 0 {
         return refused(format!("sb_features_log_incompat has unknown bits {unknown:#x}"));
     }
