@@ -100,6 +100,7 @@ fn beyond_the_end_of_the_file_there_are_zeroes() {
         let scratch = Scratch::new();
         let device = open(&scratch.write(&[7; 700]), &options);
         assert_eq!(device.capacity(), Sector(2));
+        drop(device);
         let device = open(&scratch.write(&[7; 3 * BLOCK]), &options);
         let other = File::options().write(true).open(scratch.path()).unwrap();
         other.set_len(BLOCK as u64 + 100).unwrap();

@@ -49,14 +49,20 @@ impl std::error::Error for Usage {}
 /// Exit status of wrong usage, as `clap` has it.
 const WRONG_USAGE: u8 = 2;
 
+/// The line that says what failed.
+pub(crate) fn failure_line(error: &anyhow::Error, json: bool) -> String {
+    line(&Failure::new(error, message(error)), json)
+}
+
+fn line(failure: &Failure, json: bool) -> String {
+    let line = if json { serde_json::to_string(failure).ok() } else { None };
+    line.unwrap_or_else(|| format!("error: {}", failure.message()))
+}
+
 /// Prints an error with its causes, or as JSON.
 pub(crate) fn failure(error: &anyhow::Error, json: bool) -> ExitCode {
     let failure = Failure::new(error, message(error));
-    if json && let Ok(line) = serde_json::to_string(&failure) {
-        eprintln!("{line}");
-    } else {
-        eprintln!("error: {}", failure.message());
-    }
+    eprintln!("{}", line(&failure, json));
     if failure.is_usage() { ExitCode::from(WRONG_USAGE) } else { ExitCode::FAILURE }
 }
 

@@ -4,7 +4,7 @@ use crate::image::ImageArgs;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
 use crate::text;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -84,7 +84,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let bar = Progress::new();
     let mut show = |event: Event<'_>| match event {
         Event::Progress(done) => bar.show(done.entries, done.bytes, None),
-        Event::Failed(error) => bar.say(&format!("error: {error}")),
+        Event::Failed(error) => {
+            let error = anyhow!("{error}");
+            bar.say(&report::failure_line(&error, args.json));
+        }
     };
     let unpacked = if archive {
         to_tar(&volume, out, &mut show)
