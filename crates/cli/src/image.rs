@@ -1,5 +1,6 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
+use crate::report::Usage;
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
@@ -27,7 +28,7 @@ pub(crate) struct ImageArgs {
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
     image: Description,
 
-    /// The volume starts at this byte of the image (suffixes K, M, G, T).
+    /// The volume starts at this byte of the image (suffixes such as K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
     offset: Option<u64>,
 
@@ -94,7 +95,7 @@ impl ImageArgs {
             return Ok(disk);
         };
         let start = Sector::from_bytes(offset)
-            .with_context(|| format!("--offset {offset} is not a multiple of 512"))?;
+            .ok_or_else(|| Usage(format!("--offset {offset} is not a multiple of 512")))?;
         let capacity = disk.capacity();
         let window = Window::from_sector(disk, start).with_context(|| {
             format!(

@@ -71,6 +71,8 @@ pub(crate) fn unparsed(error: &clap::Error, json: bool) -> ExitCode {
     let text = error.to_string();
     if error.use_stderr() && (json || shortened(&text) != text) {
         let text = text.trim_start_matches("error: ").trim_end();
+        // On a terminal that is a paragraph of its own.
+        let text = if json { text.split("\n\n").next().unwrap_or(text) } else { text };
         return failure(&Usage(text.to_owned()).into(), json);
     }
     // A stream that is closed gets no message.

@@ -126,6 +126,12 @@ impl Pieces {
         random: &mut fastrand::Rng,
     ) -> Result<(), LabError> {
         let (mut at, end) = (extent.start.0, extent.start.0 + extent.len);
+        let [requests, each] = [short, request].map(u64::from);
+        // Before there are as many holes as somebody may type.
+        let least = (u64::from(long) * (each + 1)).saturating_add(requests * each + 1);
+        if least > u64::from(extent.len) {
+            return Err(too_small(extent.len, least));
+        }
         let holes: Vec<u32> =
             (0..long).map(|_| random.u32(request..=request.saturating_mul(LONGEST))).collect();
         let far = holes.iter().map(|hole| u64::from(*hole) + 1).sum::<u64>();

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use undercroft_block::{
-    BlockDevice, BufferPool, Drive, Engine, FileDevice, FileOptions, Leaf, MemoryDevice,
-    NullOptions, OverlapOrder, QueueOptions,
+    BUFFER_ALIGNMENT, BlockDevice, BufferPool, Drive, Engine, FileDevice, FileOptions, Leaf,
+    MemoryDevice, NullOptions, OverlapOrder, QueueOptions,
 };
 
 use super::{DriverName, Variant};
@@ -26,7 +26,9 @@ pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabErro
     let outstanding = threads * batch;
     // One more for each thread: what it writes.
     let blocks = outstanding + threads;
-    let pool_bytes = blocks * usize::try_from(work.block_bytes).unwrap_or(usize::MAX);
+    // What the pool charges for one, or who has some of a batch would wait for the others.
+    let block = usize::try_from(work.block_bytes).unwrap_or(usize::MAX).max(BUFFER_ALIGNMENT);
+    let pool_bytes = blocks.saturating_mul(block.checked_next_power_of_two().unwrap_or(block));
     let pool = match variant.driver {
         DriverName::FileIoUring => BufferPool::registrable(pool_bytes),
         DriverName::Null | DriverName::Memory | DriverName::FileThreads => {
