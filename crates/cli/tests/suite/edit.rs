@@ -483,3 +483,20 @@ fn the_kernel_sees_what_was_done() {
     mount.unmount().unwrap();
     judged(&sample);
 }
+
+#[test]
+fn paths_are_made_and_removed_whatever_their_depth() {
+    let sample = volume();
+    on(&sample, "mkdir", &["-p", "-m", "700", "/etc/./a//b/../c/"]);
+    let listing = on(&sample, "ls", &["-lR", "/etc"]);
+    assert!(listing.contains("drwxr-xr-x") && listing.contains("drwx------"), "{listing}");
+    assert!(
+        refused(&sample, "mkdir", &["-p", "/a/../b/../../c/../../nothing/../x"])
+            .contains("no such")
+    );
+    // Quadratic work would take minutes.
+    let deep = format!("mkdir -p /top{}\nrm -r /top\n", "/d".repeat(20_000));
+    let output = shell(&sample, &["--batch"], &deep);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    judged(&sample);
+}
