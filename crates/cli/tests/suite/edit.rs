@@ -490,10 +490,6 @@ fn paths_are_made_and_removed_whatever_their_depth() {
     on(&sample, "mkdir", &["-p", "-m", "700", "/etc/./a//b/../c/"]);
     let listing = on(&sample, "ls", &["-lR", "/etc"]);
     assert!(listing.contains("drwxr-xr-x") && listing.contains("drwx------"), "{listing}");
-    assert!(
-        refused(&sample, "mkdir", &["-p", "/a/../b/../../c/../../nothing/../x"])
-            .contains("no such")
-    );
     // Quadratic work would take minutes.
     let deep = format!("mkdir -p /top{}\nrm -r /top\n", "/d".repeat(20_000));
     let output = shell(&sample, &["--batch"], &deep);

@@ -11,6 +11,9 @@ use undercroft_xfs::{OpenFile, Volume};
 /// What is done to a file.
 type Change<'c> = &'c dyn Fn(&OpenFile);
 
+/// What is done to a file behind a cut, here and in a model.
+type Continuation<'c> = &'c dyn Fn(&OpenFile, &mut Vec<u8>);
+
 /// Blocks that two files have, one of which lets go of them: until that is durable a crash brings it
 /// back, so the other must not write to them.
 #[test]
@@ -139,7 +142,7 @@ fn a_file_that_was_cut_is_there_as_it_was_or_as_it_became() {
         file.fsync().wait().unwrap();
         bytes.extend_from_slice(&new);
     };
-    let ways: [&dyn Fn(&OpenFile, &mut Vec<u8>); 4] = [&nothing, &grown, &behind, &back];
+    let ways: [Continuation<'_>; 4] = [&nothing, &grown, &behind, &back];
     for (way, change) in ways.iter().enumerate() {
         let recorder = Arc::new(Recorder::with_contents(memory(128 << 20)).unwrap());
         let volume = open(Arc::clone(&recorder) as _, 1 << 20);
