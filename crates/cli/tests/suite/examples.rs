@@ -30,8 +30,16 @@ fn examples(command: &[&str]) -> Vec<String> {
         found.push(text.replace(", undercroft", "; undercroft"));
     }
     // Experiments are to work, not to measure.
-    found.iter().map(|line| line.replace("lab tags", "lab tags --smoke")).collect()
+    let mut short = found;
+    for experiment in ["tags", "unplug", "affinity", "alloc", "iops"] {
+        let (long, smoke) = (format!("lab {experiment} "), format!("lab {experiment} --smoke "));
+        short.iter_mut().for_each(|line| *line = line.replace(&long, &smoke));
+    }
+    short
 }
+
+/// Words of examples for machines with another program, a partitioned disk, or disks to fill.
+const ELSEWHERE: [&str; 4] = ["docker", "--partition", "--fio", "/dev/"];
 
 /// Files that examples speak of.
 fn prepare(directory: &Path) {
@@ -67,7 +75,14 @@ fn examples_of_the_help_work() {
         (&["grow"], &["root.img"]),
         (&["set"], &["copy.img"]),
         (&["completions"], &[]),
+        (&[], &["disk.img"]),
+        (&["extract"], &["root.img", "old.img"]),
+        (&["resync"], &["'mirror(a.img,b.img)'"]),
         (&["lab", "table"], &[]),
+        (&["lab", "unplug"], &[]),
+        (&["lab", "affinity"], &[]),
+        (&["lab", "alloc"], &[]),
+        (&["lab", "iops"], &[]),
         (&["lab", "plot"], &[]),
     ] {
         let directory = tempfile::tempdir().unwrap();
@@ -77,12 +92,17 @@ fn examples_of_the_help_work() {
         }
         let mut tried = 0;
         for example in examples(command) {
-            // What only machines with another program have.
-            if example.contains("docker") {
+            if ELSEWHERE.iter().any(|word| example.contains(word)) {
                 continue;
             }
-            // Each begins anew.
-            let cleared = if volumes.is_empty() { "rm -f ./*.img; " } else { "" };
+            // Each begins anew, or makes its volume anew.
+            let target = example.split(' ').next_back().unwrap_or_default();
+            let cleared = match () {
+                () if volumes.is_empty() => "rm -f ./*.img; ".to_owned(),
+                () if example.contains("undercroft build") => format!("rm -f {target}; "),
+                () if example.ends_with(" rootfs/") => "rm -rf rootfs; ".to_owned(),
+                () => String::new(),
+            };
             let output = typed(directory.path(), &format!("{cleared}{example}"));
             let message = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{example}: {message}");
