@@ -27,8 +27,9 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// Opens the file system that fills `device`. If it may be changed, the caller sees to it that
-    /// nobody else changes it meanwhile.
+    /// Opens the file system that fills `device`. If it may be changed, a
+    /// [`FileDevice`](undercroft_block::FileDevice) keeps others from its file or disk meanwhile; of
+    /// other devices the caller sees to that. It is free again when the device was dropped.
     ///
     /// # Errors
     /// The device holds no XFS, or one that this version does not know, or cannot change; its

@@ -76,7 +76,10 @@ impl Default for FileOptions {
 /// One that may be changed is had by one `FileDevice` at a time: opening fails with
 /// [`OpenError::Taken`] if the file or disk is mounted, or open for change in this program or another
 /// one that uses this library, also through a loop device. Nothing but the operating system can keep
-/// others from it later; [`check_alone`](BlockDevice::check_alone) notices a mount.
+/// others from it later; [`check_alone`](BlockDevice::check_alone) notices a mount. Not seen are mounts
+/// in other mount namespaces through loop devices that this process may not open, other programs that
+/// write to the file, and what other machines do with a shared disk; on a file system that has no
+/// locks, neither are other users of this library.
 ///
 /// Dropping it answers everything submitted and stops its threads; it does not flush.
 pub struct FileDevice {
