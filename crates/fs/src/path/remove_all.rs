@@ -5,21 +5,28 @@ use super::read_dir::{Child, Listing};
 use super::resolve::Follow;
 use crate::error::At;
 use crate::{File, FileSystem, PathError};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use undercroft_xfs::Error;
 use undercroft_xfs::format::FileType;
+use undercroft_xfs::inode::Inode;
+use undercroft_xfs::units::InodeNumber;
+
+/// Directories of the way down that are held; those above are found again by the way back, `..`.
+const HELD: usize = 128;
 
 /// A directory that is being emptied.
 struct Frame {
     /// Holds the number.
     directory: File,
     listing: Listing,
-    /// Its name in the directory before.
-    name: Vec<u8>,
+    /// Its name in the directory above, unless it was found by the way back.
+    name: Option<Vec<u8>>,
 }
 
 impl FileSystem {
-    /// Removes a directory with all that is in it, or a symbolic link. Memory grows with the depth
-    /// of the tree alone. What fails leaves the rest of the tree there.
+    /// Removes a directory with all that is in it, or a symbolic link, in memory that does not grow
+    /// with the tree. What fails leaves the rest of the tree there.
     ///
     /// # Errors
     /// It does not exist, or is something else; others create files in it meanwhile; a damaged
@@ -32,49 +39,80 @@ impl FileSystem {
     fn remove_tree(&self, path: &[u8]) -> Result<(), Error> {
         let located = self.locate(path, Follow::BUT_LAST)?;
         let inode = located.inode.clone();
-        let (above, name) = self.place(located, path)?;
+        let (above, top_name) = self.place(located, path)?;
         let inode = inode.ok_or_else(|| Error::NotFound(String::new()))?;
         if inode.read().file_type() == FileType::Symlink {
-            return self.unlink(above.number(), &name).map(drop);
+            return self.unlink(above.number(), &top_name).map(drop);
         }
-        // An error for all else but directories.
-        self.child(&inode, b".")?;
-        let frame = |inode, name| -> Result<Frame, Error> {
-            let directory = self.open_inode(&inode)?;
-            Ok(Frame { directory, listing: Listing::new(inode), name })
-        };
-        let mut way = vec![frame(inode, name)?];
-        while let Some(last) = way.last_mut() {
+        // So no way leads back to it from below. An error for all else but directories.
+        self.expect_below(&inode, above.number())?;
+        let mut way = VecDeque::from([self.frame(inode, None)?]);
+        let top = way[0].directory.number();
+        while let Some(last) = way.back_mut() {
             if let Some(Child { name, inode }) = last.listing.next(self)? {
                 if inode.read().file_type() == FileType::Directory {
-                    self.expect_below(&inode, last)?;
-                    way.push(frame(inode, name)?);
+                    self.expect_below(&inode, last.directory.number())?;
+                    way.push_back(self.frame(inode, Some(name))?);
+                    if way.len() > HELD {
+                        way.pop_front();
+                    }
                 } else {
                     gone(self.unlink(last.directory.number(), &name))?;
                 }
                 continue;
             }
-            let Some(Frame { directory, name, .. }) = way.pop() else { break };
-            // Nobody has it open then, so it is freed at once.
-            drop(directory);
-            let above = way.last().map_or(&above, |frame| &frame.directory);
-            gone(self.rmdir(above.number(), &name))?;
+            let Some(Frame { directory, listing, name }) = way.pop_back() else { break };
+            if directory.number() == top {
+                // Nobody has it open then, so it is freed at once.
+                drop((directory, listing));
+                return gone(self.rmdir(above.number(), &top_name));
+            }
+            if way.is_empty() {
+                way.push_back(self.frame_above(&listing)?);
+            }
+            let Some(parent) = way.back() else { break };
+            let name = match name {
+                Some(name) => Some(name),
+                None => self.name_in(parent, directory.number())?,
+            };
+            drop((directory, listing));
+            if let Some(name) = name {
+                gone(self.rmdir(parent.directory.number(), &name))?;
+            }
         }
         Ok(())
     }
 
+    fn frame(&self, inode: Arc<Inode>, name: Option<Vec<u8>>) -> Result<Frame, Error> {
+        Ok(Frame { directory: self.open_inode(&inode)?, listing: Listing::new(inode), name })
+    }
+
+    /// The directory that an empty one is in, to go on there.
+    fn frame_above(&self, below: &Listing) -> Result<Frame, Error> {
+        let parent = self.child(&below.directory, b"..")?;
+        self.frame(parent.ok_or_else(|| Error::NotFound(String::new()))?, None)
+    }
+
+    /// The name of a directory in the one above; `None` if somebody moved it. Those before it are
+    /// gone, so it is one of the first.
+    fn name_in(&self, above: &Frame, number: InodeNumber) -> Result<Option<Vec<u8>>, Error> {
+        let mut listing = Listing::new(Arc::clone(&above.listing.directory));
+        while let Some(Child { name, inode }) = listing.next(self)? {
+            if inode.read().number == number {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
     /// Only directories that say themselves that they are there are emptied: of a damaged volume,
     /// nothing outside the tree.
-    fn expect_below(
-        &self,
-        inode: &undercroft_xfs::inode::Inode,
-        above: &Frame,
-    ) -> Result<(), Error> {
+    fn expect_below(&self, inode: &Inode, here: InodeNumber) -> Result<(), Error> {
         let parent = self.child(inode, b"..")?.map(|parent| parent.read().number);
-        let (here, number) = (above.directory.number(), inode.read().number);
         if parent == Some(here) {
             return Ok(());
         }
+        let number = inode.read().number;
         let what = format!("the directory is in {here}, but does not say so");
         Err(Error::Inode { inode: number, what })
     }
