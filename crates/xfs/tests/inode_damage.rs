@@ -60,6 +60,7 @@ fn counts_of_a_group_do_not_go_below_zero() {
         }
         volume.close().unwrap();
         Damage { name: "counts", script }.apply(&image).unwrap();
+        drop(volume);
         let volume = open(&image);
         let root = volume.geometry().root_inode;
         let last = format!("file-{FIRST_CHUNK}");
