@@ -4,8 +4,10 @@ use super::verb::Verb;
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::{Context, Result};
+use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, ftruncate, seek, tell};
+use rustix::stdio::stdout;
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::OpenFile;
 use undercroft_xfs::ops;
@@ -42,14 +44,55 @@ const CHUNK: usize = 1 << 20;
 
 /// Copies the contents of a file; `at` names it in errors.
 fn copy(file: &OpenFile, out: &mut dyn Write, at: impl Fn() -> String + Copy) -> Result<()> {
+    // An error where it is no regular file.
+    file.read(0, &mut []).with_context(at)?;
+    let ranges = file.data_ranges().with_context(at)?;
+    let size = file.inode().read().core.size;
     let mut buffer = vec![0; CHUNK];
     let mut offset = 0;
-    loop {
-        let len = file.read(offset, &mut buffer).with_context(at)?;
-        if len == 0 {
+    for range in ranges {
+        holes(range.start.saturating_sub(offset), out)?;
+        offset = range.start;
+        while offset < range.end {
+            let wanted = usize::try_from(range.end - offset).unwrap_or(CHUNK).min(CHUNK);
+            let len = file.read(offset, &mut buffer[..wanted]).with_context(at)?;
+            if len == 0 {
+                return Ok(());
+            }
+            out.write_all(&buffer[..len])?;
+            offset += len as u64;
+        }
+    }
+    holes(size.saturating_sub(offset), out)
+}
+
+/// Prints zeros, or leaves them out where a file is written that ends here: it gets a hole.
+fn holes(len: u64, out: &mut dyn Write) -> Result<()> {
+    if len >= CHUNK as u64 {
+        out.flush()?;
+        if skip(len).context("cannot write standard output")? {
             return Ok(());
         }
-        out.write_all(&buffer[..len])?;
-        offset += len as u64;
     }
+    io::copy(&mut io::repeat(0).take(len), out)?;
+    Ok(())
+}
+
+/// Makes the file that is standard output longer by a hole, and goes to its end; `false` if it is no
+/// such file, or goes on behind the place that is written.
+fn skip(len: u64) -> io::Result<bool> {
+    let stdout = stdout();
+    let status = fstat(stdout)?;
+    let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+    if !is_file || fcntl_getfl(stdout)?.contains(OFlags::APPEND) {
+        return Ok(false);
+    }
+    let at = tell(stdout)?;
+    if at < u64::try_from(status.st_size).unwrap_or(u64::MAX) {
+        return Ok(false);
+    }
+    let end = at.saturating_add(len);
+    ftruncate(stdout, end)?;
+    seek(stdout, SeekFrom::Start(end))?;
+    Ok(true)
 }

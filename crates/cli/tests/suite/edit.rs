@@ -496,3 +496,39 @@ fn paths_are_made_and_removed_whatever_their_depth() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     judged(&sample);
 }
+
+#[test]
+fn holes_that_are_printed_to_a_file_are_holes_there() {
+    let sample = volume();
+    let local = sample.path("local");
+    fs::write(&local, "front").unwrap();
+    on(&sample, "put", &[&local, "/file"]);
+    on(&sample, "truncate", &["/file", "4T"]);
+    let target = sample.path("target");
+    let printed = program()
+        .args(["cat", &sample.image, "/file", "/file"])
+        .stdout(fs::File::create(&target).unwrap())
+        .status();
+    assert!(printed.unwrap().success());
+    let metadata = fs::metadata(&target).unwrap();
+    assert_eq!(metadata.len(), 8 << 40);
+    assert!(metadata.blocks() < 1000, "{} blocks", metadata.blocks());
+    let mut bytes = [1; 6];
+    let file = fs::File::open(&target).unwrap();
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 4 << 40).unwrap();
+    assert_eq!(&bytes, b"front\0");
+    // Behind what is there, and over it: zeros are written where a hole cannot be.
+    on(&sample, "truncate", &["/file", "2M"]);
+    fs::write(&target, vec![7; 3 << 20]).unwrap();
+    let over = fs::File::options().write(true).open(&target).unwrap();
+    let behind = fs::File::options().append(true).open(&target).unwrap();
+    for output in [over, behind] {
+        let printed = program().args(["cat", &sample.image, "/file"]).stdout(output).status();
+        assert!(printed.unwrap().success());
+    }
+    let bytes = fs::read(&target).unwrap();
+    assert_eq!(bytes.len(), 5 << 20);
+    assert!(bytes.starts_with(b"front\0") && bytes[5..2 << 20].iter().all(|byte| *byte == 0));
+    assert!(bytes[2 << 20..3 << 20].iter().all(|byte| *byte == 7));
+    assert!(bytes[3 << 20..].starts_with(b"front\0"));
+}
