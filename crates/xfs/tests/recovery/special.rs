@@ -36,26 +36,37 @@ fn journals_that_went_around() {
     let format = ["-d", "agcount=2", "-l", "size=10m"];
     Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
     let mut around = 0;
-    for seed in 0..40 {
-        let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+    for seed in 0..150 {
+        let Ok(mount) = LoopMount::new(&image, Access::ReadWrite, &[]) else {
+            // It refuses what it left itself: nothing to go on with.
+            Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
+            continue;
+        };
         let end = if seed % 2 == 0 { End::Flushed } else { End::Cut };
         load::run(mount.path(), Duration::from_millis(700), 9000 + seed, end);
         mount.unmount().unwrap();
-        let report = match judge(&image) {
-            // Nothing to compare with, and nothing to go on with.
-            Err(Disagreement::KernelFails(_)) => {
-                Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
-                continue;
+        // From the end of the journal to its start? How much a load writes depends on the machine.
+        if !goes_around(&image) {
+            continue;
+        }
+        match judge(&image) {
+            Err(Disagreement::KernelFails(_)) => {}
+            report => {
+                report.unwrap().unwrap();
+                around += 1;
             }
-            report => report.unwrap().unwrap(),
-        };
-        // From the end of the journal to its start.
-        around += u32::from(report.tail.block() > report.head.block());
+        }
         if around == 2 {
             return;
         }
     }
-    panic!("{around} journals of 40 went around");
+    panic!("{around} journals of 150 went around");
+}
+
+/// Whether what is to be replayed of the journal begins behind its end.
+fn goes_around(image: &Path) -> bool {
+    let volume = Volume::open(Arc::new(FileDevice::open(image, true).unwrap())).unwrap();
+    volume.recovery().is_some_and(|report| report.tail.block() > report.head.block())
 }
 
 #[test]
