@@ -107,7 +107,7 @@ fn what_cannot_be_cancelled_ends_with_its_file_system() {
         return;
     }
     let file = SilentFile::new(1 << 20, Manners::Deaf);
-    let device = open(&file, Some(Duration::from_millis(20)));
+    let device = open(&file, Some(Duration::from_millis(200)));
     let queue = CompletionQueue::new();
     submit(&device, &queue);
     file.wait_for(READS as usize + 1);

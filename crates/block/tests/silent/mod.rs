@@ -98,10 +98,12 @@ impl SilentFile {
         self.directory.path().join("image")
     }
 
-    /// Waits until the server has taken `count` transfers.
+    /// Waits until the server has taken `count` transfers, or for ten seconds: on a busy machine a time
+    /// limit may have ended some before they were sent.
     pub(crate) fn wait_for(&self, count: usize) {
         let mut held = self.server.held.lock();
-        self.server.taken.wait_while(&mut held, |held| held.len() < count);
+        let limit = Duration::from_secs(10);
+        self.server.taken.wait_while_for(&mut held, |held| held.len() < count, limit);
     }
 
     /// Takes the file system away, with all that is under way.
