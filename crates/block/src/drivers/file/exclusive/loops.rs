@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::ioctl;
 
-use super::mounts::{self, Mount};
+use super::mounts;
 
 /// What tells files apart: device and inode.
 pub(super) type Identity = (u64, u64);
@@ -16,15 +16,6 @@ pub(super) type Identity = (u64, u64);
 pub(super) struct LoopDevice {
     pub(super) path: PathBuf,
     pub(super) number: u64,
-    partitions: Vec<u64>,
-}
-
-impl LoopDevice {
-    /// Where it is mounted, or a partition of it.
-    pub(super) fn mounted_at(&self, mounts: &[Mount]) -> Option<PathBuf> {
-        let is_own = |disk| disk == self.number || self.partitions.contains(&disk);
-        mounts.iter().find(|mount| is_own(mount.disk)).map(|mount| mount.at.clone())
-    }
 }
 
 /// The loop devices over a file.
@@ -40,7 +31,7 @@ pub(super) fn over(file: Identity) -> Vec<LoopDevice> {
                 return None;
             }
             let number = mounts::number_of(&place)?;
-            Some(LoopDevice { path, number, partitions: mounts::partitions(&place) })
+            Some(LoopDevice { path, number })
         })
         .collect()
 }

@@ -69,8 +69,8 @@ pub enum Holder {
 #[derive(Debug)]
 pub struct Exclusive {
     name: String,
-    /// Loop devices over the file, or what a disk stands on. They are only kept open.
-    _held: Vec<File>,
+    /// What a disk stands on, if that is a disk. It is only kept open.
+    _below: Option<File>,
     watch: Option<Watch>,
 }
 
@@ -84,13 +84,11 @@ impl Exclusive {
     pub fn claim(file: File, name: &str) -> Result<(File, Self), OpenError> {
         let claim = || {
             let metadata = file.metadata()?;
-            let mut held = Vec::new();
             if metadata.file_type().is_block_device() {
-                let (disk, watch) = claim_disk(&file, metadata.rdev(), &mut held)?;
-                return Ok((Some(disk), held, watch));
+                let (disk, below, watch) = claim_disk(&file, metadata.rdev())?;
+                return Ok((Some(disk), below, watch));
             }
-            let watch = claim_file(file.try_clone()?, None, &mut held)?;
-            Ok((None, held, Some(watch)))
+            Ok((None, None, Some(claim_file(file.try_clone()?, None)?)))
         };
         let name = name.to_owned();
         let mut claimed = claim();
@@ -102,8 +100,8 @@ impl Exclusive {
             claimed = claim();
         }
         match claimed {
-            Ok((disk, held, watch)) => {
-                Ok((disk.unwrap_or(file), Self { name, _held: held, watch }))
+            Ok((disk, below, watch)) => {
+                Ok((disk.unwrap_or(file), Self { name, _below: below, watch }))
             }
             Err(Refusal::Taken(holder)) => Err(Taken { name, holder }.into()),
             Err(Refusal::Failed(source)) => Err(OpenError::Open { name, source }),
@@ -140,36 +138,29 @@ impl From<io::Error> for Refusal {
 }
 
 /// Locks a file, and holds the loop devices over it, but for the one whose number is `own`.
-fn claim_file(file: File, own: Option<u64>, held: &mut Vec<File>) -> Result<Watch, Refusal> {
-    let metadata = file.metadata()?;
-    let identity = (metadata.dev(), metadata.ino());
-    let mounts = mounts::read()?;
-    for device in loops::over(identity) {
-        if let Some(at) = device.mounted_at(&mounts) {
-            return Err(Refusal::Taken(Holder::Mount(at)));
-        }
-        if Some(device.number) != own {
-            held.extend(hold(&device)?);
-        }
+fn claim_file(file: File, own: Option<u64>) -> Result<Watch, Refusal> {
+    let watch = Watch::new(file, own)?;
+    if let Some(holder) = watch.intruder() {
+        return Err(Refusal::Taken(holder));
     }
-    match file.try_lock() {
-        Ok(()) => Ok(Watch::new(file, own)?),
+    match watch.lock() {
+        Ok(()) => Ok(watch),
         Err(TryLockError::WouldBlock) => Err(Refusal::Taken(Holder::Program)),
         Err(TryLockError::Error(error)) => match error.raw_os_error().map(Errno::from_raw_os_error)
         {
             // There is nothing to ask for.
-            Some(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(Watch::new(file, own)?),
+            Some(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(watch),
             _ => Err(error.into()),
         },
     }
 }
 
 /// Opens a loop device for this process alone; `None` if it may not be opened at all.
-fn hold(device: &LoopDevice) -> Result<Option<File>, Refusal> {
+fn hold(device: &LoopDevice) -> Result<Option<File>, Holder> {
     match open_alone(&device.path, false) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-            Err(Refusal::Taken(Holder::Device(device.path.clone())))
+            Err(Holder::Device(device.path.clone()))
         }
         Err(_) => Ok(None),
     }
@@ -192,23 +183,18 @@ fn reopen_alone(file: &File, write: bool) -> Result<File, Refusal> {
 }
 
 /// Takes the disk `number`, which is open as `file`, and the file below it if it is a loop device.
-fn claim_disk(
-    file: &File,
-    number: u64,
-    held: &mut Vec<File>,
-) -> Result<(File, Option<Watch>), Refusal> {
+fn claim_disk(file: &File, number: u64) -> Result<(File, Option<File>, Option<Watch>), Refusal> {
     let mounts = mounts::read()?;
     if let Some(at) = mounts::of_disk(number, &mounts) {
         return Err(Refusal::Taken(Holder::Mount(at)));
     }
     let file = reopen_alone(file, true)?;
-    let Some((device, backing)) = loops::backing(number) else { return Ok((file, None)) };
+    let Some((device, backing)) = loops::backing(number) else { return Ok((file, None, None)) };
     if backing.metadata()?.file_type().is_file() {
-        return Ok((file, Some(claim_file(backing, Some(device), held)?)));
+        return Ok((file, None, Some(claim_file(backing, Some(device))?)));
     }
     // A loop device over a disk: the kernel did not ask for that disk alone, so this does.
-    held.push(reopen_alone(&backing, false)?);
-    Ok((file, None))
+    Ok((file, Some(reopen_alone(&backing, false)?), None))
 }
 
 /// Where the file or disk at `path` is mounted, itself or through a loop device over it, as far as
@@ -221,5 +207,5 @@ pub fn mounted_at(path: &Path) -> Option<PathBuf> {
         return mounts::of_disk(metadata.rdev(), &mounts);
     }
     let identity = (metadata.dev(), metadata.ino());
-    loops::over(identity).iter().find_map(|device| device.mounted_at(&mounts))
+    loops::over(identity).iter().find_map(|device| mounts::of_disk(device.number, &mounts))
 }

@@ -29,7 +29,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
 }
 
 /// A number of a disk, written `major:minor`.
-pub(super) fn number(text: &str) -> Option<u64> {
+fn number(text: &str) -> Option<u64> {
     let (major, minor) = text.trim_end().split_once(':')?;
     Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
 }
@@ -74,7 +74,7 @@ pub(super) fn number_of(place: &Path) -> Option<u64> {
 }
 
 /// Numbers of the partitions of a disk.
-pub(super) fn partitions(place: &Path) -> Vec<u64> {
+fn partitions(place: &Path) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let partitions = entries.flatten().map(|entry| entry.path());
     partitions

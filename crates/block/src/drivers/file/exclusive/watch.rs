@@ -1,6 +1,6 @@
 //! Whether a locked file stays a file that nobody else changes.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::loops::{self, Identity};
-use super::{Holder, Refusal, hold, mounts};
+use super::{Holder, hold, mounts};
 
 /// The list of loop devices is read so seldom that it takes at most one part in so many of all time.
 /// Mounts in this namespace are told by the kernel at once.
@@ -34,7 +34,7 @@ pub(super) struct Watch {
 struct Scan {
     /// When to look again.
     next: Instant,
-    /// Loop devices that came since, by number, kept from being mounted.
+    /// Loop devices over the file, by number, kept from being mounted as far as they may be opened.
     held: Vec<(u64, Option<File>)>,
 }
 
@@ -43,10 +43,13 @@ impl Watch {
         let metadata = file.metadata()?;
         let mounts = File::open(mounts::LIST)?;
         let identity = (metadata.dev(), metadata.ino());
-        // Those that are there are held.
-        let held = loops::over(identity).into_iter().map(|device| (device.number, None)).collect();
-        let scan = Mutex::new(Scan { next: Instant::now(), held });
+        let scan = Mutex::new(Scan { next: Instant::now(), held: Vec::new() });
         Ok(Self { is_named: metadata.nlink() > 0, identity, file, own, mounts, scan })
+    }
+
+    /// Asks for the lock.
+    pub(super) fn lock(&self) -> Result<(), TryLockError> {
+        self.file.try_lock()
     }
 
     /// Gives the lock back.
@@ -88,7 +91,8 @@ impl Watch {
             return None;
         }
         let mounts = mounts::read().unwrap_or_default();
-        if let Some(at) = devices.iter().find_map(|device| device.mounted_at(&mounts)) {
+        if let Some(at) = devices.iter().find_map(|device| mounts::of_disk(device.number, &mounts))
+        {
             return Some(Holder::Mount(at));
         }
         scan.held.retain(|(number, _)| devices.iter().any(|device| device.number == *number));
@@ -99,8 +103,7 @@ impl Watch {
             }
             match hold(device) {
                 Ok(held) => scan.held.push((device.number, held)),
-                Err(Refusal::Taken(holder)) => return Some(holder),
-                Err(Refusal::Failed(_)) => {}
+                Err(holder) => return Some(holder),
             }
         }
         None
