@@ -14,6 +14,35 @@ type Change<'c> = &'c dyn Fn(&OpenFile);
 /// What is done to a file behind a cut, here and in a model.
 type Continuation<'c> = &'c dyn Fn(&OpenFile, &mut Vec<u8>);
 
+/// Cuts what was recorded behind every event from the mark on, and opens what is left in each of the
+/// states that `states` names; `seen` is told what is in the file, if it is there, and where the cut
+/// is. Returns how many there were.
+fn cut_everywhere<S: IntoIterator<Item = Unflushed>>(
+    recorder: &Recorder,
+    states: impl Fn() -> S,
+    mut seen: impl FnMut(Option<Vec<u8>>, &str),
+) -> usize {
+    let mut recording = recorder.recording().unwrap();
+    let (mut is_durable, mut cuts) = (false, 0);
+    while let Some(event) = recording.step() {
+        is_durable |= matches!(event, Event::Mark(_));
+        for unflushed in states().into_iter().filter(|_| is_durable) {
+            cuts += 1;
+            let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
+            let root = volume.inode(volume.geometry().root_inode).unwrap();
+            let found = ops::lookup(&volume, &root.read(), b"file").unwrap();
+            let bytes = found.map(|found| read(&OpenFile::open(&volume, found).unwrap()));
+            seen(bytes, &format!("cut behind event {}, {unflushed:?}", recording.position()));
+        }
+    }
+    cuts
+}
+
+/// A cut that tears writes in four ways, and one that keeps them.
+fn torn_or_kept() -> impl Iterator<Item = Unflushed> {
+    (0..4).map(|seed| Unflushed::Torn { seed }).chain([Unflushed::Kept])
+}
+
 /// Blocks that two files have, one of which lets go of them: until that is durable a crash brings it
 /// back, so the other must not write to them.
 #[test]
@@ -61,24 +90,11 @@ fn cut_behind_a_clone(way: &str, change: Change<'_>, removes: bool) -> usize {
     file.close().unwrap();
     change(&other);
     drop((volume, other));
-    let mut recording = recorder.recording().unwrap();
-    let (mut is_durable, mut cuts) = (false, 0);
-    while let Some(event) = recording.step() {
-        is_durable |= matches!(event, Event::Mark(_));
-        let torn = (0..4).map(|seed| Unflushed::Torn { seed });
-        for unflushed in torn.chain([Unflushed::Kept]).filter(|_| is_durable) {
-            cuts += 1;
-            let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
-            let root = volume.inode(volume.geometry().root_inode).unwrap();
-            let found = ops::lookup(&volume, &root.read(), b"file").unwrap();
-            let Some(found) = found else { continue };
-            let bytes = read(&OpenFile::open(&volume, found).unwrap());
-            let place = format!("{way}, cut behind event {}, {unflushed:?}", recording.position());
-            assert!(bytes.len() == 4096 || bytes.len() == 16384, "{place}: {}", bytes.len());
-            assert!(bytes == old[..bytes.len()], "{place}: bytes of another file");
-        }
-    }
-    cuts
+    cut_everywhere(&recorder, torn_or_kept, |bytes, cut| {
+        let Some(bytes) = bytes else { return };
+        assert!(bytes.len() == 4096 || bytes.len() == 16384, "{way}, {cut}: {}", bytes.len());
+        assert!(bytes == old[..bytes.len()], "{way}, {cut}: bytes of another file");
+    })
 }
 
 /// Blocks that moved in their file are not overwritten either before a crash finds them there.
@@ -108,19 +124,13 @@ fn a_file_that_was_shifted_is_there_as_it_was_or_as_it_became() {
         allowed.push(bytes.clone());
     }
     drop((volume, file));
-    let mut recording = recorder.recording().unwrap();
-    let mut is_durable = false;
-    while let Some(event) = recording.step() {
-        is_durable |= matches!(event, Event::Mark(_));
-        for unflushed in [Unflushed::Dropped, Unflushed::Kept].into_iter().filter(|_| is_durable) {
-            let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
-            let root = volume.inode(volume.geometry().root_inode).unwrap();
-            let found = ops::lookup(&volume, &root.read(), b"file").unwrap().unwrap();
-            let bytes = read(&OpenFile::open(&volume, found).unwrap());
-            let place = format!("cut behind event {}, {unflushed:?}", recording.position());
-            assert!(allowed.contains(&bytes), "{place}: bytes at the wrong place");
-        }
-    }
+    cut_everywhere(
+        &recorder,
+        || [Unflushed::Dropped, Unflushed::Kept],
+        |bytes, cut| {
+            assert!(allowed.contains(&bytes.unwrap()), "{cut}: bytes at the wrong place");
+        },
+    );
 }
 
 /// What a file was cut by is still there if that is taken back, whatever was written since.
@@ -159,21 +169,10 @@ fn a_file_that_was_cut_is_there_as_it_was_or_as_it_became() {
         allowed.push(bytes);
         volume.sync_all().wait().unwrap();
         drop((volume, file));
-        let mut recording = recorder.recording().unwrap();
-        let (mut is_durable, mut cuts) = (false, 0);
-        while let Some(event) = recording.step() {
-            is_durable |= matches!(event, Event::Mark(_));
-            let torn = (0..4).map(|seed| Unflushed::Torn { seed });
-            for unflushed in torn.chain([Unflushed::Kept]).filter(|_| is_durable) {
-                cuts += 1;
-                let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
-                let root = volume.inode(volume.geometry().root_inode).unwrap();
-                let found = ops::lookup(&volume, &root.read(), b"file").unwrap().unwrap();
-                let found = read(&OpenFile::open(&volume, found).unwrap());
-                let place = format!("way {way}, behind {}, {unflushed:?}", recording.position());
-                assert!(allowed.contains(&found), "{place}: {} bytes", found.len());
-            }
-        }
+        let cuts = cut_everywhere(&recorder, torn_or_kept, |bytes, cut| {
+            let found = bytes.unwrap();
+            assert!(allowed.contains(&found), "way {way}, {cut}: {} bytes", found.len());
+        });
         assert!(cuts > 5, "way {way}: {cuts} cuts");
     }
 }
