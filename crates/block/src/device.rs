@@ -131,7 +131,7 @@ pub trait BlockDevice: Send + Sync {
         claim
     }
 
-    /// Looks whether somebody else has become able to change what the devices at or below this one
+    /// Looks whether another program has become able to change what the devices at or below this one
     /// are stored in: where one is open for change, a mount since then, or a file that lost its name.
     /// Cheap enough to be asked ahead of every write of a journal.
     ///

@@ -1,4 +1,4 @@
-//! One writer: whoever has a file or disk keeps others from it, by whatever name they come.
+//! One writer: a file or disk in use is kept from others, by whatever name they come.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -81,7 +81,7 @@ fn a_file_that_lost_its_name_is_noticed_through_all_that_stands_on_it() {
     window.check_alone().unwrap();
     fs::rename(&path, &other).unwrap();
     let taken = window.check_alone().unwrap_err();
-    assert_eq!(taken, Taken { name: other.display().to_string(), holder: Holder::Nobody });
+    assert_eq!(taken, Taken { name: other.display().to_string(), holder: Holder::Nameless });
     // A file without a name from the start has none to lose.
     let file = tempfile::tempfile().unwrap();
     let device = FileDevice::from_file(file, "scratch", &Default::default()).unwrap();

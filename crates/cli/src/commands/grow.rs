@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         // Before the file is touched.
         *size = ops::growth(&volume, *size)?.blocks.saturating_mul(block_size as u64);
         if device.capacity().to_bytes().unwrap_or(u64::MAX) < *size {
-            // Whoever opens the file now gets it; the volume is looked at again then.
+            // The next to open the file gets it; the volume is looked at again then.
             drop((volume, device));
             lengthen(&args.image, *size)?;
             device = args.image.writable_device()?;

@@ -29,7 +29,7 @@ use super::OpenError;
 use loops::LoopDevice;
 use watch::Watch;
 
-/// How often somebody is asked again who has a file or disk: a program that ended a moment ago, or
+/// How often a file or disk in use is tried again: a program that ended a moment ago, or
 /// was started by one that has it, keeps it until the kernel is done with that.
 const PATIENCE: u32 = 30;
 
@@ -56,12 +56,12 @@ pub enum Holder {
     /// A program that opened it to change it, or the kernel where that cannot be seen.
     #[error("is in use by another program; wait until that is done")]
     Program,
-    /// Whoever has this device, which is made of it.
+    /// The user of this device, which is made of it.
     #[error("is in use through {}; end that first", .0.display())]
     Device(PathBuf),
-    /// Nobody who opens the path: it leads to nothing, or to another file.
+    /// No path: the one that it was opened by leads to nothing, or to another file.
     #[error("was removed or replaced while it was open; what is changed in it is lost with it")]
-    Nobody,
+    Nameless,
 }
 
 /// The right to change a file or disk, as long as it lives. A [`FileDevice`](crate::FileDevice) that
@@ -80,7 +80,7 @@ impl Exclusive {
     /// is the one that the kernel lets empty its cache.
     ///
     /// # Errors
-    /// Somebody has it, or the operating system does not tell.
+    /// It is in use, or the operating system does not tell.
     pub fn claim(file: File, name: &str) -> Result<(File, Self), OpenError> {
         let claim = || {
             let metadata = file.metadata()?;

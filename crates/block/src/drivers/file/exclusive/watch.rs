@@ -1,4 +1,4 @@
-//! Whether a locked file stays a file that nobody else changes.
+//! Whether a locked file stays a file with one writer.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -58,13 +58,13 @@ impl Watch {
         let _ = self.file.unlock();
     }
 
-    /// Who has the file as well, if somebody has, or that nobody will ever see it again.
+    /// A second user of the file, or that it has lost its name.
     pub(super) fn intruder(&self) -> Option<Holder> {
         if self.is_named && self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
-            return Some(Holder::Nobody);
+            return Some(Holder::Nameless);
         }
         let is_told = self.mounts_changed();
-        // Whoever panicked with the lock has changed nothing by half.
+        // A panic with the lock leaves nothing changed by half.
         let mut scan = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
         if !is_told && start < scan.next {
