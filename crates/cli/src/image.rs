@@ -122,7 +122,7 @@ impl ImageArgs {
         let what = match volume.recovery() {
             Some(_) => "its journal was replayed in memory",
             // A journal that cannot be read is a matter for `info` and `check`.
-            None if matches!(log::state(&volume), Ok(LogState::Dirty)) => {
+            None if matches!(volume.log_state(), Ok(LogState::Dirty)) => {
                 "its journal was not replayed, so the latest changes may be missing"
             }
             None => return Ok(volume),
@@ -148,7 +148,7 @@ impl ImageArgs {
         }
         let unreplayed = Volume::open_unreplayed(Arc::clone(device))
             .map_err(|error| self.explain(error.into()))?;
-        if log::state(&unreplayed)? != LogState::Clean {
+        if unreplayed.log_state()? != LogState::Clean {
             bail!(
                 "{} was not unmounted cleanly: it cannot be changed with --no-replay",
                 self.image

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::inode::Inode;
-use undercroft_xfs::log::{LogState, state};
+use undercroft_xfs::log::LogState;
 use undercroft_xfs::ops;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::Usage;
@@ -37,7 +37,7 @@ impl FileSystem {
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self, Error> {
         if options.writable && !options.replay {
             let seen = Volume::open_unreplayed(Arc::clone(&device))?;
-            if state(&seen)? != LogState::Clean {
+            if seen.log_state()? != LogState::Clean {
                 let what = "it was not unmounted, and cannot be changed without its journal";
                 return Err(Error::NotUsable(what.into()));
             }

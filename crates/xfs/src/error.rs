@@ -1,13 +1,14 @@
 //! The error of everything that works on a volume.
 
 mod kind;
+mod tree_corruption;
 
-pub use kind::ErrorKind;
-
-use crate::btree::TreeCorruption;
+use crate::format::{AclError, SuperblockError, TimestampError};
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
+pub use kind::ErrorKind;
 use std::io;
 use thiserror::Error;
+pub use tree_corruption::TreeCorruption;
 use undercroft_block::{BlockError, Reason, Sector, Taken};
 
 /// Why an operation on a volume failed.
@@ -266,6 +267,24 @@ impl Error {
             Self::Stale { inode } => Self::Inode { inode, what: "it is not in use".into() },
             other => other,
         }
+    }
+}
+
+impl From<AclError> for Error {
+    fn from(error: AclError) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<TimestampError> for Error {
+    fn from(error: TimestampError) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<SuperblockError> for Error {
+    fn from(error: SuperblockError) -> Self {
+        Self::NotUsable(error.to_string())
     }
 }
 

@@ -49,15 +49,15 @@ pub mod dir;
 pub mod error;
 pub mod format;
 pub mod frag;
+pub mod maintain;
 pub mod mkfs;
 pub mod ops;
+pub mod recovery;
 pub mod units;
 pub mod volume;
 
 // The parts that the engine is made of. The laboratory, the checks and the tests of this project
 // reach them; they are not in the documentation and promise nothing: each version may change them.
-#[doc(hidden)]
-pub mod ag;
 #[doc(hidden)]
 pub mod alloc;
 #[doc(hidden)]
@@ -67,6 +67,8 @@ pub mod bmap;
 #[doc(hidden)]
 pub mod btree;
 #[doc(hidden)]
+pub mod busy;
+#[doc(hidden)]
 pub mod bytes;
 #[doc(hidden)]
 pub mod cache;
@@ -75,15 +77,26 @@ pub mod da;
 #[doc(hidden)]
 pub mod geometry;
 #[doc(hidden)]
+pub mod group;
+#[doc(hidden)]
+pub mod group_tree;
+#[doc(hidden)]
 pub mod inode;
 #[doc(hidden)]
+pub mod inode_allocation;
+#[doc(hidden)]
 pub mod log;
+#[doc(hidden)]
+pub mod refcount;
+#[doc(hidden)]
+pub mod space;
 #[doc(hidden)]
 pub mod symlink;
 #[doc(hidden)]
 pub mod trans;
 
 mod file;
+mod open;
 mod poison;
 mod rank;
 

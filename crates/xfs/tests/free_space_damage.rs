@@ -266,7 +266,7 @@ fn free_space_over_the_groups_own_blocks() {
             let db = Db { tools: &tools, image: &image, group };
             let volume = bulk(&image);
             let (mut start, mut len) = (0, 0);
-            undercroft_xfs::ag::free_extents::<undercroft_xfs::btree::Bnobt>(
+            undercroft_xfs::group_tree::free_extents::<undercroft_xfs::btree::Bnobt>(
                 &volume,
                 AgNumber(group),
                 |free| {

@@ -26,7 +26,7 @@ pub(crate) fn run(input: &[u8]) {
     let device = Arc::new(PatchedDevice::new(sample, Patches::new(input), is_log).into_device());
     let volume = Volume::open_unreplayed(device.clone()).expect("only the journal was damaged");
     device.driver().allow(ROUNDS * sample.bytes);
-    drop(log::state(&volume).map_err(|error| error.to_string()));
+    drop(volume.log_state().map_err(|error| error.to_string()));
     device.driver().allow(ROUNDS * sample.bytes);
     drop(Volume::open(device).map_err(|error| error.to_string()));
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(input: &[u8]) {
     match Volume::open(device.clone()) {
         Ok(volume) => {
             let volume = Arc::new(volume);
-            drop(undercroft_xfs::log::state(&volume).map_err(|error| error.to_string()));
+            drop(volume.log_state().map_err(|error| error.to_string()));
             // No step reads a block twice for long: what it read is kept.
             visit::tree(&volume, device.driver(), 2 * sample.bytes);
             device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);

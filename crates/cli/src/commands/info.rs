@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 fn info(volume: &Volume) -> Result<Info> {
     let (geometry, superblock) = (volume.geometry(), volume.superblock());
-    let log = match log::state(volume)? {
+    let log = match volume.log_state()? {
         LogState::Clean => "clean",
         LogState::Dirty => "dirty",
         LogState::External => "external",

@@ -9,7 +9,8 @@ use std::io::Write;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::Overlay;
-use undercroft_xfs::log::recovery::{RecoveryProgress, RecoveryReport, recover};
+use undercroft_xfs::log::RecoveryReport;
+use undercroft_xfs::recovery::{RecoveryProgress, recover};
 use undercroft_xfs::units::Lsn;
 
 /// Replay the journal of a volume that was not unmounted, so that it is clean.

@@ -3,10 +3,11 @@
 //! Order of attempts: algorithms reference, section 3.3; at the end of a file on striped storage,
 //! section 5.3.
 
+use super::groups;
 use super::mode::{Mode, allocate_in_group};
-use super::request::{Allocation, Request};
-use super::{groups, max_usable};
 use crate::error::Error;
+use crate::group::max_usable;
+use crate::space::{Allocation, Request};
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FsBlock};
 

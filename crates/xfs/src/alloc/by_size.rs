@@ -2,14 +2,15 @@
 //!
 //! Algorithms reference, section 2.10.
 
-use super::request::Request;
 use super::search::{Candidate, Found, Search};
 use super::small::{self, Small};
-use super::trace::AllocationStep;
-use crate::ag::{AgTree, GroupState};
 use crate::btree::{Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
 use crate::format::AllocRecord;
+use crate::group::GroupState;
+use crate::group_tree::AgTree;
+use crate::space::AllocationStep;
+use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 

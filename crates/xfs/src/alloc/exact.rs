@@ -2,12 +2,13 @@
 //!
 //! Algorithms reference, section 2.6.
 
-use super::request::Request;
 use super::search::{Candidate, Found, Search};
-use super::trace::AllocationStep;
-use crate::ag::{AgTree, GroupState};
 use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
 use crate::error::Error;
+use crate::group::GroupState;
+use crate::group_tree::AgTree;
+use crate::space::AllocationStep;
+use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 

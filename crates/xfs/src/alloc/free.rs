@@ -4,10 +4,11 @@
 
 use super::freelist;
 use super::take::{insert_size, refresh_longest, remove_size};
-use crate::ag::{AgTree, GroupState};
 use crate::btree::{BlockKey, Bnobt, Cntbt, Cursor, Lookup};
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
+use crate::group::GroupState;
+use crate::group_tree::AgTree;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
@@ -28,7 +29,7 @@ pub fn free_in_group(
     }
     let surplus = freelist::adjust(trans, group)?;
     if let Some(owner) = owner {
-        crate::ag::rmap::remove_owner(trans, group, start, len, owner)?;
+        crate::group_tree::rmap::remove_owner(trans, group, start, len, owner)?;
     }
     let freed = AllocRecord { start, len };
     insert(trans, group, freed)?;

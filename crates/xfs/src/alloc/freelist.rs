@@ -3,16 +3,16 @@
 //! Before anything changes the free-space or reverse-mapping trees of a group, its free list must
 //! hold enough blocks for the worst case of splits. Algorithms reference, sections 2.3 and 2.4.
 
-use super::request::{BusyBlocks, Pool, Request};
 use super::search::{Candidate, Found};
 use super::{by_size, free, take};
-use crate::ag::GroupState;
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
-use crate::geometry::Geometry;
+use crate::group::{GroupState, free_list_needed, longest_within};
+use crate::group_tree::put_on_list;
+use crate::space::Pool;
+use crate::space::{BusyBlocks, Request};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, FsBlock};
-use crate::volume::Volume;
 use smallvec::SmallVec;
 
 /// Blocks that left the free list because it was too long; they become free space once the
@@ -27,48 +27,6 @@ pub(super) struct Admission {
     pub(super) surplus: Surplus,
 }
 
-/// Blocks that the free list must hold now.
-fn needed(volume: &Volume, group: &GroupState) -> u32 {
-    let limits = volume.heights();
-    // Every level splits twice, once for the operation and once to fill the list again; a root
-    // does not grow beyond the limit.
-    let tree = |level: u32, limit: u32| 2 * (level + 1).min(limit) - 2;
-    let mut need =
-        tree(group.agf.bnobt.levels, limits.alloc) + tree(group.agf.cntbt.levels, limits.alloc);
-    if volume.geometry().features.rmapbt() {
-        need += tree(group.agf.rmapbt.levels, limits.rmap);
-    }
-    need
-}
-
-/// Longest extent that any request can get from a group of the volume that is empty.
-pub(crate) fn max_usable(geometry: &Geometry) -> u32 {
-    let features = &geometry.features;
-    let trees = 3 + [features.finobt(), features.rmapbt(), features.reflink()]
-        .into_iter()
-        .map(u32::from)
-        .sum::<u32>();
-    geometry.ag_blocks.saturating_sub(geometry.ag_header_blocks() + 4 + trees)
-}
-
-/// Longest extent that a request with the outstanding reservations `reserved` can get.
-fn longest(volume: &Volume, group: &GroupState, need: u32, reserved: u32) -> u32 {
-    let agf = &group.agf;
-    let elsewhere = agf.free_blocks.saturating_sub(agf.longest);
-    let delta = need.saturating_sub(agf.free_list_count) + reserved.saturating_sub(elsewhere);
-    if agf.longest > delta {
-        (agf.longest - delta).min(max_usable(volume.geometry()))
-    } else {
-        u32::from(agf.free_list_count > 0 || agf.longest > 0)
-    }
-}
-
-/// Longest extent that an ordinary request can get from the group now, in blocks.
-pub(crate) fn longest_usable(volume: &Volume, group: &GroupState) -> u32 {
-    let reserved = group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary);
-    longest(volume, group, needed(volume, group), reserved)
-}
-
 /// Blocks that a request may take from the group at most; `None` if it must not take any.
 pub(super) fn available(
     trans: &Transaction<'_>,
@@ -76,11 +34,11 @@ pub(super) fn available(
     request: &Request,
 ) -> Option<u32> {
     let agf = &group.agf;
-    let need = needed(trans.volume(), group);
+    let need = free_list_needed(trans.geometry(), trans.volume().heights(), group);
     let reserved = group.reserved.outstanding(agf, &group.agi, request.pool);
     let want =
         request.min_len.checked_add(request.alignment - 1)?.checked_add(request.alignment_slop)?;
-    if longest(trans.volume(), group, need, reserved) < want {
+    if longest_within(trans.geometry(), group, need, reserved) < want {
         return None;
     }
     // A surplus of the free list does not count: it is about to leave it.
@@ -102,7 +60,9 @@ pub(super) fn admit(
     };
     let surplus = adjust(trans, group)?;
     // A short list and a surplus exclude each other: there is nothing to release.
-    if group.agf.free_list_count < needed(trans.volume(), group) {
+    if group.agf.free_list_count
+        < free_list_needed(trans.geometry(), trans.volume().heights(), group)
+    {
         return Ok(None);
     }
     Ok(Some(Admission { max_len: request.max_len.min(available), surplus }))
@@ -117,11 +77,13 @@ pub(super) fn adjust(
     group: &mut GroupState,
 ) -> Result<Surplus, Error> {
     let mut surplus = Surplus::new();
-    while group.agf.free_list_count > needed(trans.volume(), group) {
+    while group.agf.free_list_count
+        > free_list_needed(trans.geometry(), trans.volume().heights(), group)
+    {
         surplus.push(group.take_from_list(trans.geometry())?);
     }
     loop {
-        let need = needed(trans.volume(), group);
+        let need = free_list_needed(trans.geometry(), trans.volume().heights(), group);
         if group.agf.free_list_count >= need {
             return Ok(surplus);
         }
@@ -142,9 +104,9 @@ pub(super) fn adjust(
         take::take(trans, group, &candidate)?;
         let Candidate { start, len, .. } = candidate;
         for block in start.0..start.0 + len {
-            group.put_on_list(trans, AgBlock(block))?;
+            put_on_list(trans, group, AgBlock(block))?;
         }
-        crate::ag::rmap::add_owner(trans, group, start, len, RmapOwner::GROUP)?;
+        crate::group_tree::rmap::add_owner(trans, group, start, len, RmapOwner::GROUP)?;
     }
 }
 
@@ -159,7 +121,7 @@ pub(super) fn release(
 ) -> Result<(), Error> {
     for start in surplus {
         let freed = AllocRecord { start: *start, len: 1 };
-        crate::ag::rmap::remove_owner(trans, group, freed.start, 1, RmapOwner::GROUP)?;
+        crate::group_tree::rmap::remove_owner(trans, group, freed.start, 1, RmapOwner::GROUP)?;
         free::insert(trans, group, freed)?;
     }
     Ok(())

@@ -7,9 +7,9 @@
 //! it has nothing that fits after all, the caller asks for less.
 
 use super::mode::{self, Mode};
-use super::request::{Allocation, Request};
-use super::trace::{AllocationEvent, AllocationStep};
 use crate::error::Error;
+use crate::space::{Allocation, Request};
+use crate::space::{AllocationEvent, AllocationStep};
 use crate::trans::Transaction;
 use crate::units::AgNumber;
 

@@ -16,13 +16,14 @@
 //!
 //! Third, a file does not leave its group for extents that save it none ([`best`](super::best)).
 
-use super::index::FreeIndex;
+use super::index;
 use super::near::{self, Walk};
-use super::request::Request;
 use super::search::{Found, Search};
-use crate::ag::GroupState;
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
+use crate::group::FreeIndex;
+use crate::group::GroupState;
+use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
@@ -49,7 +50,7 @@ pub(super) fn find(
 ) -> Result<Found, Error> {
     let index = match group.index.take() {
         Some(index) => index,
-        None => Box::new(FreeIndex::build(trans, group)?),
+        None => Box::new(index::build(trans, group)?),
     };
     let mut search = Search::new(trans, group, request, hint, max_len);
     let wanted = max_len.min(index.max());

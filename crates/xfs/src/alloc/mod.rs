@@ -20,24 +20,19 @@ mod index;
 mod indexed;
 mod mode;
 mod near;
-mod request;
 mod search;
 mod small;
-mod space;
 mod take;
-mod trace;
+mod tree;
 mod unowned;
-mod variant;
 
+pub use crate::space::{
+    Allocation, AllocationEvent, AllocationStep, AllocationTrace, AllocatorOptions, BusyBlocks,
+    Pool, Request, Variant,
+};
 pub use best::{EndOfFile, allocate_best};
 pub use free::free_in_group;
 pub use freelist::fill as fill_free_list;
-pub(crate) use freelist::{longest_usable, max_usable};
 pub use groups::allocate;
-pub(crate) use index::FreeIndex;
 pub use mode::{Mode, allocate_in_group};
-pub use request::{Allocation, BusyBlocks, Pool, Request};
-pub(crate) use space::{FreeSpace, Reservation};
-pub use trace::{AllocationEvent, AllocationStep, AllocationTrace};
-pub(crate) use variant::Allocator;
-pub use variant::{AllocatorOptions, Variant};
+pub use tree::SpaceTree;

@@ -3,13 +3,13 @@
 //! Order of work: algorithms reference, section 2.2.
 
 use super::near::Walk;
-use super::request::{Allocation, BusyBlocks, Request};
 use super::search::{Found, Search};
-use super::trace::AllocationStep;
-use super::variant::Variant;
 use super::{by_size, exact, freelist, indexed, near, take};
-use crate::ag::GroupState;
 use crate::error::Error;
+use crate::group::GroupState;
+use crate::space::AllocationStep;
+use crate::space::Variant;
+use crate::space::{Allocation, BusyBlocks, Request};
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 
@@ -140,7 +140,7 @@ fn apply(
         return Err(Error::Busy(format!("allocation group {}: {what}", group.number)));
     }
     if let Some(owner) = request.owner {
-        crate::ag::rmap::add_owner(trans, group, start, len, owner)?;
+        crate::group_tree::rmap::add_owner(trans, group, start, len, owner)?;
     }
     Search::new(trans, group, request, start, request.max_len).event(
         AllocationStep::Finish,

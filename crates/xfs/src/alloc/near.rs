@@ -9,14 +9,15 @@
 //! The variant of 2018 is the same without the third cursor: the walks then visit every extent up
 //! to the first that will do.
 
-use super::request::Request;
 use super::search::{Found, Search};
 use super::small::{self, Small};
-use super::trace::AllocationStep;
-use crate::ag::{AgTree, GroupState};
 use crate::btree::{BlockKey, Bnobt, BtreeKind, Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
 use crate::format::AllocRecord;
+use crate::group::GroupState;
+use crate::group_tree::AgTree;
+use crate::space::AllocationStep;
+use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 

@@ -3,12 +3,12 @@
 //!
 //! Algorithms reference, sections 2.5 and 2.7.
 
-use super::request::{BusyBlocks, Request};
-use super::trace::{AllocationEvent, AllocationStep, AllocationTrace};
-use crate::ag::GroupState;
 use crate::btree::BtreeKind;
 use crate::btree::Cursor;
 use crate::format::{AllocRecord, TreeKind};
+use crate::group::GroupState;
+use crate::space::{AllocationEvent, AllocationStep, AllocationTrace};
+use crate::space::{BusyBlocks, Request};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber};
 use std::ops::ControlFlow;

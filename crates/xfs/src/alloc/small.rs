@@ -3,13 +3,14 @@
 //!
 //! Algorithms reference, section 2.9.
 
-use super::request::Pool;
 use super::search::Search;
-use super::trace::AllocationStep;
-use crate::ag::{AgTree, GroupState, rmap};
 use crate::btree::{Cntbt, Cursor};
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
+use crate::group::GroupState;
+use crate::group_tree::{AgTree, rmap};
+use crate::space::AllocationStep;
+use crate::space::Pool;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 

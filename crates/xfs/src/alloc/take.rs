@@ -4,10 +4,11 @@
 
 use super::search::Candidate;
 use super::unowned;
-use crate::ag::{AgTree, GroupState};
 use crate::btree::{BlockKey, Bnobt, Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
 use crate::format::AllocRecord;
+use crate::group::GroupState;
+use crate::group_tree::AgTree;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 

@@ -5,10 +5,12 @@
 //! the group itself stands on is compared all the same: its free list, the roots of its trees, the
 //! journal.
 
-use crate::ag::{AgTree, GroupState, refcount};
 use crate::btree::{Cursor, Lookup, Rmapbt};
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapKey, RmapOwner, RmapRecord};
+use crate::group::GroupState;
+use crate::group_tree::AgTree;
+use crate::group_tree::is_shared;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
 use std::ops::ControlFlow;
@@ -51,7 +53,7 @@ fn mapped(
     // Only records that share blocks reach beyond one that starts after them.
     let shares = before.has_offset()
         && trans.geometry().features.reflink()
-        && refcount::is_shared(trans, group, AgBlock(before.start.0 + (before.len - 1)))?;
+        && is_shared(trans, group, AgBlock(before.start.0 + (before.len - 1)))?;
     if !shares {
         return Ok(None);
     }

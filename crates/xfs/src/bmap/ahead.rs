@@ -3,7 +3,8 @@
 //!
 //! Algorithms reference, sections 5.7 and 5.5; what it leaves open is as a kernel does it.
 
-use super::{ExtentList, MAX_EXTENT_LEN};
+use crate::inode::ExtentList;
+use crate::inode::MAX_EXTENT_LEN;
 use crate::units::FileBlock;
 use crate::volume::Volume;
 use std::ops::Range;

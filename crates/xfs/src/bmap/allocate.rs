@@ -2,11 +2,12 @@
 //!
 //! The target is chosen beside the file's other extents, the length by what the groups have.
 
+use super::add;
 use super::target::{Target, target};
-use super::{MAX_EXTENT_LEN, add};
 use crate::alloc::{self, BusyBlocks, EndOfFile, Request};
 use crate::error::Error;
 use crate::format::{Extent, FileType, RmapOwner};
+use crate::inode::MAX_EXTENT_LEN;
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, FsBlock};

@@ -1,7 +1,8 @@
 //! A fork of a real inode, as directory and attribute code sees it.
 
 use super::allocate::allocate_logged;
-use super::{allocate, convert, extents, remove};
+use super::extents;
+use super::{allocate, convert, remove};
 use crate::attr::fork_offset::{self, ForkShape};
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::da::{DaFork, DaForkMut};

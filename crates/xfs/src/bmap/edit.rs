@@ -1,10 +1,11 @@
 //! The records of a fork, in memory and in its tree: added and cut, without a word to the groups.
 
 use super::tree::MapTree;
-use super::{Added, ExtentList, Removed};
 use crate::btree::{Cursor, Lookup};
 use crate::error::Error;
 use crate::format::Extent;
+use crate::inode::ExtentList;
+use crate::inode::{Added, Removed};
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, InodeNumber};

@@ -1,11 +1,11 @@
 //! The extents of a fork, read from its tree at first use.
 
-use super::ExtentList;
 use super::tree::MapReader;
 use crate::btree::Cursor;
 use crate::error::Error;
 use crate::format::Extent;
 use crate::geometry::Geometry;
+use crate::inode::ExtentList;
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::units::FileBlock;
 use crate::volume::Volume;

@@ -10,11 +10,11 @@ mod change;
 mod convert;
 mod da_fork;
 mod edit;
-mod extents;
 mod load;
 mod owner;
 mod target;
 mod tree;
+pub(crate) mod worst_case;
 
 pub use ahead::{ahead, window};
 pub use allocate::{Room, allocate, find_space};
@@ -22,7 +22,6 @@ pub use change::{
     add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift, tree_blocks,
 };
 pub use da_fork::{ForkReader, ForkWriter};
-pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use load::extents;
 pub(crate) use tree::groups;
 pub use tree::tree_groups;

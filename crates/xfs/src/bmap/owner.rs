@@ -1,12 +1,12 @@
 //! What the groups know of the extents of a fork: reverse mappings, reference counts, free space.
 
-use crate::ag::GroupState;
-use crate::ag::refcount;
-use crate::ag::rmap::{self, Sharing};
 use crate::alloc;
 use crate::error::Error;
 use crate::format::{Extent, FileType, InodeFlags2, RmapFlags, RmapOwner, RmapRecord};
+use crate::group::GroupState;
+use crate::group_tree::rmap::{self, Sharing};
 use crate::inode::{ForkKind, InodeState};
+use crate::refcount;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
 

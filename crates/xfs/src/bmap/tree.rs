@@ -1,6 +1,5 @@
 //! The mapping tree of a fork, as the B+tree engine sees it.
 
-use crate::ag::rmap::{self, Sharing};
 use crate::alloc::{self, BusyBlocks, Request};
 use crate::btree::{Bmbt, Cursor, Lookup, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
@@ -8,6 +7,7 @@ use crate::error::Error;
 use crate::format::{
     BmapRoot, BufferKind, RmapFlags, RmapOwner, RmapRecord, TreeGeometry, TreeKind,
 };
+use crate::group_tree::rmap::{self, Sharing};
 use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{AgNumber, FileBlock, FsBlock, InodeNumber};

@@ -1,8 +1,8 @@
 //! Where a tree lives: the engine's view of groups, forks and transactions.
 
-use super::corruption::TreeCorruption;
 use super::kind::BtreeKind;
 use crate::cache::{BufferRef, EditGuard};
+use crate::error::TreeCorruption;
 use crate::format::{BmapRoot, TreeGeometry};
 use undercroft_block::Sector;
 

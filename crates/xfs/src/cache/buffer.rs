@@ -7,6 +7,8 @@
 use super::opened::{Opened, expect_closed};
 use crate::bytes::{Changes, EditBytes, put_be32};
 use crate::format::{BufferKind, NEXT_UNLINKED_OFFSET};
+use crate::geometry::Geometry;
+use crate::units::{AgBlock, AgNumber};
 use crate::units::{AgInode, Lsn};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
@@ -31,6 +33,12 @@ impl BufferAddress {
     #[must_use]
     pub fn contiguous(first: Sector, sectors: u32) -> Self {
         Self { parts: SmallVec::from_buf([(first, sectors)]) }
+    }
+
+    /// `len` blocks of a group from `block`.
+    #[must_use]
+    pub fn in_group(geometry: &Geometry, ag: AgNumber, block: AgBlock, len: u32) -> Self {
+        Self::contiguous(geometry.ag_sector(ag, block), len * geometry.sectors_per_block())
     }
 
     /// Several ranges in the order of the bytes; at least one.

@@ -6,6 +6,7 @@
 //! clean buffers that nobody holds are dropped (`sweep`).
 
 mod buffer;
+mod in_place;
 mod opened;
 mod sweep;
 mod verify;
@@ -13,6 +14,7 @@ mod write_back;
 
 pub(crate) use buffer::Content;
 pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
+pub(crate) use in_place::InPlace;
 use sweep::Sweeps;
 pub(crate) use verify::{stamp, verify_content as verify_buffer};
 

@@ -3,9 +3,9 @@
 //! The header that describes the block (checksum, magic, volume, address) is the same for all
 //! kinds; what lies behind it is checked by the verifier of the structure.
 
-use crate::btree::verify_tree_block;
 use crate::bytes::be16;
 use crate::format::da_block::resolve_magic;
+use crate::format::verify_tree_block;
 use crate::format::{
     BufferKind, Header, HeaderLayout, INODE_MAGIC, stamp_inode_crc, verify_content_of,
 };

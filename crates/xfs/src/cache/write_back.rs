@@ -1,9 +1,9 @@
 //! Write-back of dirty buffers: verified, stamped, sorted, in large writes.
 
+use super::InPlace;
 use super::verify::{stamp, verify_content};
 use super::{BufferRef, Cache, Content};
 use crate::error::Error;
-use crate::log::InPlace;
 use parking_lot::RwLockWriteGuard;
 use std::ops::Range;
 use std::sync::Arc;

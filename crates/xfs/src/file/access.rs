@@ -1,11 +1,11 @@
 //! Times of access. They are worth no write of their own: one is part of its inode in memory at
 //! once, and is stored with the next change of the inode, or with those of many others.
 
-use super::dirty_files::key;
 use crate::error::Error;
 use crate::format::Timestamp;
+use crate::inode::file_key;
 use crate::inode::{Inode, InodeGuard};
-use crate::mkfs::Work;
+use crate::log::Work;
 use crate::volume::Volume;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Volume {
             if std::mem::replace(&mut state.memory.accessed, true) {
                 return;
             }
-            self.files().add_accessed(key(&state), inode)
+            self.files().add_accessed(file_key(&state), inode)
         };
         if waiting > WAITING_MAX {
             // Who reads need not hear of it; an error that matters has made the volume read-only.

@@ -1,10 +1,10 @@
 //! What becomes of a file when the last who had it open lets go, and of all files at the end.
 
 use super::OpenFile;
-use super::dirty_files::key;
 use super::edit::FileEdit;
 use super::reclaim::reclaim;
 use crate::error::Error;
+use crate::inode::file_key;
 use crate::inode::{Inode, file_locks};
 use crate::volume::Volume;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
         Ok(()) | Err(Error::Stale { .. }) => {}
         other => return other,
     }
-    let key = key(&inode.read());
+    let key = file_key(&inode.read());
     volume.files().forget_growth(key);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Making an open file durable.
 
 use super::OpenFile;
-use super::write_back::Extent;
 use crate::error::Error;
+use crate::inode::SyncScope;
 use crate::log::{Refusal, SyncTicket};
 use crate::volume::Volume;
 use smallvec::smallvec;
@@ -18,13 +18,13 @@ impl OpenFile {
     /// On a volume that is not open for changes there is nothing to be made durable, and the ticket
     /// says so.
     pub fn fsync(&self) -> SyncTicket {
-        self.ticket(Extent::All)
+        self.ticket(SyncScope::All)
     }
 
     /// As [`fsync`](Self::fsync), without times that nobody needs to read the data. An O_DSYNC
     /// write is a write and this.
     pub fn fdatasync(&self) -> SyncTicket {
-        self.ticket(Extent::Data)
+        self.ticket(SyncScope::Data)
     }
 
     /// Makes the file durable, as [`fsync`](Self::fsync) does, in this thread. Of several threads
@@ -33,7 +33,7 @@ impl OpenFile {
     /// # Errors
     /// As the ticket would say.
     pub fn fsync_and_wait(&self) -> Result<(), Error> {
-        self.write_back_and_wait(Extent::All)
+        self.write_back_and_wait(SyncScope::All)
     }
 
     /// As [`fsync_and_wait`](Self::fsync_and_wait), for data.
@@ -41,10 +41,10 @@ impl OpenFile {
     /// # Errors
     /// As the ticket would say.
     pub fn fdatasync_and_wait(&self) -> Result<(), Error> {
-        self.write_back_and_wait(Extent::Data)
+        self.write_back_and_wait(SyncScope::Data)
     }
 
-    fn ticket(&self, extent: Extent) -> SyncTicket {
+    fn ticket(&self, extent: SyncScope) -> SyncTicket {
         let Some(journal) = self.volume.journal() else {
             return SyncTicket::refused("it is not open for changes through its journal");
         };
@@ -67,7 +67,7 @@ impl OpenFile {
         if has_lost { self.inode.write().memory.losses.tell(&self.known_losses) } else { None }
     }
 
-    fn write_back_and_wait(&self, extent: Extent) -> Result<(), Error> {
+    fn write_back_and_wait(&self, extent: SyncScope) -> Result<(), Error> {
         self.volume.files().write_back_one(&self.volume, &self.inode, extent)?;
         if let Some(what) = self.loss() {
             return Err(Error::NotWritten { inode: self.number(), what: what.to_string() });

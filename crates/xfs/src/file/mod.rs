@@ -57,20 +57,21 @@
 mod access;
 mod change;
 mod close;
-mod dirty_files;
+mod dirty;
 mod durable;
 mod edit;
 mod open;
 mod read;
 mod reclaim;
 mod seek;
+mod sync;
 mod write;
 mod write_back;
 
-pub(crate) use access::store_accessed;
-pub(crate) use close::trim_all;
-pub(crate) use dirty_files::DirtyFiles;
 pub use edit::{CloneRange, Size};
 pub use open::OpenFile;
 pub use read::{data_ranges, read_link};
 pub(crate) use reclaim::{first_orphan, free_now, free_orphans, groups, is_small, reclaim};
+
+/// Largest file of the format in bytes: 2^63 - 1.
+pub(crate) const MAX_FILE_SIZE: u64 = i64::MAX as u64;

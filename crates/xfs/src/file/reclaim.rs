@@ -8,9 +8,9 @@ use crate::attr;
 use crate::bmap::{self, ForkWriter};
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2};
-use crate::inode::{
-    self, ForkContent, ForkKind, Inode, InodeGuard, InodeState, file_locks, unlinked,
-};
+use crate::inode::{ForkContent, ForkKind, Inode, InodeGuard, InodeState, file_locks};
+use crate::inode_allocation;
+use crate::inode_allocation::unlinked;
 use crate::trans::Transaction;
 use crate::units::{AgInode, AgNumber, FileBlock, InodeNumber};
 use crate::volume::Volume;
@@ -132,7 +132,7 @@ pub(crate) fn free_now(trans: &mut Transaction<'_>, inode: &mut InodeState) -> R
     for kind in [ForkKind::Data, ForkKind::Attr] {
         while bmap::remove(trans, inode, kind, FileBlock(0), FileBlock::NULL)? {}
     }
-    inode::free(trans, inode)
+    inode_allocation::free(trans, inode)
 }
 
 /// The fork that the next step shortens: data goes first.

@@ -1,16 +1,16 @@
 //! Writing into memory.
 
+use super::MAX_FILE_SIZE;
 use super::OpenFile;
 use super::close::trim_all;
-use super::dirty_files::key;
 use super::open::check_kind;
 use super::read::read;
-use crate::alloc::Reservation;
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{InodeFlags2, Timestamp};
+use crate::inode::file_key;
 use crate::inode::{DirtyData, ForkKind, InodeState};
-use crate::ops::MAX_FILE_SIZE;
+use crate::space::Reservation;
 use crate::units::FileBlock;
 use crate::volume::Volume;
 use smallvec::SmallVec;
@@ -131,7 +131,7 @@ impl Volume {
                         undercroft_block::flush_plugs();
                         self.files().budget.wait(returns);
                     }
-                    Err(failures) => return Err(super::dirty_files::first_error(failures)),
+                    Err(failures) => return Err(super::dirty::first_error(failures)),
                 },
             }
         }
@@ -255,7 +255,7 @@ impl BufferedWrite<'_> {
         state.memory.growth.is_open = true;
         state.core.size = state.core.size.max(self.end);
         (state.core.mtime, state.core.ctime) = (self.now, self.now);
-        volume.files().add_dirty(key(&state), &self.file.inode);
+        volume.files().add_dirty(file_key(&state), &self.file.inode);
         Some(more)
     }
 

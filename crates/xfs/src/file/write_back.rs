@@ -1,22 +1,24 @@
 //! Dirty data on its way to the device.
 
-use super::dirty_files::{Failure, Failures, key};
 use super::edit::FileEdit;
 use crate::error::Error;
-use crate::inode::{DataLock, Inode, file_locks};
+use crate::inode::{DataLock, FileKey, Inode, SyncScope, file_key, file_locks};
 use crate::units::InodeNumber;
 use crate::volume::Volume;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use undercroft_block::{Batch, Plug};
 
-/// What the file of a ticket is to be complete in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Extent {
-    /// Data and inode.
-    All,
-    /// Data, and what is needed to read it.
-    Data,
+/// Files whose data was not written, and why.
+pub(super) type Failures = FxHashMap<FileKey, Failure>;
+
+/// Why data of a file was not written.
+pub(super) struct Failure {
+    pub(super) number: InodeNumber,
+    /// For whoever waits for a ticket.
+    pub(super) what: Arc<str>,
+    pub(super) error: Error,
 }
 
 /// Number of the next write-back; none has the number 0.
@@ -31,7 +33,7 @@ const LOCKED_MAX: usize = 128;
 /// Sends the dirty data of these files to the device, under one plug, and commits what it maps. It
 /// is durable with the checkpoint that is open afterwards, or one before. What fails is told file by
 /// file: [`fail`].
-pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, Extent)]) -> Failures {
+pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, SyncScope)]) -> Failures {
     let mut failures = Failures::default();
     for files in in_order(files, |inode| inode.read().number).chunks(LOCKED_MAX) {
         write_back_some(volume, files, &mut failures);
@@ -41,9 +43,9 @@ pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, Extent)]) -> Fai
 
 /// Each file once, with the larger of several wishes, in the order of locks.
 fn in_order<I>(
-    files: &[(Arc<I>, Extent)],
+    files: &[(Arc<I>, SyncScope)],
     number: impl Fn(&I) -> InodeNumber,
-) -> Vec<(&Arc<I>, Extent)> {
+) -> Vec<(&Arc<I>, SyncScope)> {
     let mut sorted: Vec<_> = files.iter().map(|(inode, wanted)| (inode, *wanted)).collect();
     // A file that was removed may be there, and the one that has its number now: the number alone
     // would leave one of them between two wishes for the other.
@@ -52,7 +54,7 @@ fn in_order<I>(
     sorted
 }
 
-fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, Extent)], failures: &mut Failures) {
+fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, SyncScope)], failures: &mut Failures) {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let plug = Plug::new(volume.cache().device());
     let writes = Batch::new();
@@ -77,7 +79,7 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, Extent)], failures: &
     for (inode, error) in errors {
         let what = fail(volume, inode, &error);
         let state = inode.read();
-        failures.insert(key(&state), Failure { number: state.number, what, error });
+        failures.insert(file_key(&state), Failure { number: state.number, what, error });
     }
 }
 
@@ -109,7 +111,7 @@ fn write_one(
     volume: &Volume,
     inode: &Arc<Inode>,
     lock: &mut Option<DataLock>,
-    wanted: Extent,
+    wanted: SyncScope,
     writes: &Batch,
     number: u64,
 ) -> Result<(), Error> {
@@ -121,7 +123,7 @@ fn write_one(
             return Ok(());
         }
         let mut edit = FileEdit::plugged(volume, Arc::clone(inode), held, writes.clone())?;
-        let done = edit.write_back(number, wanted == Extent::All);
+        let done = edit.write_back(number, wanted == SyncScope::All);
         *lock = Some(edit.into_lock());
         attempt += 1;
         match done {
@@ -143,7 +145,7 @@ fn release(inode: &Inode, number: u64) {
         // With it goes what was set aside for it.
         state.memory.dirty = None;
     } else if dirty.is_empty() {
-        dirty.reserved = crate::alloc::Reservation::default();
+        dirty.reserved = crate::space::Reservation::default();
     }
 }
 
@@ -176,16 +178,16 @@ mod tests {
         for first in [&old, &new] {
             let second = if Arc::ptr_eq(first, &old) { &new } else { &old };
             let files = [
-                wish(first, Extent::Data),
-                wish(second, Extent::All),
-                wish(&other, Extent::Data),
-                wish(first, Extent::All),
+                wish(first, SyncScope::Data),
+                wish(second, SyncScope::All),
+                wish(&other, SyncScope::Data),
+                wish(first, SyncScope::All),
             ];
             let sorted = in_order(&files, |number| *number);
             assert_eq!(sorted.len(), 3);
             assert!(Arc::ptr_eq(sorted[0].0, &other));
             let wanted = |file| sorted.iter().find(|(one, _)| Arc::ptr_eq(one, file)).unwrap().1;
-            assert_eq!((wanted(first), wanted(second)), (Extent::All, Extent::All));
+            assert_eq!((wanted(first), wanted(second)), (SyncScope::All, SyncScope::All));
         }
     }
 }

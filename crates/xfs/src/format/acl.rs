@@ -7,7 +7,6 @@
 //! the mask of the list: a caller that stores an access list also stores [`Acl::mode`].
 
 use crate::bytes::{be16, be32};
-use crate::error::Error;
 use thiserror::Error;
 
 /// Version word of the Linux form.
@@ -126,12 +125,6 @@ pub struct AclError(String);
 impl AclError {
     pub(super) const fn new(what: String) -> Self {
         Self(what)
-    }
-}
-
-impl From<AclError> for Error {
-    fn from(error: AclError) -> Self {
-        Self::Invalid(error.to_string())
     }
 }
 

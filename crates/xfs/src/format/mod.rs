@@ -114,6 +114,7 @@ mod alloc_record;
 mod bmap_record;
 mod bmap_root;
 mod btree_block;
+mod btree_verify;
 mod inode_record;
 mod refcount_record;
 mod rmap_record;
@@ -125,6 +126,7 @@ pub use btree_block::{
     FieldDefect, HeaderLayout, HeightLimit, MAX_TREE_HEIGHT, NewHeader, Rule, TreeGeometry,
     block_capacity,
 };
+pub use btree_verify::verify_tree_block;
 pub use inode_record::InodeChunkRecord;
 pub use refcount_record::{RefcountDomain, RefcountKey, RefcountRecord};
 pub use rmap_record::{RmapFlags, RmapKey, RmapOwner, RmapRecord};

@@ -3,7 +3,6 @@
 //! Decoding never fails. Encoding refuses what the encoding cannot hold; a caller that prefers the
 //! nearest time says so with [`Timestamp::clamped`].
 
-use crate::error::Error;
 use thiserror::Error;
 
 /// Nanoseconds per second.
@@ -48,12 +47,6 @@ pub struct TimestampError {
     pub first: i64,
     /// Last second the encoding holds.
     pub last: i64,
-}
-
-impl From<TimestampError> for Error {
-    fn from(error: TimestampError) -> Self {
-        Self::Invalid(error.to_string())
-    }
 }
 
 impl TimestampEncoding {

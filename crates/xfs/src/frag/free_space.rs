@@ -1,10 +1,10 @@
 //! Free extents by length, from both trees.
 
 use super::histogram::Histogram;
-use crate::ag;
 use crate::btree::{Bnobt, Cntbt};
 use crate::error::Error;
 use crate::format::AllocRecord;
+use crate::group_tree;
 use crate::units::AgNumber;
 use crate::volume::Volume;
 
@@ -39,12 +39,12 @@ impl FreeSpace {
         ag: AgNumber,
         mut visit: impl FnMut(AllocRecord),
     ) -> Result<(), Error> {
-        ag::free_extents::<Bnobt>(volume, ag, |extent| {
+        group_tree::free_extents::<Bnobt>(volume, ag, |extent| {
             self.by_block.add(extent.len.into());
             self.longest = self.longest.max(extent.len);
             visit(extent);
         })?;
-        ag::free_extents::<Cntbt>(volume, ag, |extent| self.by_size.add(extent.len.into()))
+        group_tree::free_extents::<Cntbt>(volume, ag, |extent| self.by_size.add(extent.len.into()))
     }
 
     /// Mean length of a free extent.

@@ -11,6 +11,7 @@ mod histogram;
 mod locality;
 mod picture;
 
+use crate::group_tree;
 pub use below::below;
 pub use free_space::FreeSpace;
 pub use histogram::{Bucket, Histogram};
@@ -18,12 +19,12 @@ pub use locality::Locality;
 use locality::Step;
 pub use picture::{Cell, Picture};
 
+use crate::bmap;
 use crate::error::Error;
 use crate::format::{Extent, FileType, InodeChunkRecord, InodeFlags};
 use crate::inode::{ForkKind, InodeState};
 use crate::units::{AgInode, AgNumber, InodeNumber};
 use crate::volume::Volume;
-use crate::{ag, bmap};
 use std::iter;
 
 /// Whose mappings are measured.
@@ -102,7 +103,7 @@ pub fn measure(volume: &Volume, wanted: impl Fn(&InodeState) -> bool) -> Result<
         let Layout { free, picture, .. } = &mut layout;
         free.add(volume, ag, |extent| picture.add(ag, extent, Cell::Free))?;
         let mut chunks = Vec::new();
-        ag::inode_chunks(volume, ag, |chunk| chunks.push(chunk))?;
+        group_tree::inode_chunks(volume, ag, |chunk| chunks.push(chunk))?;
         for number in chunks.iter().flat_map(|chunk| inodes_of(volume, ag, chunk)) {
             let inode = volume.inode(number).map_err(Error::into_damage)?;
             let inode = inode.read();

@@ -1,6 +1,6 @@
 //! One fork of an inode: its content, or where its content is.
 
-use crate::bmap::ExtentList;
+use super::ExtentList;
 use crate::bytes::{be32, put_be32};
 use crate::format::{BmapRoot, DeviceNumber, Extent, ForkFormat, InodeCore};
 use crate::geometry::Geometry;

@@ -3,72 +3,33 @@
 //! An inode's lock guards its core and everything its forks own (design, decision 2). Operations
 //! lock inodes in ascending order before any allocation group.
 
-mod allocate;
-mod chunk;
+mod dirty_files;
+mod extents;
 mod fork;
-mod free;
 mod memory;
 mod table;
-pub mod unlinked;
 
-pub use allocate::{allocate, find};
-pub use chunk::allocate_chunk;
-pub(crate) use chunk::next_generation;
+pub(crate) use dirty_files::{DirtyFiles, FileKey, Files, SyncScope, Wanted, file_key};
+pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use fork::{Fork, ForkContent, ForkKind};
-pub use free::free;
 pub(crate) use memory::{
     BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, Run, file_locks,
 };
 pub use table::InodeTable;
 
-use crate::ag;
-use crate::bytes::{be32, be64};
 use crate::cache::BufferAddress;
 use crate::dir::SpaceHint;
 use crate::error::Error;
-use crate::format::{
-    BufferKind, FileType, INODE_LSN_OFFSET, InodeCore, InodeFlags2, NEXT_UNLINKED_OFFSET,
-    Timestamp, inode_crc_matches,
-};
+use crate::format::{FileType, InodeCore, Timestamp};
 use crate::geometry::Geometry;
 use crate::rank;
-use crate::trans::Transaction;
-use crate::units::{AgBlock, AgInode, InodeNumber, Lsn};
-use crate::volume::Volume;
+use crate::units::{AgBlock, InodeNumber};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::Duration;
 use undercroft_locks::{ArcRwLockWriteGuard, OrderedRwLock};
-
-/// How often the lock of a group is tried to learn whether a damaged inode is in use.
-const GROUP_ATTEMPTS: u32 = 50;
 
 /// An inode in memory, behind its lock.
 pub type Inode = OrderedRwLock<InodeState, { rank::INODE }>;
-
-/// The error of a number whose inode is not in use. That of the root directory is in the superblock:
-/// nobody makes it up, and nobody removes it.
-fn not_in_use(volume: &Volume, inode: InodeNumber) -> Error {
-    let error = Error::Stale { inode };
-    if inode == volume.geometry().root_inode { error.into_damage() } else { error }
-}
-
-/// Tells an inode that is gone from one that is damaged: its blocks go with the last inode in them,
-/// and then hold anything.
-fn gone_or(error: Error, volume: &Volume, number: InodeNumber) -> Error {
-    if !error.is_damage() || !volume.geometry().valid_inode(number) {
-        return error;
-    }
-    // Bounded: whoever asks may hold the group. Others give it up soon.
-    for _ in 0..GROUP_ATTEMPTS {
-        match ag::is_inode_in_use(volume, number, false) {
-            Ok(Some(false)) => return not_in_use(volume, number),
-            Ok(Some(true)) | Err(_) => break,
-            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-        }
-    }
-    error
-}
 
 /// Core and forks of an inode.
 #[derive(Debug)]
@@ -91,54 +52,17 @@ pub struct InodeState {
 }
 
 impl InodeState {
-    /// Reads and verifies an inode.
-    ///
-    /// # Errors
-    /// No inode of this number can exist, it is free or damaged, or the device failed.
-    pub(crate) fn load(volume: &Volume, number: InodeNumber) -> Result<Self, Error> {
-        let state = Self::load_any(volume, number);
-        let state = state.map_err(|error| gone_or(error, volume, number))?;
-        if state.core.mode == 0 {
-            return Err(not_in_use(volume, number));
-        }
-        Ok(state)
-    }
-
-    /// Reads and verifies an inode, which may be free.
-    ///
-    /// # Errors
-    /// No inode of this number can exist, it is damaged, or the device failed.
-    pub(crate) fn load_any(volume: &Volume, number: InodeNumber) -> Result<Self, Error> {
-        let geometry = volume.geometry();
-        let damaged = |what: String| Error::Inode { inode: number, what };
-        if !geometry.valid_inode(number) {
-            return Err(not_in_use(volume, number));
-        }
-        let (address, offset) = place(volume, number);
-        let buffer = volume.cache().read(&address, BufferKind::InodeCluster)?;
-        let cluster = buffer.read();
-        let bytes = &cluster[offset..offset + geometry.inode_size()];
-        if geometry.features.crc && !inode_crc_matches(bytes) && !buffer_is_newer(&cluster) {
-            return Err(damaged("checksum does not match".into()));
-        }
-        let core = InodeCore::decode(bytes, geometry).map_err(damaged)?;
-        core.verify(number, geometry).map_err(damaged)?;
-        let data = Fork::decode(&core, ForkKind::Data, bytes, geometry).map_err(damaged)?;
-        let attr = match core.forkoff {
-            0 => None,
-            _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
-        };
-        let space = SpaceHint::default();
-        let memory = FileMemory::default();
-        Ok(Self { number, core, data, attr, space, memory, changed: false })
-    }
-
     /// A new inode that is not stored yet.
     pub(crate) fn new(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
         let space = SpaceHint::default();
         let number = core.number;
         let memory = FileMemory::default();
         Self { number, core, data, attr, space, memory, changed: true }
+    }
+
+    /// An inode as it is stored.
+    pub(crate) fn stored(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
+        Self { changed: false, ..Self::new(core, data, attr) }
     }
 
     /// Refuses an inode that was freed while the caller held it.
@@ -173,6 +97,11 @@ impl InodeState {
         self.set_changed(now);
     }
 
+    /// Whether it is newer than its cluster buffer, which it is not from here on.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
     /// Takes back [`touch`](Self::touch): the inode is gone together with its chunk, so there is
     /// nothing to store it in.
     pub(crate) fn discard(&mut self) {
@@ -205,67 +134,22 @@ impl InodeState {
             ForkKind::Attr => self.core.attr_fork(geometry).len(),
         }
     }
-
-    /// Writes the inode into its cluster buffer, as part of the transaction. Times that its encoding
-    /// cannot hold are moved to the nearest that it can.
-    pub(crate) fn store(&mut self, trans: &mut Transaction<'_>) -> Result<(), Error> {
-        if !std::mem::take(&mut self.changed) {
-            return Ok(());
-        }
-        let geometry = trans.geometry();
-        self.core.flags2.set(InodeFlags2::BIGTIME, geometry.features.bigtime());
-        let encoding = self.core.timestamp_encoding();
-        let InodeCore { atime, mtime, ctime, crtime, .. } = &mut self.core;
-        for time in [atime, mtime, ctime, crtime] {
-            *time = time.clamped(encoding);
-        }
-        self.core.data_format = self.data.format();
-        self.core.data_extents = self.data.extent_count() as u64;
-        if let Some(attr) = &self.attr {
-            self.core.attr_format = attr.format();
-            // The format limits attribute extents to 32 bits; memory does so long before.
-            self.core.attr_extents = u32::try_from(attr.extent_count()).unwrap_or(u32::MAX);
-        }
-        let (address, offset) = place(trans.volume(), self.number);
-        let buffer = trans.read(&address, BufferKind::InodeCluster)?;
-        let mut guard = trans.edit(&buffer);
-        // Guarded by the lock of the group: other inodes' changes may have moved it.
-        self.core.next_unlinked = AgInode(be32(&guard, offset + NEXT_UNLINKED_OFFSET));
-        // The journal stamps the cluster when it logs the inode.
-        self.core.lsn = Lsn(be64(&guard, offset + INODE_LSN_OFFSET));
-        let stored_size = self.stored_size();
-        let mut edit = guard.edit();
-        let bytes = edit.region(offset..offset + geometry.inode_size());
-        let size = std::mem::replace(&mut self.core.size, stored_size);
-        let encoded = self.core.encode(bytes, geometry);
-        self.core.size = size;
-        encoded.map_err(|error| Error::Inode { inode: self.number, what: error.to_string() })?;
-        self.data.encode(&mut bytes[self.core.data_fork(geometry)]);
-        if let Some(attr) = &self.attr {
-            attr.encode(&mut bytes[self.core.attr_fork(geometry)]);
-        }
-        self.memory.accessed = false;
-        Ok(())
-    }
-}
-
-/// Whether a cluster was changed since it was read: checksums of its inodes are then old.
-fn buffer_is_newer(cluster: &crate::cache::ReadGuard<'_>) -> bool {
-    cluster.is_changed()
 }
 
 /// The buffer that holds an inode, and the inode's offset in it.
 ///
 /// Buffers are whole clusters where chunks are aligned to them, else single blocks.
 #[must_use]
-pub fn place(volume: &Volume, number: InodeNumber) -> (BufferAddress, usize) {
-    let geometry = volume.geometry();
+pub fn place(geometry: &Geometry, number: InodeNumber) -> (BufferAddress, usize) {
     let (ag, agino) = geometry.split_inode(number);
     let (block, index) = geometry.inode_block(agino);
     let unit = cluster_unit(geometry);
     let first = AgBlock(block.0 / unit * unit);
     let offset = ((block.0 - first.0) as usize) << geometry.block_log;
-    (volume.address(ag, first, unit), offset + ((index as usize) << geometry.inode_log))
+    (
+        BufferAddress::in_group(geometry, ag, first, unit),
+        offset + ((index as usize) << geometry.inode_log),
+    )
 }
 
 /// Blocks of one inode buffer.

@@ -82,23 +82,3 @@ impl DirtyList {
         found
     }
 }
-
-/// A buffer that was written to its place, and the position that it pinned then.
-#[derive(Debug)]
-pub(crate) struct InPlace {
-    pub(crate) buffer: BufferRef,
-    pub(crate) tail: Lsn,
-}
-
-impl InPlace {
-    /// The write is durable.
-    pub(super) fn settle(&self) {
-        let mut content = self.buffer.content();
-        content.log.writing = false;
-        content.log.in_flight.clear();
-        let next = std::mem::take(&mut content.log.next_tail);
-        if content.log.tail == self.tail {
-            content.log.tail = next;
-        }
-    }
-}

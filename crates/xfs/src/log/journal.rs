@@ -14,7 +14,7 @@ use super::shape::LogShape;
 use super::ticket::{Answer, Promise, Refusal, SyncTicket, Tickets};
 use super::worker::Worker;
 use super::writer::Writer;
-use crate::ag::{BusyExtents, Crowd};
+use crate::busy::{BusyExtents, Crowd};
 use crate::cache::{BufferRef, Cache};
 use crate::error::Error;
 use crate::geometry::Geometry;

@@ -1,33 +1,42 @@
 //! The journal (journal reference).
 //!
-//! [`state()`] says what a journal holds. On a volume that is open for change, transactions commit
-//! into the open checkpoint (`checkpoint`), which a writer makes durable (`writer`): items straight
-//! from buffers (`items`), packed in records (`records`). What is durable in the journal goes to its
-//! place later (`dirty`). Who waits for durability has a ticket (`ticket`). What a crash left in a
-//! journal becomes part of the volume in [`recovery`].
+//! [`state()`] says what a journal holds, from its two ends (`head`, `ends`) and the records between
+//! them (`area`, `record`). On a volume that is open for change, transactions commit into the open
+//! checkpoint (`checkpoint`), which a writer makes durable (`writer`): items straight from buffers
+//! (`items`), packed in records (`records`). What is durable in the journal goes to its place later
+//! (`dirty`). Who waits for durability has a ticket (`ticket`). What a transaction may take of the
+//! journal follows from its kind (`reservation`).
 
 mod answers;
+mod area;
 mod checkpoint;
 mod dirty;
+mod ends;
+mod head;
 mod items;
 mod journal;
+mod record;
 mod records;
 #[cfg(test)]
 mod records_tests;
-pub mod recovery;
+mod report;
+mod reservation;
 mod shape;
 mod state;
 mod ticket;
 mod worker;
 mod writer;
 
+pub(crate) use area::LogArea;
 pub(crate) use checkpoint::Notes;
-pub(crate) use dirty::InPlace;
+pub(crate) use ends::LogEnds;
+pub use ends::{LogState, Torn};
 pub(crate) use journal::{Journal, JournalParts, JournalStart, Permit, WriteBack};
-pub(crate) use recovery::LogEnds;
-pub use recovery::LogState;
+pub(crate) use record::{Defect, Record, Records, Strictness};
+pub(crate) use records::{RecordStream, Seal};
+pub use report::RecoveryReport;
+pub(crate) use reservation::{LogSpace, Reservation, Work, large_attribute, reservations};
 pub(crate) use shape::LogShape;
 pub(crate) use state::ends;
-pub use state::state;
 pub use ticket::SyncTicket;
 pub(crate) use ticket::{Promise, Refusal};

@@ -15,11 +15,12 @@
 //! tail.
 
 use super::checkpoint::Checkpoint;
-use super::dirty::{DirtyList, InPlace};
+use super::dirty::DirtyList;
 use super::items::ItemWriter;
 use super::journal::{Journal, JournalStart};
 use super::records::{RecordStream, Seal, SealedRecords};
 use crate::cache::BufferRef;
+use crate::cache::InPlace;
 use crate::error::Error;
 use crate::format::InodeCreateItem;
 use crate::format::log_record::LOG_BLOCK;

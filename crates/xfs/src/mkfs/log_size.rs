@@ -1,8 +1,8 @@
 //! Least length of the log (journal reference, sections 6.4 and 6.6).
 
-use super::reservation::{Reservation, large_attribute, reservations};
 use crate::format::log_record::{LOG_BLOCK, MAX_BUFFER, header_blocks};
 use crate::geometry::Geometry;
+use crate::log::{Reservation, large_attribute, reservations};
 
 /// `mkfs.xfs` never makes a log shorter than this many blocks.
 const MIN_BLOCKS: u64 = 512;

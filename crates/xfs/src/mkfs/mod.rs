@@ -28,7 +28,6 @@ mod log_size;
 mod options;
 mod plan;
 mod property;
-mod reservation;
 mod sizes;
 mod write;
 
@@ -39,5 +38,4 @@ pub use log_size::minimum_log_blocks;
 pub use options::MkfsOptions;
 pub use plan::{minimum_size, plan};
 pub use property::{default_property, is_property};
-pub(crate) use reservation::{LogSpace, Work};
 pub use write::{begin, finish};

@@ -13,7 +13,8 @@ use crate::format::{
     DeviceNumber, FileType, InodeCore, InodeFlags, InodeFlags2, NLINK_MAX, Timestamp,
     TimestampEncoding,
 };
-use crate::inode::{self, Fork, ForkKind, InodeGuard, InodeState};
+use crate::inode::{Fork, ForkKind, InodeGuard, InodeState};
+use crate::inode_allocation;
 use crate::symlink;
 use crate::trans::Transaction;
 use crate::units::{AgInode, InodeNumber};
@@ -88,7 +89,8 @@ pub fn create(
 ) -> Result<InodeGuard, Error> {
     let file_type = new.file_type()?;
     let slot = free_slot(trans, parent, name)?;
-    let number = inode::allocate(trans, Some(parent.number), file_type == FileType::Directory)?;
+    let number =
+        inode_allocation::allocate(trans, Some(parent.number), file_type == FileType::Directory)?;
     enter(trans, parent, (slot, name), new, number)
 }
 
@@ -122,7 +124,7 @@ pub(crate) fn create_root(
     trans: &mut Transaction<'_>,
     new: &NewInode<'_>,
 ) -> Result<InodeGuard, Error> {
-    let number = inode::allocate(trans, None, true)?;
+    let number = inode_allocation::allocate(trans, None, true)?;
     let inode = new_inode(trans, number, None, FileType::Directory, new)?;
     Ok(trans.volume().insert_inode(inode))
 }
@@ -137,7 +139,7 @@ pub(crate) fn create_reserved(
     root: &NewInode<'_>,
     bitmap: bool,
 ) -> Result<InodeGuard, Error> {
-    let number = inode::allocate(trans, None, false)?;
+    let number = inode_allocation::allocate(trans, None, false)?;
     let new = NewInode { mode: FileType::Regular.mode_bits(), uid: 0, gid: 0, ..root.clone() };
     let mut inode = new_inode(trans, number, None, FileType::Regular, &new)?;
     if bitmap {
@@ -251,7 +253,7 @@ pub(super) fn new_inode(
         uid: new.uid,
         gid: new.gid,
         nlink: if file_type == FileType::Directory { 2 } else { 1 },
-        generation: inode::next_generation(trans, number)?,
+        generation: inode_allocation::next_generation(trans, number)?,
         next_unlinked: AgInode::NULL,
         changecount: 1,
         flags2,

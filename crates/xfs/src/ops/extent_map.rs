@@ -1,9 +1,9 @@
 //! Where the data of a file is: its extents, and which of them other files have, too.
 
-use crate::ag;
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2};
+use crate::group_tree;
 use crate::inode::{ForkKind, InodeState};
 use crate::units::{FileBlock, FsBlock};
 use crate::volume::Volume;
@@ -54,7 +54,7 @@ fn add_parts(volume: &Volume, extent: Extent, map: &mut Vec<MappedExtent>) -> Re
         }
     };
     let mut done = 0;
-    ag::shared_extents(volume, ag, start, extent.len, |shared| {
+    group_tree::shared_extents(volume, ag, start, extent.len, |shared| {
         let from = (shared.start.0 - start.0).max(done);
         let to = (shared.start.0 - start.0 + shared.len).min(extent.len);
         push(done, from, false);

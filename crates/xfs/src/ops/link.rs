@@ -3,12 +3,13 @@
 use super::locks::{self, Locked};
 use super::rename::expect_same_project;
 use super::unlink::affected;
-use super::{add_link, lookup, path_text, space};
+use super::{add_link, lookup, path_text};
+use crate::bmap::worst_case;
 use crate::dir;
 use crate::error::{Error, ErrorKind};
 use crate::format::{FileType, NLINK_MAX, Timestamp};
-use crate::inode::unlinked;
-use crate::mkfs::Work;
+use crate::inode_allocation::unlinked;
+use crate::log::Work;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
@@ -48,7 +49,7 @@ pub fn link(
     if lookup(volume, inodes.read(parent), name)?.is_some() {
         return Err(Error::Exists(path_text(name)));
     }
-    trans.reserve(space::entry(&trans) + space::parent_pointer(&trans))?;
+    trans.reserve(worst_case::entry(&trans) + worst_case::parent_pointer(&trans))?;
     let mut groups = affected(volume, inodes.read(parent))?;
     groups.extend(affected(volume, inodes.read(number))?);
     trans.lock_groups(groups)?;

@@ -3,15 +3,18 @@
 use super::create::{NewInode, enter, free_slot, new_inode};
 use super::inherit::Inherited;
 use super::locks::{self, Locked};
+use super::path_text;
 use super::unlink::affected;
-use super::{path_text, space};
 use crate::bmap::ForkWriter;
+use crate::bmap::worst_case;
 use crate::dir;
 use crate::error::Error;
 use crate::file::OpenFile;
 use crate::format::{FileType, InodeFlags};
-use crate::inode::{self, ForkKind, InodeGuard, unlinked};
-use crate::mkfs::Work;
+use crate::inode::{ForkKind, InodeGuard};
+use crate::inode_allocation;
+use crate::inode_allocation::unlinked;
+use crate::log::Work;
 use crate::symlink;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
@@ -85,7 +88,9 @@ fn try_make<T>(
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
     trans.lock_groups(affected(volume, directory)?)?;
-    let Some(number) = inode::find(&mut trans, Some(parent), kind == FileType::Directory)? else {
+    let Some(number) =
+        inode_allocation::find(&mut trans, Some(parent), kind == FileType::Directory)?
+    else {
         return trans.commit(&mut []).map(|()| None);
     };
     trans.begin_changes();
@@ -125,7 +130,7 @@ fn try_create_unlinked(
     locks::expect_directory(directory)?;
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
-    let Some(number) = inode::find(&mut trans, Some(near), false)? else {
+    let Some(number) = inode_allocation::find(&mut trans, Some(near), false)? else {
         return trans.commit(&mut []).map(|()| None);
     };
     trans.begin_changes();
@@ -160,12 +165,13 @@ fn check(new: &NewInode<'_>) -> Result<FileType, Error> {
 
 /// Blocks that creating the inode may take.
 fn worst_case(trans: &Transaction<'_>, new: &NewInode<'_>, inherited: &Inherited) -> u64 {
-    let mut blocks = space::inode(trans) + space::entry(trans) + space::parent_pointer(trans);
+    let mut blocks =
+        worst_case::inode(trans) + worst_case::entry(trans) + worst_case::parent_pointer(trans);
     if !new.target.is_empty() {
-        blocks += space::symlink(trans, new.target.len());
+        blocks += worst_case::symlink(trans, new.target.len());
     }
     inherited
         .attributes
         .iter()
-        .fold(blocks, |blocks, (_, value)| blocks + space::attribute(trans, value.len()))
+        .fold(blocks, |blocks, (_, value)| blocks + worst_case::attribute(trans, value.len()))
 }

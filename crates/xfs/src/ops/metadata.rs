@@ -2,13 +2,14 @@
 
 use super::locks::{self, Locked};
 use super::unlink::affected;
-use super::{attributes, set_attributes, space};
+use super::{attributes, set_attributes};
 use crate::attr::{self, Attribute};
 use crate::bmap::ForkWriter;
+use crate::bmap::worst_case;
 use crate::error::Error;
 use crate::format::{Acl, AclKind, FileType, InodeFlags, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
-use crate::mkfs::Work;
+use crate::log::Work;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
@@ -85,10 +86,10 @@ pub fn change_metadata(
     };
     let capability = change.sets_owner() && inode.file_type() == FileType::Regular;
     if let Some(list) = &list {
-        trans.reserve(space::attribute(&trans, list.len()))?;
+        trans.reserve(worst_case::attribute(&trans, list.len()))?;
     }
     if list.is_some() || capability {
-        trans.reserve_for_removal(space::removal(&trans));
+        trans.reserve_for_removal(worst_case::removal(&trans));
         trans.lock_groups(affected(volume, inode)?)?;
     }
     trans.begin_changes();

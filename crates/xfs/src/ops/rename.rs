@@ -5,14 +5,15 @@ use super::locks::{self, Locked};
 use super::make::with_room;
 use super::unlink::{Goodbye, affected, expect_empty, take_entry};
 use super::whiteout::{self, Whiteout};
-use super::{directory, lookup, lookup_in_use, path_text, space};
+use super::{directory, lookup, lookup_in_use, path_text};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
+use crate::bmap::worst_case;
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::dir::{self, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::format::{FileType, InodeFlags, Timestamp};
 use crate::inode::{ForkKind, InodeState};
-use crate::mkfs::Work;
+use crate::log::Work;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
@@ -261,8 +262,9 @@ impl<'a> Plan<'a> {
     fn reserve(&self, trans: &mut Transaction<'_>, inodes: &Locked) -> Result<(), Error> {
         let count = if self.mode == RenameMode::Exchange { 2 } else { 1 };
         // ".." of a directory that moves may outgrow its form too.
-        let entries = 2 * count * space::entry(trans);
-        let blocks = entries + count * space::parent_pointer(trans) + 3 * space::removal(trans);
+        let entries = 2 * count * worst_case::entry(trans);
+        let blocks =
+            entries + count * worst_case::parent_pointer(trans) + 3 * worst_case::removal(trans);
         match trans.reserve(blocks) {
             Err(Error::NoSpace { .. }) if self.fits(trans, inodes)? => Ok(()),
             other => other,
@@ -297,7 +299,7 @@ impl<'a> Plan<'a> {
         if self.mode == RenameMode::Exchange {
             return Ok(true);
         }
-        let blocks = space::removal_of(trans, inodes.read(self.from.parent))?;
+        let blocks = worst_case::removal_of(trans, inodes.read(self.from.parent))?;
         Ok(trans.reserve_for_removal(blocks))
     }
 

@@ -3,13 +3,14 @@
 use super::locks::{self, Locked};
 use super::unlink::affected;
 use super::xattr::{disk_kind, invalid_list, split};
-use super::{attribute_fork, path_text, set_attributes, space};
+use super::{attribute_fork, path_text, set_attributes};
 use crate::attr::{self, Attribute, SetMode};
+use crate::bmap::worst_case;
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::error::{Error, ErrorKind};
 use crate::format::{Acl, AclKind, FileType, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
-use crate::mkfs::Work;
+use crate::log::Work;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
@@ -77,7 +78,7 @@ pub fn set_xattr(
         _ => {}
     }
     let bytes = value.len().max(list_size(list.as_ref()));
-    trans.reserve(space::attribute(&trans, bytes) + attribute_fork::blocks(&trans, inode))?;
+    trans.reserve(worst_case::attribute(&trans, bytes) + attribute_fork::blocks(&trans, inode))?;
     trans.lock_groups(affected(volume, inode)?)?;
     trans.begin_changes();
     match &list {
@@ -120,7 +121,7 @@ pub fn remove_xattr(
     if get_xattr(volume, inode, name)?.is_none() {
         return Ok(false);
     }
-    trans.reserve_for_removal(space::removal(&trans));
+    trans.reserve_for_removal(worst_case::removal(&trans));
     trans.lock_groups(affected(volume, inode)?)?;
     trans.begin_changes();
     attr::remove(&mut ForkWriter::new(&mut trans, inode, ForkKind::Attr), &stored)?;

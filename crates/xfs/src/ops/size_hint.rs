@@ -1,10 +1,10 @@
 //! Hints on the size of extents, as kernels keep them in inodes.
 
 use super::locks::{self, Locked};
-use crate::bmap::MAX_EXTENT_LEN;
 use crate::error::Error;
 use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
 use crate::inode::InodeState;
+use crate::inode::MAX_EXTENT_LEN;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 

@@ -1,15 +1,17 @@
 //! Taking names away (algorithms reference, section 7.8).
 
 use super::locks::{self, Locked};
-use super::{lookup_in_use, path_text, space};
+use super::{lookup_in_use, path_text};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
+use crate::bmap::worst_case;
 use crate::bmap::{self, ForkReader, ForkWriter};
 use crate::dir;
 use crate::error::{Error, ErrorKind};
 use crate::file::{free_now, groups, is_small, reclaim};
 use crate::format::{FileType, NLINK_PINNED, Timestamp};
-use crate::inode::{BlocksFrozen, DataLock, ForkKind, Inode, InodeGuard, InodeState, unlinked};
-use crate::mkfs::Work;
+use crate::inode::{BlocksFrozen, DataLock, ForkKind, Inode, InodeGuard, InodeState};
+use crate::inode_allocation::unlinked;
+use crate::log::Work;
 use crate::trans::Transaction;
 use crate::units::{AgNumber, InodeNumber};
 use crate::volume::Volume;
@@ -59,7 +61,7 @@ fn remove_name(
     let mut goodbye = Goodbye::of(volume, inodes.read(child), gone)?;
     let mut used = affected(volume, inodes.read(parent))?;
     used.extend(goodbye.groups(volume, inodes.read(child))?);
-    trans.reserve_for_removal(2 * space::removal(&trans));
+    trans.reserve_for_removal(2 * worst_case::removal(&trans));
     trans.lock_groups(used)?;
     trans.begin_changes();
     let (parent, inode) = inodes.pair(parent, child);

@@ -3,12 +3,13 @@
 
 use super::create::{NewInode, Times, add_parent_pointer, new_inode};
 use super::inherit::Inherited;
-use super::space;
 use crate::bmap::ForkWriter;
+use crate::bmap::worst_case;
 use crate::dir::{self, Entry};
 use crate::error::Error;
 use crate::format::{FileType, Timestamp};
-use crate::inode::{self, ForkKind, InodeGuard, InodeState};
+use crate::inode::{ForkKind, InodeGuard, InodeState};
+use crate::inode_allocation;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
 
@@ -25,7 +26,8 @@ pub(super) fn new((uid, gid): (u32, u32), now: Timestamp) -> NewInode<'static> {
 /// # Errors
 /// There is none.
 pub(super) fn reserve(trans: &mut Transaction<'_>) -> Result<(), Error> {
-    let blocks = space::inode(trans) + space::entry(trans) + space::parent_pointer(trans);
+    let blocks =
+        worst_case::inode(trans) + worst_case::entry(trans) + worst_case::parent_pointer(trans);
     trans.reserve(blocks)
 }
 
@@ -50,7 +52,7 @@ impl<'n> Whiteout<'n> {
         // Nobody may do anything with it, so a list would say nothing.
         inherited.attributes.clear();
         let new = inherited.apply(new);
-        let number = inode::find(trans, Some(directory.number), false)?;
+        let number = inode_allocation::find(trans, Some(directory.number), false)?;
         Ok(number.map(|number| Self { new, inherited, number }))
     }
 

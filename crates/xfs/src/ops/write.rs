@@ -7,6 +7,7 @@
 use super::DataPlacement;
 use crate::bmap;
 use crate::error::{Error, ErrorKind};
+use crate::file::MAX_FILE_SIZE;
 use crate::format::{Extent, FileType};
 use crate::geometry::Geometry;
 use crate::inode::{ForkKind, InodeState};
@@ -25,9 +26,6 @@ const SEND_BYTES: u64 = 1 << 20;
 /// What a writer stages. Files go to several groups in turn: with less, a request in each is cut
 /// off more often (with half of it the requests of a source tree are 5 % smaller).
 const STAGED: PlugThreshold = PlugThreshold { bios: 4096, bytes: 8 << 20 };
-
-/// Largest file of the format in bytes: 2^63 - 1.
-pub(crate) const MAX_FILE_SIZE: u64 = i64::MAX as u64;
 
 /// Extents of the data of one file, ascending.
 pub type FileMap = SmallVec<[Extent; 1]>;

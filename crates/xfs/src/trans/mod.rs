@@ -10,11 +10,15 @@
 //! it changed something leaves the volume in memory in an unknown state: the volume is poisoned and
 //! refuses everything from then on.
 
-use crate::ag::{Crowd, GroupGuard, GroupState};
+mod begin;
+mod store;
+
+use crate::busy::Crowd;
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::error::Error;
 use crate::format::{BufferKind, InodeCreateItem, IntentDone};
 use crate::geometry::Geometry;
+use crate::group::{GroupGuard, GroupState};
 use crate::inode::InodeGuard;
 use crate::log::{Notes, Permit};
 use crate::units::{AgBlock, AgNumber};
@@ -353,7 +357,7 @@ impl<'v> Transaction<'v> {
     /// change of its trees can have taken blocks of its free list, and an estimate that is too high
     /// would send everybody's requests to a group that refuses them.
     fn keep_group(&mut self, ag: AgNumber, mut guard: GroupGuard) {
-        guard.state().publish(self.volume);
+        guard.state().publish(self.volume.geometry(), self.volume.heights());
         if let Some((_, slot)) = self.groups.iter_mut().find(|(held, _)| *held == ag) {
             *slot = Some(guard);
         }
@@ -369,7 +373,7 @@ impl<'v> Transaction<'v> {
         }
         let (mut groups, mut crowd) = (std::mem::take(&mut self.groups), Crowd::Few);
         for guard in groups.iter_mut().filter_map(|(_, guard)| guard.as_mut()) {
-            guard.state().store(&mut self);
+            guard.state().store(self.volume.free_space(), |buffer| self.edit(buffer));
             crowd = crowd.max(guard.state().busy.crowd());
         }
         let joined = std::mem::take(&mut self.joined);

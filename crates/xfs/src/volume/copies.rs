@@ -29,7 +29,10 @@ pub(crate) fn write_copies(device: &dyn BlockDevice, superblock: &Superblock) ->
 /// Writes all copies if a change of size, label or UUID was interrupted before it had: by us, or by a
 /// kernel, which replays such a change and leaves the copies as they are. One that cannot be read is
 /// damage, and left to those who look for that.
-pub(super) fn complete(device: &dyn BlockDevice, superblock: &Superblock) -> Result<(), Error> {
+pub(crate) fn complete_copies(
+    device: &dyn BlockDevice,
+    superblock: &Superblock,
+) -> Result<(), Error> {
     if superblock.ag_count <= FIRST.0 {
         return Ok(());
     }

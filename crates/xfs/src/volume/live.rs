@@ -1,11 +1,14 @@
-//! What a volume must be to be changed through its journal.
+//! A volume that is changed through its journal: what it must be, and how the journal starts.
 
-use super::Volume;
+use super::{Access, Volume};
 use crate::cache::{BufferAddress, BufferRef, MetaBuffer};
 use crate::error::Error;
 use crate::format::{BufferKind, Features2};
-use crate::inode::cluster_unit;
-use crate::ops;
+use crate::inode::{DirtyFiles, cluster_unit};
+use crate::log::{Journal, JournalParts, JournalStart, LogArea, LogEnds, LogShape, LogSpace};
+use crate::units::Lsn;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use undercroft_block::{Sector, read_exact_at};
 
 /// How a volume is opened for changes.
@@ -25,8 +28,80 @@ impl Default for LiveOptions {
     }
 }
 
+impl Volume {
+    /// Refuses a volume that this version cannot change without losing something.
+    pub(crate) fn check_maintained(&self) -> Result<(), Error> {
+        check(self)
+    }
+
+    /// Starts the journal of a volume that has nothing to replay, and whose journal has these ends.
+    pub(crate) fn into_live(
+        mut self,
+        ends: &LogEnds,
+        options: &LiveOptions,
+    ) -> Result<Self, Error> {
+        if let Some(head) = ends.head
+            && let Some(area) = LogArea::new(self.cache.device().as_ref(), &self.geometry)
+        {
+            // Ahead of the first flush of the journal.
+            area.clear_stale(head, ends.tail, self.geometry.uuid)?;
+        }
+        // A journal that was never written begins with its first cycle.
+        let position = ends.head.unwrap_or(Lsn::new(1, 0));
+        // The record before it was not looked for.
+        let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
+        self.start_journal(&start, options)?;
+        Ok(self)
+    }
+
+    /// Starts the journal of a volume on which everything was replayed but what intents promise, so
+    /// that this can be done. Recovery starts at `pinned`, if anywhere, until
+    /// [`unpin_log`](Self::unpin_log).
+    pub(crate) fn into_replayed(
+        mut self,
+        ends: &LogEnds,
+        pinned: Option<Lsn>,
+    ) -> Result<Self, Error> {
+        let position = ends.head.unwrap_or(Lsn::new(1, 0));
+        let (previous_block, record_bytes) = ends.last.unwrap_or((u32::MAX, 0));
+        let start = JournalStart { position, previous_block, pinned };
+        self.start_journal(&start, &LiveOptions { record_bytes, ..LiveOptions::default() })?;
+        Ok(self)
+    }
+
+    /// What was promised in the journal before it was opened is done and durable.
+    pub(crate) fn unpin_log(&self) {
+        self.journal.iter().for_each(|journal| journal.unpin());
+    }
+
+    /// Bytes of the journal that the next transaction can have at once.
+    pub(crate) fn log_room(&self) -> usize {
+        self.journal.as_ref().map_or(usize::MAX, |journal| journal.room_now())
+    }
+
+    fn start_journal(&mut self, start: &JournalStart, options: &LiveOptions) -> Result<(), Error> {
+        let sector_bytes = 1 << self.superblock.log_sector_log;
+        let parts = JournalParts {
+            cache: Arc::clone(&self.cache),
+            geometry: Arc::clone(&self.geometry),
+            shape: LogShape::new(&self.geometry, sector_bytes, options.record_bytes),
+            poison: Arc::clone(&self.poison),
+            open_sequence: Arc::clone(&self.open_checkpoint),
+            busy: self.groups.iter().map(|group| Arc::clone(&group.busy)).collect(),
+            superblock: superblock_buffer(self)?,
+        };
+        self.log_space = LogSpace::new(&self.geometry, parts.shape.checkpoint_limit());
+        self.journal = Some(Journal::start(parts, start)?);
+        self.files = DirtyFiles::new(options.dirty_bytes);
+        // Grows over the life of a volume, so no generation comes again.
+        self.generations = AtomicU64::new(start.position.0);
+        self.access = Access::Live;
+        Ok(())
+    }
+}
+
 /// Refuses volumes that this version cannot change without losing something.
-pub(super) fn check(volume: &Volume) -> Result<(), Error> {
+fn check(volume: &Volume) -> Result<(), Error> {
     let (superblock, geometry) = (volume.superblock(), volume.geometry());
     let features = &geometry.features;
     let unknown = features.unknown_ro_compat;
@@ -61,22 +136,8 @@ pub(super) fn check(volume: &Volume) -> Result<(), Error> {
     Ok(())
 }
 
-/// Offset of the quota flags in the superblock (format reference, section 2.1).
-const QUOTA_FLAGS_OFFSET: usize = 176;
-
-/// Says in the superblock that nobody counts who uses what: from here on that would be wrong. A
-/// kernel does the same when it mounts without quotas, and counts anew when it mounts with them.
-///
-/// # Errors
-/// The journal or the device failed.
-pub(super) fn switch_quotas_off(volume: &Volume) -> Result<(), Error> {
-    let mut trans = volume.begin()?;
-    ops::change_superblock(&mut trans, |edit| edit.put_be16(QUOTA_FLAGS_OFFSET, 0))?;
-    trans.commit(&mut [])
-}
-
 /// The buffer of the primary superblock, which was verified when the volume was opened.
-pub(super) fn superblock_buffer(volume: &Volume) -> Result<BufferRef, Error> {
+fn superblock_buffer(volume: &Volume) -> Result<BufferRef, Error> {
     let mut bytes = vec![0; volume.geometry().sector_size()];
     read_exact_at(volume.cache().device().as_ref(), Sector(0), &mut bytes)?;
     let address = BufferAddress::contiguous(Sector(0), (bytes.len() / 512) as u32);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{Error, LoopMount, Xfsprogs, kernel};
-use undercroft_xfs::log::recovery::recover;
+use undercroft_xfs::recovery::recover;
 
 /// Name, `mkfs.xfs` and mount options, ends of the sessions.
 type Case = (&'static str, &'static [&'static str], &'static [&'static str], &'static [End]);

@@ -15,7 +15,7 @@ use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, Xfsprogs};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, Severity, check};
-use undercroft_xfs::log::recovery::recover;
+use undercroft_xfs::recovery::recover;
 
 /// How often a history is cut.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,10 +1,10 @@
 //! Corrupt trees: an error or a result, never a panic and never an endless walk.
 
-use super::super::{
-    Bmbt, Bnobt, Cursor, Lookup, Refcountbt, Rmapbt, TreeCorruption, verify_tree_block,
-};
 use super::samples::Sample;
 use super::store::MemoryTree;
+use crate::btree::{Bmbt, Bnobt, Cursor, Lookup, Refcountbt, Rmapbt};
+use crate::error::TreeCorruption;
+use crate::format::verify_tree_block;
 use crate::format::{HeaderLayout, TreeKind};
 use proptest::prelude::*;
 use std::ops::ControlFlow;

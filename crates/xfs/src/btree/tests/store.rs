@@ -1,10 +1,9 @@
 //! A tree in memory.
 
-use super::super::{
-    BlockPointer, BtreeKind, NewRoot, PointerOf, ReadTree, Root, TreeCorruption, WriteTree,
-};
+use crate::btree::{BlockPointer, BtreeKind, NewRoot, PointerOf, ReadTree, Root, WriteTree};
 use crate::bytes::{Changes, EditBytes};
 use crate::cache::{BufferAddress, BufferRef, EditGuard, MetaBuffer};
+use crate::error::TreeCorruption;
 use crate::format::{
     BmapRoot, BufferKind, HeaderLayout, HeightLimit, MAX_TREE_HEIGHT, NewHeader, TreeGeometry,
 };

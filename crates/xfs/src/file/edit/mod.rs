@@ -26,12 +26,13 @@ pub use preallocate::Size;
 
 use super::open::check_kind;
 use super::write_back::settle;
-use crate::bmap::{self, ExtentList};
+use crate::bmap;
+use crate::bmap::worst_case;
 use crate::error::Error;
 use crate::format::{AllocRecord, Extent, Timestamp};
 use crate::geometry::Geometry;
+use crate::inode::ExtentList;
 use crate::inode::{BlocksFrozen, DataLock, FileLocks, ForkKind, Inode, InodeGuard};
-use crate::ops::space;
 use crate::rank;
 use crate::trans::Transaction;
 use crate::units::{FileBlock, InodeNumber};
@@ -226,7 +227,7 @@ impl<'a> FileEdit<'a> {
         let (from, to) = (blocks.start, blocks.end);
         while self.extents()?.last_in(from, to).is_some() {
             let mut step = self.begin_freeing()?;
-            let blocks = space::removal(&step.trans);
+            let blocks = worst_case::removal(&step.trans);
             step.trans.reserve_for_removal(blocks);
             bmap::remove(&mut step.trans, &mut step.inode, ForkKind::Data, from, to)?;
             self.commit(step)?;

@@ -8,11 +8,11 @@
 //! that is put in has made the file larger, and the last extents of the file have moved.
 
 use super::{FileEdit, Step};
-use crate::ag::refcount;
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2};
 use crate::inode::ForkKind;
+use crate::refcount;
 use crate::units::{AgNumber, FileBlock};
 use std::ops::Range;
 

@@ -2,12 +2,13 @@
 
 use super::data::{Old, Source};
 use super::{FileEdit, Step, give_up};
-use crate::ag;
-use crate::bmap::{self, ExtentList, Room};
+use crate::bmap::{self, Room};
 use crate::error::Error;
+use crate::file::MAX_FILE_SIZE;
 use crate::format::{Extent, InodeFlags, InodeFlags2};
+use crate::group_tree;
+use crate::inode::ExtentList;
 use crate::inode::{ForkKind, InodeState};
-use crate::ops::MAX_FILE_SIZE;
 use crate::units::FileBlock;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
@@ -164,7 +165,7 @@ impl FileEdit<'_> {
             return Ok(Place::Own(extent));
         }
         let (group, start) = self.geometry().split_block(extent.start);
-        Ok(match ag::first_shared(self.volume, group, start, extent.len)? {
+        Ok(match group_tree::first_shared(self.volume, group, start, extent.len)? {
             None => Place::Own(extent),
             Some(shared) if shared.start == start => {
                 Place::Shared(Extent { len: shared.len, ..extent })
@@ -328,7 +329,7 @@ impl FileEdit<'_> {
         let (group, start) = self.geometry().split_block(around.start);
         let mut run = (0, 0);
         let inside = (old.offset.0 - around.offset.0) as u32;
-        ag::shared_extents(self.volume, group, start, around.len, |part| {
+        group_tree::shared_extents(self.volume, group, start, around.len, |part| {
             let from = part.start.0 - start.0;
             if run.1 <= inside {
                 run = (if run.1 == from { run.0 } else { from }, from + part.len);

@@ -5,7 +5,6 @@ use super::{
     VersionBits,
 };
 use crate::bytes::{be16, be32};
-use crate::error::Error;
 use crate::format::checksum::{self, ChecksumError};
 use thiserror::Error;
 
@@ -101,12 +100,6 @@ pub enum SuperblockError {
         /// Bytes of the volume.
         needed: u64,
     },
-}
-
-impl From<SuperblockError> for Error {
-    fn from(error: SuperblockError) -> Self {
-        Self::NotUsable(error.to_string())
-    }
 }
 
 type Result<T> = std::result::Result<T, SuperblockError>;

@@ -1,8 +1,8 @@
 //! The dirty data of one file, in whole blocks.
 
 use super::budget::Budget;
-use crate::alloc::Reservation;
 use crate::format::Timestamp;
+use crate::space::Reservation;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -133,7 +133,7 @@ impl InodeState {
     }
 
     /// The size that is stored: data that is not on the device is not part of it.
-    pub(super) fn stored_size(&self) -> u64 {
+    pub(crate) fn stored_size(&self) -> u64 {
         let dirty = self.memory.dirty.as_ref();
         dirty.map_or(self.core.size, |dirty| dirty.stored_size.min(self.core.size))
     }

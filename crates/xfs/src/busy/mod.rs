@@ -1,0 +1,319 @@
+//! Extents that were freed by a checkpoint that is not durable yet.
+//!
+//! Until the freeing is on disk, a crash brings the old owner back: its blocks must not hold other
+//! data by then, and must not be discarded. Metadata may reuse them, because it goes through the
+//! journal itself. Rules: algorithms reference, section 2.12. The table has a lock of its own, so
+//! that the journal can clear it while a group is locked.
+
+mod remapped;
+
+use crate::format::AllocRecord;
+use crate::units::AgBlock;
+use parking_lot::Mutex;
+use remapped::RemappedExtents;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Busy extents of a group from which on a checkpoint is worth its while: every search for space
+/// near them looks at them all.
+const MANY: usize = 1024;
+
+/// Busy extents of a group with which nothing more is begun before a checkpoint has settled them.
+const TOO_MANY: usize = 8 * MANY;
+
+/// How many busy extents a group has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Crowd {
+    /// As many as there may be.
+    #[default]
+    Few,
+    /// The journal should be written.
+    Many,
+    /// It must be written first.
+    TooMany,
+}
+
+/// What became of a busy extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waits for its checkpoint.
+    Freed,
+    /// The checkpoint is durable; the device is discarding the blocks.
+    Discarding,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Busy {
+    len: u32,
+    /// The checkpoint that freed it.
+    checkpoint: u64,
+    skip_discard: bool,
+    state: State,
+}
+
+/// The busy extents of one group, disjoint.
+#[derive(Debug, Default)]
+pub struct BusyExtents {
+    /// By first block.
+    extents: Mutex<BTreeMap<u32, Busy>>,
+    /// Number of extents, readable without the lock: mostly there are none.
+    count: AtomicUsize,
+    /// Grows with every removal.
+    generation: AtomicU64,
+    /// Blocks that are not free, and wait all the same.
+    remapped: RemappedExtents,
+}
+
+impl BusyExtents {
+    /// Whether nothing is busy.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether there are many.
+    #[inline]
+    pub(crate) fn crowd(&self) -> Crowd {
+        match self.count.load(Ordering::Acquire) {
+            0..=MANY => Crowd::Few,
+            count if count <= TOO_MANY => Crowd::Many,
+            _ => Crowd::TooMany,
+        }
+    }
+
+    /// A number that grows with every removal: a search that found only busy extents is worth
+    /// repeating once it changed.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Enters an extent that `checkpoint` frees.
+    pub fn insert(&self, freed: AllocRecord, checkpoint: u64, skip_discard: bool) {
+        let mut extents = self.extents.lock();
+        let busy = Busy { len: freed.len, checkpoint, skip_discard, state: State::Freed };
+        extents.insert(freed.start.0, busy);
+        self.count.store(extents.len(), Ordering::Release);
+    }
+
+    /// Enters blocks in use that `checkpoint` leaves to one of their owners, or moves in its file, or
+    /// cuts the end of the file in.
+    pub(crate) fn insert_remapped(&self, range: AllocRecord, checkpoint: u64) {
+        self.remapped.insert(range, checkpoint);
+    }
+
+    /// Whether a crash would bring back another owner, or another place in its file, of some of
+    /// `len` blocks from `start`, which are in use: they must not be overwritten yet.
+    pub(crate) fn has_remapped(&self, start: AgBlock, len: u32) -> bool {
+        self.remapped.overlaps(start, len)
+    }
+
+    /// The part of a free extent that is usable for a request of `min_len` to `max_len` blocks. Its
+    /// length is 0 if none is.
+    ///
+    /// Of two parts around a busy one the left is preferred, so that allocation moves forward.
+    #[must_use]
+    pub fn trim(&self, free: AllocRecord, min_len: u32, max_len: u32) -> AllocRecord {
+        let extents = self.extents.lock();
+        let (mut start, mut end) = (free.start.0, free.start.0 + free.len);
+        let nothing = AllocRecord { start: free.start, len: 0 };
+        while let Some((first, after)) = Self::first_overlap(&extents, start, end) {
+            let (left, right) = (first.saturating_sub(start), end.saturating_sub(after));
+            if first <= start && after >= end {
+                return nothing;
+            } else if first <= start {
+                start = after;
+            } else if after >= end || left >= max_len {
+                end = first;
+            } else if u64::from(right) >= 4 * u64::from(max_len) {
+                start = after;
+            } else if left >= min_len {
+                end = first;
+            } else {
+                return nothing;
+            }
+            if end - start < min_len {
+                return nothing;
+            }
+        }
+        AllocRecord { start: AgBlock(start), len: end - start }
+    }
+
+    /// The first busy extent that overlaps `[start, end)`.
+    fn first_overlap(extents: &BTreeMap<u32, Busy>, start: u32, end: u32) -> Option<(u32, u32)> {
+        let around = extents.range(..=start).next_back();
+        let around = around.map(|(first, busy)| (*first, first + busy.len));
+        around.filter(|(_, after)| *after > start).or_else(|| {
+            extents.range(start..end).next().map(|(first, busy)| (*first, first + busy.len))
+        })
+    }
+
+    /// Ends the busy state of blocks that metadata takes at once; `false` if the device is
+    /// discarding some of them, which must be waited for.
+    #[must_use]
+    pub fn reuse(&self, start: AgBlock, len: u32) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let mut extents = self.extents.lock();
+        let (start, end) = (start.0, start.0 + len);
+        let mut from = start;
+        while let Some((first, after)) = Self::first_overlap(&extents, from, end) {
+            if extents[&first].state == State::Discarding {
+                return false;
+            }
+            from = after;
+            if from >= end {
+                break;
+            }
+        }
+        while let Some((first, after)) = Self::first_overlap(&extents, start, end)
+            && let Some(busy) = extents.remove(&first)
+        {
+            if first < start {
+                extents.insert(first, Busy { len: start - first, ..busy });
+            }
+            if after > end {
+                extents.insert(end, Busy { len: after - end, ..busy });
+            }
+        }
+        self.removed(&extents);
+        true
+    }
+
+    /// The checkpoints up to `checkpoint` are durable. With `discard`, extents that may be
+    /// discarded stay busy and are returned; [`discarded`](Self::discarded) releases them. All
+    /// others are free for everybody.
+    pub fn settle(&self, checkpoint: u64, discard: bool) -> Vec<AllocRecord> {
+        self.remapped.settle(checkpoint);
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut extents = self.extents.lock();
+        let mut to_discard = Vec::new();
+        extents.retain(|first, busy| {
+            if busy.checkpoint > checkpoint || busy.state == State::Discarding {
+                return true;
+            }
+            let keep = discard && !busy.skip_discard;
+            if keep {
+                busy.state = State::Discarding;
+                to_discard.push(AllocRecord { start: AgBlock(*first), len: busy.len });
+            }
+            keep
+        });
+        self.removed(&extents);
+        to_discard
+    }
+
+    /// The device has discarded these extents.
+    pub fn discarded(&self, done: &[AllocRecord]) {
+        let mut extents = self.extents.lock();
+        for extent in done {
+            extents.remove(&extent.start.0);
+        }
+        self.removed(&extents);
+    }
+
+    fn removed(&self, extents: &BTreeMap<u32, Busy>) {
+        self.count.store(extents.len(), Ordering::Release);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn extent(start: u32, len: u32) -> AllocRecord {
+        AllocRecord { start: AgBlock(start), len }
+    }
+
+    fn table(busy: &[(u32, u32)]) -> BusyExtents {
+        let table = BusyExtents::default();
+        for &(start, len) in busy {
+            table.insert(extent(start, len), 1, false);
+        }
+        table
+    }
+
+    #[test]
+    fn a_free_extent_is_cut_where_it_is_busy() {
+        let free = extent(100, 100);
+        assert_eq!(table(&[]).trim(free, 1, 10), free);
+        assert_eq!(table(&[(0, 100), (200, 5)]).trim(free, 1, 10), free);
+        assert_eq!(table(&[(90, 200)]).trim(free, 1, 10).len, 0);
+        assert_eq!(table(&[(90, 20)]).trim(free, 1, 10), extent(110, 90));
+        assert_eq!(table(&[(190, 20)]).trim(free, 1, 10), extent(100, 90));
+        // In the middle: the left part if it is all that is wanted.
+        assert_eq!(table(&[(120, 10)]).trim(free, 1, 20), extent(100, 20));
+        // Else the right one if it has plenty.
+        assert_eq!(table(&[(110, 10)]).trim(free, 1, 20), extent(120, 80));
+        // Else the left one if it is acceptable.
+        assert_eq!(table(&[(110, 10)]).trim(free, 10, 21), extent(100, 10));
+        assert_eq!(table(&[(110, 10)]).trim(free, 11, 21).len, 0);
+        // Several, at both ends.
+        assert_eq!(table(&[(100, 10), (115, 5), (190, 10)]).trim(free, 1, 5), extent(110, 5));
+    }
+
+    #[test]
+    fn metadata_takes_what_is_not_being_discarded() {
+        let table = table(&[(10, 10), (30, 10)]);
+        assert!(table.reuse(AgBlock(12), 2));
+        assert_eq!(table.trim(extent(10, 10), 1, 2), extent(12, 2));
+        assert!(table.reuse(AgBlock(14), 20));
+        assert_eq!(table.trim(extent(10, 30), 1, 20), extent(12, 22));
+        let discarding = table.settle(1, true);
+        assert_eq!(discarding, [extent(10, 2), extent(34, 6)]);
+        assert!(!table.reuse(AgBlock(0), 100));
+        assert_eq!(table.trim(extent(34, 6), 1, 6).len, 0);
+        table.discarded(&discarding);
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_checkpoint_releases_its_own() {
+        let table = BusyExtents::default();
+        table.insert(extent(1, 1), 1, false);
+        table.insert(extent(5, 1), 2, true);
+        table.insert(extent(9, 1), 3, false);
+        let before = table.generation();
+        assert_eq!(table.settle(2, true), [extent(1, 1)]);
+        assert!(table.generation() > before);
+        assert_eq!(table.trim(extent(5, 1), 1, 1), extent(5, 1));
+        assert_eq!(table.trim(extent(9, 1), 1, 1).len, 0);
+        assert!(table.settle(3, false).is_empty());
+    }
+
+    proptest! {
+        /// The usable part holds no busy block, and lies in the free extent.
+        #[test]
+        fn nothing_busy_is_usable(
+            busy in prop::collection::vec((0_u32..200, 1_u32..12), 0..12),
+            free in (0_u32..150, 1_u32..100),
+            min_len in 1_u32..20,
+            more in 0_u32..40,
+        ) {
+            let table = BusyExtents::default();
+            let mut map = [false; 256];
+            for (start, len) in busy {
+                let blocks = start as usize..(start + len) as usize;
+                if map[blocks.clone()].iter().all(|busy| !busy) {
+                    map[blocks].fill(true);
+                    table.insert(extent(start, len), 1, false);
+                }
+            }
+            let free = extent(free.0, free.1);
+            let part = table.trim(free, min_len, min_len + more);
+            if part.len > 0 {
+                let blocks = part.start.0 as usize..(part.start.0 + part.len) as usize;
+                prop_assert!(map[blocks].iter().all(|busy| !busy));
+                prop_assert!(part.start >= free.start);
+                prop_assert!(part.start.0 + part.len <= free.start.0 + free.len);
+                prop_assert!(part == free || part.len >= min_len);
+            }
+        }
+    }
+}

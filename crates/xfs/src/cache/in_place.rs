@@ -1,0 +1,24 @@
+//! Buffers on their way to their places.
+
+use super::BufferRef;
+use crate::units::Lsn;
+
+/// A buffer that was written to its place, and the position that it pinned then.
+#[derive(Debug)]
+pub(crate) struct InPlace {
+    pub(crate) buffer: BufferRef,
+    pub(crate) tail: Lsn,
+}
+
+impl InPlace {
+    /// The write is durable.
+    pub(crate) fn settle(&self) {
+        let mut content = self.buffer.content();
+        content.log.writing = false;
+        content.log.in_flight.clear();
+        let next = std::mem::take(&mut content.log.next_tail);
+        if content.log.tail == self.tail {
+            content.log.tail = next;
+        }
+    }
+}

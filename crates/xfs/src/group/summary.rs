@@ -1,0 +1,38 @@
+//! What is known of a group without its lock: enough to pass it by.
+
+use super::GroupState;
+use super::usable::longest_usable;
+use crate::format::TreeHeights;
+use crate::geometry::Geometry;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The figure of a group whose headers were not read yet.
+const UNREAD: u32 = u32::MAX;
+
+/// Figures of one group, as of the last change by whoever has the lock.
+#[derive(Debug)]
+pub struct GroupSummary {
+    /// Longest extent that an ordinary request can get.
+    longest: AtomicU32,
+}
+
+impl Default for GroupSummary {
+    fn default() -> Self {
+        Self { longest: AtomicU32::new(UNREAD) }
+    }
+}
+
+impl GroupSummary {
+    /// Longest extent that an ordinary request can get from the group, in blocks; `None` if the
+    /// group was not read yet.
+    #[must_use]
+    pub fn longest(&self) -> Option<u32> {
+        let longest = self.longest.load(Ordering::Relaxed);
+        (longest != UNREAD).then_some(longest)
+    }
+
+    /// Publishes the figures of a locked group.
+    pub(crate) fn publish(&self, geometry: &Geometry, heights: &TreeHeights, group: &GroupState) {
+        self.longest.store(longest_usable(geometry, heights, group), Ordering::Relaxed);
+    }
+}

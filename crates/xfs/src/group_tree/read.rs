@@ -1,0 +1,194 @@
+//! The records of a group's trees, for reading alone.
+
+use super::tree::{may_point_to, pointer_to_root};
+use crate::btree::{BtreeKind, Cursor, Inobt, Lookup, ReadTree, Refcountbt, Root};
+use crate::cache::BufferRef;
+use crate::error::Error;
+use crate::format::{
+    AllocRecord, BufferKind, InodeChunkRecord, RefcountDomain, RefcountKey, TreeGeometry,
+};
+use crate::group::GroupState;
+use crate::units::{AgBlock, AgNumber, InodeNumber};
+use crate::volume::Volume;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use undercroft_block::Sector;
+
+/// Visits the free extents of a group in the order of one of its trees: [`Bnobt`](crate::btree::Bnobt),
+/// by place, or [`Cntbt`](crate::btree::Cntbt), by length.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub fn free_extents<K>(
+    volume: &Volume,
+    ag: AgNumber,
+    visit: impl FnMut(AllocRecord),
+) -> Result<(), Error>
+where
+    K: BtreeKind<Pointer = AgBlock, Record = AllocRecord>,
+{
+    records::<K>(volume, ag, visit)
+}
+
+/// Visits the inode chunks of a group, ascending.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub fn inode_chunks(
+    volume: &Volume,
+    ag: AgNumber,
+    visit: impl FnMut(InodeChunkRecord),
+) -> Result<(), Error> {
+    records::<Inobt>(volume, ag, visit)
+}
+
+/// Whether the tree of its group says that an inode is in use; `None` if somebody holds the group
+/// and the caller does not `wait`.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub(crate) fn is_inode_in_use(
+    volume: &Volume,
+    number: InodeNumber,
+    wait: bool,
+) -> Result<Option<bool>, Error> {
+    let (ag, inode) = volume.geometry().split_inode(number);
+    let Some(mut guard) = volume.lock_group(ag, wait)? else { return Ok(None) };
+    let group = guard.state();
+    let mut tree = AgReader::<Inobt> { volume, group, kind: PhantomData };
+    let record = Cursor::<Inobt>::new().find(&mut tree, &inode, Lookup::LessOrEqual)?;
+    Ok(Some(record.is_some_and(|record| {
+        let index = inode.0 - record.start.0;
+        index < u32::from(InodeChunkRecord::INODES)
+            && record.existing() & !record.free & 1 << index != 0
+    })))
+}
+
+/// Visits the parts of a range of blocks that have more than one owner, ascending.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub fn shared_extents(
+    volume: &Volume,
+    ag: AgNumber,
+    start: AgBlock,
+    len: u32,
+    mut visit: impl FnMut(AllocRecord),
+) -> Result<(), Error> {
+    counted(volume, ag, RefcountDomain::Shared, (start, len), |part| {
+        visit(part);
+        ControlFlow::Continue(())
+    })
+}
+
+/// The first part of a range of blocks that has more than one owner.
+///
+/// # Errors
+/// As for [`shared_extents`].
+pub fn first_shared(
+    volume: &Volume,
+    ag: AgNumber,
+    start: AgBlock,
+    len: u32,
+) -> Result<Option<AllocRecord>, Error> {
+    let mut first = None;
+    counted(volume, ag, RefcountDomain::Shared, (start, len), |part| {
+        first = Some(part);
+        ControlFlow::Break(())
+    })?;
+    Ok(first)
+}
+
+/// Visits the blocks of a group that are set aside for copy-on-write, ascending.
+///
+/// # Errors
+/// As for [`shared_extents`].
+pub fn staging_extents(
+    volume: &Volume,
+    ag: AgNumber,
+    mut visit: impl FnMut(AllocRecord),
+) -> Result<(), Error> {
+    let all = (AgBlock(0), volume.geometry().ag_length(ag));
+    counted(volume, ag, RefcountDomain::Cow, all, |part| {
+        visit(part);
+        ControlFlow::Continue(())
+    })
+}
+
+/// Visits the records of the tree of reference counts in a range of blocks, cut to the range.
+fn counted(
+    volume: &Volume,
+    ag: AgNumber,
+    domain: RefcountDomain,
+    (start, len): (AgBlock, u32),
+    mut visit: impl FnMut(AllocRecord) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    if !volume.geometry().features.reflink() || len == 0 {
+        return Ok(());
+    }
+    let guard = volume.lock_group(ag, true)?;
+    let Some(mut guard) = guard else { return Ok(()) };
+    let group = guard.state();
+    let mut tree = AgReader::<Refcountbt> { volume, group, kind: PhantomData };
+    let end = start.0.saturating_add(len);
+    let low = RefcountKey { domain, start };
+    let high = RefcountKey { domain, start: AgBlock(end - 1) };
+    Cursor::new().for_each_in_range(&mut tree, &low, &high, |record| {
+        let first = record.start.max(start);
+        let after = record.start.0.saturating_add(record.len).min(end);
+        Ok(visit(AllocRecord { start: first, len: after - first.0 }))
+    })
+}
+
+/// Visits the records of a tree. The group is locked meanwhile.
+fn records<K: BtreeKind<Pointer = AgBlock>>(
+    volume: &Volume,
+    ag: AgNumber,
+    mut visit: impl FnMut(K::Record),
+) -> Result<(), Error> {
+    let guard = volume.lock_group(ag, true)?;
+    let Some(mut guard) = guard else { return Ok(()) };
+    let group = guard.state();
+    let mut tree = AgReader::<K> { volume, group, kind: PhantomData };
+    Cursor::new().for_each(&mut tree, |record| {
+        visit(record);
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// A tree of a locked group, without a transaction.
+struct AgReader<'a, K> {
+    volume: &'a Volume,
+    group: &'a GroupState,
+    kind: PhantomData<K>,
+}
+
+impl<K: BtreeKind<Pointer = AgBlock>> ReadTree for AgReader<'_, K> {
+    type Kind = K;
+    type Error = Error;
+
+    fn geometry(&self) -> &TreeGeometry {
+        self.volume.tree_geometry(K::TREE)
+    }
+
+    fn owner(&self) -> u64 {
+        self.group.number.0.into()
+    }
+
+    fn root(&self) -> Root<'_, AgBlock> {
+        pointer_to_root(self.group, K::TREE)
+    }
+
+    fn contains(&self, pointer: AgBlock) -> bool {
+        may_point_to(self.volume.geometry(), self.group, pointer)
+    }
+
+    fn sector_of(&self, pointer: AgBlock) -> Sector {
+        self.volume.geometry().ag_sector(self.group.number, pointer)
+    }
+
+    fn read(&mut self, pointer: AgBlock, _level: usize) -> Result<BufferRef, Error> {
+        let address = self.volume.address(self.group.number, pointer, 1);
+        self.volume.cache().read(&address, BufferKind::Tree(K::TREE))
+    }
+}

@@ -1,0 +1,165 @@
+//! The choice of a new inode: which group, which chunk, which inode.
+//!
+//! Policy: algorithms reference, sections 4.2 and 4.4. A directory goes to the next group in turn,
+//! everything else to the group of its parent, as close to it as there is a free inode.
+
+use super::chunk::allocate_chunk;
+use crate::alloc::SpaceTree;
+use crate::btree::{Cursor, Finobt, Inobt, Lookup};
+use crate::error::Error;
+use crate::format::InodeChunkRecord;
+use crate::group::GroupState;
+use crate::trans::Transaction;
+use crate::units::{AgBlock, AgInode, AgNumber, InodeNumber};
+
+/// Allocates an inode for a child of `parent` (`None`: the root directory).
+///
+/// # Errors
+/// No group has room, a tree is damaged, or the device failed.
+pub fn allocate(
+    trans: &mut Transaction<'_>,
+    parent: Option<InodeNumber>,
+    directory: bool,
+) -> Result<InodeNumber, Error> {
+    let needed = trans.geometry().chunk_blocks().into();
+    let block_size = trans.geometry().block_size();
+    find(trans, parent, directory)?.ok_or(Error::NoSpace { needed, block_size })
+}
+
+/// As [`allocate`]; `None` if no group has room. What was changed until then, free lists of groups,
+/// is complete: the transaction can be committed.
+///
+/// # Errors
+/// A tree is damaged, or the device failed.
+pub fn find(
+    trans: &mut Transaction<'_>,
+    parent: Option<InodeNumber>,
+    directory: bool,
+) -> Result<Option<InodeNumber>, Error> {
+    let geometry = trans.geometry();
+    let start = match parent {
+        None => AgNumber(0),
+        Some(_) if directory => trans.volume().next_directory_group(),
+        Some(parent) => geometry.split_inode(parent).0,
+    };
+    for wait in [false, true] {
+        for step in 0..geometry.ag_count {
+            let ag = AgNumber((start.0 + step) % geometry.ag_count);
+            let near = parent
+                .map(|parent| geometry.split_inode(parent))
+                .filter(|(parent_ag, _)| *parent_ag == ag)
+                .map(|(_, agino)| agino);
+            let found = trans.with_group(ag, wait, |trans, group| {
+                if group.agi.free_count == 0 && !allocate_chunk(trans, group)? {
+                    return Ok(None);
+                }
+                pick(trans, group, near).map(Some)
+            })?;
+            if let Some(Some(agino)) = found {
+                return Ok(Some(geometry.inode_number(ag, agino)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Takes a free inode of a group that has one.
+fn pick(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    near: Option<AgInode>,
+) -> Result<AgInode, Error> {
+    let finobt = trans.geometry().features.finobt();
+    let record = if finobt {
+        choose_indexed(trans, group, near)?
+    } else {
+        choose_scanning(trans, group, near)?
+    };
+    // A damaged tree of chunks with free inodes may name one without.
+    let Some(record) = record.filter(|record| record.allocatable() != 0) else {
+        return Err(group.corrupt("AGI", AgBlock(0), "free inodes are counted, but none is found"));
+    };
+    let index = record.allocatable().trailing_zeros();
+    let updated = InodeChunkRecord {
+        free: record.free & !(1 << index),
+        freecount: record.freecount - 1,
+        ..record
+    };
+    let mut tree = SpaceTree::<Inobt>::new(trans, group);
+    let mut cursor = Cursor::<Inobt>::new();
+    if cursor.find(&mut tree, &record.start, Lookup::Equal)? != Some(record) {
+        return Err(group.corrupt("inobt", AgBlock(0), "it disagrees with the finobt"));
+    }
+    cursor.update(&mut tree, &updated)?;
+    if finobt {
+        let mut tree = SpaceTree::<Finobt>::new(trans, group);
+        let mut cursor = Cursor::<Finobt>::new();
+        cursor.lookup(&mut tree, &record.start, Lookup::Equal)?;
+        if updated.freecount == 0 {
+            cursor.delete(&mut tree)?;
+        } else {
+            cursor.update(&mut tree, &updated)?;
+        }
+    }
+    group.agi.free_count -= 1;
+    Ok(AgInode(record.start.0 + index))
+}
+
+/// The chunk with a free inode nearest to the parent, by the tree of such chunks.
+fn choose_indexed(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    near: Option<AgInode>,
+) -> Result<Option<InodeChunkRecord>, Error> {
+    let newest = group.agi.newest;
+    let mut tree = SpaceTree::<Finobt>::new(trans, group);
+    let mut cursor = Cursor::<Finobt>::new();
+    let Some(parent) = near else {
+        // No parent in this group: the newest chunk, else the first.
+        let record = cursor.find(&mut tree, &newest, Lookup::Equal)?;
+        return match record {
+            Some(record) => Ok(Some(record)),
+            None => cursor.find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual),
+        };
+    };
+    let left = cursor.find(&mut tree, &parent, Lookup::LessOrEqual)?;
+    if let Some(left) = left
+        && parent.0 - left.start.0 < u32::from(InodeChunkRecord::INODES)
+    {
+        return Ok(Some(left));
+    }
+    let right = cursor.find(&mut tree, &parent, Lookup::GreaterOrEqual)?;
+    Ok(match (left, right) {
+        (Some(left), Some(right)) => {
+            let left_distance = u64::from(parent.0 - left.start.0) + 63;
+            let right_distance = u64::from(right.start.0 - parent.0);
+            Some(if left_distance > right_distance { right } else { left })
+        }
+        (left, right) => left.or(right),
+    })
+}
+
+/// A chunk with a free inode, without such a tree: the newest, the parent's, or the first found.
+fn choose_scanning(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    near: Option<AgInode>,
+) -> Result<Option<InodeChunkRecord>, Error> {
+    let newest = Some(group.agi.newest).filter(|newest| !newest.is_null());
+    let mut tree = SpaceTree::<Inobt>::new(trans, group);
+    let mut cursor = Cursor::<Inobt>::new();
+    for hint in [near, newest].into_iter().flatten() {
+        let record = cursor.find(&mut tree, &hint, Lookup::LessOrEqual)?;
+        if record.is_some_and(|record| record.allocatable() != 0) {
+            return Ok(record);
+        }
+    }
+    let mut found = cursor.find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual)?;
+    while let Some(record) = found {
+        if record.allocatable() != 0 {
+            return Ok(Some(record));
+        }
+        found = cursor.next(&mut tree)?;
+    }
+    Ok(None)
+}

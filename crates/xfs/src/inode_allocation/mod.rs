@@ -1,0 +1,13 @@
+//! Inodes taken and given back: chunks of 64 inodes, the trees of chunks in every group, and the
+//! lists of inodes that have no name and are still in use (orphans).
+
+mod allocate;
+mod by_number;
+mod chunk;
+mod free;
+pub mod unlinked;
+
+pub use allocate::{allocate, find};
+pub use chunk::allocate_chunk;
+pub(crate) use chunk::next_generation;
+pub use free::free;

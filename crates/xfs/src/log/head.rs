@@ -1,0 +1,97 @@
+//! Where the journal ends: the block that is written next (journal reference, section 5.1).
+//!
+//! Every block carries the cycle in which it was written, so the end is where the cycles change.
+//! Up to eight writes are under way at once and complete in any order; a crash therefore leaves
+//! holes before the end. The end is the first of them.
+
+use super::area::LogArea;
+use super::record::Placed;
+use crate::error::Error;
+use crate::format::LogRecordHeader;
+use crate::format::log_record::LOG_BLOCK;
+
+/// Log blocks of all records that can be under way at once: eight of 256 KiB.
+pub(crate) const FLIGHT: u64 = 4096;
+
+/// Log blocks that are searched at once for a header.
+const STRIDE: u64 = 1024;
+
+impl LogArea<'_> {
+    /// The block behind the last one that was written, as far as cycles tell; the length of the log
+    /// if that is its last block. `None` if nothing was ever written.
+    fn end_of_cycle(&self) -> Result<Option<u64>, Error> {
+        let (first, last) = (self.cycle(0)?, self.cycle(self.blocks - 1)?);
+        let flight = FLIGHT.min(self.blocks);
+        if first == 0 {
+            return Ok(None);
+        }
+        if first == last {
+            let hole = self.first_of_cycle(self.blocks - flight..self.blocks, last.wrapping_sub(1));
+            return Ok(Some(hole?.unwrap_or(self.blocks)));
+        }
+        // The last block of the current round, and one of the round before.
+        let (mut new, mut old) = (0, self.blocks - 1);
+        while old - new > 1 {
+            let middle = new + (old - new) / 2;
+            let cycle = self.cycle(middle)?;
+            let is_new = if last == 0 { cycle != 0 } else { cycle == first };
+            if is_new { new = middle } else { old = middle }
+        }
+        let head = old;
+        if head >= flight || last == 0 {
+            let hole = self.first_of_cycle(head.saturating_sub(flight)..head, last)?;
+            return Ok(Some(hole.unwrap_or(head)));
+        }
+        // Some of what was under way is before the end of the log.
+        let before = self.blocks - (flight - head);
+        let hole = self.first_of_cycle(before..self.blocks, last.wrapping_sub(1))?;
+        if hole.is_some() {
+            return Ok(hole);
+        }
+        Ok(Some(self.first_of_cycle(0..head, last)?.unwrap_or(head)))
+    }
+
+    /// The nearest record header before `head`, backwards around the ring.
+    pub(crate) fn header_before(&self, head: u64) -> Result<Option<Placed>, Error> {
+        let mut searched = 0;
+        while searched < self.blocks {
+            let count = STRIDE.min(self.blocks - searched);
+            let first = self.before(head, searched + count);
+            let bytes = self.read(first, count)?;
+            for (index, block) in bytes.chunks_exact(LOG_BLOCK).enumerate().rev() {
+                if let Some(header) = LogRecordHeader::decode(block) {
+                    return Ok(Some(Placed { block: self.after(first, index as u64), header }));
+                }
+            }
+            searched += count;
+        }
+        Ok(None)
+    }
+
+    /// The nearest record header at or behind `block`, before `head`.
+    pub(crate) fn header_from(&self, block: u64, head: u64) -> Result<Option<u64>, Error> {
+        let mut left = self.distance(block, head);
+        let mut at = block;
+        while left > 0 {
+            let count = STRIDE.min(left);
+            let bytes = self.read(at, count)?;
+            let mut blocks = bytes.chunks_exact(LOG_BLOCK);
+            if let Some(index) = blocks.position(|bytes| LogRecordHeader::decode(bytes).is_some()) {
+                return Ok(Some(self.after(at, index as u64)));
+            }
+            at = self.after(at, count);
+            left -= count;
+        }
+        Ok(None)
+    }
+
+    /// The block that is written next and the last record before it; `None` if nothing was ever
+    /// written. A record that is not there to its end does not count.
+    pub(crate) fn find_head(&self) -> Result<Option<u64>, Error> {
+        let Some(head) = self.end_of_cycle()? else { return Ok(None) };
+        let head = head % self.blocks;
+        let Some(last) = self.header_before(head)? else { return Ok(Some(head)) };
+        let whole = last.blocks() == self.distance(last.block, head);
+        Ok(Some(if whole { head } else { last.block }))
+    }
+}

@@ -1,0 +1,101 @@
+//! Opening of volumes: for reading, for changes through the journal, and past it.
+
+mod quota;
+
+use crate::error::Error;
+use crate::file::free_orphans;
+use crate::log::{self, LogArea, LogState};
+use crate::recovery::{Place, recover_between};
+use crate::volume::{Access, LiveOptions, Volume, complete_copies, read_superblock};
+use std::sync::Arc;
+use undercroft_block::BlockDevice;
+use undercroft_block::stack::Overlay;
+
+impl Volume {
+    /// Opens the file system that starts at sector 0 of `device`, for reading.
+    ///
+    /// If it was not unmounted, its journal is replayed in memory: the volume is seen with its
+    /// latest changes, and nothing is written. [`recovery`](Self::recovery) tells what was done.
+    ///
+    /// # Errors
+    /// No XFS superblock, features that this version does not know, a journal that cannot be
+    /// replayed ([`Error::Journal`]), or the device failed.
+    pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let superblock = read_superblock(&device)?;
+        let geometry = superblock.geometry();
+        let ends = LogArea::new(device.as_ref(), &geometry).map(|area| area.ends(&geometry));
+        let Some(ends) = ends.transpose()?.filter(|ends| ends.state == LogState::Dirty) else {
+            return Ok(Self::new(device, superblock, Access::ReadOnly));
+        };
+        let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
+        let recovery = recover_between(Place::Memory, &device, &superblock, &ends, &mut |_| {})?;
+        let mut volume = Self::open_unreplayed(device)?;
+        volume.set_recovery(recovery);
+        Ok(volume)
+    }
+
+    /// Opens a volume for changes through its journal, by one writer at a time. Of a file or disk a
+    /// [`FileDevice`](undercroft_block::FileDevice) sees to that, in this program and in others, and
+    /// the volume asks it again ahead of each write of the journal; of two volumes on one device in
+    /// memory the caller does.
+    ///
+    /// Transactions are atomic, and durable once [`sync`](Self::sync) or a [ticket](Self::force)
+    /// says so. [`close`](Self::close) leaves the volume as an unmount does; a volume that is
+    /// dropped without it is left as a crash leaves it, to be replayed by whoever opens it next.
+    ///
+    /// If it was not unmounted, its journal is replayed first.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); or the volume has a feature that is known for reading only,
+    /// which is named.
+    pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
+        let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
+        volume.check_maintained()?;
+        let mut ends = log::ends(volume.cache().device().as_ref(), volume.geometry())?;
+        let (place, superblock) = (Place::Device, volume.superblock());
+        if let Some(recovery) = recover_between(place, &device, superblock, &ends, &mut |_| {})? {
+            // The superblock, and sizes, may have changed.
+            volume = Self::open_unreplayed(device)?;
+            volume.set_recovery(Some(recovery));
+            ends = log::ends(volume.cache().device().as_ref(), volume.geometry())?;
+        }
+        let volume = volume.into_live(&ends, options)?;
+        if volume.counted_quotas() {
+            quota::switch_quotas_off(&volume)?;
+        }
+        complete_copies(volume.cache().device().as_ref(), volume.superblock())?;
+        // Nobody has files open yet that whoever had the volume before left without a name.
+        free_orphans(&volume)?;
+        Ok(volume)
+    }
+
+    /// Opens a volume that nobody else uses for changes that skip the journal.
+    ///
+    /// The changes are on the device once [`mkfs::finish`](crate::mkfs::finish) has returned. An
+    /// interruption before leaves a damaged volume: this is for copies, to prepare or to study
+    /// them.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); or the journal is not empty.
+    pub fn open_bulk(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let mut volume = Self::open_unreplayed(device)?;
+        if volume.log_state()? != LogState::Clean {
+            let what = "its journal is not empty; mount and unmount it first";
+            return Err(Error::NotUsable(what.into()));
+        }
+        volume.set_bulk();
+        Ok(volume)
+    }
+
+    /// Looks whether the journal on the disk holds something to replay, also if that was done in
+    /// memory when the volume was opened.
+    ///
+    /// # Errors
+    /// The device failed, or no record can be found.
+    pub fn log_state(&self) -> Result<LogState, Error> {
+        if self.is_replayed_in_memory() {
+            return Ok(LogState::Dirty);
+        }
+        Ok(log::ends(self.cache().device().as_ref(), self.geometry())?.state)
+    }
+}

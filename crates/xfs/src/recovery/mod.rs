@@ -1,0 +1,255 @@
+//! Recovery: what the journal of a volume that was not unmounted holds becomes part of the volume
+//! (journal reference, section 5).
+//!
+//! [`recover`] makes the volume on a device clean. It first reads all that is to be replayed and
+//! refuses what it does not know, before anything is written; an interruption at any point leaves
+//! a volume that can be recovered again. A volume that is only read is recovered in memory: the
+//! device is then an [overlay](undercroft_block::stack::Overlay), and what is below stays as it is.
+
+mod blocks;
+mod cancels;
+mod clean;
+mod finish;
+mod images;
+mod inodes;
+mod intents;
+#[cfg(test)]
+mod item_tests;
+mod leftovers;
+mod owners;
+mod pieces;
+mod replay;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+pub(crate) use clean::write_unmount_record;
+
+use crate::error::Error;
+use crate::file::free_orphans;
+use crate::format::{BufferItem, Intent, LogItemKind, Superblock};
+use crate::geometry::Geometry;
+use crate::log::{Defect, LogArea, LogEnds, LogState, Records, RecoveryReport, Strictness};
+use crate::units::Lsn;
+use crate::volume::{Volume, read_superblock, write_copies};
+use cancels::Cancels;
+use replay::Replay;
+use std::sync::Arc;
+use transaction::{Assembly, LoggedTransaction};
+use undercroft_block::{BlockDevice, flush};
+
+/// How far recovery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryProgress {
+    /// Of `total` log blocks, `done` have been read and checked.
+    Checking {
+        /// Log blocks so far.
+        done: u64,
+        /// Log blocks of all records.
+        total: u64,
+    },
+    /// Of `total` log blocks, `done` have been replayed.
+    Replaying {
+        /// Log blocks so far.
+        done: u64,
+        /// Log blocks of all records.
+        total: u64,
+    },
+}
+
+/// Where the changes of recovery go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// To the volume itself: every step leaves it recoverable.
+    Device,
+    /// To memory that nobody else sees.
+    Memory,
+}
+
+/// Makes the volume on `device` clean by what its journal holds; `None` if it was clean.
+///
+/// # Errors
+/// There is no usable volume; the journal is on another device or damaged; it holds what this
+/// version does not know; or the device failed.
+pub fn recover(
+    device: &Arc<dyn BlockDevice>,
+    progress: &mut dyn FnMut(RecoveryProgress),
+) -> Result<Option<RecoveryReport>, Error> {
+    let superblock = read_superblock(device)?;
+    let geometry = superblock.geometry();
+    let Some(area) = LogArea::new(device.as_ref(), &geometry) else {
+        let what = "its journal is on another device, which this version does not read";
+        return Err(Error::NotUsable(what.into()));
+    };
+    let ends = area.ends(&geometry)?;
+    recover_between(Place::Device, device, &superblock, &ends, progress)
+}
+
+/// As [`recover`], to the device or to memory, with what is known of the volume already.
+pub(crate) fn recover_between(
+    place: Place,
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    ends: &LogEnds,
+    progress: &mut dyn FnMut(RecoveryProgress),
+) -> Result<Option<RecoveryReport>, Error> {
+    let geometry = superblock.geometry();
+    let Some(head) = ends.head.filter(|_| ends.state == LogState::Dirty) else {
+        return Ok(None);
+    };
+    let Some(area) = LogArea::new(device.as_ref(), &geometry) else { return Ok(None) };
+    check_gate(superblock, head)?;
+    let tail = area.checked_tail(&geometry, ends)?;
+    let mut pass = Pass { area: &area, geometry: &geometry, tail, head };
+    let cancels = pass.first(progress)?;
+    if place == Place::Device {
+        area.clear_stale(head, tail, geometry.uuid)?;
+        flush(device.as_ref())?;
+    }
+    let mut replay = Replay::new(Arc::clone(device), geometry.clone(), cancels);
+    let (records, last) = pass.second(&mut replay, progress)?;
+    replay.images.write_all(&replay.geometry)?;
+    replay.join_pieces(device)?;
+    if place == Place::Device {
+        flush(device.as_ref())?;
+    }
+    let mut report = RecoveryReport {
+        tail,
+        head,
+        records,
+        transactions: replay.transactions,
+        items: replay.items,
+        blocks: replay.images.written,
+        torn: ends.torn.clone(),
+        dropped_quotas: replay.dropped_quotas,
+        ..RecoveryReport::default()
+    };
+    let unfinished = replay.intents.into_unfinished();
+    if unfinished.is_empty() && !leftovers::has_any(&Volume::open_unreplayed(Arc::clone(device))?)?
+    {
+        clean::mark_clean(device, ends, last)?;
+    } else {
+        complete(place, device, ends, &unfinished, &mut report)?;
+    }
+    let replayed = read_superblock(device)?;
+    if identity(&replayed) != identity(superblock) {
+        // Whoever changed it did not live to write the copies.
+        write_copies(device.as_ref(), &replayed)?;
+    }
+    Ok(Some(report))
+}
+
+/// What the copies of the superblock should have in common with it, of all that is logged.
+const fn identity(superblock: &Superblock) -> (u64, u32, [u8; 12]) {
+    (superblock.blocks, superblock.ag_count, superblock.label)
+}
+
+/// Does what a volume needs beyond the changes that were logged, through its journal.
+fn complete(
+    place: Place,
+    device: &Arc<dyn BlockDevice>,
+    ends: &LogEnds,
+    unfinished: &[(Intent, Lsn)],
+    report: &mut RecoveryReport,
+) -> Result<(), Error> {
+    let pinned = unfinished.first().map(|(_, lsn)| *lsn);
+    let volume = Volume::open_unreplayed(Arc::clone(device))?;
+    if place == Place::Device {
+        volume.check_maintained()?;
+    }
+    let volume = volume.into_replayed(ends, pinned)?;
+    if !unfinished.is_empty() {
+        finish::finish(&volume, unfinished)?;
+        volume.sync()?;
+        volume.unpin_log();
+    }
+    report.intents = unfinished.len() as u64;
+    report.unlinked = free_orphans(&volume)?;
+    report.cow_extents = leftovers::free_staging(&volume)?;
+    volume.close()?;
+    clean::clear_flags(device.as_ref(), volume.geometry())
+}
+
+/// Refuses volumes whose journal is not to be replayed by this version.
+fn check_gate(superblock: &Superblock, head: Lsn) -> Result<(), Error> {
+    let features = &superblock.features;
+    let refused = |what: String| Err(Error::Journal { lsn: head, what });
+    if !features.crc {
+        return refused("version 4 volumes are not replayed; mount the volume once".into());
+    }
+    let unknown = features.unknown_log_incompat();
+    if unknown != 0 {
+        return refused(format!("sb_features_log_incompat has unknown bits {unknown:#x}"));
+    }
+    let own = superblock.lsn;
+    if own > head && !own.is_null() {
+        let (cycle, block) = (own.cycle(), own.block());
+        return refused(format!(
+            "it ends there, but the superblock was written later, at cycle {cycle}, block {block}"
+        ));
+    }
+    Ok(())
+}
+
+/// The records to replay.
+struct Pass<'a> {
+    area: &'a LogArea<'a>,
+    geometry: &'a Geometry,
+    tail: Lsn,
+    head: Lsn,
+}
+
+impl Pass<'_> {
+    /// Hands every committed transaction to `visit`; returns the number of records and the position
+    /// of the last.
+    fn run(
+        &mut self,
+        mut visit: impl FnMut(&LoggedTransaction) -> Result<(), Error>,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<(u64, Lsn), Error> {
+        let (from, to) = (u64::from(self.tail.block()), u64::from(self.head.block()));
+        let total = self.area.distance(from, to);
+        let mut records = Records::new(self.area, self.geometry, from, to, Strictness::Replay);
+        let mut assembly = Assembly::default();
+        let (mut count, mut last) = (0, self.tail);
+        while let Some(record) = records.next()? {
+            let record = record.map_err(Defect::into_error)?;
+            assembly.add(&record, &mut visit)?;
+            count += 1;
+            last = record.at.header.lsn;
+            let end = self.area.after(record.at.block, record.at.blocks());
+            progress(total - self.area.distance(end, to), total);
+        }
+        Ok((count, last))
+    }
+
+    /// First pass: checks that all items are known and whole, and notes which buffers are freed.
+    fn first(&mut self, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Cancels, Error> {
+        let mut cancels = Cancels::default();
+        self.run(
+            |transaction| {
+                for item in transaction.items()? {
+                    if item.kind == LogItemKind::Buffer {
+                        let buffer = BufferItem::decode(item.regions[0]);
+                        cancels.note(&buffer.map_err(|defect| transaction.damaged(defect))?);
+                    }
+                }
+                Ok(())
+            },
+            |done, total| progress(RecoveryProgress::Checking { done, total }),
+        )?;
+        Ok(cancels)
+    }
+
+    /// Second pass: replays everything.
+    fn second(
+        &mut self,
+        replay: &mut Replay,
+        progress: &mut dyn FnMut(RecoveryProgress),
+    ) -> Result<(u64, Lsn), Error> {
+        self.run(
+            |transaction| replay.transaction(transaction),
+            |done, total| progress(RecoveryProgress::Replaying { done, total }),
+        )
+    }
+}
