@@ -16,7 +16,7 @@ use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
-use undercroft_xfs::log::{self, LogState};
+use undercroft_xfs::log::LogState;
 use undercroft_xfs::ops;
 use undercroft_xfs::volume::LiveOptions;
 

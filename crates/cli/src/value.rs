@@ -8,8 +8,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_block::stack::Description;
 use undercroft_xfs::format;
+use undercroft_xfs::maintain;
 use undercroft_xfs::mkfs::{Feature, Preset};
-use undercroft_xfs::ops;
 
 /// Names of presets, as `--preset` takes them.
 pub(crate) const PRESETS: [&str; 9] = [
@@ -30,7 +30,7 @@ pub(crate) fn image() -> impl TypedValueParser<Value = Description> {
 
 /// A label of a volume.
 pub(crate) fn label() -> impl TypedValueParser<Value = OsString> {
-    OsStringValueParser::new().try_map(|text| ops::check_label(text.as_bytes()).map(|()| text))
+    OsStringValueParser::new().try_map(|text| maintain::check_label(text.as_bytes()).map(|()| text))
 }
 
 /// Bytes: a number, which may have a fraction, with an optional suffix. K, M, G, T, P and E with or

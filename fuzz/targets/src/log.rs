@@ -4,8 +4,8 @@ use crate::PatchedDevice;
 use crate::input::{Input, Patches};
 use crate::sample::{Content, samples};
 use std::sync::Arc;
+use undercroft_xfs::Volume;
 use undercroft_xfs::format::LogRecordHeader;
-use undercroft_xfs::{Volume, log};
 
 /// Most often that opening a volume goes round the journal: each search for a record in a damaged
 /// one may go round it once, and the first record, the last, and torn ones are searched for.

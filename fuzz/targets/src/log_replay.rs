@@ -16,7 +16,7 @@ use undercroft_xfs::format::{
     RefcountChange, ReverseAction, ReverseChange, RmapFlags, RmapOwner, TransactionHeader,
     core_to_log,
 };
-use undercroft_xfs::log::recovery::recover;
+use undercroft_xfs::recovery::recover;
 use undercroft_xfs::units::{AgBlock, AgNumber, FileBlock, FsBlock, Lsn};
 
 pub(crate) fn run(input: &[u8]) {

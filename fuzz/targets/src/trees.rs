@@ -3,7 +3,7 @@
 use crate::blocks::block;
 use crate::input::Input;
 use std::hint::black_box;
-use undercroft_xfs::btree::verify_tree_block;
+use undercroft_xfs::format::verify_tree_block;
 use undercroft_xfs::format::{
     AllocRecord, BmapRoot, BufferKind, Extent, FieldDefect, HeaderLayout, InodeChunkRecord,
     RefcountRecord, RmapKey, RmapRecord, TreeKind, block_capacity,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::Write;
 use undercroft_xfs::Volume;
-use undercroft_xfs::ops;
+use undercroft_xfs::maintain;
 
 /// Make a volume larger: to the end of its device, or to a size. A file grows with it.
 ///
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let mut size = args.size.or_else(|| args.groups.map(|groups| size_of(&volume, groups)));
     if let Some(size) = &mut size {
         // Before the file is touched.
-        *size = ops::growth(&volume, *size)?.blocks.saturating_mul(block_size as u64);
+        *size = maintain::growth(&volume, *size)?.blocks.saturating_mul(block_size as u64);
         if device.capacity().to_bytes().unwrap_or(u64::MAX) < *size {
             // The next to open the file gets it; the volume is looked at again then.
             drop((volume, device));
@@ -63,7 +63,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             device = args.image.writable_device()?;
         }
     }
-    let ops::Growth { blocks_before, blocks, groups_before, groups } = ops::grow(&device, size)?;
+    let maintain::Growth { blocks_before, blocks, groups_before, groups } =
+        maintain::grow(&device, size)?;
     if args.json {
         let report = Report { block_size, blocks_before, blocks, groups_before, groups };
         report::json_line(out, &report)?;

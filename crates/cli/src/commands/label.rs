@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::ops;
+use undercroft_xfs::maintain;
 
 /// Print the label of a volume, or give it another one.
 ///
@@ -41,9 +41,9 @@ impl Verb for Args {
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         if let Some(name) = &self.name {
-            ops::set_label(session.volume, name.as_bytes())?;
+            maintain::set_label(session.volume, name.as_bytes())?;
         }
-        let label = text::Name::new(&ops::label(session.volume)?);
+        let label = text::Name::new(&maintain::label(session.volume)?);
         if self.json {
             report::json_line(out, &Label { label })?;
         } else if self.name.is_none() {

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use undercroft_xfs::Volume;
-use undercroft_xfs::ops;
+use undercroft_xfs::maintain;
 use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
@@ -81,11 +81,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             Choice::Given(uuid) => uuid,
             Choice::Restore => volume.geometry().meta_uuid,
         };
-        ops::set_uuid(&device, uuid)?;
+        maintain::set_uuid(&device, uuid)?;
     }
     if let Some(label) = &args.label {
         let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default())?;
-        ops::set_label(&volume, label.as_bytes())?;
+        maintain::set_label(&volume, label.as_bytes())?;
         volume.close()?;
     }
     let volume = Volume::open(device)?;

@@ -25,6 +25,7 @@ use crate::space::{Allocator, AllocatorOptions, FreeSpace, Pool, Reservation};
 use crate::units::{AgNumber, FsBlock, InodeNumber};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
@@ -325,6 +326,13 @@ impl Volume {
         if let Some(checkpoint) = self.open_checkpoint() {
             busy.insert_remapped(range, checkpoint);
         }
+    }
+
+    /// Says that a checkpoint of this number is open on a volume without a journal: what is freed
+    /// stays busy, for those who repeat what another allocator did on a journaled one.
+    #[doc(hidden)]
+    pub fn set_open_checkpoint(&self, number: NonZeroU64) {
+        self.open_checkpoint.store(number.get(), Ordering::Release);
     }
 
     /// Fails if the volume must not be written.

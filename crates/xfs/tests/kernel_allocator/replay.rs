@@ -13,7 +13,7 @@ use undercroft_xfs::btree::Bnobt;
 use undercroft_xfs::format::{AllocRecord, RmapOwner};
 use undercroft_xfs::space::Pool;
 use undercroft_xfs::units::{AgBlock, AgNumber};
-use undercroft_xfs::{Volume, group};
+use undercroft_xfs::{Volume, group_tree};
 
 /// Reservation of the free list in the field `resv`.
 const FREE_LIST: u32 = 1;
@@ -246,7 +246,7 @@ fn free_extents(volume: &Volume) -> Vec<Vec<AllocRecord>> {
         .map(|number| {
             let mut extents = Vec::new();
             let push = |extent| extents.push(extent);
-            ag::free_extents::<Bnobt>(volume, AgNumber(number), push).unwrap();
+            group_tree::free_extents::<Bnobt>(volume, AgNumber(number), push).unwrap();
             extents
         })
         .collect()

@@ -14,8 +14,8 @@ use undercroft_judges::{LoopMount, image, kernel};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::FileType;
+use undercroft_xfs::maintain;
 use undercroft_xfs::mkfs::MkfsOptions;
-use undercroft_xfs::ops;
 use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
@@ -122,7 +122,7 @@ fn a_crash_while_growing() {
     cut_everywhere(
         volume(&options, 80 << 20),
         // A volume that grew already is refused.
-        |device| drop(ops::grow(device, None)),
+        |device| drop(maintain::grow(device, None)),
         |volume| (volume.superblock().blocks, volume.superblock().ag_count),
     );
 }
@@ -134,11 +134,11 @@ fn a_crash_while_the_label_changes() {
     }
     let change = |device: &Arc<dyn BlockDevice>| {
         let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default()).unwrap();
-        ops::set_label(&volume, b"another").unwrap();
+        maintain::set_label(&volume, b"another").unwrap();
         volume.close().unwrap();
     };
     let device = volume(&options(), 32 << 20);
-    cut_everywhere(device, change, |volume| ops::label(volume).unwrap());
+    cut_everywhere(device, change, |volume| maintain::label(volume).unwrap());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_crash_while_the_uuid_changes() {
     }
     let device = volume(&options(), 32 << 20);
     for uuid in [Uuid::from_u128(99), Uuid::from_u128(7)] {
-        let change = |device: &Arc<dyn BlockDevice>| ops::set_uuid(device, uuid).unwrap();
+        let change = |device: &Arc<dyn BlockDevice>| maintain::set_uuid(device, uuid).unwrap();
         cut_everywhere(Arc::clone(&device), change, |volume| volume.superblock().uuid);
         assert_eq!(Volume::open(Arc::clone(&device)).unwrap().geometry().uuid, uuid);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
-use undercroft_xfs::ops;
+use undercroft_xfs::maintain;
 
 const MIB: u64 = 1 << 20;
 
@@ -71,7 +71,7 @@ fn grown_as_by_the_kernel() {
         std::fs::copy(&image, &copy).unwrap();
         resize(&image, to * MIB);
         resize(&copy, to * MIB);
-        let growth = ops::grow(&device(&image), None).unwrap();
+        let growth = maintain::grow(&device(&image), None).unwrap();
         assert!(growth.blocks > growth.blocks_before, "{name}: {growth:?}");
         judged::sound(&image, name);
         let mount = LoopMount::new(&copy, Access::ReadWrite, &[]).unwrap();
@@ -98,7 +98,7 @@ fn what_cannot_grow_is_refused_and_left_alone() {
     let image = directory.path().join("small.img");
     Xfsprogs::newest().unwrap().mkfs(&image, 64 * MIB, &["-d", "agcount=2"]).unwrap();
     let before = std::fs::read(&image).unwrap();
-    let refused = |size| ops::grow(&device(&image), size).unwrap_err().to_string();
+    let refused = |size| maintain::grow(&device(&image), size).unwrap_err().to_string();
     let message = refused(None);
     assert!(message.contains("16384 blocks and cannot shrink"), "{message}");
     assert!(refused(Some(32 * MIB)).contains("cannot shrink"));

@@ -8,6 +8,7 @@ use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
 use undercroft_xfs::Volume;
+use undercroft_xfs::maintain;
 use undercroft_xfs::ops;
 use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
@@ -44,8 +45,8 @@ fn a_label_as_by_the_kernel() {
     image::copy(&ours, &its).unwrap();
     for label in ["twelve-bytes", "ä", ""] {
         let volume = Volume::open_live(device(&ours), &LiveOptions::default()).unwrap();
-        ops::set_label(&volume, label.as_bytes()).unwrap();
-        assert_eq!(ops::label(&volume).unwrap(), label.as_bytes());
+        maintain::set_label(&volume, label.as_bytes()).unwrap();
+        assert_eq!(maintain::label(&volume).unwrap(), label.as_bytes());
         volume.close().unwrap();
         let mount = LoopMount::new(&its, Access::ReadWrite, &[]).unwrap();
         let command =
@@ -60,7 +61,7 @@ fn a_label_as_by_the_kernel() {
     }
     let volume = Volume::open_live(device(&ours), &LiveOptions::default()).unwrap();
     for label in ["thirteen byte", "a\0b"] {
-        let message = ops::set_label(&volume, label.as_bytes()).unwrap_err().to_string();
+        let message = maintain::set_label(&volume, label.as_bytes()).unwrap_err().to_string();
         assert!(message.contains("at most 12 bytes"), "{message}");
     }
     volume.close().unwrap();
@@ -78,7 +79,7 @@ fn a_uuid_as_by_xfs_db() {
     let first = Volume::open(device(&ours)).unwrap().superblock().uuid;
     let xfsprogs = Xfsprogs::newest().unwrap();
     for uuid in [Uuid::from_u128(1), Uuid::from_u128(2), first, Uuid::from_u128(3)] {
-        ops::set_uuid(&device(&ours), uuid).unwrap();
+        maintain::set_uuid(&device(&ours), uuid).unwrap();
         let command = if uuid == first { "uuid restore".into() } else { format!("uuid {uuid}") };
         xfsprogs.db_expert(&its, &[&command]).unwrap();
         let fields = "fname uuid meta_uuid features_incompat";
