@@ -18,7 +18,7 @@ use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::space::Pool;
 use undercroft_xfs::units::{AgBlock, AgNumber, FileBlock, FsBlock};
-use undercroft_xfs::{Volume, bmap, group};
+use undercroft_xfs::{Volume, bmap, group_tree};
 
 /// In whose name the extents are taken while the history runs.
 const OWNER: RmapOwner = RmapOwner::COW;
@@ -355,8 +355,10 @@ impl History {
     pub(crate) fn compare(&self) {
         for ag in self.groups() {
             let (mut by_block, mut by_size) = (Vec::new(), Vec::new());
-            ag::free_extents::<Bnobt>(&self.volume, ag, |extent| by_block.push(extent)).unwrap();
-            ag::free_extents::<Cntbt>(&self.volume, ag, |extent| by_size.push(extent)).unwrap();
+            group_tree::free_extents::<Bnobt>(&self.volume, ag, |extent| by_block.push(extent))
+                .unwrap();
+            group_tree::free_extents::<Cntbt>(&self.volume, ag, |extent| by_size.push(extent))
+                .unwrap();
             by_size.sort_by_key(|extent: &AllocRecord| extent.start);
             assert_eq!(by_block, by_size, "group {ag}");
             let free: u64 = by_block.iter().map(|extent| u64::from(extent.len)).sum();
@@ -389,7 +391,7 @@ impl History {
             let mut trans = volume.begin().unwrap();
             let changed = trans.with_group(ag, true, |trans, group| {
                 alloc::fill_free_list(trans, group)?;
-                ag::rmap::remove_owner(trans, group, start, *len, OWNER)
+                group_tree::rmap::remove_owner(trans, group, start, *len, OWNER)
             });
             changed.unwrap().unwrap();
             let extent = Extent {
