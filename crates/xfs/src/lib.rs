@@ -47,13 +47,11 @@
 pub mod check;
 pub mod dir;
 pub mod error;
-pub mod format;
 pub mod frag;
 pub mod maintain;
 pub mod mkfs;
 pub mod ops;
 pub mod recovery;
-pub mod units;
 pub mod volume;
 
 // The parts that the engine is made of. The laboratory, the checks and the tests of this project
@@ -69,13 +67,9 @@ pub mod btree;
 #[doc(hidden)]
 pub mod busy;
 #[doc(hidden)]
-pub mod bytes;
-#[doc(hidden)]
 pub mod cache;
 #[doc(hidden)]
 pub mod da;
-#[doc(hidden)]
-pub mod geometry;
 #[doc(hidden)]
 pub mod group;
 #[doc(hidden)]
@@ -102,6 +96,9 @@ mod rank;
 
 pub use error::{Error, ErrorKind};
 pub use file::OpenFile;
-pub use geometry::Geometry;
 pub use log::SyncTicket;
+pub use undercroft_xfs_format as format;
+pub use undercroft_xfs_format::{Geometry, units};
+#[doc(hidden)]
+pub use undercroft_xfs_format::{bytes, geometry};
 pub use volume::Volume;

@@ -2,7 +2,7 @@
 
 use super::memory_fork::MemoryFork;
 use super::*;
-use crate::format::inode_tests::from_hex;
+use crate::format::samples::from_hex;
 use crate::format::{AttrFlags, BufferKind, Namespace};
 use crate::units::InodeNumber;
 use proptest::prelude::*;

@@ -90,7 +90,7 @@ const fn units(bytes: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::inode_tests::geometry;
+    use crate::format::samples::geometry;
     use proptest::prelude::*;
 
     const fn shape(data_format: ForkFormat, data_used: usize, forkoff: u8) -> ForkShape {

@@ -6,7 +6,7 @@ use crate::cache::{BufferAddress, BufferRef, EditGuard, MetaBuffer};
 use crate::da::{DaFork, DaForkMut};
 use crate::error::Error;
 use crate::format::da_block::{self, DaLayout, resolve_magic, verify_node};
-use crate::format::inode_tests::geometry;
+use crate::format::samples::geometry;
 use crate::format::{
     AttrLeafLayout, AttrShortform, AttrValue, BufferKind, ForkFormat, Namespace,
     attr_remote_blocks, attr_remote_part, verify_attr_leaf, verify_attr_remote, verify_symlink,

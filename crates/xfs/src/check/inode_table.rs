@@ -204,7 +204,7 @@ fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::inode_tests::geometry;
+    use crate::format::samples::geometry;
     use crate::units::AgInode;
 
     #[test]

@@ -29,6 +29,8 @@ mod options;
 mod plan;
 mod property;
 mod sizes;
+#[cfg(test)]
+mod structure_tests;
 mod write;
 
 pub use ag_static::{StaticBlock, ag_static};
