@@ -16,8 +16,8 @@ use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
-use undercroft_xfs::log::LogState;
 use undercroft_xfs::ops;
+use undercroft_xfs::recovery::LogState;
 use undercroft_xfs::volume::LiveOptions;
 
 /// A volume. Commands that read never write to it.

@@ -3,9 +3,9 @@
 use crate::{FileSystem, Metadata};
 use std::ops::Range;
 use std::sync::Arc;
-use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{EntryType, FileType};
 use undercroft_xfs::inode::Inode;
+use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, ops};
 

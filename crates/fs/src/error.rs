@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use undercroft_xfs::error::{Error, ErrorKind};
+use undercroft_xfs::{Error, ErrorKind};
 use undercroft_xfs::ops::path_text;
 
 /// Why something failed, and at which path, in one message.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::inode::Inode;
-use undercroft_xfs::log::LogState;
 use undercroft_xfs::ops;
+use undercroft_xfs::recovery::LogState;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::Usage;
 use undercroft_xfs::{Error, SyncTicket, Volume};
@@ -151,7 +151,7 @@ impl FileSystem {
         name: &[u8],
     ) -> Result<Option<Arc<Inode>>, Error> {
         if !matches!(name, b"." | b"..") {
-            undercroft_xfs::dir::check_name(name)?;
+            undercroft_xfs::ops::check_name(name)?;
         }
         let mut last: Option<Arc<Inode>> = None;
         loop {

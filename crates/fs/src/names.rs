@@ -2,8 +2,8 @@
 
 use crate::{File, FileSystem, Metadata};
 use std::sync::Arc;
-use undercroft_xfs::dir;
 use undercroft_xfs::format::{DeviceNumber, FileType};
+use undercroft_xfs::internals::dir;
 use undercroft_xfs::ops::{self, Name, NewInode, RenameMode, Times};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile};

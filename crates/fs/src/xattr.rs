@@ -5,7 +5,7 @@ use crate::FileSystem;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, ops};
 
-pub use undercroft_xfs::attr::SetMode;
+pub use undercroft_xfs::ops::SetMode;
 
 impl FileSystem {
     /// The value of an attribute; `None` if the file has none of this name.

@@ -11,10 +11,12 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_lab::alloc::{self, AllocOptions, AllocOutcome, Case, LayoutFigures, SearchOutcome};
 use undercroft_lab::{Outcome, RunOptions, Size};
-use undercroft_xfs::alloc::Variant;
-use undercroft_xfs::dir::Position;
+use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::alloc::Variant;
+use undercroft_xfs::internals::bmap;
+use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Volume, bmap, inode::ForkKind, ops};
+use undercroft_xfs::{Volume, ops};
 
 const SMOKE: RunOptions = RunOptions { size: Size::Smoke, repeat: None, duration: None, seed: 1 };
 

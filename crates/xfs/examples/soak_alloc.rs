@@ -14,7 +14,7 @@ mod judged;
 use history::History;
 use std::process::ExitCode;
 use std::time::Instant;
-use undercroft_xfs::alloc::{AllocatorOptions, Variant};
+use undercroft_xfs::internals::alloc::{AllocatorOptions, Variant};
 use undercroft_xfs::mkfs::MkfsOptions;
 use uuid::Uuid;
 

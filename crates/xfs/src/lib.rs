@@ -8,10 +8,9 @@
 //! ```
 //! use std::sync::Arc;
 //! use undercroft_block::{BlockDevice, MemoryDevice};
-//! use undercroft_xfs::dir::Position;
 //! use undercroft_xfs::format::FileType;
 //! use undercroft_xfs::mkfs::{self, MkfsOptions};
-//! use undercroft_xfs::ops::{self, NewInode};
+//! use undercroft_xfs::ops::{self, NewInode, Position};
 //! use undercroft_xfs::{Error, Volume};
 //! use uuid::Uuid;
 //!
@@ -43,62 +42,74 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
+// Without the internals much is for nobody in this build.
+#![cfg_attr(not(feature = "internals"), allow(unreachable_pub, dead_code, unused_imports))]
 
+// Rooms, from the ground up. Each imports only those above it in this list (`cargo xtask test`
+// checks it); what has no line of its own in the documentation is the engine's.
+mod alloc;
+mod attr;
+mod bmap;
+mod btree;
+mod busy;
+mod cache;
 pub mod check;
-pub mod dir;
-pub mod error;
+mod da;
+mod dir;
+mod error;
+mod file;
 pub mod frag;
+mod group;
+mod group_tree;
+pub mod inode;
+mod inode_allocation;
+mod log;
 pub mod maintain;
 pub mod mkfs;
-pub mod ops;
-pub mod recovery;
-pub mod volume;
-
-// The parts that the engine is made of. The laboratory, the checks and the tests of this project
-// reach them; they are not in the documentation and promise nothing: each version may change them.
-#[doc(hidden)]
-pub mod alloc;
-#[doc(hidden)]
-pub mod attr;
-#[doc(hidden)]
-pub mod bmap;
-#[doc(hidden)]
-pub mod btree;
-#[doc(hidden)]
-pub mod busy;
-#[doc(hidden)]
-pub mod cache;
-#[doc(hidden)]
-pub mod da;
-#[doc(hidden)]
-pub mod group;
-#[doc(hidden)]
-pub mod group_tree;
-#[doc(hidden)]
-pub mod inode;
-#[doc(hidden)]
-pub mod inode_allocation;
-#[doc(hidden)]
-pub mod log;
-#[doc(hidden)]
-pub mod refcount;
-#[doc(hidden)]
-pub mod space;
-#[doc(hidden)]
-pub mod symlink;
-#[doc(hidden)]
-pub mod trans;
-
-mod file;
 mod open;
+pub mod ops;
 mod poison;
 mod rank;
+pub mod recovery;
+mod refcount;
+mod space;
+mod symlink;
+mod trans;
+pub mod volume;
 
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, TreeCorruption};
 pub use file::OpenFile;
 pub use log::SyncTicket;
+pub use trans::Transaction;
 pub use undercroft_xfs_format as format;
 pub use undercroft_xfs_format::{Geometry, units};
-#[doc(hidden)]
-pub use undercroft_xfs_format::{bytes, geometry};
+use undercroft_xfs_format::{bytes, geometry};
 pub use volume::Volume;
+
+/// Parts of the engine, for experiments with them and for the tests of this project. They promise
+/// nothing: each version may change them.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    /// Extent allocation.
+    pub mod alloc {
+        pub use crate::alloc::*;
+    }
+    /// Mapping of file blocks.
+    pub mod bmap {
+        pub use crate::bmap::*;
+    }
+    /// Trees.
+    pub mod btree {
+        pub use crate::btree::*;
+    }
+    /// Directories.
+    pub mod dir {
+        pub use crate::dir::*;
+    }
+    /// Trees of a group.
+    pub mod group_tree {
+        pub use crate::group_tree::*;
+    }
+    pub use crate::space::Pool;
+}

@@ -9,7 +9,7 @@ mod history;
 mod judged;
 
 use history::History;
-use undercroft_xfs::alloc::{AllocatorOptions, Variant};
+use undercroft_xfs::internals::alloc::{AllocatorOptions, Variant};
 use undercroft_xfs::mkfs::MkfsOptions;
 use uuid::Uuid;
 

@@ -9,7 +9,7 @@ use std::thread;
 use undercroft_judges::matrix::{FORMATS, Format};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
-use undercroft_xfs::log::LogState;
+use undercroft_xfs::recovery::LogState;
 
 /// Makes a filled volume and has it judged by both sides; says what they disagree about.
 fn judge(format: &Format) -> Result<(), String> {

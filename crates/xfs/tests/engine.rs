@@ -11,13 +11,14 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::Xfsprogs;
 use undercroft_judges::random::Random;
+use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{self, DataPlacement, NewInode};
 use undercroft_xfs::units::{FileBlock, InodeNumber};
-use undercroft_xfs::{Volume, bmap};
 use uuid::Uuid;
 
 fn new(kind: FileType) -> NewInode<'static> {

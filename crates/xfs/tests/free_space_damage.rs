@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::{Xfsprogs, image};
-use undercroft_xfs::alloc::{self, AllocatorOptions, Mode, Request, Variant};
 use undercroft_xfs::format::{FileType, RmapOwner, Timestamp};
+use undercroft_xfs::internals::alloc::{self, AllocatorOptions, Mode, Request, Variant};
 use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
@@ -266,15 +266,13 @@ fn free_space_over_the_groups_own_blocks() {
             let db = Db { tools: &tools, image: &image, group };
             let volume = bulk(&image);
             let (mut start, mut len) = (0, 0);
-            undercroft_xfs::group_tree::free_extents::<undercroft_xfs::btree::Bnobt>(
-                &volume,
-                AgNumber(group),
-                |free| {
-                    if len == 0 {
-                        (start, len) = (free.start.0, free.len);
-                    }
-                },
-            )
+            undercroft_xfs::internals::group_tree::free_extents::<
+                undercroft_xfs::internals::btree::Bnobt,
+            >(&volume, AgNumber(group), |free| {
+                if len == 0 {
+                    (start, len) = (free.start.0, free.len);
+                }
+            })
             .unwrap();
             drop(volume);
             let by = match place {

@@ -1,10 +1,10 @@
 //! What a sample volume holds: every form of directory, attribute fork, mapping and link.
 
 use std::sync::Arc;
+use undercroft_xfs::Transaction;
 use undercroft_xfs::format::{DeviceNumber, FileType};
 use undercroft_xfs::inode::{Inode, InodeGuard, InodeState};
 use undercroft_xfs::ops::{self, DataPlacement, NewInode, Times};
-use undercroft_xfs::trans::Transaction;
 use undercroft_xfs::{Error, Volume};
 
 /// Entries of the directories: short form, one block, one hash block, several.

@@ -5,7 +5,7 @@ use crate::population;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use undercroft_block::{BlockDevice, MemoryDevice, Sector, read_exact_at};
-use undercroft_xfs::bytes::{be16, be32};
+use undercroft_xfs::format::bytes::{be16, be32};
 use undercroft_xfs::format::da_block::resolve_magic;
 use undercroft_xfs::format::{
     BufferKind, Header, INODE_MAGIC, TreeKind, stamp_inode_crc, symlink_blocks,

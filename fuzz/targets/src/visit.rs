@@ -4,10 +4,10 @@
 use crate::PatchedDevice;
 use std::collections::HashSet;
 use std::sync::Arc;
-use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::InodeState;
 use undercroft_xfs::ops;
+use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, Volume};
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use undercroft_xfs::check::{self, CheckOptions, Finding, Report, Severity};
-use undercroft_xfs::log::LogState;
+use undercroft_xfs::recovery::LogState;
 
 /// Check a volume: read everything, compare everything that is on it twice.
 ///

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::Write;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{Features, Features2, Incompat, VersionBits};
-use undercroft_xfs::log::LogState;
+use undercroft_xfs::recovery::LogState;
 use uuid::Uuid;
 
 /// Show geometry, features, label, UUID and usage of a volume.

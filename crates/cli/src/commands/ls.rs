@@ -11,10 +11,10 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{EntryType, FileType};
 use undercroft_xfs::inode::InodeState;
 use undercroft_xfs::ops;
+use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, Volume};
 

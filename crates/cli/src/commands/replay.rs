@@ -9,7 +9,7 @@ use std::io::Write;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::Overlay;
-use undercroft_xfs::log::RecoveryReport;
+use undercroft_xfs::recovery::RecoveryReport;
 use undercroft_xfs::recovery::{RecoveryProgress, recover};
 use undercroft_xfs::units::Lsn;
 

@@ -6,9 +6,9 @@ use crate::session::{Session, renamed};
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::attr::SetMode;
 use undercroft_xfs::format::{Acl, AclKind};
 use undercroft_xfs::ops;
+use undercroft_xfs::ops::SetMode;
 
 /// Set or remove the access list of a file, or the default list of a directory.
 ///

@@ -10,8 +10,8 @@ use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use undercroft_xfs::Error;
-use undercroft_xfs::attr::SetMode;
 use undercroft_xfs::ops;
+use undercroft_xfs::ops::SetMode;
 
 /// Set an extended attribute of a file.
 ///

@@ -11,8 +11,6 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::Volume;
-use undercroft_xfs::attr::parent::for_each_parent;
-use undercroft_xfs::bmap::ForkReader;
 use undercroft_xfs::format::{InodeFlags, InodeFlags2};
 use undercroft_xfs::inode::{Fork, ForkKind, InodeState};
 use undercroft_xfs::ops;
@@ -166,16 +164,12 @@ fn attributes(volume: &Volume, inode: &InodeState) -> Result<Vec<Attribute>> {
 }
 
 fn parents(volume: &Volume, inode: &InodeState) -> Result<Vec<Parent>> {
-    let mut parents = Vec::new();
-    if inode.attr.is_some() {
-        let mut fork = ForkReader::new(volume, inode, ForkKind::Attr);
-        for_each_parent(&mut fork, &mut |pointer| {
-            let name = text::Name::new(pointer.name);
-            parents.push(Parent { name, directory: pointer.parent.0 });
-            Ok(())
-        })?;
-    }
-    Ok(parents)
+    let parents = ops::parents(volume, inode)?.into_iter();
+    let named = parents.map(|parent| Parent {
+        name: text::Name::new(&parent.name),
+        directory: parent.directory.0,
+    });
+    Ok(named.collect())
 }
 
 fn print(stat: &Stat, out: &mut dyn Write) -> Result<()> {

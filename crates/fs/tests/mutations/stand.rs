@@ -15,9 +15,9 @@ use undercroft_block::testing::recorder::{Event, Recorder};
 use undercroft_block::{BlockDevice, MemoryDevice, Operation, Sector, write_all_at};
 use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_judges::random::Random;
-use undercroft_xfs::bmap;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::units::InodeNumber;
 
 /// A verb that takes longer is as good as hanging.

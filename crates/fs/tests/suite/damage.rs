@@ -5,10 +5,10 @@ use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_fs::{Error, FileSystem, InodeNumber, OpenOptions};
 use undercroft_xfs::Volume;
-use undercroft_xfs::bmap::ForkWriter;
-use undercroft_xfs::dir::{self, Entry};
 use undercroft_xfs::format::EntryType;
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap::ForkWriter;
+use undercroft_xfs::internals::dir::{self, Entry};
 use undercroft_xfs::mkfs;
 
 /// Lets a name of a directory, which is there, stand for another inode, and nothing else.

@@ -7,7 +7,7 @@
 
 use super::{PackError, Survey};
 use undercroft_xfs::Geometry;
-use undercroft_xfs::group::Reserved;
+use undercroft_xfs::mkfs::Reserved;
 use undercroft_xfs::mkfs::{self, MkfsError, MkfsOptions};
 use undercroft_xfs::units::AgNumber;
 

@@ -6,9 +6,9 @@ use super::names::{NameHasher, Names};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use undercroft_xfs::Volume;
-use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
+use undercroft_xfs::ops::Position;
 use undercroft_xfs::ops::{self, path_text};
 use undercroft_xfs::units::InodeNumber;
 

@@ -1,10 +1,10 @@
 //! Files that keep what is not to be free.
 
 use undercroft_xfs::Volume;
-use undercroft_xfs::alloc::{Mode, Request, allocate_in_group};
-use undercroft_xfs::bmap;
 use undercroft_xfs::format::{AllocRecord, DeviceNumber, Extent, FileType, RmapOwner};
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::alloc::{Mode, Request, allocate_in_group};
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::ops::{self, NewInode, Times};
 use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 

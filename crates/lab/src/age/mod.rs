@@ -14,9 +14,9 @@ pub use map::FreeMap;
 pub use outcome::AgeOutcome;
 
 use undercroft_xfs::Volume;
-use undercroft_xfs::btree::Bnobt;
 use undercroft_xfs::format::AllocRecord;
-use undercroft_xfs::group_tree::free_extents;
+use undercroft_xfs::internals::btree::Bnobt;
+use undercroft_xfs::internals::group_tree::free_extents;
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 
 use crate::error::LabError;

@@ -9,9 +9,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use undercroft_xfs::Volume;
-use undercroft_xfs::bmap;
 use undercroft_xfs::format::Extent;
 use undercroft_xfs::inode::ExtentList;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::units::{FileBlock, FsBlock, InodeNumber};
 
 use super::mounted::WRITE_BYTES;

@@ -17,6 +17,7 @@ mod site;
 mod volume;
 
 pub use outcome::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
+pub use undercroft_xfs::internals::alloc::Variant;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use undercroft_xfs::Volume;
-use undercroft_xfs::alloc::Variant;
 use undercroft_xfs::frag::{self, FreeSpace, Selection};
 
 use crate::age::{FreeMap, age};

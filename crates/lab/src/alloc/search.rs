@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use undercroft_xfs::Volume;
-use undercroft_xfs::alloc::{
+use undercroft_xfs::format::RmapOwner;
+use undercroft_xfs::internals::alloc::{
     Allocation, AllocatorOptions, Request, Variant, allocate, free_in_group,
 };
-use undercroft_xfs::btree::Bnobt;
-use undercroft_xfs::format::RmapOwner;
-use undercroft_xfs::group_tree::free_extents;
+use undercroft_xfs::internals::btree::Bnobt;
+use undercroft_xfs::internals::group_tree::free_extents;
 use undercroft_xfs::units::{AgBlock, AgNumber};
 
 use super::outcome::SearchOutcome;

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use undercroft_block::{BlockDevice, FileDevice};
-use undercroft_xfs::alloc::{AllocatorOptions, Variant};
-use undercroft_xfs::bmap;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{Extent, FileType};
 use undercroft_xfs::inode::{ForkKind, InodeGuard};
+use undercroft_xfs::internals::alloc::{AllocatorOptions, Variant};
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::units::{AgNumber, FileBlock, InodeNumber};
 use undercroft_xfs::{Volume, ops};

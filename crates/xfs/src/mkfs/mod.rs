@@ -33,6 +33,7 @@ mod sizes;
 mod structure_tests;
 mod write;
 
+pub use crate::group::Reserved;
 pub use ag_static::{StaticBlock, ag_static};
 pub use error::MkfsError;
 pub use features::{Feature, Preset};

@@ -10,15 +10,16 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::random::Random;
-use undercroft_xfs::alloc::{self, Allocation, AllocatorOptions, Mode, Request};
-use undercroft_xfs::btree::{Bnobt, Cntbt};
+use undercroft_xfs::Volume;
 use undercroft_xfs::format::{AllocRecord, Extent, FileType, RmapOwner};
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::Pool;
+use undercroft_xfs::internals::alloc::{self, Allocation, AllocatorOptions, Mode, Request};
+use undercroft_xfs::internals::btree::{Bnobt, Cntbt};
+use undercroft_xfs::internals::{bmap, group_tree};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{self, NewInode};
-use undercroft_xfs::space::Pool;
 use undercroft_xfs::units::{AgBlock, AgNumber, FileBlock, FsBlock};
-use undercroft_xfs::{Volume, bmap, group_tree};
 
 /// In whose name the extents are taken while the history runs.
 const OWNER: RmapOwner = RmapOwner::COW;

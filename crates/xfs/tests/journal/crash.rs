@@ -12,16 +12,17 @@ use undercroft_block::testing::recorder::{Event, Recorder, Recording, Unflushed}
 use undercroft_block::{Batch, Bio, BlockDevice, Buffer, MemoryDevice, Plug, Sector};
 use undercroft_block::{read_exact_at, write_all_at};
 use undercroft_judges::random::Random;
-use undercroft_xfs::attr::SetMode;
+use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::mkfs::{self, MkfsOptions, Preset};
+use undercroft_xfs::ops::SetMode;
 use undercroft_xfs::ops::{self, DataPlacement, RenameMode};
 use undercroft_xfs::recovery::recover;
 use undercroft_xfs::units::{FileBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Volume, bmap};
 use uuid::Uuid;
 
 /// An empty volume of ours in memory.

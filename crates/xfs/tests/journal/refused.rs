@@ -6,11 +6,12 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, read_exact_at, write_all_at};
 use undercroft_xfs::format::{Extent, FileType, checksum, superblock};
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::mkfs::{MkfsOptions, Preset};
 use undercroft_xfs::ops::{self, DataPlacement};
 use undercroft_xfs::units::{FileBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{Error, Volume, bmap};
+use undercroft_xfs::{Error, Volume};
 use uuid::Uuid;
 
 fn options() -> MkfsOptions {

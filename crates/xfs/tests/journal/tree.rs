@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 use undercroft_block::read_exact_at;
-use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::ops;
+use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, Volume, bmap};
+use undercroft_xfs::{Error, Volume};
 
 /// Everything below the root, by path, each with all that is known of it.
 pub(crate) type Tree = BTreeMap<Vec<u8>, String>;

@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
-use undercroft_xfs::alloc::{self, Mode, Request};
-use undercroft_xfs::btree::Bnobt;
+use undercroft_xfs::Volume;
 use undercroft_xfs::format::{AllocRecord, RmapOwner};
-use undercroft_xfs::space::Pool;
+use undercroft_xfs::internals::Pool;
+use undercroft_xfs::internals::alloc::{self, Mode, Request};
+use undercroft_xfs::internals::btree::Bnobt;
+use undercroft_xfs::internals::group_tree;
 use undercroft_xfs::units::{AgBlock, AgNumber};
-use undercroft_xfs::{Volume, group_tree};
 
 /// Reservation of the free list in the field `resv`.
 const FREE_LIST: u32 = 1;

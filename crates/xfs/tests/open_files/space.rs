@@ -3,8 +3,9 @@
 use crate::stand::{BLOCK, NOW, close, contents, live, make, open, read_all, root, unlink};
 use std::sync::Arc;
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::ops::{self, Name, RenameMode, Size};
-use undercroft_xfs::{Error, OpenFile, bmap};
+use undercroft_xfs::{Error, OpenFile};
 
 /// What was promised to a file that goes is everybody's again, however it goes.
 #[test]

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::Xfsprogs;
-use undercroft_xfs::attr::SetMode;
-use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::inode::{ForkContent, InodeState};
+use undercroft_xfs::ops::Position;
+use undercroft_xfs::ops::SetMode;
 use undercroft_xfs::ops::{
     self, DataPlacement, DataWriter, MetadataChange, Name, NewInode, RenameMode, Times,
 };

@@ -13,7 +13,7 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, Severity, check};
-use undercroft_xfs::log::RecoveryReport;
+use undercroft_xfs::recovery::RecoveryReport;
 use undercroft_xfs::recovery::recover;
 
 /// Cuts of one recovery.

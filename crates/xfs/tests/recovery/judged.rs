@@ -10,7 +10,7 @@ use undercroft_judges::tree::{self, Options};
 use undercroft_judges::{LoopMount, Xfsprogs, image};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, Severity, check};
-use undercroft_xfs::log::RecoveryReport;
+use undercroft_xfs::recovery::RecoveryReport;
 use undercroft_xfs::recovery::recover;
 
 /// Why both replays do not agree.

@@ -14,8 +14,9 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::inode::ForkKind;
+use undercroft_xfs::internals::bmap;
 use undercroft_xfs::recovery::recover;
-use undercroft_xfs::{Volume, bmap, ops};
+use undercroft_xfs::{Volume, ops};
 
 /// Replays the volume in place; it must be sound then.
 fn replay(image: &Path) {

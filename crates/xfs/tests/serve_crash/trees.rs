@@ -4,8 +4,8 @@ use crate::model::{Found, Tree};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use undercroft_xfs::dir::Position;
 use undercroft_xfs::format::FileType;
+use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, Volume, ops};
 

@@ -8,8 +8,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use std::io::Write;
 use std::path::PathBuf;
-use undercroft_lab::alloc::{self, AllocOptions, Case};
-use undercroft_xfs::alloc::Variant;
+use undercroft_lab::alloc::{self, AllocOptions, Case, Variant};
 
 /// Allocate extents on clean and on aged volumes: the experiment of 2019 on near mode.
 ///
