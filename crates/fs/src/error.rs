@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use undercroft_xfs::{Error, ErrorKind};
 use undercroft_xfs::ops::path_text;
+use undercroft_xfs::{Error, ErrorKind};
 
 /// Why something failed, and at which path, in one message.
 #[derive(Debug, Error)]

@@ -20,24 +20,40 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod attribute;
-mod btree;
+// Rooms by floors, from the ground up: each imports only from floors above it in this list, which
+// `cargo xtask test` checks.
+
+// Ground: bytes, numbers, words of errors.
 pub mod bytes;
-pub mod checksum;
-mod content;
 mod defect;
-mod directory;
 mod features;
+mod kind;
+pub mod units;
+
+// What follows from a superblock, and checksums.
+pub mod checksum;
 pub mod geometry;
-mod group;
-mod hash_tree;
+
+// The header that most blocks have, and inodes.
 mod header;
 mod inode;
-mod kind;
-mod log;
+
+// Blocks of trees and of hash trees.
+mod btree;
+mod hash_tree;
+
+// Structures of groups and forks.
+mod directory;
+mod group;
 mod remote;
+
+// Attributes, whose values may have blocks of their own; the superblock, which counts groups.
+mod attribute;
 pub mod superblock;
-pub mod units;
+
+// What any block holds, and what the journal holds.
+mod content;
+mod log;
 
 #[cfg(any(test, feature = "testing"))]
 pub use inode::samples;

@@ -45,37 +45,71 @@
 // Without the internals much is for nobody in this build.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub, dead_code, unused_imports))]
 
-// Rooms, from the ground up. Each imports only those above it in this list (`cargo xtask test`
-// checks it); what has no line of its own in the documentation is the engine's.
-mod alloc;
-mod attr;
-mod bmap;
-mod btree;
+// Rooms by floors, from the ground up: each imports only from floors above it in this list, which
+// `cargo xtask test` checks. What has no page of its own in the documentation is the engine's.
+
+// Ground: errors, the order of locks, tables with locks of their own.
 mod busy;
-mod cache;
-pub mod check;
-mod da;
-mod dir;
 mod error;
-mod file;
-pub mod frag;
-mod group;
-mod group_tree;
-pub mod inode;
-mod inode_allocation;
-mod log;
-pub mod maintain;
-pub mod mkfs;
-mod open;
-pub mod ops;
-mod poison;
 mod rank;
-pub mod recovery;
-mod refcount;
 mod space;
+
+// Buffers of metadata.
+mod cache;
+mod poison;
+
+// Structures over buffers: trees, groups, the journal.
+mod btree;
+mod da;
+mod group;
+mod log;
+
+// Structures over hash trees.
+mod attr;
+mod dir;
 mod symlink;
-mod trans;
+
+// Inodes in memory.
+pub mod inode;
+
+// An open volume: all of the above.
 pub mod volume;
+
+// Changes as transactions.
+mod trans;
+
+// Trees of a group, open in a transaction.
+mod group_tree;
+
+// Extents taken from the free space, and given back.
+mod alloc;
+
+// Inodes and shared blocks.
+mod inode_allocation;
+mod refcount;
+
+// Mapping of the blocks of files.
+mod bmap;
+
+// Files in use.
+mod file;
+
+// Operations.
+pub mod ops;
+
+// Volumes as a whole: made, replayed.
+pub mod mkfs;
+
+// A journal becomes part of the volume.
+pub mod recovery;
+
+// Volumes opened, grown, renamed.
+pub mod maintain;
+mod open;
+
+// Readers of whole volumes.
+pub mod check;
+pub mod frag;
 
 pub use error::{Error, ErrorKind, TreeCorruption};
 pub use file::OpenFile;

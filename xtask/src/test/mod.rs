@@ -1,6 +1,7 @@
 //! `cargo xtask test`: set-up, then every check, each a step that can be run alone.
 
 mod counts;
+mod layers;
 mod licences;
 mod tidy;
 
@@ -21,7 +22,7 @@ pub(crate) enum Step {
     Setup,
     /// Formatting
     Fmt,
-    /// Size, leftovers and neatness of the files in the repository
+    /// Size, leftovers and neatness of the files in the repository; ways of imports
     Tidy,
     /// Lints
     Clippy,
@@ -45,7 +46,10 @@ impl Step {
         match self {
             Self::Setup => set_up(),
             Self::Fmt => shell::run(workspace::cargo().args(["fmt", "--all", "--check"])),
-            Self::Tidy => tidy::check(workspace::root()),
+            Self::Tidy => {
+                tidy::check(workspace::root())?;
+                layers::check(workspace::root())
+            }
             Self::Clippy => shell::run(workspace::cargo().args([
                 "clippy",
                 "--workspace",
