@@ -4,6 +4,7 @@
 
 mod bench;
 mod newest;
+mod public;
 mod shell;
 mod soak;
 mod system;
@@ -33,6 +34,8 @@ enum Task {
         #[arg(long, value_name = "STEP")]
         only: Vec<test::Step>,
     },
+    /// Write the lists of what is public under docs/public anew
+    Public,
     /// Measure against other tools
     #[command(subcommand)]
     Bench(Bench),
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
+        Task::Public => public::write(),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),
         Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),

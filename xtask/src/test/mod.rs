@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use undercroft_judges::kernel;
 
-use crate::{newest, shell, system, tags, workspace};
+use crate::{newest, public, shell, system, tags, workspace};
 use counts::Counts;
 
 /// One check. The order is that of the run: the quick ones first.
@@ -26,7 +26,7 @@ pub(crate) enum Step {
     Tidy,
     /// Lints
     Clippy,
-    /// Documentation and its links
+    /// Documentation and its links; what is public
     Docs,
     /// Licences and origins of dependencies; the lock file of the fuzz targets
     Licences,
@@ -60,9 +60,8 @@ impl Step {
                 "warnings",
             ])),
             Self::Docs => {
-                let mut command = workspace::cargo();
-                command.args(["doc", "--workspace", "--no-deps", "--all-features"]);
-                shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+                public::write_documentation()?;
+                public::check()
             }
             Self::Licences => licences::check(),
             Self::Tests => tests(counts),
