@@ -60,9 +60,14 @@ impl InodeState {
         Self { number, core, data, attr, space, memory, changed: true }
     }
 
-    /// An inode as it is stored.
-    pub(crate) fn stored(core: InodeCore, data: Fork, attr: Option<Fork>) -> Self {
-        Self { changed: false, ..Self::new(core, data, attr) }
+    /// An inode as it is stored. Its number need not be: version 2 of the core does not have it.
+    pub(crate) fn stored(
+        number: InodeNumber,
+        core: InodeCore,
+        data: Fork,
+        attr: Option<Fork>,
+    ) -> Self {
+        Self { number, changed: false, ..Self::new(core, data, attr) }
     }
 
     /// Refuses an inode that was freed while the caller held it.

@@ -75,7 +75,7 @@ impl InodeState {
             0 => None,
             _ => Some(Fork::decode(&core, ForkKind::Attr, bytes, geometry).map_err(damaged)?),
         };
-        Ok(Self::stored(core, data, attr))
+        Ok(Self::stored(number, core, data, attr))
     }
 }
 
