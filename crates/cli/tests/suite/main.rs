@@ -12,6 +12,7 @@ mod foreign;
 mod guards;
 mod interruption;
 mod memory;
+mod owners;
 mod rootless;
 mod run;
 mod shell;
