@@ -5,6 +5,7 @@ mod kind;
 pub use kind::ErrorKind;
 
 use crate::btree::TreeCorruption;
+use crate::format::{HeaderError, SuperblockError};
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
 use std::io;
 use thiserror::Error;
@@ -26,6 +27,10 @@ pub enum Error {
     #[error("not a usable XFS file system: {0}")]
     NotUsable(String),
 
+    /// The superblock is not that of a file system that this version can use.
+    #[error("not a usable XFS file system: {0}")]
+    Superblock(SuperblockError),
+
     /// A metadata block is damaged.
     #[error(
         "damaged {structure} at sector {sector}: {what}; run `undercroft check` for the whole picture"
@@ -37,6 +42,19 @@ pub enum Error {
         sector: Sector,
         /// The field and what is wrong with it.
         what: String,
+    },
+
+    /// A header of an allocation group is damaged.
+    #[error(
+        "damaged {structure} at sector {sector}: {defect}; run `undercroft check` for the whole picture"
+    )]
+    Header {
+        /// Name of the header.
+        structure: &'static str,
+        /// Where it is.
+        sector: Sector,
+        /// The field and what is wrong with it.
+        defect: HeaderError,
     },
 
     /// A structure of an allocation group is damaged.
@@ -211,6 +229,7 @@ impl Error {
         matches!(
             self,
             Self::Block { .. }
+                | Self::Header { .. }
                 | Self::Group { .. }
                 | Self::Tree(_)
                 | Self::Inode { .. }
@@ -230,6 +249,7 @@ impl Error {
             },
             Self::Poisoned(_) | Self::NotWritten { .. } => ErrorKind::Io,
             Self::Block { .. }
+            | Self::Header { .. }
             | Self::Group { .. }
             | Self::Tree(_)
             | Self::Inode { .. }
@@ -241,7 +261,7 @@ impl Error {
             Self::NotEmpty(_) => ErrorKind::NotEmpty,
             Self::Stale { .. } => ErrorKind::Stale,
             Self::WrongKind { kind, .. } => *kind,
-            Self::NotUsable(_) | Self::Invalid(_) => ErrorKind::Invalid,
+            Self::NotUsable(_) | Self::Superblock(_) | Self::Invalid(_) => ErrorKind::Invalid,
             Self::NotPermitted(_) => ErrorKind::NotPermitted,
             Self::NotSupported(_) => ErrorKind::NotSupported,
             Self::CrossDevice(_) => ErrorKind::CrossDevice,

@@ -14,8 +14,7 @@ use crate::cache::{BufferAddress, Cache};
 use crate::error::Error;
 use crate::file::{DirtyFiles, free_orphans, store_accessed, trim_all};
 use crate::format::{
-    AllocRecord, BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry,
-    TreeHeights, TreeKind,
+    AllocRecord, BufferKind, Counters, HeightLimit, Superblock, TreeGeometry, TreeHeights, TreeKind,
 };
 use crate::geometry::Geometry;
 use crate::inode::{Inode, InodeGuard, InodeState, InodeTable};
@@ -735,9 +734,8 @@ pub(crate) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superbloc
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
     let mut bytes = vec![0; 32768.min(capacity) as usize / 512 * 512];
     read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
-    let unusable = |error: SuperblockError| Error::NotUsable(error.to_string());
-    let superblock = Superblock::decode(&bytes).map_err(unusable)?;
-    superblock.check_primary(capacity).map_err(unusable)?;
+    let superblock = Superblock::decode(&bytes)?;
+    superblock.check_primary(capacity)?;
     Ok(superblock)
 }
 
