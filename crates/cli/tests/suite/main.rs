@@ -11,6 +11,7 @@ mod extract;
 mod foreign;
 mod guards;
 mod interruption;
+mod json;
 mod memory;
 mod owners;
 mod rootless;
