@@ -1,5 +1,8 @@
 //! `undercroft shell`.
 
+#[cfg(test)]
+mod crash_tests;
+
 use super::verb::InShell;
 use crate::image::ImageArgs;
 use crate::line_editor::LineEditor;
