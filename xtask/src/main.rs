@@ -76,6 +76,8 @@ enum Soak {
     Crash(soak::CrashArguments),
     /// Eight threads use volumes as a server does, every byte known
     Serve(soak::ServeArguments),
+    /// Directory blocks of several pages cut off while they are written: the kernel mounts them
+    Torn(soak::TornArguments),
     /// Change volumes with mutated metadata: no verb may hang, panic, or write over other files
     Mutations(soak::MutationsArguments),
     /// Volumes with one wrong field: our check and `xfs_repair -n` must agree
@@ -116,6 +118,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
         Task::Soak(Soak::Crash(arguments)) => soak::crash(arguments),
         Task::Soak(Soak::Serve(arguments)) => soak::serve(arguments),
+        Task::Soak(Soak::Torn(arguments)) => soak::torn(arguments),
         Task::Soak(Soak::Mutations(arguments)) => soak::mutations(arguments),
         Task::Soak(Soak::Check(arguments)) => soak::check(arguments),
         Task::Soak(Soak::ServeCrash(arguments)) => soak::serve_crash(arguments),

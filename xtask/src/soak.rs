@@ -166,6 +166,23 @@ pub(crate) fn serve_crash(arguments: &ServeCrashArguments) -> Result<()> {
     ))
 }
 
+/// Cut volumes with large directory blocks off.
+#[derive(Args)]
+pub(crate) struct TornArguments {
+    /// Number of cuts of each kind
+    #[arg(long, default_value_t = 60)]
+    count: u64,
+    /// Seed of the first; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Kills processes that change directories with blocks of 64 KiB or replay a journal with blocks of
+/// 16 KiB, takes the power away from others, and has the kernel mount what is left. Needs root.
+pub(crate) fn torn(arguments: &TornArguments) -> Result<()> {
+    shell::run(&mut example("undercroft-xfs", "soak_torn", &[&arguments.count, &arguments.seed]))
+}
+
 /// Change damaged volumes.
 #[derive(Args)]
 pub(crate) struct MutationsArguments {

@@ -34,6 +34,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("xz", "xz-utils"),
     program("zstd", "zstd"),
     program("cc", "gcc"),
+    program("man", "man-db"),
 ];
 
 /// What the benchmarks compare with, beyond the judges.

@@ -1,6 +1,6 @@
 //! What is known of an error: for programs, with `--json`, and for the exit status.
 
-use crate::report::Usage;
+use crate::report::{AtPath, ScriptLine, Usage};
 use serde::Serialize;
 use std::io;
 use undercroft_fs::PathError;
@@ -15,6 +15,8 @@ use undercroft_xfs::mkfs::MkfsError;
 pub(crate) struct Failure {
     error: String,
     kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     structure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,10 +52,11 @@ impl Failure {
         let mut failure = Self {
             error: message,
             kind: "failed".into(),
+            line: error.downcast_ref().map(|ScriptLine(number)| *number),
             structure: None,
             address: None,
             field: None,
-            path: None,
+            path: error.downcast_ref().map(|AtPath(path)| path.clone()),
             usage: false,
         };
         // The innermost cause knows best what it is; the outermost path is the whole one.
@@ -126,6 +129,14 @@ impl Failure {
                 },
             ),
             Error::Block { structure, sector, .. } => {
+                (Some(*structure), Address { sector: Some(sector.0), ..at })
+            }
+            Error::Superblock(defect) => {
+                self.field = defect.field();
+                (Some("superblock"), Address { sector: Some(0), ..at })
+            }
+            Error::Header { structure, sector, defect } => {
+                self.field = Some(defect.field());
                 (Some(*structure), Address { sector: Some(sector.0), ..at })
             }
             Error::Group { structure, group, block, .. } => (

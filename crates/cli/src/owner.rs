@@ -42,6 +42,17 @@ impl FromStr for NewOwner {
 }
 
 impl NewOwner {
+    /// Owner and group of what is created: what was given of them, and the rest of `otherwise`.
+    pub(crate) fn of_new(
+        given: Option<&Self>,
+        session: &Session<'_>,
+        otherwise: (u32, u32),
+    ) -> Result<(u32, u32)> {
+        let Some(owner) = given else { return Ok(otherwise) };
+        let (uid, gid) = owner.resolve(session)?;
+        Ok((uid.unwrap_or(otherwise.0), gid.unwrap_or(otherwise.1)))
+    }
+
     /// The numbers of owner and group. Names are those of /etc/passwd and /etc/group of the volume;
     /// what is no name there is a number.
     pub(crate) fn resolve(&self, session: &Session<'_>) -> Result<(Option<u32>, Option<u32>)> {

@@ -46,6 +46,26 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// The line of a script, or of a conversation, that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScriptLine(pub(crate) u64);
+
+impl std::fmt::Display for ScriptLine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "line {} of the script", self.0)
+    }
+}
+
+/// The path of a volume that an error is about which knows its inode alone.
+#[derive(Clone, Debug)]
+pub(crate) struct AtPath(pub(crate) String);
+
+impl std::fmt::Display for AtPath {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
 /// Exit status of wrong usage, as `clap` has it.
 const WRONG_USAGE: u8 = 2;
 

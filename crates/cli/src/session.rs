@@ -1,12 +1,13 @@
 //! A volume that commands work on: one command on the line, or many in a shell.
 
-use crate::report::Usage;
-use anyhow::{Context, Result, bail};
+use crate::report::{AtPath, Usage};
+use anyhow::{Context, Result, anyhow, bail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use undercroft_fs::{AccessTimes, Clock, FileSystem};
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
+use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, Volume};
@@ -46,12 +47,18 @@ impl<'v> Session<'v> {
 
     /// The inode at a path.
     pub(crate) fn find(&self, path: &OsStr) -> Result<InodeNumber> {
-        Ok(ops::resolve(self.volume, path.as_bytes())?)
+        ops::resolve(self.volume, path.as_bytes()).map_err(|error| at_path(error, path))
+    }
+
+    /// What the inode at a path holds.
+    pub(crate) fn inode(&self, path: &OsStr) -> Result<Arc<Inode>> {
+        self.volume.inode(self.find(path)?).map_err(|error| at_path(error, path))
     }
 
     /// The file at a path, open.
     pub(crate) fn open(&self, path: &OsStr) -> Result<OpenFile> {
-        Ok(OpenFile::open(self.volume, self.find(path)?).map_err(|error| renamed(error, path))?)
+        let file = OpenFile::open(self.volume, self.find(path)?);
+        file.map_err(|error| at_path(renamed(error, path), path))
     }
 
     /// The inode at a path, `None` if its last name does not exist.
@@ -162,6 +169,13 @@ impl<'v> Session<'v> {
         names.sort_unstable();
         Ok(names)
     }
+}
+
+/// An error with the path that was given, if it is of damage, which has a place but no path.
+fn at_path(error: Error, path: &OsStr) -> anyhow::Error {
+    let is_damage = error.is_damage();
+    let error = anyhow!(error);
+    if is_damage { error.context(AtPath(path_text(path.as_bytes()))) } else { error }
 }
 
 /// An error about a name or an inode, as one about the path that was given.

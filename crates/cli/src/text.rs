@@ -95,6 +95,11 @@ pub(crate) fn entry_kind(entry: EntryType) -> &'static str {
     }
 }
 
+/// Bytes in hexadecimal digits, two each.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A name for JSON: as text where it is text, else with escapes and a mark that says so.
 #[derive(Serialize)]
 pub(crate) struct Name {

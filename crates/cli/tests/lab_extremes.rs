@@ -9,6 +9,34 @@ type Walk<'a> = (&'a str, &'a [&'a str]);
 /// The arguments that make a run a short one, and the parameters to walk.
 const WALKS: &[(&[&str], &[Walk<'_>])] = &[
     (
+        &["tags", "--case", "depth", "--policy", "counters", "--seconds", "0.001"],
+        &[
+            ("--case", &["depth", "shared", "herd", "fairness", "variability", "none"]),
+            ("--policy", &["counters", "cyclic-8", "cyclic-1", "wake-one", "wake-all", ""]),
+            ("--waiters", &["threads", "tasks", "nobody"]),
+            ("--seed", &["0", "18446744073709551615", "18446744073709551616", "-1"]),
+            ("--repeat", &["0", "1", "3", "1001", "4294967296"]),
+            ("--seconds", &["0", "0.001", "0.0009", "3601", "-1", "nan", "inf", "1e300"]),
+            ("--record", &["/", "/none/record", ""]),
+        ],
+    ),
+    // The crowd of each case, with the longest way to sleep and to be woken.
+    (
+        &["tags", "--case", "herd", "--waiters", "tasks", "--seconds", "0.001"],
+        &[("--policy", &["wake-all", "cyclic-8"]), ("--repeat", &["2"])],
+    ),
+    (
+        &["affinity", "--workload", "cached", "--mechanism", "threads", "--seconds", "0.001"],
+        &[
+            ("--workload", &["large", "cached", "none"]),
+            ("--mechanism", &["threads", "ring-messages", ""]),
+            ("--seed", &["0", "18446744073709551615", "-1"]),
+            ("--repeat", &["0", "1", "2", "1001", "4294967296"]),
+            ("--seconds", &["0", "0.001", "0.0009", "3601", "-1", "nan", "inf", "1e300"]),
+            ("--record", &["/", "/none/record", ""]),
+        ],
+    ),
+    (
         &["alloc", "--case", "clean", "--variant", "near", "--files", "10", "--size", "512M"],
         &[
             ("--size", &["0", "1", "1M", "256M", "512M", "8E"]),

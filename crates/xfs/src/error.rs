@@ -3,7 +3,7 @@
 mod kind;
 mod tree_corruption;
 
-use crate::format::{AclError, SuperblockError, TimestampError};
+use crate::format::{AclError, HeaderError, SuperblockError, TimestampError};
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
 pub use kind::ErrorKind;
 use std::io;
@@ -27,6 +27,10 @@ pub enum Error {
     #[error("not a usable XFS file system: {0}")]
     NotUsable(String),
 
+    /// The superblock is not that of a file system that this version can use.
+    #[error("not a usable XFS file system: {0}")]
+    Superblock(SuperblockError),
+
     /// A metadata block is damaged.
     #[error(
         "damaged {structure} at sector {sector}: {what}; run `undercroft check` for the whole picture"
@@ -38,6 +42,19 @@ pub enum Error {
         sector: Sector,
         /// The field and what is wrong with it.
         what: String,
+    },
+
+    /// A header of an allocation group is damaged.
+    #[error(
+        "damaged {structure} at sector {sector}: {defect}; run `undercroft check` for the whole picture"
+    )]
+    Header {
+        /// Name of the header.
+        structure: &'static str,
+        /// Where it is.
+        sector: Sector,
+        /// The field and what is wrong with it.
+        defect: HeaderError,
     },
 
     /// A structure of an allocation group is damaged.
@@ -212,6 +229,7 @@ impl Error {
         matches!(
             self,
             Self::Block { .. }
+                | Self::Header { .. }
                 | Self::Group { .. }
                 | Self::Tree(_)
                 | Self::Inode { .. }
@@ -231,6 +249,7 @@ impl Error {
             },
             Self::Poisoned(_) | Self::NotWritten { .. } => ErrorKind::Io,
             Self::Block { .. }
+            | Self::Header { .. }
             | Self::Group { .. }
             | Self::Tree(_)
             | Self::Inode { .. }
@@ -242,7 +261,7 @@ impl Error {
             Self::NotEmpty(_) => ErrorKind::NotEmpty,
             Self::Stale { .. } => ErrorKind::Stale,
             Self::WrongKind { kind, .. } => *kind,
-            Self::NotUsable(_) | Self::Invalid(_) => ErrorKind::Invalid,
+            Self::NotUsable(_) | Self::Superblock(_) | Self::Invalid(_) => ErrorKind::Invalid,
             Self::NotPermitted(_) => ErrorKind::NotPermitted,
             Self::NotSupported(_) => ErrorKind::NotSupported,
             Self::CrossDevice(_) => ErrorKind::CrossDevice,
@@ -284,7 +303,7 @@ impl From<TimestampError> for Error {
 
 impl From<SuperblockError> for Error {
     fn from(error: SuperblockError) -> Self {
-        Self::NotUsable(error.to_string())
+        Self::Superblock(error)
     }
 }
 

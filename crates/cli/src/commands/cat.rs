@@ -1,11 +1,13 @@
 //! `undercroft cat`.
 
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::Session;
+use crate::text;
 use anyhow::{Context, Result};
 use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, ftruncate, seek, tell};
 use rustix::stdio::stdout;
+use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -14,12 +16,41 @@ use undercroft_xfs::ops;
 
 /// Print the contents of files.
 ///
-/// Symbolic links are not followed.
+/// Symbolic links are not followed. As JSON, each piece of a file is an object with its place and
+/// its text, or its bytes in hexadecimal where they are no text; holes are left out, and the last
+/// object of a file says how long it is.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.
     #[arg(required = true)]
     path: Vec<OsString>,
+
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A piece of a file as JSON.
+#[derive(Serialize)]
+struct Piece<'p> {
+    path: &'p text::Name,
+    offset: u64,
+    #[serde(flatten)]
+    content: Content<'p>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Content<'p> {
+    Text(&'p str),
+    Hex(String),
+}
+
+/// The end of a file as JSON.
+#[derive(Serialize)]
+struct End<'p> {
+    path: &'p text::Name,
+    bytes: u64,
 }
 
 impl Verb for Args {
@@ -28,15 +59,66 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        self.path.iter().try_for_each(|path| print(session, path, out))?;
+        self.path.iter().try_for_each(|path| print(session, path, self.json, out))?;
         Ok(Outcome::Done)
+    }
+
+    fn json(&self) -> bool {
+        self.json
     }
 }
 
 /// Prints the contents of a file.
-pub(super) fn print(session: &Session<'_>, path: &OsStr, out: &mut dyn Write) -> Result<()> {
+pub(super) fn print(
+    session: &Session<'_>,
+    path: &OsStr,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
     let at = || ops::path_text(path.as_bytes());
-    copy(&session.open(path)?, out, at)
+    let file = session.open(path)?;
+    if json {
+        pieces(&file, &text::Name::new(path.as_bytes()), out).with_context(at)
+    } else {
+        copy(&file, out, at)
+    }
+}
+
+/// Prints the contents of a file as JSON.
+fn pieces(file: &OpenFile, path: &text::Name, out: &mut dyn Write) -> Result<()> {
+    // An error where it is no regular file.
+    file.read(0, &mut [])?;
+    let mut buffer = vec![0; CHUNK];
+    for range in file.data_ranges()? {
+        let mut offset = range.start;
+        while offset < range.end {
+            let wanted = usize::try_from(range.end - offset).unwrap_or(CHUNK).min(CHUNK);
+            let len = file.read(offset, &mut buffer[..wanted])?;
+            if len == 0 {
+                break;
+            }
+            let (content, len) = content(&buffer[..len]);
+            report::json_line(out, &Piece { path, offset, content })?;
+            offset += len as u64;
+        }
+    }
+    let bytes = file.inode().read().core.size;
+    Ok(report::json_line(out, &End { path, bytes })?)
+}
+
+/// What bytes are, and how many of them: a character that the last ones begin is left for later.
+fn content(bytes: &[u8]) -> (Content<'_>, usize) {
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&bytes[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    };
+    match text.filter(|text| !text.is_empty()) {
+        Some(text) => (Content::Text(text), text.len()),
+        None => (Content::Hex(text::hex(bytes)), bytes.len()),
+    }
 }
 
 /// Bytes read at a time.

@@ -19,6 +19,8 @@ pub(crate) struct Args {
     /// Up to four octal digits: setuid 4, setgid 2, sticky 1; then owner, group, others. Or letters,
     /// as u+x,g-w or a=rX: whose bits (user, group, others, all; all if left out), + - or =, which
     /// (r, w, x, X for x of directories and of what has one, s, t, or u, g, o for those of a class).
+    // `-w` is a mode, as for chmod(1), and no option.
+    #[arg(allow_hyphen_values = true)]
     mode: ModeChange,
 
     /// Paths from the root directory of the volume.

@@ -2,11 +2,14 @@
 
 use super::clone::RangeArgs;
 use super::verb::Verb;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::{Session, renamed};
+use crate::text;
 use anyhow::Result;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 
 /// Let a file share the blocks of another where both are the same.
 ///
@@ -21,6 +24,18 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     range: RangeArgs,
+
+    /// Print as JSON whether the ranges are the same.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found, as JSON.
+#[derive(Serialize)]
+struct Compared {
+    source: text::Name,
+    path: text::Name,
+    same: bool,
 }
 
 impl Verb for Args {
@@ -29,10 +44,17 @@ impl Verb for Args {
         let same = target
             .dedupe_range(&source, &self.range.range(source.size()))
             .map_err(|error| renamed(error, &self.path))?;
-        if same {
-            return Ok(Outcome::Done);
+        if self.json {
+            let [source, path] =
+                [&self.source, &self.path].map(|path| text::Name::new(path.as_bytes()));
+            report::json_line(out, &Compared { source, path, same })?;
+        } else if !same {
+            writeln!(out, "the ranges differ")?;
         }
-        writeln!(out, "the ranges differ")?;
-        Ok(Outcome::Findings)
+        Ok(if same { Outcome::Done } else { Outcome::Findings })
+    }
+
+    fn json(&self) -> bool {
+        self.json
     }
 }

@@ -28,6 +28,10 @@ pub(crate) struct Args {
     /// Overwrite a file that exists.
     #[arg(short, long)]
     force: bool,
+
+    /// Print contents that go to standard output as `cat --json` does.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Verb for Args {
@@ -38,7 +42,7 @@ impl Verb for Args {
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let source = session.open(&self.path)?;
         if self.dest.as_os_str() == "-" {
-            cat::print(session, &self.path, out)?;
+            cat::print(session, &self.path, self.json, out)?;
             return Ok(Outcome::Done);
         }
         let dest = if self.dest.is_dir() {
@@ -52,6 +56,10 @@ impl Verb for Args {
         }
         copy(&source, &dest).with_context(|| format!("cannot write {}", dest.display()))?;
         Ok(Outcome::Done)
+    }
+
+    fn json(&self) -> bool {
+        self.json
     }
 }
 

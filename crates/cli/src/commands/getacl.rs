@@ -39,7 +39,7 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let inode = session.volume.inode(session.find(&self.path)?)?;
+        let inode = session.inode(&self.path)?;
         let inode = inode.read();
         let list = |kind: AclKind| -> Result<Option<Acl>> {
             let name = kind.xattr_name().as_bytes();

@@ -50,7 +50,7 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let inode = session.volume.inode(session.find(&self.path)?)?;
+        let inode = session.inode(&self.path)?;
         let inode = inode.read();
         let mut found = match &self.name {
             None => ops::attributes(session.volume, &inode)?,
@@ -68,7 +68,7 @@ impl Verb for Args {
             let attributes = found.iter().map(|(name, value)| Attribute {
                 name: text::Name::new(name),
                 bytes: value.len(),
-                hex: value.iter().map(|byte| format!("{byte:02x}")).collect(),
+                hex: text::hex(value),
             });
             report::json_line(out, &Attributes { path, attributes: attributes.collect() })?;
             return Ok(Outcome::Done);

@@ -1,9 +1,9 @@
 //! `undercroft ln`.
 
 use super::verb::Verb;
+use crate::owner::NewOwner;
 use crate::report::{Outcome, Usage};
 use crate::session::{Session, renamed};
-use crate::value;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::io::Write;
@@ -26,15 +26,10 @@ pub(crate) struct Args {
     #[arg(short, long)]
     symbolic: bool,
 
-    /// Owner and group of a symbolic link, as numbers.
-    #[arg(
-        long,
-        value_name = "UID:GID",
-        default_value = "0:0",
-        value_parser = value::owner,
-        requires = "symbolic"
-    )]
-    owner: (u32, u32),
+    /// Owner and group of a symbolic link by name or number, as `chown` takes them; what is left
+    /// out is 0.
+    #[arg(long, value_name = "USER:GROUP", requires = "symbolic")]
+    owner: Option<NewOwner>,
 }
 
 impl Verb for Args {
@@ -44,7 +39,8 @@ impl Verb for Args {
         }
         let path = session.destination(&self.path, &self.target)?;
         if self.symbolic {
-            let new = session.new_inode(FileType::Symlink, 0o777, self.owner);
+            let owner = NewOwner::of_new(self.owner.as_ref(), session, (0, 0))?;
+            let new = session.new_inode(FileType::Symlink, 0o777, owner);
             session.make(&path, &NewInode { target: self.target.as_bytes(), ..new })?;
             return Ok(Outcome::Done);
         }

@@ -1,6 +1,7 @@
 //! `undercroft mkdir`.
 
 use super::verb::Verb;
+use crate::owner::NewOwner;
 use crate::report::Outcome;
 use crate::session::{Session, renamed};
 use crate::value;
@@ -9,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops;
+use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, ErrorKind};
 
@@ -31,18 +32,19 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODE", default_value = "755", value_parser = value::mode)]
     mode: u16,
 
-    /// Owner and group, as numbers.
-    #[arg(long, value_name = "UID:GID", default_value = "0:0", value_parser = value::owner)]
-    owner: (u32, u32),
+    /// Owner and group by name or number, as `chown` takes them; what is left out is 0.
+    #[arg(long, value_name = "USER:GROUP")]
+    owner: Option<NewOwner>,
 }
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+        let owner = NewOwner::of_new(self.owner.as_ref(), session, (0, 0))?;
         for path in &self.path {
             if self.parents {
-                self.make_all(session, path)?;
+                self.make_all(session, owner, path)?;
             } else {
-                let new = session.new_inode(FileType::Directory, self.mode, self.owner);
+                let new = session.new_inode(FileType::Directory, self.mode, owner);
                 session.make(path, &new)?;
             }
         }
@@ -53,7 +55,7 @@ impl Verb for Args {
 impl Args {
     /// Makes what is missing of a path, from one directory to the next: a long path is not looked
     /// through again for each.
-    fn make_all(&self, session: &Session<'_>, path: &OsStr) -> Result<()> {
+    fn make_all(&self, session: &Session<'_>, owner: (u32, u32), path: &OsStr) -> Result<()> {
         let path = path.as_bytes();
         let last = path.len() - path.iter().rev().take_while(|byte| **byte == b'/').count();
         let mut at = session.volume.geometry().root_inode;
@@ -64,38 +66,37 @@ impl Args {
             let name = &path[start..end];
             start = end + 1;
             let so_far = OsStr::from_bytes(&path[..end]);
+            // Those on the way are for everybody to pass through.
+            let mode = if end == last { self.mode } else { 0o755 };
+            let new = session.new_inode(FileType::Directory, mode, owner);
             at = match name {
                 b"" | b"." => at,
                 b".." => session.find(so_far)?,
-                name => self.step(session, at, name, so_far, end == last)?,
+                name => step(session, at, name, so_far, &new)?,
             };
         }
         Ok(())
     }
+}
 
-    /// The directory `name` in `parent`, which is made if it is missing.
-    fn step(
-        &self,
-        session: &Session<'_>,
-        parent: InodeNumber,
-        name: &[u8],
-        path: &OsStr,
-        is_last: bool,
-    ) -> Result<InodeNumber> {
-        let directory = session.volume.inode(parent)?;
-        let found = ops::lookup_in_use(session.volume, &directory.read(), name);
-        let Some(found) = found.map_err(|error| renamed(error, path))? else {
-            // Those on the way are for everybody to pass through.
-            let mode = if is_last { self.mode } else { 0o755 };
-            let new = session.new_inode(FileType::Directory, mode, self.owner);
-            let made = ops::make(session.volume, parent, name, &new);
-            return Ok(made.map_err(|error| renamed(error, path))?);
-        };
-        if session.kind(found)? != FileType::Directory {
-            return Err(not_a_directory(path).into());
-        }
-        Ok(found)
+/// The directory `name` in `parent`, which is made if it is missing.
+fn step(
+    session: &Session<'_>,
+    parent: InodeNumber,
+    name: &[u8],
+    path: &OsStr,
+    new: &NewInode<'_>,
+) -> Result<InodeNumber> {
+    let directory = session.volume.inode(parent)?;
+    let found = ops::lookup_in_use(session.volume, &directory.read(), name);
+    let Some(found) = found.map_err(|error| renamed(error, path))? else {
+        let made = ops::make(session.volume, parent, name, new);
+        return Ok(made.map_err(|error| renamed(error, path))?);
+    };
+    if session.kind(found)? != FileType::Directory {
+        return Err(not_a_directory(path).into());
     }
+    Ok(found)
 }
 
 fn not_a_directory(path: &OsStr) -> Error {

@@ -1,6 +1,7 @@
 //! `undercroft mknod`.
 
 use super::verb::Verb;
+use crate::owner::NewOwner;
 use crate::report::{Outcome, Usage};
 use crate::session::Session;
 use crate::value;
@@ -33,9 +34,9 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODE", default_value = "644", value_parser = value::mode)]
     mode: u16,
 
-    /// Owner and group, as numbers.
-    #[arg(long, value_name = "UID:GID", default_value = "0:0", value_parser = value::owner)]
-    owner: (u32, u32),
+    /// Owner and group by name or number, as `chown` takes them; what is left out is 0.
+    #[arg(long, value_name = "USER:GROUP")]
+    owner: Option<NewOwner>,
 }
 
 /// Types as `mknod` writes them.
@@ -67,7 +68,8 @@ impl Verb for Args {
             (true, ..) => wrong("a device has a major and a minor number: add them")?,
             (false, ..) => wrong("a FIFO or socket has no numbers: leave them out")?,
         };
-        let new = session.new_inode(kind, self.mode, self.owner);
+        let owner = NewOwner::of_new(self.owner.as_ref(), session, (0, 0))?;
+        let new = session.new_inode(kind, self.mode, owner);
         session.make(&self.path, &NewInode { device, ..new })?;
         Ok(Outcome::Done)
     }

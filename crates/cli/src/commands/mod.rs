@@ -101,7 +101,7 @@ impl Command {
         match self {
             Self::Info(args) => Some((&args.image, args.json)),
             Self::Verb(verb) => Some(verb.image()),
-            Self::Shell(args) => Some((&args.image, false)),
+            Self::Shell(args) => Some((&args.image, args.json)),
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),

@@ -1,6 +1,7 @@
 //! `undercroft put`.
 
 use super::verb::Verb;
+use crate::owner::NewOwner;
 use crate::report::Outcome;
 use crate::session::{Session, renamed};
 use crate::value;
@@ -39,9 +40,9 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODE", value_parser = value::mode)]
     mode: Option<u16>,
 
-    /// Owner and group, as numbers.
-    #[arg(long, value_name = "UID:GID", value_parser = value::owner)]
-    owner: Option<(u32, u32)>,
+    /// Owner and group by name or number, as `chown` takes them; what is left out is 0.
+    #[arg(long, value_name = "USER:GROUP")]
+    owner: Option<NewOwner>,
 
     /// Take over owner, group, and time of modification.
     #[arg(short, long)]
@@ -73,7 +74,8 @@ impl Verb for Args {
         let attributes = if stream { None } else { Some(self.attributes()?) };
         let mode = self.mode.or(attributes.as_ref().map(|a| a.mode)).unwrap_or(0o644);
         let preserved = attributes.filter(|_| self.preserve);
-        let owner = self.owner.or(preserved.as_ref().map(|a| a.owner)).unwrap_or((0, 0));
+        let owner = preserved.as_ref().map_or((0, 0), |a| a.owner);
+        let owner = NewOwner::of_new(self.owner.as_ref(), session, owner)?;
         let new = session.new_inode(FileType::Regular, mode, owner);
         // Without a name it goes when it is closed.
         let file = ops::create_unlinked(session.volume, place.parent, &new)?;

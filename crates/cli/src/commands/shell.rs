@@ -1,13 +1,17 @@
 //! `undercroft shell`.
 
+#[cfg(test)]
+mod crash_tests;
+
 use super::verb::InShell;
 use crate::image::ImageArgs;
 use crate::line_editor::LineEditor;
-use crate::report::{self, Outcome, Usage};
+use crate::report::{self, Outcome, ScriptLine, Usage};
 use crate::session::Session;
 use crate::words::{self, Unfinished};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -33,6 +37,25 @@ pub(crate) struct Args {
     /// Refuse commands that change the volume.
     #[arg(long)]
     read_only: bool,
+
+    /// Print what commands answer as JSON, one object a line, and behind each command one that says
+    /// which line it was of, and how it ended. The object of an error names its line, too.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How a line ended, as JSON.
+#[derive(Serialize)]
+struct Ended<'c> {
+    line: u64,
+    command: &'c str,
+    outcome: &'static str,
+}
+
+/// What help says, as JSON.
+#[derive(Serialize)]
+struct Help {
+    text: String,
 }
 
 /// A line of the shell.
@@ -62,10 +85,12 @@ enum Next {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.read_only {
         let volume = args.image.open()?;
-        return Shell { session: Session::new(&volume)?, batch: true }.run(out);
+        let session = Session::new(&volume)?;
+        return Shell { session, batch: true, json: args.json }.run(out);
     }
     let edit = args.image.open_for_change()?;
-    let shell = Shell { session: Session::new(edit.volume())?, batch: args.batch };
+    let session = Session::new(edit.volume())?;
+    let shell = Shell { session, batch: args.batch, json: args.json };
     let done = shell.run(out);
     // What was done before an error stays done; the first error counts.
     let closed = edit.close();
@@ -75,6 +100,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 struct Shell<'v> {
     session: Session<'v>,
     batch: bool,
+    json: bool,
 }
 
 impl Shell<'_> {
@@ -98,8 +124,7 @@ impl Shell<'_> {
                 }
                 number += 1;
             }
-            let at = || format!("line {first} of the script");
-            let (next, ended) = self.line(&line, out).with_context(at)?;
+            let (next, ended) = self.line(first, &line, out).context(ScriptLine(first))?;
             // Whoever reads may wait for it before the next line.
             out.flush()?;
             if ended != Outcome::Done {
@@ -119,12 +144,17 @@ impl Shell<'_> {
             Line::command().get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
         names.push("help".into());
         let mut editor = LineEditor::new(&self.session, names)?;
+        let mut number = 0;
         while let Some(line) = editor.read()? {
-            let next = self.line(line.as_bytes(), out);
+            number += 1;
+            let next = self.line(number, line.as_bytes(), out);
             out.flush()?;
             match next {
                 Ok((Next::More, _)) => {}
                 Ok((Next::Leave, _)) => break,
+                Err(error) if self.json => {
+                    report::failure(&error.context(ScriptLine(number)), true);
+                }
                 Err(error) => {
                     report::failure(&error, false);
                 }
@@ -133,19 +163,29 @@ impl Shell<'_> {
         Ok(Outcome::Done)
     }
 
-    /// Runs a line.
-    fn line(&self, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
-        let words = words::split(line).map_err(|unfinished| match unfinished {
+    /// Runs the line of a number.
+    fn line(&self, number: u64, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
+        let mut words = words::split(line).map_err(|unfinished| match unfinished {
             Unfinished::Quotation => Usage("a quotation mark is left open".into()),
             Unfinished::Backslash => Usage("nothing follows the backslash at the end".into()),
         })?;
-        if words.is_empty() {
+        let Some(name) = words.first().map(|name| String::from_utf8_lossy(name).into_owned())
+        else {
             return Ok((Next::More, Outcome::Done));
+        };
+        let mut options = words.iter().take_while(|word| *word != b"--");
+        if self.json && prints_json(&name) && !options.any(|word| word == b"--json") {
+            words.insert(1, b"--json".to_vec());
         }
         let command = match Line::try_parse_from(words.into_iter().map(OsString::from_vec)) {
             Ok(line) => line.command,
             Err(help) if !help.use_stderr() => {
-                write!(out, "{help}")?;
+                if self.json {
+                    report::json_line(out, &Help { text: help.to_string() })?;
+                    self.ended(number, &name, Outcome::Done, out)?;
+                } else {
+                    write!(out, "{help}")?;
+                }
                 return Ok((Next::More, Outcome::Done));
             }
             Err(error) => {
@@ -161,10 +201,27 @@ impl Shell<'_> {
                 if !self.batch {
                     self.session.volume.sync()?;
                 }
+                self.ended(number, &name, outcome, out)?;
                 Ok((Next::More, outcome))
             }
         }
     }
+
+    /// Tells programs that a command is done: not every one has something to print.
+    fn ended(&self, line: u64, command: &str, outcome: Outcome, out: &mut dyn Write) -> Result<()> {
+        if self.json {
+            let outcome = if outcome == Outcome::Done { "done" } else { "findings" };
+            report::json_line(out, &Ended { line, command, outcome })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a command can print JSON.
+fn prints_json(name: &str) -> bool {
+    let line = Line::command();
+    let command = line.find_subcommand(name);
+    command.is_some_and(|command| command.get_arguments().any(|option| option.get_id() == "json"))
 }
 
 /// Adds the next line of standard input to `line`, without its end; whether there was one. The input

@@ -92,7 +92,7 @@ impl Verb for Args {
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let (volume, path) = (session.volume, self.path.as_bytes());
-        let inode = volume.inode(session.find(&self.path)?)?;
+        let inode = session.inode(&self.path)?;
         let stat = stat(volume, path, &inode.read()).with_context(|| ops::path_text(path))?;
         if self.json {
             report::json_line(out, &stat)?;

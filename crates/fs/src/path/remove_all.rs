@@ -113,7 +113,8 @@ impl FileSystem {
             return Ok(());
         }
         let number = inode.read().number;
-        let what = format!("the directory is in {here}, but does not say so");
+        let says = parent.map_or("nowhere".to_owned(), |parent| parent.to_string());
+        let what = format!("the directory is in {here}, but says that it is in {says}");
         Err(Error::Inode { inode: number, what })
     }
 }

@@ -24,6 +24,18 @@ fn redirect(device: &Arc<dyn BlockDevice>, at: InodeNumber, name: &[u8], to: Ino
     mkfs::finish(&volume, true).unwrap();
 }
 
+/// Lets the way back of a directory lead to another one, and nothing else.
+fn lead_back(device: &Arc<dyn BlockDevice>, directory: InodeNumber, to: InodeNumber) {
+    let volume = Volume::open_bulk(Arc::clone(device)).unwrap();
+    let mut transaction = volume.begin().unwrap();
+    let mut directory = volume.lock_inode(directory).unwrap();
+    let mut fork = ForkWriter::new(&mut transaction, &mut directory, ForkKind::Data);
+    dir::set_parent(&mut fork, to).unwrap();
+    transaction.commit(&mut [&mut directory]).unwrap();
+    drop(directory);
+    mkfs::finish(&volume, true).unwrap();
+}
+
 /// A volume on which `/a/b/c` leads to what is at `to`, which is damage.
 fn circle(to: &str) -> (Arc<dyn BlockDevice>, InodeNumber) {
     let device = memory();
@@ -70,6 +82,36 @@ fn paths_through_a_circle_end_where_they_say() {
     let fs = FileSystem::open(device, &OpenOptions::read_only()).unwrap();
     assert!(fs.exists("/a/b/c/b/c/b").unwrap());
     assert!(!fs.exists("/a/b/c/b/c/x").unwrap());
+}
+
+/// A tree whose top says that it is elsewhere: the way back from below would lead out of it.
+#[test]
+fn a_top_that_says_it_is_elsewhere_is_not_removed() {
+    for says in ["/z", "/z/deep", "/a", "/a/b"] {
+        let device = memory();
+        let fs = open(&device);
+        fs.create_dir_all("/a/b").unwrap();
+        fs.create_dir_all("/z/deep").unwrap();
+        for path in ["/a/file", "/a/b/file", "/z/file", "/z/deep/file"] {
+            fs.write(path, "kept").unwrap();
+        }
+        let [root, top, elsewhere] =
+            ["/", "/a", says].map(|path| fs.metadata(path).unwrap().number);
+        fs.close().unwrap();
+        lead_back(&device, top, elsewhere);
+        let fs = open(&device);
+        let error = fs.remove_dir_all("/a").unwrap_err();
+        let Error::Inode { inode, what } = error.error() else { panic!("{error:?}") };
+        assert_eq!(*inode, top);
+        for number in [root, elsewhere] {
+            let named = what.split([' ', ',']).any(|word| word == number.to_string());
+            assert!(named, "{says}: {error}");
+        }
+        assert!(error.to_string().starts_with("/a: "), "{error}");
+        for path in ["/a/file", "/a/b/file", "/z/file", "/z/deep/file"] {
+            assert_eq!(fs.read(path).unwrap(), b"kept", "{says}: {path}");
+        }
+    }
 }
 
 #[test]

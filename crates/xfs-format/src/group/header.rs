@@ -68,6 +68,19 @@ pub enum HeaderError {
     },
 }
 
+impl HeaderError {
+    /// The field that is wrong, by its name in the format reference.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        match self {
+            Self::Checksum(_) => "crc",
+            Self::Value { field, .. } | Self::Range { field, .. } => field,
+            Self::Uuid { .. } => "uuid",
+            Self::FreeList { .. } => "flcount",
+        }
+    }
+}
+
 /// Root block and height of a tree; all zero when the volume has no such tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeRoot {

@@ -102,6 +102,24 @@ pub enum SuperblockError {
     },
 }
 
+impl SuperblockError {
+    /// The field that is wrong, by its name in the format reference.
+    #[must_use]
+    pub const fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Magic { .. } => Some("magicnum"),
+            Self::Checksum(_) => Some("crc"),
+            Self::Version { .. } => Some("versionnum"),
+            Self::UnknownIncompat { .. } => Some("features_incompat"),
+            Self::InProgress => Some("inprogress"),
+            Self::Bits { field, .. }
+            | Self::Range { field, .. }
+            | Self::Contradiction { field, .. } => Some(field),
+            Self::Short { .. } | Self::DeviceTooShort { .. } => None,
+        }
+    }
+}
+
 type Result<T> = std::result::Result<T, SuperblockError>;
 
 const MIN_AG_BYTES: u64 = 1 << 24;

@@ -92,9 +92,9 @@ pub fn check(
     let known = has_magic(device.as_ref())?;
     let (volume, unreplayable) = match open(device, options.replay) {
         Ok(opened) => opened,
-        Err(Error::NotUsable(what)) if known => {
-            on_finding(Finding::error("superblock", Place::Volume, what));
-            return Ok(Report { errors: 1, ..Report::default() });
+        Err(Error::NotUsable(what)) if known => return Ok(unusable(what, on_finding)),
+        Err(Error::Superblock(defect)) if known => {
+            return Ok(unusable(defect.to_string(), on_finding));
         }
         Err(error) => return Err(error),
     };
@@ -125,6 +125,12 @@ pub fn check(
     report.complete = checker.is_complete();
     report.bytes = checker.bytes_read();
     Ok(report)
+}
+
+/// The report of a volume that cannot be opened: its superblock is all there is to say.
+fn unusable(what: String, on_finding: &mut dyn FnMut(Finding)) -> Report {
+    on_finding(Finding::error("superblock", Place::Volume, what));
+    Report { errors: 1, ..Report::default() }
 }
 
 /// The volume, with its journal replayed in memory if that is wanted and can be done; else as it is

@@ -116,10 +116,10 @@ impl GroupState {
             agi: base.header(number, 2, BufferKind::Agi)?,
             agfl: base.header(number, 3, BufferKind::Agfl)?,
         };
-        let damaged = |structure, index, error: HeaderError| Error::Block {
+        let damaged = |structure, index, defect: HeaderError| Error::Header {
             structure,
             sector: geometry.header_sector(number, index),
-            what: error.to_string(),
+            defect,
         };
         let agf = Agf::decode(&buffers.agf.read(), geometry);
         let agi = Agi::decode(&buffers.agi.read(), geometry);

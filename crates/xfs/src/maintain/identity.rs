@@ -69,7 +69,7 @@ fn current(volume: &Volume) -> Result<Superblock, Error> {
     let mut bytes = buffer.read().to_vec();
     // In memory it need not have its checksum yet.
     stamp(BufferKind::Superblock, &mut bytes, Lsn(0), volume.geometry());
-    Superblock::decode(&bytes).map_err(|error| Error::NotUsable(error.to_string()))
+    Ok(Superblock::decode(&bytes)?)
 }
 
 /// Gives the volume on `device`, which nobody has open, another UUID; its journal is replayed
@@ -103,7 +103,7 @@ pub fn set_uuid(device: &Arc<dyn BlockDevice>, uuid: Uuid) -> Result<(), Error> 
     let remembered = if separate { geometry.meta_uuid } else { Uuid::nil() };
     bytes[META_UUID..META_UUID + 16].copy_from_slice(remembered.as_bytes());
     stamp(BufferKind::Superblock, &mut bytes, old.lsn, geometry);
-    let new = Superblock::decode(&bytes).map_err(|error| Error::NotUsable(error.to_string()))?;
+    let new = Superblock::decode(&bytes)?;
     write_all_at(device, Sector(0), &bytes)?;
     flush(device)?;
     write_unmount_record(device, &new, &neutral, uuid)?;

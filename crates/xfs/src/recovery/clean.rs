@@ -66,10 +66,10 @@ fn count(device: &dyn BlockDevice, geometry: &Geometry) -> Result<Counters, Erro
     let mut sum = Counters::default();
     for ag in (0..geometry.ag_count).map(AgNumber) {
         let agf = read_header(device, geometry, ag, 1)?;
-        Agf::verify(&agf, geometry, ag).map_err(|error| damaged(geometry, ag, 1, &error))?;
+        Agf::verify(&agf, geometry, ag).map_err(|defect| damaged(geometry, ag, 1, defect))?;
         let agf = Agf::decode(&agf, geometry);
         let agi = read_header(device, geometry, ag, 2)?;
-        Agi::verify(&agi, geometry, ag).map_err(|error| damaged(geometry, ag, 2, &error))?;
+        Agi::verify(&agi, geometry, ag).map_err(|defect| damaged(geometry, ag, 2, defect))?;
         sum.add(&agf, &Agi::decode(&agi, geometry));
     }
     Ok(sum)
@@ -87,10 +87,10 @@ fn read_header(
     Ok(bytes)
 }
 
-fn damaged(geometry: &Geometry, ag: AgNumber, index: u32, error: &HeaderError) -> Error {
+fn damaged(geometry: &Geometry, ag: AgNumber, index: u32, defect: HeaderError) -> Error {
     let structure = if index == 1 { "AGF" } else { "AGI" };
     let sector = geometry.header_sector(ag, index);
-    Error::Block { structure, sector, what: error.to_string() }
+    Error::Header { structure, sector, defect }
 }
 
 /// Writes what changes in the superblock; the rest of it stays as it is.

@@ -297,7 +297,7 @@ fn what_the_disk_has_is_not_replayed() {
     let mut journal = Journal::new();
     let regions = journal.label_regions("one", BufferItemType::Unknown);
     journal.record(2, 32 << 10, &framed(1, regions));
-    assert!(matches!(recover(&journal.device, &mut |_| {}), Err(Error::NotUsable(_))));
+    assert!(matches!(recover(&journal.device, &mut |_| {}), Err(Error::Superblock(_))));
 }
 
 /// Linux drops the second record as torn.

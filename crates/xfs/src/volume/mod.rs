@@ -12,8 +12,7 @@ use crate::busy::BusyExtents;
 use crate::cache::{BufferAddress, BufferRef, Cache};
 use crate::error::Error;
 use crate::format::{
-    AllocRecord, BufferKind, Counters, HeightLimit, Superblock, SuperblockError, TreeGeometry,
-    TreeHeights, TreeKind,
+    AllocRecord, BufferKind, Counters, HeightLimit, Superblock, TreeGeometry, TreeHeights, TreeKind,
 };
 use crate::geometry::Geometry;
 use crate::group::{Group, GroupBase, GroupGuard, GroupSummary};
@@ -450,9 +449,8 @@ pub(crate) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superbloc
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
     let mut bytes = vec![0; 32768.min(capacity) as usize / 512 * 512];
     read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
-    let unusable = |error: SuperblockError| Error::NotUsable(error.to_string());
-    let superblock = Superblock::decode(&bytes).map_err(unusable)?;
-    superblock.check_primary(capacity).map_err(unusable)?;
+    let superblock = Superblock::decode(&bytes)?;
+    superblock.check_primary(capacity)?;
     Ok(superblock)
 }
 
