@@ -12,12 +12,11 @@ use undercroft_block::{
     Redirect, RqAffinity, SECTOR_SIZE, Sector, Statistics,
 };
 
-use super::Load;
-use super::outcome::{Mechanism, Placement};
-use super::roles::Cpus;
+use super::load::Load;
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::latency::{Latency, LatencyRecorder};
+use crate::outcome::affinity::{Cpus, Mechanism, Placement};
 use crate::rate::{Window, total};
 
 /// Requests merge up to this many blocks; the disks of the source saw two reads in one request.

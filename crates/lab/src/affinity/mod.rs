@@ -11,21 +11,21 @@
 //! interrupts).
 
 mod application;
-mod outcome;
+mod load;
 mod roles;
 
 use std::time::Duration;
 
 use undercroft_block::Statistics;
 
-pub use outcome::{AffinityOutcome, Mechanism, Placement, Role, Workload};
-pub use roles::Cpus;
+pub use crate::outcome::affinity::{AffinityOutcome, Cpus, Mechanism, Placement, Role, Workload};
 
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
 use crate::rate::{Rate, Window};
 use application::{Bench, Measured};
+use load::Load;
 
 /// Which variants.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,38 +54,6 @@ impl Default for AffinityOptions {
 struct Variant {
     mechanism: Mechanism,
     placement: Placement,
-}
-
-/// What the applications do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Load {
-    devices: usize,
-    outstanding: usize,
-    block_bytes: u64,
-    /// Bytes that an application reads round and round, in sequence.
-    range_bytes: u64,
-    service_time: Duration,
-}
-
-impl Workload {
-    fn load(self, run: &RunOptions) -> Load {
-        match self {
-            Self::Large => Load {
-                devices: run.sized(12, 2),
-                outstanding: run.sized(16, 4),
-                block_bytes: 256 << 10,
-                range_bytes: 1 << 40,
-                service_time: run.sized(Duration::from_millis(5), Duration::from_micros(100)),
-            },
-            Self::Cached => Load {
-                devices: 2,
-                outstanding: run.sized(16, 4),
-                block_bytes: 4096,
-                range_bytes: 2 << 20,
-                service_time: Duration::ZERO,
-            },
-        }
-    }
 }
 
 /// Runs the experiment; `found` gets each outcome when its workload is through.

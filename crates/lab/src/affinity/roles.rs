@@ -1,24 +1,10 @@
 //! Which CPU has which role.
 
 use rustix::thread::sched_getaffinity;
-use serde::{Deserialize, Serialize};
 use undercroft_block::Topology;
 
-use super::outcome::{Placement, Role};
 use crate::error::LabError;
-
-/// Numbers of the CPUs that have the roles of a row, for one device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cpus {
-    /// Of the interrupts.
-    pub interrupt: u32,
-    /// Of the application; none where the scheduler chooses.
-    pub application: Option<u32>,
-    /// Of queueing; none where it is the application's, wherever that is.
-    pub queue: Option<u32>,
-    /// Of completion; none where `rq_affinity` chooses.
-    pub completion: Option<u32>,
-}
+use crate::outcome::affinity::{Cpus, Placement, Role};
 
 /// The CPUs that run and that this process may use, in ascending order.
 ///

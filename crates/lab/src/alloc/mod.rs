@@ -11,12 +11,11 @@
 mod disk;
 mod jobs;
 mod mounted;
-mod outcome;
 mod search;
 mod site;
 mod volume;
 
-pub use outcome::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
+pub use crate::outcome::alloc::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
 pub use undercroft_xfs::internals::alloc::Variant;
 
 use std::fmt;
@@ -251,7 +250,7 @@ fn workload(
         data_bytes: scale.jobs.bytes(),
         data_written: false,
         seconds: measured.elapsed.as_secs_f64(),
-        operations: outcome::operations(&measured),
+        operations: measured.operations(),
         layout: Some(layout),
     })
 }
@@ -289,7 +288,7 @@ fn on_mount(
         data_bytes: scale.jobs.bytes(),
         data_written: options.data,
         seconds: measured.elapsed.as_secs_f64(),
-        operations: outcome::operations(&measured),
+        operations: measured.operations(),
         layout: None,
     })
 }

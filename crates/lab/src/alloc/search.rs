@@ -12,11 +12,11 @@ use undercroft_xfs::internals::btree::Bnobt;
 use undercroft_xfs::internals::group_tree::free_extents;
 use undercroft_xfs::units::{AgBlock, AgNumber};
 
-use super::outcome::SearchOutcome;
 use super::volume;
 use crate::age::{FreeMap, take};
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
+use crate::outcome::alloc::SearchOutcome;
 use crate::random::stream;
 
 /// Blocks of a request on the pathological map.

@@ -10,6 +10,7 @@ use super::jobs::{Job, Jobs};
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
+use crate::outcome::alloc::OperationTimes;
 
 /// A file system under test.
 pub(super) trait Site: Sync {
@@ -46,6 +47,19 @@ pub(super) struct Measured {
     pub(super) elapsed: Duration,
     /// By operation.
     pub(super) times: [Times; 4],
+}
+
+impl Measured {
+    /// The rows of the table of operations.
+    pub(super) fn operations(&self) -> Vec<OperationTimes> {
+        let rows = OPERATIONS.iter().zip(&self.times);
+        rows.map(|(name, times)| {
+            let latency = times.latencies.latency();
+            let cpu_us = times.cpu.as_secs_f64() * 1e6 / latency.count.max(1) as f64;
+            OperationTimes { operation: (*name).to_owned(), cpu_us, latency }
+        })
+        .collect()
+    }
 }
 
 /// Has `writers` threads work on the jobs, each taking the next one when it is done with the last.

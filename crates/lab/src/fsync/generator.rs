@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::outcome::{FsyncOutcome, Iteration};
+use super::case::{Case, Workload};
 use super::target::{Counters, Target};
-use super::{Case, Mode, Workload};
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
+use crate::outcome::fsync::{FsyncOutcome, Iteration, Mode};
 use crate::spread::Spread;
 use crate::usage::Usage;
 

@@ -9,42 +9,24 @@
 //! One generator runs on a volume of ours, or in any mounted directory. The filebench profile of
 //! 2019 has 64 writers of files from 4 KiB to 500 MB, each written and synced.
 
+mod case;
 mod generator;
-mod mode;
 mod mounted;
-mod outcome;
 mod ring;
 mod target;
 mod volume;
 
-pub use mode::Mode;
-pub use outcome::{FsyncOutcome, Iteration};
+pub use crate::outcome::fsync::{FsyncOutcome, Iteration, Mode};
+pub use case::Workload;
 
 use crate::error::LabError;
 use crate::options::{RunOptions, Size};
 use crate::outcome::Outcome;
 use crate::place::{Place, mounted_kind};
+use case::Case;
 use generator::run_case;
 use mounted::Mounted;
 use volume::VolumeTarget;
-
-/// What is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Files of one size, `files` by each thread in an iteration.
-    Equal {
-        /// Files.
-        files: u64,
-        /// Bytes of each.
-        size: u64,
-    },
-    /// Files of all sizes from 4 KiB to 500 MB, the logarithm of the size evenly spread, until all
-    /// threads together have written so many bytes.
-    Filebench {
-        /// Bytes.
-        total: u64,
-    },
-}
 
 /// What to run, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,18 +43,6 @@ pub struct FsyncOptions {
     pub warm_up: usize,
     /// What is written.
     pub workload: Workload,
-}
-
-/// One case.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    mode: Mode,
-    threads: usize,
-    directories: usize,
-    workload: Workload,
-    warm_up: usize,
-    iterations: usize,
-    seed: u64,
 }
 
 /// Runs the experiment; `found` gets each outcome as soon as it is there. Files stay.

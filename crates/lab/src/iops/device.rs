@@ -8,7 +8,7 @@ use undercroft_block::{
     MemoryDevice, NullOptions, OverlapOrder, QueueOptions,
 };
 
-use super::{DriverName, Variant};
+use super::variant::{DriverName, Variant};
 use crate::error::LabError;
 
 /// A device, and the pool that its buffers come from.

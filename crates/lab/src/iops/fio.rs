@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Access, FileWork};
+use super::work::FileWork;
 use crate::error::LabError;
+use crate::outcome::iops::Access;
 use crate::rate::Window;
 use crate::usage::Usage;
 

@@ -12,57 +12,24 @@
 mod device;
 mod file;
 mod fio;
-mod outcome;
+mod variant;
+mod work;
 mod worker;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use outcome::{Access, IopsOutcome};
+pub use crate::outcome::iops::{Access, IopsOutcome};
+pub use variant::DriverName;
 
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
 use crate::rate::{Rate, Window};
 use file::TestFile;
-use fio::Engine;
+use variant::Variant;
+use work::FileWork;
 use worker::Crowd;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverName {
-    /// Nothing is moved and nothing waited for: the cost of the layer alone.
-    Null,
-    /// Bytes are copied from and to memory.
-    Memory,
-    /// A file, by io_uring.
-    FileIoUring,
-    /// A file, by threads that block.
-    FileThreads,
-}
-
-impl DriverName {
-    /// Every driver.
-    pub const ALL: [Self; 4] = [Self::Null, Self::Memory, Self::FileIoUring, Self::FileThreads];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Memory => "memory",
-            Self::FileIoUring => "file-io_uring",
-            Self::FileThreads => "file-threads",
-        }
-    }
-
-    /// fio's engine of the same kind.
-    fn engine(self) -> Option<Engine> {
-        match self {
-            Self::Null | Self::Memory => None,
-            Self::FileIoUring => Some(Engine::IoUring),
-            Self::FileThreads => Some(Engine::Psync),
-        }
-    }
-}
 
 /// Which variants.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,27 +71,6 @@ impl Default for IopsOptions {
             fio: false,
         }
     }
-}
-
-/// One variant.
-struct Variant {
-    driver: DriverName,
-    /// Whether fio does it.
-    fio: bool,
-    threads: usize,
-    batch: usize,
-    work: FileWork,
-}
-
-/// What is done to the device, by us or by fio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileWork {
-    access: Access,
-    block_bytes: u64,
-    file_bytes: u64,
-    /// I/Os that each thread keeps outstanding.
-    depth: usize,
-    direct: bool,
 }
 
 /// Runs the experiment; `found` gets each outcome when all variants are through.

@@ -10,9 +10,10 @@ use undercroft_block::{
 };
 
 use super::device::TestDevice;
-use super::{Access, FileWork};
+use super::work::FileWork;
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
+use crate::outcome::iops::Access;
 use crate::rate::{Window, total};
 
 /// What all threads of a run do.

@@ -3,11 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Case;
-use super::outcome::Operation;
+use super::case::Case;
 use super::target::{Directories, Target};
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
+use crate::outcome::meta::Operation;
 use crate::usage::Usage;
 
 /// What one operation on all files took.

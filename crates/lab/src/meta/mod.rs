@@ -5,20 +5,23 @@
 //! directory, where each is one system call on an open directory: `mknodat`, `fstatat`, `unlinkat`.
 //! Places take turns, round after round, so that a disturbance of the machine hits all of them.
 
+mod case;
 mod generator;
 mod mounted;
-mod outcome;
+mod summary;
 mod target;
 mod volume;
 
-pub use outcome::{MetaOutcome, Operation, Speed};
+pub use crate::outcome::meta::{MetaOutcome, Operation, Speed};
 
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
 use crate::place::{Place, mounted_kind};
+use case::Case;
 use generator::{Round, run_round};
 use mounted::Mounted;
+use summary::summary;
 use target::Target;
 use volume::VolumeTarget;
 
@@ -33,14 +36,6 @@ pub struct MetaOptions {
     pub directories: Vec<usize>,
     /// Files of all threads together.
     pub files: usize,
-}
-
-/// One case.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    threads: usize,
-    directories: usize,
-    files: usize,
 }
 
 /// Runs the experiment; `found` gets each outcome as soon as it is there. Nothing stays.
@@ -64,7 +59,7 @@ pub fn run(
                 }
             }
             for ((_, name), rounds) in targets.iter().zip(rounds) {
-                found(Outcome::Meta(outcome::summary(name.clone(), case, &rounds)));
+                found(Outcome::Meta(summary(name.clone(), case, &rounds)));
             }
         }
     }

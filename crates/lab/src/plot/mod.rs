@@ -3,9 +3,9 @@
 mod chart;
 mod svg;
 
-use crate::alloc::AllocOutcome;
-use crate::meta::MetaOutcome;
 use crate::outcome::Outcome;
+use crate::outcome::alloc::AllocOutcome;
+use crate::outcome::meta::MetaOutcome;
 use crate::rate::Rate;
 use crate::record::{Record, sections};
 use crate::spread::Spread;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::affinity::{AffinityOutcome, Placement};
+use crate::outcome::affinity::{AffinityOutcome, Placement};
 use crate::text_table::TextTable;
 
 /// Writes one table for each workload and mechanism.

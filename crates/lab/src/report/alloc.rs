@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use super::number::{percent, thousands};
 use crate::age::AgeOutcome;
-use crate::alloc::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
 use crate::buckets::Line;
+use crate::outcome::alloc::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
 use crate::text_table::TextTable;
 
 /// Writes what each ageing left.

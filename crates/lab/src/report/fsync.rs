@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::number::{percent, thousands};
-use crate::fsync::FsyncOutcome;
+use crate::outcome::fsync::FsyncOutcome;
 use crate::text_table::TextTable;
 
 /// Writes the cumulative table of fs_mark for each outcome, then one row for each in one table.

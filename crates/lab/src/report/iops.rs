@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::number::{percent, rate_cells, thousands};
-use crate::iops::IopsOutcome;
+use crate::outcome::iops::IopsOutcome;
 use crate::rate::Rate;
 use crate::spread::Spread;
 use crate::text_table::TextTable;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::number::{percent, thousands};
-use crate::meta::{MetaOutcome, Speed};
+use crate::outcome::meta::{MetaOutcome, Speed};
 use crate::spread::Spread;
 use crate::text_table::TextTable;
 

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use super::number::{latency_cells, percent, rate_cells, thousands_with_deviation};
+use crate::outcome::tags::{PolicyName, TagsOutcome};
 use crate::spread::Spread;
-use crate::tags::{PolicyName, TagsOutcome};
 use crate::text_table::TextTable;
 
 /// I/Os a second with deviations: a row for each policy, a column for each depth.

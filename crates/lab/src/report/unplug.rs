@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use super::number::{latency_cells, percent, rate_cells};
+use crate::outcome::unplug::{UnplugOutcome, Variant};
 use crate::text_table::TextTable;
-use crate::unplug::{UnplugOutcome, Variant};
 
 /// Writes one row for each variant, with its gain over the one that takes every lock.
 pub(super) fn write(outcomes: &[&UnplugOutcome], out: &mut dyn Write) -> io::Result<()> {

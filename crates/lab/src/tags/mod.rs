@@ -6,14 +6,13 @@
 //! commit 4e5dff41be7b).
 
 mod device;
-mod outcome;
 mod run;
 mod worker;
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-pub use outcome::{PolicyName, TagsOutcome, Waiters};
+pub use crate::outcome::tags::{PolicyName, TagsOutcome, Waiters};
 
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;

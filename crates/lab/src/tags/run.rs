@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use undercroft_tags::{Statistics, TagSet, User, WakePolicy};
 
 use super::device::{Device, Owner, Service};
-use super::outcome::{PolicyName, Waiters};
 use super::worker::{Job, TaskOwner, ThreadOwner, run_tasks, run_thread};
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
+use crate::outcome::tags::{PolicyName, Waiters};
 use crate::rate::WARM_UP;
 use crate::usage::Usage;
 

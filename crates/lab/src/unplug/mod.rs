@@ -12,7 +12,6 @@
 //! dirty page to be written without waiting. The disks are null devices.
 
 mod mix;
-mod outcome;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ use undercroft_block::{
     BlockDevice, Drive, Leaf, NullOptions, OverlapOrder, QueueOptions, Staging, UnplugMode,
 };
 
-pub use outcome::{UnplugOutcome, Variant};
+pub use crate::outcome::unplug::{UnplugOutcome, Variant};
 
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;

@@ -3,7 +3,7 @@
 //! The bytes are verified by [`Agf::verify`] when they are read and before they are written;
 //! [`Agf::decode`] takes verified bytes. Checksum and LSN are stamped by whoever writes the buffer.
 
-use super::agfl;
+use super::free_list_slots::slots;
 use super::header::{
     HeaderError, TreeRoot, check_identity, check_range, check_root, store_changes, tree_root,
 };
@@ -72,7 +72,7 @@ impl Agf {
         check_range("freeblks", agf.free_blocks, 0, agf.length)?;
         check_range("longest", agf.longest, 0, agf.free_blocks)?;
         check_range("btreeblks", agf.tree_blocks, 0, agf.length)?;
-        let slots = agfl::slots(geometry);
+        let slots = slots(geometry);
         check_range("flfirst", agf.free_list_first, 0, slots - 1)?;
         check_range("fllast", agf.free_list_last, 0, slots - 1)?;
         check_range("flcount", agf.free_list_count, 0, slots)

@@ -5,6 +5,8 @@
 //! [`Agf`], so the operations take both. Checksum and LSN are stamped by whoever writes the buffer.
 
 use super::agf::Agf;
+use super::free_list_slots::slot_offset;
+pub use super::free_list_slots::slots;
 use super::header::{HeaderError, check_range, check_uuid, check_value};
 use crate::bytes::{EditBytes, be32, put_be32};
 use crate::geometry::Geometry;
@@ -12,23 +14,11 @@ use crate::units::{AgBlock, AgNumber};
 
 const MAGIC: u32 = u32::from_be_bytes(*b"XAFL");
 const UUID_OFFSET: usize = 8;
-const HEADER: usize = 36;
 
 /// The list as formatted: the first block lands in slot 1.
 pub const EMPTY_FIRST: u32 = 1;
 /// See [`EMPTY_FIRST`].
 pub const EMPTY_LAST: u32 = 0;
-
-/// Bytes before the first slot; v4 volumes have no header.
-const fn header(geometry: &Geometry) -> usize {
-    if geometry.features.crc { HEADER } else { 0 }
-}
-
-/// Number of slots of the ring.
-#[must_use]
-pub const fn slots(geometry: &Geometry) -> u32 {
-    ((geometry.sector_size() - header(geometry)) / 4) as u32
-}
 
 /// Checks everything but the checksum.
 ///
@@ -129,10 +119,6 @@ pub fn put_tail(
     agf.free_list_count += 1;
     edit.put_be32(slot_offset(geometry, agf.free_list_last), block.0);
     true
-}
-
-const fn slot_offset(geometry: &Geometry, slot: u32) -> usize {
-    header(geometry) + 4 * slot as usize
 }
 
 fn get(bytes: &[u8], geometry: &Geometry, slot: u32) -> AgBlock {

@@ -4,6 +4,7 @@ pub mod agf;
 pub mod agfl;
 pub mod agi;
 mod counters;
+mod free_list_slots;
 mod header;
 
 pub use agf::Agf;

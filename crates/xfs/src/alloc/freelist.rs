@@ -4,7 +4,7 @@
 //! hold enough blocks for the worst case of splits. Algorithms reference, sections 2.3 and 2.4.
 
 use super::search::{Candidate, Found};
-use super::{by_size, free, take};
+use super::{by_size, insert, take};
 use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
 use crate::group::{GroupState, free_list_needed, longest_within};
@@ -34,11 +34,11 @@ pub(super) fn available(
     request: &Request,
 ) -> Option<u32> {
     let agf = &group.agf;
-    let need = free_list_needed(trans.geometry(), trans.volume().heights(), group);
+    let need = free_list_needed(trans.geometry(), trans.volume().heights(), &group.agf);
     let reserved = group.reserved.outstanding(agf, &group.agi, request.pool);
     let want =
         request.min_len.checked_add(request.alignment - 1)?.checked_add(request.alignment_slop)?;
-    if longest_within(trans.geometry(), group, need, reserved) < want {
+    if longest_within(trans.geometry(), agf, need, reserved) < want {
         return None;
     }
     // A surplus of the free list does not count: it is about to leave it.
@@ -61,7 +61,7 @@ pub(super) fn admit(
     let surplus = adjust(trans, group)?;
     // A short list and a surplus exclude each other: there is nothing to release.
     if group.agf.free_list_count
-        < free_list_needed(trans.geometry(), trans.volume().heights(), group)
+        < free_list_needed(trans.geometry(), trans.volume().heights(), &group.agf)
     {
         return Ok(None);
     }
@@ -78,12 +78,12 @@ pub(super) fn adjust(
 ) -> Result<Surplus, Error> {
     let mut surplus = Surplus::new();
     while group.agf.free_list_count
-        > free_list_needed(trans.geometry(), trans.volume().heights(), group)
+        > free_list_needed(trans.geometry(), trans.volume().heights(), &group.agf)
     {
         surplus.push(group.take_from_list(trans.geometry())?);
     }
     loop {
-        let need = free_list_needed(trans.geometry(), trans.volume().heights(), group);
+        let need = free_list_needed(trans.geometry(), trans.volume().heights(), &group.agf);
         if group.agf.free_list_count >= need {
             return Ok(surplus);
         }
@@ -122,7 +122,7 @@ pub(super) fn release(
     for start in surplus {
         let freed = AllocRecord { start: *start, len: 1 };
         crate::group_tree::rmap::remove_owner(trans, group, freed.start, 1, RmapOwner::GROUP)?;
-        free::insert(trans, group, freed)?;
+        insert::insert(trans, group, freed)?;
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod freelist;
 mod groups;
 mod index;
 mod indexed;
+mod insert;
 mod mode;
 mod near;
 mod search;

@@ -10,6 +10,7 @@ mod change;
 mod convert;
 mod da_fork;
 mod edit;
+mod groups;
 mod load;
 mod owner;
 mod target;
@@ -22,6 +23,6 @@ pub use change::{
     add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift, tree_blocks,
 };
 pub use da_fork::{ForkReader, ForkWriter};
+pub(crate) use groups::groups;
+pub use groups::tree_groups;
 pub use load::extents;
-pub(crate) use tree::groups;
-pub use tree::tree_groups;

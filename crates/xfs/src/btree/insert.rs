@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::kind::{BlockPointer, BtreeKind};
 use super::node::Entry;
 use super::shift::{Sibling, Side};
-use super::split::Split;
+use super::split::{Reserve, Split};
 use super::store::{PointerOf, ReadTree, Root, WriteTree};
 use crate::cache::BufferRef;
 use crate::format::{FieldDefect, Rule};
@@ -20,9 +20,6 @@ pub enum Insertion {
     /// been given back.
     NoSpace,
 }
-
-/// Blocks taken before an insertion changes anything, in the order they will be used.
-pub(super) type Reserve<P> = std::vec::IntoIter<(P, BufferRef)>;
 
 /// How a block gets room for one more entry.
 enum Room<P> {

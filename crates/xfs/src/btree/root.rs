@@ -1,10 +1,10 @@
 //! Growing and shrinking at the root (algorithms, section 1.8).
 
 use super::cursor::{Cursor, Level, edit_block};
-use super::insert::{Insertion, Reserve};
+use super::insert::Insertion;
 use super::kind::BtreeKind;
 use super::node::{Child, Frame, Node, NodeEdit};
-use super::split::{Split, init, new_header};
+use super::split::{Reserve, Split, init, new_header};
 use super::store::{NewRoot, Root, WriteTree};
 use crate::bytes::EditBytes;
 use crate::cache::BufferRef;

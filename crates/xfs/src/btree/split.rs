@@ -1,7 +1,6 @@
 //! Splitting a full block in two (algorithms, section 1.6).
 
 use super::cursor::{Cursor, edit_block};
-use super::insert::Reserve;
 use super::kind::{BlockPointer, BtreeKind};
 use super::node::{Child, Frame, Node};
 use super::shift::Side;
@@ -10,6 +9,9 @@ use crate::bytes::EditBytes;
 use crate::cache::BufferRef;
 use crate::format::{FieldDefect, NewHeader, Rule};
 use std::sync::Arc;
+
+/// Blocks taken before an insertion changes anything, in the order they will be used.
+pub(super) type Reserve<P> = std::vec::IntoIter<(P, BufferRef)>;
 
 /// The right half that a split made.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Buffers on their way to their places.
 
-use super::BufferRef;
+use super::buffer::BufferRef;
 use crate::units::Lsn;
 
 /// A buffer that was written to its place, and the position that it pinned then.

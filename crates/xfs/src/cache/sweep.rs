@@ -3,67 +3,31 @@
 //! Once there is more than the limit, one part of the table after the other is swept: clean buffers
 //! that nobody holds and that were not used for some sweeps of their part go: for one, or, if they
 //! are of a kind that is come back to, for more, the fewer the more there is beyond the limit. So a
-//! stream of new inodes does not push the directories out in which they get their names. The next
-//! part has its turn when some more came in ([`STEPS`]), which pays for it. So no single operation
-//! waits for a sweep of everything, and however much has to stay because it is dirty, nothing is
-//! swept for nothing again and again.
+//! stream of new inodes does not push the directories out in which they get their names. When
+//! which part has its turn: `sweep_schedule`.
 //!
 //! Memory is at most what is dirty or held, the limit, and what comes in during four rounds of
 //! sweeps: half of the limit. After two rounds what is of a kind that nothing comes back to has gone.
 
-use super::buffer::MOST_PATIENCE;
-use super::{Cache, SHARDS};
+use super::sweep_schedule::Sweep;
+use super::table::Cache;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Bytes above which buffers are dropped, unless the user of the volume says otherwise.
-const LIMIT: usize = 64 << 20;
-
-/// How many parts of the limit there are of which one comes in between two sweeps: a round of sweeps
-/// lets in an eighth.
-const STEPS: usize = 8 * SHARDS;
-
-/// When what is swept.
-#[derive(Debug)]
-pub(super) struct Sweeps {
-    limit: AtomicUsize,
-    /// Bytes in memory above which the next part is due.
-    due: AtomicUsize,
-    /// Parts swept so far.
-    parts: AtomicUsize,
-}
-
-impl Default for Sweeps {
-    fn default() -> Self {
-        Self { limit: LIMIT.into(), due: LIMIT.into(), parts: AtomicUsize::new(0) }
-    }
-}
+use std::sync::atomic::Ordering;
 
 impl Cache {
     /// Sets the bytes of buffers above which clean ones are dropped; 64 MiB at first. Dirty ones, and
     /// those in use, stay whatever the limit.
     pub fn set_limit(&self, bytes: usize) {
-        self.sweeps.limit.store(bytes, Ordering::Relaxed);
-        self.sweeps.due.store(bytes, Ordering::Relaxed);
+        self.sweeps.set_limit(bytes);
     }
 
     /// Sweeps a part of the table if one is due.
     pub(crate) fn shrink(&self) {
-        let sweeps = &self.sweeps;
-        let total = self.total_bytes.load(Ordering::Relaxed);
-        let due = sweeps.due.load(Ordering::Relaxed);
-        if total <= due {
-            return;
-        }
-        let limit = sweeps.limit.load(Ordering::Relaxed);
-        let after = |total: usize| limit.max(total + limit / STEPS);
-        // Of the threads that see it, one sweeps.
-        let claimed =
-            sweeps.due.compare_exchange(due, after(total), Ordering::Relaxed, Ordering::Relaxed);
-        if claimed.is_ok() {
-            let loss = loss(total - limit.min(total), limit);
-            self.sweep(sweeps.parts.fetch_add(1, Ordering::Relaxed) % SHARDS, loss);
-            sweeps.due.store(after(self.total_bytes.load(Ordering::Relaxed)), Ordering::Relaxed);
+        if let Some(Sweep { part, loss }) =
+            self.sweeps.claim(self.total_bytes.load(Ordering::Relaxed))
+        {
+            self.sweep(part, loss);
+            self.sweeps.done(self.total_bytes.load(Ordering::Relaxed));
         }
     }
 
@@ -84,19 +48,11 @@ impl Cache {
     }
 }
 
-/// What a sweep takes off the patience of buffers that were not used, when there are `excess` bytes
-/// beyond the limit. Two rounds of sweeps let in a quarter, and have dropped by then whatever has no
-/// patience: if there is more, the patience of the others ends within another eighth.
-fn loss(excess: usize, limit: usize) -> u8 {
-    let most = usize::from(MOST_PATIENCE) + 1;
-    let loss = 1 + excess.saturating_sub(limit / 4).saturating_mul(most) / (limit / 8).max(1);
-    // Below 17: it fits.
-    loss.min(most) as u8
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::buffer::MOST_PATIENCE;
+    use crate::cache::shard::SHARDS;
     use crate::cache::{BufferAddress, BufferRef, MetaBuffer};
     use crate::format::BufferKind;
     use crate::mkfs::{MkfsOptions, plan};

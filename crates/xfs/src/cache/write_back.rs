@@ -1,17 +1,15 @@
 //! Write-back of dirty buffers: verified, stamped, sorted, in large writes.
 
-use super::InPlace;
+use super::buffer::{BufferRef, Content};
+use super::in_place::InPlace;
+use super::table::Cache;
 use super::verify::{stamp, verify_content};
-use super::{BufferRef, Cache, Content};
 use crate::error::Error;
 use parking_lot::RwLockWriteGuard;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use undercroft_block::{Batch, Bio, Buffer, BufferPool, Plug, Sector, Segment, flush_plugs};
-
-/// Memory for copies of buffers on their way to the device.
-pub(super) const POOL_BYTES: usize = 16 << 20;
 
 /// Buffers that lie together go in bios of at most this many bytes, or one buffer: each goes to a file
 /// in one call, and longer calls are slower (`drivers/file/transfer` of the block layer).
@@ -76,6 +74,18 @@ impl Image {
 }
 
 impl Cache {
+    /// Keeps memory within its bounds.
+    ///
+    /// # Errors
+    /// An earlier write-back failed.
+    pub(crate) fn balance(&self) -> Result<(), Error> {
+        if self.has_much_dirty() {
+            self.write_back(Which::Cold)?;
+        }
+        self.shrink();
+        Ok(())
+    }
+
     /// Writes dirty buffers. They are copied first, so that they can be changed again at once.
     /// Devices keep overlapping requests in the order of submission, but two threads could submit
     /// their copies in another order than they took them, and a buffer could be dropped, and read

@@ -2,8 +2,8 @@
 
 use super::forks::Fork;
 use super::hash_tree::HashWalk;
-use super::inode_table::{flag, link_sum};
-use super::inodes::{Scan, Subject};
+use super::inode_table::{Slot, link_sum};
+use super::subject::{Scan, Subject};
 use super::{Finding, Place};
 use crate::bytes::{be32, be64};
 use crate::format::{
@@ -39,7 +39,7 @@ pub(super) fn check(scan: &Scan<'_>, subject: &Subject<'_>, fork: &Fork) {
         _ => attributes.blocks(),
     }
     if attributes.complete {
-        subject.slot.set_flag(flag::POINTERS_KNOWN);
+        subject.slot.set_flag(Slot::POINTERS_KNOWN);
     } else {
         scan.checker.set_incomplete();
     }

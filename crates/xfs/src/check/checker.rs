@@ -1,8 +1,9 @@
 //! What all parts of a check share: the volume, what was read, what was found.
 
+use super::finding::{Finding, Place};
 use super::findings::Findings;
+use super::options::CheckOptions;
 use super::visited::Visited;
-use super::{CheckOptions, Finding, Place};
 use crate::cache::verify_buffer;
 use crate::format::da_block::resolve_magic;
 use crate::format::{BufferKind, Header};

@@ -24,7 +24,7 @@ pub(super) struct Slot {
     pub(super) nlink: AtomicU32,
     /// Links found: entries, "." and the ".." of children.
     pub(super) links: AtomicU32,
-    /// Flags of [`flag`].
+    /// [`REFLINK`](Self::REFLINK) and the other flags.
     pub(super) flags: AtomicU8,
     /// Sum over the directory entries that lead here.
     pub(super) entries: AtomicU64,
@@ -47,16 +47,6 @@ pub(super) enum Kind {
     File(FileType),
 }
 
-/// Flags of a slot.
-pub(super) mod flag {
-    /// The inode may share blocks.
-    pub(in crate::check) const REFLINK: u8 = 1;
-    /// Part of the metadata directory tree.
-    pub(in crate::check) const METADATA: u8 = 2;
-    /// Its parent pointers could be read.
-    pub(in crate::check) const POINTERS_KNOWN: u8 = 4;
-}
-
 const TYPES: [FileType; 7] = [
     FileType::Fifo,
     FileType::Character,
@@ -68,6 +58,13 @@ const TYPES: [FileType; 7] = [
 ];
 
 impl Slot {
+    /// The inode may share blocks.
+    pub(super) const REFLINK: u8 = 1;
+    /// Part of the metadata directory tree.
+    pub(super) const METADATA: u8 = 2;
+    /// Its parent pointers could be read.
+    pub(super) const POINTERS_KNOWN: u8 = 4;
+
     pub(super) fn kind(&self) -> Kind {
         match self.kind.load(Ordering::Relaxed) {
             0 => Kind::Free,

@@ -2,47 +2,16 @@
 
 use super::checker::Checker;
 use super::forks::{self, Claims, Fork};
-use super::inode_table::{Chunk, InodeTable, Kind, Slot, flag};
+use super::inode_table::{Chunk, Kind, Slot};
 use super::inode_trees::runs;
-use super::{Finding, Place, attributes, directory, quota, symlink};
+use super::subject::{Scan, Subject};
+use super::{Finding, Place, attributes, directory_entries, quota, symlink};
 use crate::format::{
     FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2, Timestamp, inode_crc_matches,
 };
 use crate::inode::ForkKind;
 use crate::units::{AgInode, InodeNumber};
 use undercroft_block::Sector;
-
-/// What the check of inodes works on.
-#[derive(Debug)]
-pub(super) struct Scan<'a> {
-    pub(super) checker: &'a Checker,
-    pub(super) table: &'a InodeTable,
-}
-
-/// One inode under examination.
-#[derive(Debug)]
-pub(super) struct Subject<'a> {
-    pub(super) number: InodeNumber,
-    pub(super) core: &'a InodeCore,
-    /// All of its bytes.
-    pub(super) bytes: &'a [u8],
-    pub(super) slot: &'a Slot,
-}
-
-impl Subject<'_> {
-    pub(super) fn place(&self) -> Place {
-        Place::Inode(self.number)
-    }
-
-    /// Bytes of a fork in the inode.
-    pub(super) fn fork_bytes(&self, checker: &Checker, kind: ForkKind) -> &[u8] {
-        let range = match kind {
-            ForkKind::Data => self.core.data_fork(checker.geometry()),
-            ForkKind::Attr => self.core.attr_fork(checker.geometry()),
-        };
-        &self.bytes[range]
-    }
-}
 
 /// Checks all inodes of chunk `index` of the table.
 pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
@@ -111,10 +80,10 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     slot.set_kind(Kind::File(file_type));
     slot.nlink.store(core.nlink, std::sync::atomic::Ordering::Relaxed);
     if core.flags2.contains(InodeFlags2::REFLINK) {
-        slot.set_flag(flag::REFLINK);
+        slot.set_flag(Slot::REFLINK);
     }
     if core.flags2.contains(InodeFlags2::METADATA) {
-        slot.set_flag(flag::METADATA);
+        slot.set_flag(Slot::METADATA);
     }
     let subject = Subject { number, core: &core, bytes, slot };
     times(checker, &subject);
@@ -211,7 +180,7 @@ fn content(
         checker.expect("inode", place, "nblocks", core.nblocks, blocks);
     }
     match file_type {
-        FileType::Directory => directory::check(scan, subject, &data),
+        FileType::Directory => directory_entries::check(scan, subject, &data),
         FileType::Symlink => symlink::check(scan.checker, subject, &data),
         FileType::Regular if quota::is_quota(checker, subject) => {
             quota::check(checker, subject, &data);
@@ -222,7 +191,7 @@ fn content(
     // A fork at an offset that cannot be holds nothing that can be read.
     match attr.filter(|_| sound || core.forkoff != 0) {
         Some(fork) => attributes::check(scan, subject, &fork),
-        None => subject.slot.set_flag(flag::POINTERS_KNOWN),
+        None => subject.slot.set_flag(Slot::POINTERS_KNOWN),
     }
 }
 

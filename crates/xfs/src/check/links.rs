@@ -1,7 +1,7 @@
 //! Directories against inodes: link counts, types, reachability, "..", parent pointers.
 
 use super::checker::Checker;
-use super::inode_table::{Chunk, InodeTable, Kind, Slot, flag};
+use super::inode_table::{Chunk, InodeTable, Kind, Slot};
 use super::superblocks::rooted_inodes;
 use super::{Place, Report};
 use crate::format::{EntryType, FileType, NLINK_MAX, NLINK_PINNED};
@@ -106,7 +106,7 @@ fn inode(
     }
     let parent = slot.parent.load(Relaxed);
     let above = table.get(checker.geometry(), InodeNumber(parent)).filter(|_| parent != 0);
-    if above.is_some_and(|above| above.has_flag(flag::METADATA) != slot.has_flag(flag::METADATA)) {
+    if above.is_some_and(|above| above.has_flag(Slot::METADATA) != slot.has_flag(Slot::METADATA)) {
         let what = format!("the metadata flag differs from that of its directory {parent}");
         checker.error("inode", place, what);
     }
@@ -115,7 +115,7 @@ fn inode(
     }
     let features = &checker.geometry().features;
     if features.parent_pointers()
-        && slot.has_flag(flag::POINTERS_KNOWN)
+        && slot.has_flag(Slot::POINTERS_KNOWN)
         && checker.is_complete()
         && slot.pointers.load(Relaxed) != slot.entries.load(Relaxed)
     {

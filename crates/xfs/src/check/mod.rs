@@ -15,21 +15,26 @@ mod attributes;
 mod checker;
 mod counters;
 mod directory;
+mod directory_entries;
 mod directory_index;
 mod finding;
 mod findings;
 mod forks;
 mod free_space;
 mod group;
+mod group_metadata;
 mod hash_tree;
 mod inode_table;
 mod inode_trees;
 mod inodes;
 mod links;
+mod listing;
 mod log;
+mod options;
 mod quota;
 mod report;
 mod space;
+mod subject;
 mod superblocks;
 mod symlink;
 mod threads;
@@ -37,6 +42,7 @@ mod tree;
 mod visited;
 
 pub use finding::{Finding, Place, Severity};
+pub use options::CheckOptions;
 pub use report::Report;
 
 use crate::error::Error;
@@ -48,24 +54,8 @@ use forks::Claims;
 use group::Group;
 use inode_table::InodeTable;
 use std::sync::Arc;
+use subject::Scan;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
-
-/// How a check works.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckOptions {
-    /// Threads that read and check, at least 1.
-    pub threads: usize,
-    /// Findings handed over; further ones are only counted.
-    pub findings_max: u64,
-    /// Check a volume that was not unmounted as its journal makes it, replayed in memory.
-    pub replay: bool,
-}
-
-impl Default for CheckOptions {
-    fn default() -> Self {
-        Self { threads: 2, findings_max: 10_000, replay: true }
-    }
-}
 
 /// Checks the file system that starts at sector 0 of `device`, and hands what is wrong with it to
 /// `on_finding`, phase by phase.
@@ -158,7 +148,7 @@ fn check_groups(checker: &Checker) -> Vec<Group> {
     let states = threads::for_each(checker.threads, count, Vec::new, |done, index| {
         let ag = AgNumber(index as u32);
         superblocks::check(checker, ag);
-        done.push((index, group::check(checker, ag)));
+        done.push((index, group_metadata::check(checker, ag)));
     });
     let mut groups: Vec<_> = states.into_iter().flatten().collect();
     groups.sort_unstable_by_key(|(index, _)| *index);
@@ -167,7 +157,7 @@ fn check_groups(checker: &Checker) -> Vec<Group> {
 
 /// Checks all inodes; returns the claims on blocks that each thread found.
 fn check_inodes(checker: &Checker, table: &InodeTable) -> Vec<Claims> {
-    let scan = inodes::Scan { checker, table };
+    let scan = Scan { checker, table };
     let groups = checker.geometry().ag_count;
     threads::for_each(
         checker.threads,

@@ -3,7 +3,7 @@
 
 use super::checker::Checker;
 use super::forks::Fork;
-use super::inodes::Subject;
+use super::subject::Subject;
 use crate::bytes::{array, be16, be32};
 use crate::format::{InodeFlags2, checksum};
 use crate::units::{FileBlock, FsBlock};

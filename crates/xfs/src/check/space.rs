@@ -4,7 +4,7 @@
 use super::Place;
 use super::checker::Checker;
 use super::group::{FREE, Group};
-use super::inode_table::{InodeTable, flag};
+use super::inode_table::{InodeTable, Slot};
 use crate::format::{RefcountDomain, RefcountRecord, RmapFlags, RmapOwner, RmapRecord};
 use crate::units::{AgBlock, AgNumber};
 use std::cmp::Reverse;
@@ -157,12 +157,12 @@ impl<'a> Sweep<'a> {
     fn check_flag(&mut self, claim: &RmapRecord) {
         let Some(inode) = claim.owner.as_inode() else { return };
         let slot = self.table.get(self.checker.geometry(), inode);
-        if slot.is_some_and(|slot| !slot.has_flag(flag::REFLINK)) {
+        if slot.is_some_and(|slot| !slot.has_flag(Slot::REFLINK)) {
             let what = "shares blocks, but has not the flag for it";
             self.checker.error("inode", Place::Inode(inode), what);
             if let Some(slot) = slot {
                 // Once per inode.
-                slot.set_flag(flag::REFLINK);
+                slot.set_flag(Slot::REFLINK);
             }
         }
     }

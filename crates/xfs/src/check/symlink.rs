@@ -2,7 +2,7 @@
 
 use super::checker::Checker;
 use super::forks::Fork;
-use super::inodes::Subject;
+use super::subject::Subject;
 use crate::format::{BufferKind, ForkFormat, SYMLINK_MAX, symlink_part};
 use crate::inode::ForkKind;
 

@@ -98,30 +98,7 @@ pub(super) fn remove<F: DaForkMut + ?Sized>(
     dir_leaf::set_best(&mut edit, data_block as usize, longest);
     drop(guard);
     if data_block > 0 && usize::from(longest) == layout.data_capacity() {
-        release(fork, layout, leaf, data_block)?;
+        shrink::release(fork, layout, leaf, data_block)?;
     }
     shrink::leaf_to_block(fork, layout, leaf)
-}
-
-/// Frees an empty data block; behind the last one that remains, the directory ends.
-pub(super) fn release<F: DaForkMut + ?Sized>(
-    fork: &mut F,
-    layout: DirLayout,
-    leaf: &BufferRef,
-    data_block: u32,
-) -> Result<(), Error> {
-    fork.unmap(layout.data_file_block(data_block), fork.block_blocks())?;
-    let mut guard = fork.edit(leaf);
-    let mut edit = guard.edit();
-    dir_leaf::set_best(&mut edit, data_block as usize, NO_BLOCK);
-    let mut bests = dir_leaf::best_count(edit.bytes());
-    if bests == data_block as usize + 1 {
-        while bests > 1 && dir_leaf::best(edit.bytes(), bests - 1) == NO_BLOCK {
-            bests -= 1;
-        }
-        dir_leaf::resize_bests(&mut edit, bests);
-        drop(guard);
-        fork.set_size((bests as u64) << layout.block_log);
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 //! reference, section 6.8; algorithms reference, sections 7.3 to 7.5).
 
 use super::form::{read, write_header};
-use super::{leaf, shortform, space};
+use super::{shortform, space};
 use crate::cache::BufferRef;
 use crate::da::DaForkMut;
 use crate::error::Error;
@@ -91,7 +91,7 @@ pub(super) fn leaf_to_block<F: DaForkMut + ?Sized>(
         match bests {
             1 => break,
             2.. if usize::from(last) == layout.data_capacity() => {
-                leaf::release(fork, layout, leaf, bests as u32 - 1)?;
+                release(fork, layout, leaf, bests as u32 - 1)?;
             }
             _ => return Ok(()),
         }
@@ -124,6 +124,29 @@ pub(super) fn leaf_to_block<F: DaForkMut + ?Sized>(
     fork.unmap(fork.geometry().dir_leaf_block(), fork.block_blocks())?;
     fork.set_size(size as u64);
     block_to_short(fork, layout, &block)
+}
+
+/// Frees an empty data block; behind the last one that remains, the directory ends.
+pub(super) fn release<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    leaf: &BufferRef,
+    data_block: u32,
+) -> Result<(), Error> {
+    fork.unmap(layout.data_file_block(data_block), fork.block_blocks())?;
+    let mut guard = fork.edit(leaf);
+    let mut edit = guard.edit();
+    dir_leaf::set_best(&mut edit, data_block as usize, NO_BLOCK);
+    let mut bests = dir_leaf::best_count(edit.bytes());
+    if bests == data_block as usize + 1 {
+        while bests > 1 && dir_leaf::best(edit.bytes(), bests - 1) == NO_BLOCK {
+            bests -= 1;
+        }
+        dir_leaf::resize_bests(&mut edit, bests);
+        drop(guard);
+        fork.set_size((bests as u64) << layout.block_log);
+    }
+    Ok(())
 }
 
 /// Block form to short form, if it fits the fork.

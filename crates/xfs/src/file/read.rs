@@ -7,7 +7,7 @@
 //! has them.
 
 use super::OpenFile;
-use super::open::check_kind;
+use super::kind::check_kind;
 use crate::bmap::{self, ForkReader};
 use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType};

@@ -1,7 +1,7 @@
 //! Where data and holes of a file begin.
 
 use super::OpenFile;
-use super::open::check_kind;
+use super::kind::check_kind;
 use crate::bmap;
 use crate::error::Error;
 use crate::inode::ForkKind;

@@ -3,7 +3,7 @@
 use super::MAX_FILE_SIZE;
 use super::OpenFile;
 use super::close::trim_all;
-use super::open::check_kind;
+use super::kind::check_kind;
 use super::read::read;
 use crate::bmap;
 use crate::error::Error;

@@ -1,13 +1,13 @@
 //! Dirty data on its way to the device.
 
 use super::edit::FileEdit;
+use super::sent::{fail, next_number, release};
 use crate::error::Error;
 use crate::inode::{DataLock, FileKey, Inode, SyncScope, file_key, file_locks};
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use undercroft_block::{Batch, Plug};
 
 /// Files whose data was not written, and why.
@@ -20,9 +20,6 @@ pub(super) struct Failure {
     pub(super) what: Arc<str>,
     pub(super) error: Error,
 }
-
-/// Number of the next write-back; none has the number 0.
-static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// How often a file is tried again whose space waits for the journal.
 const ATTEMPTS: u32 = 3;
@@ -55,7 +52,7 @@ fn in_order<I>(
 }
 
 fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, SyncScope)], failures: &mut Failures) {
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let number = next_number();
     let plug = Plug::new(volume.cache().device());
     let writes = Batch::new();
     // Held until the plug is flushed: another write to the same blocks must not overtake.
@@ -81,28 +78,6 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, SyncScope)], failures
         let state = inode.read();
         failures.insert(file_key(&state), Failure { number: state.number, what, error });
     }
-}
-
-/// Sends the dirty data of a file, whose data the caller has locked, to the device: for operations
-/// that work on what is mapped.
-///
-/// # Errors
-/// What could not be sent stays dirty, or is [lost](fail).
-pub(super) fn settle(
-    volume: &Volume,
-    inode: &Arc<Inode>,
-    lock: DataLock,
-) -> Result<DataLock, Error> {
-    if inode.read().memory.dirty.is_none() {
-        return Ok(lock);
-    }
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
-    let sent = edit.write_back(number, true);
-    let lock = edit.into_lock();
-    release(inode, number);
-    sent.inspect_err(|error| drop(fail(volume, inode, error)))?;
-    Ok(lock)
 }
 
 /// Sends the dirty data of a file whose data is locked by `lock`, which is there again afterwards if
@@ -133,38 +108,6 @@ fn write_one(
         }
     }
     Ok(())
-}
-
-/// Drops what a write-back has sent.
-fn release(inode: &Inode, number: u64) {
-    let mut state = inode.write();
-    let size = state.core.size;
-    let Some(dirty) = &mut state.memory.dirty else { return };
-    dirty.drop_sent(number);
-    if dirty.is_empty() && !dirty.unstamped && dirty.stored_size >= size {
-        // With it goes what was set aside for it.
-        state.memory.dirty = None;
-    } else if dirty.is_empty() {
-        dirty.reserved = crate::space::Reservation::default();
-    }
-}
-
-/// Says why data of a file was not written. If it never will be, it is dropped, and the reason stays
-/// with the file: to keep it would keep everybody waiting who has something to write. Where it may
-/// be written later, for want of space or of a lock, it stays; so it does where nobody can write
-/// any more, to be read.
-fn fail(volume: &Volume, inode: &Inode, error: &Error) -> Arc<str> {
-    let what: Arc<str> = error.to_string().into();
-    let may_wait = matches!(error, Error::Busy(_) | Error::NoSpace { .. });
-    if !may_wait && !volume.is_read_only() {
-        let mut state = inode.write();
-        // What is not on the device is no part of the file any more.
-        if let Some(dirty) = state.memory.dirty.take() {
-            state.core.size = state.core.size.min(dirty.stored_size);
-        }
-        state.memory.losses.add(&what);
-    }
-    what
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The lock of a group, and the proof of holding it.
 
-use super::{Group, GroupBase, GroupState};
+use super::base::GroupBase;
+use super::state::GroupState;
+use super::summary::GroupSummary;
+use crate::busy::BusyExtents;
 use crate::error::Error;
 use crate::rank;
 use crate::units::AgNumber;
@@ -19,7 +22,7 @@ const SPIN: Duration = Duration::from_micros(20);
 /// Where a volume keeps the state of a group, behind the group's lock; empty until it is first
 /// locked.
 #[derive(Debug, Default)]
-pub(crate) struct GroupLock {
+pub(super) struct GroupLock {
     state: Arc<OrderedMutex<Option<GroupState>, { rank::GROUP }>>,
     /// Threads that wait for it, spinning or asleep.
     waiting: AtomicU32,
@@ -58,6 +61,17 @@ impl GroupLock {
     }
 }
 
+/// What a volume keeps of one group.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// Its lock, and what that guards.
+    lock: GroupLock,
+    /// What can be read without it.
+    pub(crate) summary: Arc<GroupSummary>,
+    /// What has a lock of its own.
+    pub(crate) busy: Arc<BusyExtents>,
+}
+
 /// A locked group.
 pub struct GroupGuard {
     /// Never empty: the constructor loads the state.
@@ -85,7 +99,7 @@ impl GroupGuard {
             return Ok(None);
         };
         if state.is_none() {
-            *state = Some(GroupState::load(base, group, number)?);
+            *state = Some(GroupState::load(base, number, &group.busy, &group.summary)?);
         }
         Ok(Some(Self { state }))
     }

@@ -1,9 +1,5 @@
 //! What is known of a group without its lock: enough to pass it by.
 
-use super::GroupState;
-use super::usable::longest_usable;
-use crate::format::TreeHeights;
-use crate::geometry::Geometry;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The figure of a group whose headers were not read yet.
@@ -32,7 +28,7 @@ impl GroupSummary {
     }
 
     /// Publishes the figures of a locked group.
-    pub(crate) fn publish(&self, geometry: &Geometry, heights: &TreeHeights, group: &GroupState) {
-        self.longest.store(longest_usable(geometry, heights, group), Ordering::Relaxed);
+    pub(super) fn publish(&self, longest: u32) {
+        self.longest.store(longest, Ordering::Relaxed);
     }
 }

@@ -3,24 +3,17 @@
 //! Before anything changes the free-space or reverse-mapping trees of a group, its free list must
 //! hold enough blocks for the worst case of splits. Algorithms reference, sections 2.3 and 2.4.
 
-use super::GroupState;
-use crate::format::TreeHeights;
+use crate::format::{Agf, TreeHeights};
 use crate::geometry::Geometry;
-use crate::space::Pool;
 
 /// Blocks that the free list must hold now.
-pub(crate) fn free_list_needed(
-    geometry: &Geometry,
-    limits: &TreeHeights,
-    group: &GroupState,
-) -> u32 {
+pub(crate) fn free_list_needed(geometry: &Geometry, limits: &TreeHeights, agf: &Agf) -> u32 {
     // Every level splits twice, once for the operation and once to fill the list again; a root
     // does not grow beyond the limit.
     let tree = |level: u32, limit: u32| 2 * (level + 1).min(limit) - 2;
-    let mut need =
-        tree(group.agf.bnobt.levels, limits.alloc) + tree(group.agf.cntbt.levels, limits.alloc);
+    let mut need = tree(agf.bnobt.levels, limits.alloc) + tree(agf.cntbt.levels, limits.alloc);
     if geometry.features.rmapbt() {
-        need += tree(group.agf.rmapbt.levels, limits.rmap);
+        need += tree(agf.rmapbt.levels, limits.rmap);
     }
     need
 }
@@ -36,13 +29,7 @@ pub(crate) fn max_usable(geometry: &Geometry) -> u32 {
 }
 
 /// Longest extent that a request with the outstanding reservations `reserved` can get.
-pub(crate) fn longest_within(
-    geometry: &Geometry,
-    group: &GroupState,
-    need: u32,
-    reserved: u32,
-) -> u32 {
-    let agf = &group.agf;
+pub(crate) fn longest_within(geometry: &Geometry, agf: &Agf, need: u32, reserved: u32) -> u32 {
     let elsewhere = agf.free_blocks.saturating_sub(agf.longest);
     let delta = need.saturating_sub(agf.free_list_count) + reserved.saturating_sub(elsewhere);
     if agf.longest > delta {
@@ -53,7 +40,11 @@ pub(crate) fn longest_within(
 }
 
 /// Longest extent that an ordinary request can get from the group now, in blocks.
-pub(crate) fn longest_usable(geometry: &Geometry, limits: &TreeHeights, group: &GroupState) -> u32 {
-    let reserved = group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary);
-    longest_within(geometry, group, free_list_needed(geometry, limits, group), reserved)
+pub(super) fn longest_usable(
+    geometry: &Geometry,
+    limits: &TreeHeights,
+    agf: &Agf,
+    reserved: u32,
+) -> u32 {
+    longest_within(geometry, agf, free_list_needed(geometry, limits, agf), reserved)
 }

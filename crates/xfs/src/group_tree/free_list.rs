@@ -1,6 +1,6 @@
 //! The free list of a group as the source of blocks for the trees that describe its free space.
 
-use super::tree::BlockSource;
+use super::source::BlockSource;
 use crate::btree::{Bnobt, Cntbt, Rmapbt};
 use crate::error::Error;
 use crate::format::AllocRecord;

@@ -8,10 +8,12 @@ mod free_list;
 mod read;
 pub mod rmap;
 mod shared;
+mod source;
 mod tree;
 
 pub(crate) use free_list::put_on_list;
 pub(crate) use read::is_inode_in_use;
 pub use read::{first_shared, free_extents, inode_chunks, shared_extents, staging_extents};
 pub(crate) use shared::{is_shared, visit_counts};
-pub use tree::{AgTree, BlockSource};
+pub use source::BlockSource;
+pub use tree::AgTree;

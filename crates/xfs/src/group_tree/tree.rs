@@ -3,6 +3,7 @@
 //! Where each tree gets its blocks and how they are counted: algorithms reference, section 1.1.
 
 use super::free_list::FreeList;
+use super::source::BlockSource;
 use crate::btree::{BtreeKind, NewRoot, ReadTree, Root, WriteTree};
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
@@ -13,29 +14,6 @@ use crate::trans::Transaction;
 use crate::units::AgBlock;
 use std::marker::PhantomData;
 use undercroft_block::Sector;
-
-/// Where the blocks of a tree come from and go to.
-pub trait BlockSource<K> {
-    /// Takes a block near `hint`; `None` if there is none.
-    ///
-    /// # Errors
-    /// The trees of the group are damaged, or the free list waits for the journal.
-    fn take(
-        trans: &mut Transaction<'_>,
-        group: &mut GroupState,
-        hint: AgBlock,
-    ) -> Result<Option<AgBlock>, Error>;
-
-    /// Gives a block back.
-    ///
-    /// # Errors
-    /// The trees of the group are damaged.
-    fn give_back(
-        trans: &mut Transaction<'_>,
-        group: &mut GroupState,
-        block: AgBlock,
-    ) -> Result<(), Error>;
-}
 
 /// One tree of a locked group, open in a transaction. Any can be read; `S` gives blocks to those
 /// that are changed.

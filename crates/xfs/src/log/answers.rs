@@ -1,7 +1,7 @@
 //! The thread that tells of answers: callbacks and wakers are code of others, and run where no lock
 //! of the volume is held and nobody waits for them.
 
-use super::ticket::{Answer, Receiver};
+use super::answer::{Answer, Receiver};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender, SyncSender};

@@ -9,9 +9,10 @@
 //! open checkpoint, buffer. Nothing is sent to the device under the open checkpoint: whoever
 //! completes a bio that failed takes it.
 
+use super::answer::{Answer, Refusal};
 use super::checkpoint::{Checkpoint, Notes, Part};
 use super::shape::LogShape;
-use super::ticket::{Answer, Promise, Refusal, SyncTicket, Tickets};
+use super::ticket::{Promise, SyncTicket, Tickets};
 use super::worker::Worker;
 use super::writer::Writer;
 use crate::busy::{BusyExtents, Crowd};

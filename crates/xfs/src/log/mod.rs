@@ -6,7 +6,11 @@
 //! (`items`), packed in records (`records`). What is durable in the journal goes to its place later
 //! (`dirty`). Who waits for durability has a ticket (`ticket`). What a transaction may take of the
 //! journal follows from its kind (`reservation`).
+//!
+//! `journal`, `worker` and `writer` know each other: the journal holds its thread and its writer, and
+//! both of these do their work on the journal.
 
+mod answer;
 mod answers;
 mod area;
 mod checkpoint;
@@ -27,6 +31,7 @@ mod ticket;
 mod worker;
 mod writer;
 
+pub(crate) use answer::Refusal;
 pub(crate) use area::LogArea;
 pub(crate) use checkpoint::Notes;
 pub(crate) use ends::LogEnds;
@@ -38,5 +43,5 @@ pub use report::RecoveryReport;
 pub(crate) use reservation::{LogSpace, Reservation, Work, large_attribute, reservations};
 pub(crate) use shape::LogShape;
 pub(crate) use state::ends;
+pub(crate) use ticket::Promise;
 pub use ticket::SyncTicket;
-pub(crate) use ticket::{Promise, Refusal};

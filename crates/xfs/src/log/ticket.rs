@@ -1,9 +1,9 @@
 //! Tickets for durability (design, decision 9): one write of the journal completes all that wait
 //! for it, and no thread sleeps for any of them.
 
+use super::answer::{Answer, Receiver, Refusal, to_result};
 use super::answers::Answers;
 use crate::error::Error;
-use crate::units::InodeNumber;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -11,47 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-
-/// The answer to a ticket.
-pub(crate) type Answer = Result<(), Refusal>;
-
-/// Why what a ticket stands for is not durable.
-#[derive(Clone, Debug)]
-pub(crate) enum Refusal {
-    /// Nothing can be made durable any more.
-    Poisoned(Arc<str>),
-    /// The volume is not open for changes.
-    ReadOnly(Arc<str>),
-    /// Data of this file was not written.
-    File(InodeNumber, Arc<str>),
-}
-
-impl Refusal {
-    pub(crate) fn into_error(self) -> Error {
-        match self {
-            Self::Poisoned(reason) => Error::Poisoned(reason.to_string()),
-            Self::ReadOnly(reason) => Error::ReadOnly(reason.to_string()),
-            Self::File(inode, reason) => Error::NotWritten { inode, what: reason.to_string() },
-        }
-    }
-}
-
-/// Who is told of an answer by a call.
-pub(super) enum Receiver {
-    Task(Waker),
-    Callback(Box<dyn FnOnce(Result<(), Error>) + Send>),
-}
-
-impl Receiver {
-    pub(super) fn tell(self, answer: &Answer) {
-        undercroft_locks::assert_unlocked("the callback of a ticket");
-        match self {
-            Self::Task(waker) => waker.wake(),
-            Self::Callback(callback) => callback(to_result(answer)),
-        }
-    }
-}
+use std::task::{Context, Poll};
 
 enum State {
     Waiting(Option<Receiver>),
@@ -74,10 +34,6 @@ impl Shared {
         self.answered.notify_all();
         receiver
     }
-}
-
-fn to_result(answer: &Answer) -> Result<(), Error> {
-    answer.clone().map_err(Refusal::into_error)
 }
 
 /// A promise of durability: an fsync that nobody needs to sleep for.

@@ -1,6 +1,6 @@
 //! Why a volume cannot be planned.
 
-use super::features::Feature;
+use super::feature::{Feature, Preset};
 use crate::error::Error;
 
 /// An option that cannot be, or a combination that cannot.
@@ -68,7 +68,7 @@ pub enum MkfsError {
     },
 
     /// No preset of that name.
-    #[error("there is no preset {name}; the presets are {}", super::features::Preset::names())]
+    #[error("there is no preset {name}; the presets are {}", Preset::names())]
     UnknownPreset {
         /// Name given.
         name: String,

@@ -1,133 +1,27 @@
-//! Features of new volumes: presets per kernel, and single settings by the names of `mkfs.xfs`.
+//! Features of new volumes by the names of `mkfs.xfs`, and what a preset and single settings make.
 
 use super::error::MkfsError;
+use super::feature::{Feature, Preset};
 use crate::format::{Features, Features2, Incompat, RoCompat, VersionBits};
-use std::fmt;
 use std::str::FromStr;
-
-/// What `mkfs.xfs` of the time of a long-term kernel turned on, all of which that kernel can
-/// mount (format reference, section 2.4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preset {
-    /// Linux 4.19.
-    Linux4_19,
-    /// Linux 5.4.
-    Linux5_4,
-    /// Linux 5.10.
-    Linux5_10,
-    /// Linux 5.15.
-    Linux5_15,
-    /// Linux 6.1.
-    Linux6_1,
-    /// Linux 6.6.
-    Linux6_6,
-    /// Linux 6.12.
-    Linux6_12,
-    /// Linux 6.18.
-    Linux6_18,
-    /// `mkfs.xfs` 7.2, the newest known.
-    #[default]
-    Default,
-}
-
-const PRESETS: [(&str, Preset); 9] = [
-    ("default", Preset::Default),
-    ("4.19", Preset::Linux4_19),
-    ("5.4", Preset::Linux5_4),
-    ("5.10", Preset::Linux5_10),
-    ("5.15", Preset::Linux5_15),
-    ("6.1", Preset::Linux6_1),
-    ("6.6", Preset::Linux6_6),
-    ("6.12", Preset::Linux6_12),
-    ("6.18", Preset::Linux6_18),
-];
-
-impl Preset {
-    /// All names, for messages and help.
-    #[must_use]
-    pub fn names() -> String {
-        PRESETS.map(|(name, _)| name).join(", ")
-    }
-
-    /// The features it turns on, beyond those that every volume has.
-    fn features(self) -> &'static [Feature] {
-        use Feature::{
-            Bigtime, Exchange, Finobt, Inobtcount, Nrext64, Parent, Reflink, Rmapbt, Sparse,
-        };
-        match self {
-            Self::Linux4_19 => &[Finobt, Sparse],
-            Self::Linux5_4 | Self::Linux5_10 => &[Finobt, Sparse, Reflink],
-            Self::Linux5_15 | Self::Linux6_1 => &[Finobt, Sparse, Reflink, Inobtcount, Bigtime],
-            Self::Linux6_6 | Self::Linux6_12 => {
-                &[Finobt, Sparse, Reflink, Inobtcount, Bigtime, Rmapbt, Nrext64]
-            }
-            Self::Linux6_18 | Self::Default => {
-                &[Finobt, Sparse, Reflink, Inobtcount, Bigtime, Rmapbt, Nrext64, Exchange, Parent]
-            }
-        }
-    }
-}
 
 impl FromStr for Preset {
     type Err = MkfsError;
 
     fn from_str(name: &str) -> Result<Self, MkfsError> {
-        PRESETS
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, preset)| *preset)
-            .ok_or_else(|| MkfsError::UnknownPreset { name: name.to_owned() })
+        Self::by_name(name).ok_or_else(|| MkfsError::UnknownPreset { name: name.to_owned() })
     }
 }
 
-/// A feature by its name in `mkfs.xfs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feature {
-    /// Checksums; always on.
-    Crc,
-    /// File types in directory entries; always on.
-    Ftype,
-    /// Tree of inode chunks with free inodes.
-    Finobt,
-    /// Sparse inode chunks.
-    Sparse,
-    /// Reverse mapping tree.
-    Rmapbt,
-    /// Shared blocks.
-    Reflink,
-    /// Timestamps beyond 2038.
-    Bigtime,
-    /// Counted inode tree blocks.
-    Inobtcount,
-    /// Wide extent counters.
-    Nrext64,
-    /// Exchange-range.
-    Exchange,
-    /// Parent pointers.
-    Parent,
-}
+impl FromStr for Feature {
+    type Err = MkfsError;
 
-const FEATURES: [(&str, Feature); 11] = [
-    ("crc", Feature::Crc),
-    ("ftype", Feature::Ftype),
-    ("finobt", Feature::Finobt),
-    ("sparse", Feature::Sparse),
-    ("rmapbt", Feature::Rmapbt),
-    ("reflink", Feature::Reflink),
-    ("bigtime", Feature::Bigtime),
-    ("inobtcount", Feature::Inobtcount),
-    ("nrext64", Feature::Nrext64),
-    ("exchange", Feature::Exchange),
-    ("parent", Feature::Parent),
-];
+    fn from_str(name: &str) -> Result<Self, MkfsError> {
+        Self::by_name(name).ok_or_else(|| MkfsError::UnknownFeature { name: name.to_owned() })
+    }
+}
 
 impl Feature {
-    /// All names, for messages and help.
-    #[must_use]
-    pub fn names() -> String {
-        FEATURES.map(|(name, _)| name).join(", ")
-    }
-
     /// Reads a setting of the form `NAME=0` or `NAME=1`.
     ///
     /// # Errors
@@ -140,25 +34,6 @@ impl Feature {
             Some((name, "1")) => Ok((name.parse()?, true)),
             _ => Err(MkfsError::FeatureSetting { setting: setting.to_owned() }),
         }
-    }
-}
-
-impl FromStr for Feature {
-    type Err = MkfsError;
-
-    fn from_str(name: &str) -> Result<Self, MkfsError> {
-        FEATURES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, feature)| *feature)
-            .ok_or_else(|| MkfsError::UnknownFeature { name: name.to_owned() })
-    }
-}
-
-impl fmt::Display for Feature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = FEATURES.iter().find(|(_, feature)| feature == self).map(|(name, _)| *name);
-        f.write_str(name.unwrap_or_default())
     }
 }
 

@@ -22,6 +22,7 @@
 
 mod ag_static;
 mod error;
+mod feature;
 mod features;
 mod groups;
 mod log_size;
@@ -36,7 +37,7 @@ mod write;
 pub use crate::group::Reserved;
 pub use ag_static::{StaticBlock, ag_static};
 pub use error::MkfsError;
-pub use features::{Feature, Preset};
+pub use feature::{Feature, Preset};
 pub use log_size::minimum_log_blocks;
 pub use options::MkfsOptions;
 pub use plan::{minimum_size, plan};

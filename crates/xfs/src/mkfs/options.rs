@@ -1,6 +1,6 @@
 //! What a caller may choose about a new volume.
 
-use super::features::{Feature, Preset};
+use super::feature::{Feature, Preset};
 use uuid::Uuid;
 
 /// Choices for a new volume; all sizes are in bytes. `None` means the default of `mkfs.xfs`.

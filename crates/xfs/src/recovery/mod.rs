@@ -110,7 +110,7 @@ pub(crate) fn recover_between(
     let mut replay = Replay::new(Arc::clone(device), geometry.clone(), cancels);
     let (records, last) = pass.second(&mut replay, progress)?;
     replay.images.write_all(&replay.geometry)?;
-    replay.join_pieces(device)?;
+    replay.pieces.join(device)?;
     if place == Place::Device {
         flush(device.as_ref())?;
     }

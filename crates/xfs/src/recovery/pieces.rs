@@ -6,7 +6,6 @@
 //! of the directory is known, at the end.
 
 use super::images::found_kind;
-use super::replay::Replay;
 use crate::bmap;
 use crate::cache::BufferAddress;
 use crate::error::Error;
@@ -37,17 +36,15 @@ impl Pieces {
     pub(super) fn add_directory(&mut self, number: InodeNumber) {
         self.directories.insert(number);
     }
-}
 
-impl Replay {
     /// Makes the checksums of scattered directory blocks. Everything that was replayed is on the
     /// device.
-    pub(super) fn join_pieces(&self, device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
-        if self.pieces.alone.is_empty() {
+    pub(super) fn join(&self, device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
+        if self.alone.is_empty() {
             return Ok(());
         }
         let volume = Volume::open_unreplayed(Arc::clone(device))?;
-        for number in &self.pieces.directories {
+        for number in &self.directories {
             match self.join_directory(&volume, device.as_ref(), *number) {
                 // Freed since, or damaged in a way that whoever reads it will see.
                 Err(error) if error.is_damage() => {}
@@ -77,7 +74,7 @@ impl Replay {
             let parts = parts(volume.geometry(), extents, start..start + unit);
             let is_alone = parts.iter().any(|(first, sectors)| {
                 let end = Sector(first.0 + u64::from(*sectors));
-                self.pieces.alone.range(*first..end).next().is_some()
+                self.alone.range(*first..end).next().is_some()
             });
             let address = BufferAddress::scattered(&parts);
             if is_alone && address.len() == volume.geometry().dir_block_size() {

@@ -7,8 +7,7 @@ use super::FileEdit;
 use crate::bmap;
 use crate::error::Error;
 use crate::file::OpenFile;
-use crate::file::open::check_kind;
-use crate::file::write_back::settle;
+use crate::file::kind::check_kind;
 use crate::format::{Extent, InodeFlags2, Timestamp};
 use crate::inode::{DataLock, ForkKind, Inode, InodeGuard};
 use crate::units::FileBlock;
@@ -53,7 +52,7 @@ impl<'a> Pair<'a> {
             let first = target.locks.lock_data();
             (source.locks.lock_data(), first)
         };
-        let lock = settle(volume, &source.inode, locks.0)?;
+        let lock = FileEdit::send_dirty(volume, &source.inode, locks.0)?;
         let target = FileEdit::begin_on(volume, &target.inode, locks.1, now)?;
         Ok(Self { source: Some(Arc::clone(&source.inode)), target, _lock: Some(lock) })
     }

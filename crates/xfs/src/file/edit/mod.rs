@@ -24,8 +24,7 @@ mod write_back;
 pub use clone::CloneRange;
 pub use preallocate::Size;
 
-use super::open::check_kind;
-use super::write_back::settle;
+use super::kind::check_kind;
 use crate::bmap;
 use crate::bmap::worst_case;
 use crate::error::Error;
@@ -85,7 +84,7 @@ impl<'a> FileEdit<'a> {
         now: Timestamp,
     ) -> Result<Self, Error> {
         check_kind(volume, &inode.read())?;
-        let lock = settle(volume, inode, lock)?;
+        let lock = Self::send_dirty(volume, inode, lock)?;
         let edit = Self::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
         Ok(Self { plugged: false, now, ..edit })
     }

@@ -3,8 +3,35 @@
 use super::FileEdit;
 use super::data::Source;
 use crate::error::Error;
+use crate::file::sent::{fail, next_number, release};
+use crate::inode::{DataLock, Inode};
+use crate::volume::Volume;
+use std::sync::Arc;
+use undercroft_block::Batch;
 
 impl FileEdit<'_> {
+    /// Sends the dirty data of a file, whose data the caller has locked, to the device: for operations
+    /// that work on what is mapped.
+    ///
+    /// # Errors
+    /// What could not be sent stays dirty, or is lost.
+    pub(super) fn send_dirty(
+        volume: &Volume,
+        inode: &Arc<Inode>,
+        lock: DataLock,
+    ) -> Result<DataLock, Error> {
+        if inode.read().memory.dirty.is_none() {
+            return Ok(lock);
+        }
+        let number = next_number();
+        let mut edit = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
+        let sent = edit.write_back(number, true);
+        let lock = edit.into_lock();
+        release(inode, number);
+        sent.inspect_err(|error| drop(fail(volume, inode, error)))?;
+        Ok(lock)
+    }
+
     /// Sends all dirty data that was not sent yet, as the write-back `number`, and commits what it
     /// maps, the size, and with `times` the times. Where all of it goes to blocks that the file has
     /// already, and the times can wait, there is nothing to commit.

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::roles::Cpus;
 use crate::rate::Rate;
 
 /// A CPU by what it does in the experiment, as the tables of 2008 name them.
@@ -124,6 +123,19 @@ impl fmt::Display for Workload {
             Self::Cached => "cached",
         })
     }
+}
+
+/// Numbers of the CPUs that have the roles of a row, for one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpus {
+    /// Of the interrupts.
+    pub interrupt: u32,
+    /// Of the application; none where the scheduler chooses.
+    pub application: Option<u32>,
+    /// Of queueing; none where it is the application's, wherever that is.
+    pub queue: Option<u32>,
+    /// Of completion; none where `rq_affinity` chooses.
+    pub completion: Option<u32>,
 }
 
 /// What one placement did with one mechanism.

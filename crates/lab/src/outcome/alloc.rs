@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use undercroft_xfs::frag::Layout;
 
-use super::site::{Measured, OPERATIONS};
 use crate::buckets::{Line, lines};
 use crate::latency::Latency;
 
@@ -88,7 +87,7 @@ pub struct LayoutFigures {
 
 impl LayoutFigures {
     /// Figures of a layout; `fillers` is that of the files that made the free space.
-    pub(super) fn of(layout: &Layout, fillers: &Layout, free_extents_before: u64) -> Self {
+    pub(crate) fn of(layout: &Layout, fillers: &Layout, free_extents_before: u64) -> Self {
         let (locality, all) = (&layout.locality, layout.actual + fillers.actual);
         let switches = locality.switches() + fillers.locality.switches();
         Self {
@@ -121,17 +120,6 @@ impl LayoutFigures {
         let far = self.distances.iter().filter(|line| line.from >= blocks);
         far.map(|line| line.count).sum::<u64>() as f64 / self.actual.max(1) as f64
     }
-}
-
-/// The rows of the table of operations.
-pub(super) fn operations(measured: &Measured) -> Vec<OperationTimes> {
-    let rows = OPERATIONS.iter().zip(&measured.times);
-    rows.map(|(name, times)| {
-        let latency = times.latencies.latency();
-        let cpu_us = times.cpu.as_secs_f64() * 1e6 / latency.count.max(1) as f64;
-        OperationTimes { operation: (*name).to_owned(), cpu_us, latency }
-    })
-    .collect()
 }
 
 /// Speed of a variant on one picture of free space.

@@ -1,15 +1,24 @@
-//! What experiments find, by kind.
+//! What experiments find, by kind: data, for records, tables and plots, which know no experiment.
+//! What ageing leaves is described by the map that was asked for, and stays beside it in `age`.
+
+pub(crate) mod affinity;
+pub(crate) mod alloc;
+pub(crate) mod fsync;
+pub(crate) mod iops;
+pub(crate) mod meta;
+pub(crate) mod tags;
+pub(crate) mod unplug;
 
 use serde::{Deserialize, Serialize};
 
-use crate::affinity::AffinityOutcome;
 use crate::age::AgeOutcome;
-use crate::alloc::{AllocOutcome, SearchOutcome};
-use crate::fsync::FsyncOutcome;
-use crate::iops::IopsOutcome;
-use crate::meta::MetaOutcome;
-use crate::tags::TagsOutcome;
-use crate::unplug::UnplugOutcome;
+use affinity::AffinityOutcome;
+use alloc::{AllocOutcome, SearchOutcome};
+use fsync::FsyncOutcome;
+use iops::IopsOutcome;
+use meta::MetaOutcome;
+use tags::TagsOutcome;
+use unplug::UnplugOutcome;
 
 /// The outcome of one variant in one case of an experiment. As JSON the kind is the field
 /// `experiment`, in words joined by hyphens such as `tags-depth`.

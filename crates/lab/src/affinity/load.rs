@@ -1,0 +1,39 @@
+//! The load of a workload.
+
+use std::time::Duration;
+
+use crate::options::RunOptions;
+use crate::outcome::affinity::Workload;
+
+/// What the applications do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) devices: usize,
+    pub(super) outstanding: usize,
+    pub(super) block_bytes: u64,
+    /// Bytes that an application reads round and round, in sequence.
+    pub(super) range_bytes: u64,
+    pub(super) service_time: Duration,
+}
+
+impl Workload {
+    /// What it comes to in a run.
+    pub(super) fn load(self, run: &RunOptions) -> Load {
+        match self {
+            Self::Large => Load {
+                devices: run.sized(12, 2),
+                outstanding: run.sized(16, 4),
+                block_bytes: 256 << 10,
+                range_bytes: 1 << 40,
+                service_time: run.sized(Duration::from_millis(5), Duration::from_micros(100)),
+            },
+            Self::Cached => Load {
+                devices: 2,
+                outstanding: run.sized(16, 4),
+                block_bytes: 4096,
+                range_bytes: 2 << 20,
+                service_time: Duration::ZERO,
+            },
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! One inode under examination, and what is examined with it.
+
+use super::checker::Checker;
+use super::finding::Place;
+use super::inode_table::{InodeTable, Slot};
+use crate::format::InodeCore;
+use crate::inode::ForkKind;
+use crate::units::InodeNumber;
+
+/// What the check of inodes works on.
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    pub(super) checker: &'a Checker,
+    pub(super) table: &'a InodeTable,
+}
+
+/// One inode under examination.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) number: InodeNumber,
+    pub(super) core: &'a InodeCore,
+    /// All of its bytes.
+    pub(super) bytes: &'a [u8],
+    pub(super) slot: &'a Slot,
+}
+
+impl Subject<'_> {
+    pub(super) fn place(&self) -> Place {
+        Place::Inode(self.number)
+    }
+
+    /// Bytes of a fork in the inode.
+    pub(super) fn fork_bytes(&self, checker: &Checker, kind: ForkKind) -> &[u8] {
+        let range = match kind {
+            ForkKind::Data => self.core.data_fork(checker.geometry()),
+            ForkKind::Attr => self.core.attr_fork(checker.geometry()),
+        };
+        &self.bytes[range]
+    }
+}

@@ -1,0 +1,33 @@
+//! What the groups of a volume stand on.
+
+use crate::cache::{BufferAddress, BufferRef, Cache};
+use crate::error::Error;
+use crate::format::{BufferKind, TreeHeights};
+use crate::geometry::Geometry;
+use crate::space::FreeSpace;
+use crate::units::AgNumber;
+
+/// Cache, geometry and counts that every group of a volume uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupBase<'v> {
+    pub(crate) cache: &'v Cache,
+    pub(crate) geometry: &'v Geometry,
+    /// Greatest heights of the trees.
+    pub(crate) heights: &'v TreeHeights,
+    /// The count of free space of the volume.
+    pub(crate) free_space: &'v FreeSpace,
+}
+
+impl GroupBase<'_> {
+    /// Reads a header sector of a group.
+    pub(crate) fn header(
+        &self,
+        ag: AgNumber,
+        index: u32,
+        kind: BufferKind,
+    ) -> Result<BufferRef, Error> {
+        let sectors = (self.geometry.sector_size() / 512) as u32;
+        let sector = self.geometry.header_sector(ag, index);
+        self.cache.read(&BufferAddress::contiguous(sector, sectors), kind)
+    }
+}
