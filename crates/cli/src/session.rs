@@ -162,7 +162,7 @@ impl<'v> Session<'v> {
     pub(crate) fn names(&self, number: InodeNumber) -> Result<Vec<(Vec<u8>, InodeNumber)>> {
         let mut names = Vec::new();
         let inode = self.volume.inode(number)?;
-        ops::entries(self.volume, &inode.read(), undercroft_xfs::ops::Position::START, |entry| {
+        ops::entries(self.volume, &inode.read(), ops::Position::START, |entry| {
             names.push((entry.name.to_vec(), entry.inode));
             true
         })?;

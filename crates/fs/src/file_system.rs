@@ -151,7 +151,7 @@ impl FileSystem {
         name: &[u8],
     ) -> Result<Option<Arc<Inode>>, Error> {
         if !matches!(name, b"." | b"..") {
-            undercroft_xfs::ops::check_name(name)?;
+            ops::check_name(name)?;
         }
         let mut last: Option<Arc<Inode>> = None;
         loop {

@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 const PINNED: u32 = u32::MAX;
 
 /// Blocks that lost their last owner.
-pub type Freed = SmallVec<[AllocRecord; 2]>;
+pub(crate) type Freed = SmallVec<[AllocRecord; 2]>;
 
 /// What is left of the owners of a range of blocks.
 #[derive(Default)]
@@ -38,7 +38,7 @@ type Records = SmallVec<[RefcountRecord; 4]>;
 ///
 /// # Errors
 /// The tree is damaged; no space for it, see [`check_room`].
-pub fn increase(
+pub(crate) fn increase(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     start: AgBlock,
@@ -54,7 +54,7 @@ pub fn increase(
 ///
 /// # Errors
 /// The tree is damaged; no space for it, see [`check_room`].
-pub fn decrease(
+pub(crate) fn decrease(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     start: AgBlock,
@@ -71,7 +71,7 @@ pub fn decrease(
 ///
 /// # Errors
 /// Some of them are already; the tree is damaged; no space for it.
-pub fn add_staging(
+pub(crate) fn add_staging(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     start: AgBlock,
@@ -85,7 +85,7 @@ pub fn add_staging(
 ///
 /// # Errors
 /// Some of them are not; the tree is damaged.
-pub fn remove_staging(
+pub(crate) fn remove_staging(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     start: AgBlock,
@@ -100,7 +100,7 @@ pub fn remove_staging(
 ///
 /// # Errors
 /// [`Error::NoSpace`].
-pub fn check_room(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Error> {
+pub(crate) fn check_room(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Error> {
     // A change adds two records at most: two splits of every level, and the refill of the list. In
     // a small group the whole tree is smaller than that: no more is kept, nor needed.
     let kept = group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary);
@@ -115,7 +115,7 @@ pub fn check_room(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Err
 ///
 /// # Errors
 /// As for [`check_room`].
-pub fn check_room_for_all(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Error> {
+pub(crate) fn check_room_for_all(trans: &Transaction<'_>, group: &GroupState) -> Result<(), Error> {
     let kept = group.reserved.outstanding(&group.agf, &group.agi, Pool::Ordinary);
     if group.agf.free_blocks >= kept {
         return Ok(());
@@ -128,7 +128,7 @@ pub fn check_room_for_all(trans: &Transaction<'_>, group: &GroupState) -> Result
 ///
 /// # Errors
 /// The tree is damaged.
-pub fn prefix(
+pub(crate) fn prefix(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     start: AgBlock,

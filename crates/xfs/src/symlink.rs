@@ -17,7 +17,7 @@ use crate::units::FileBlock;
 /// # Errors
 ///
 /// Damage, or a device error.
-pub fn read<F: DaFork + ?Sized>(fork: &mut F) -> Result<Vec<u8>, Error> {
+pub(crate) fn read<F: DaFork + ?Sized>(fork: &mut F) -> Result<Vec<u8>, Error> {
     let len = usize::try_from(fork.size()).unwrap_or(usize::MAX);
     let target = match fork.local() {
         Some(content) => content.get(..len).map(<[u8]>::to_vec).unwrap_or_default(),
@@ -35,7 +35,7 @@ pub fn read<F: DaFork + ?Sized>(fork: &mut F) -> Result<Vec<u8>, Error> {
 /// # Errors
 ///
 /// A target that no link can have, no space.
-pub fn write<F: DaForkMut + ?Sized>(fork: &mut F, target: &[u8]) -> Result<(), Error> {
+pub(crate) fn write<F: DaForkMut + ?Sized>(fork: &mut F, target: &[u8]) -> Result<(), Error> {
     refuse(target)?;
     fork.set_size(target.len() as u64);
     if target.len() <= fork.inline_size() {

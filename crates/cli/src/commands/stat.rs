@@ -12,7 +12,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{InodeFlags, InodeFlags2};
-use undercroft_xfs::inode::{Fork, ForkKind, InodeState};
+use undercroft_xfs::inode::{Fork, InodeState};
 use undercroft_xfs::ops;
 
 /// Show everything about a file: inode, times with birth, extents, flags, attributes, parents.

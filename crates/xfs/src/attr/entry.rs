@@ -9,7 +9,7 @@ use crate::geometry::Geometry;
 
 /// An attribute with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attribute<'a> {
+pub(crate) struct Attribute<'a> {
     /// Namespace.
     pub namespace: Namespace,
     /// Name without prefix, 1 to 255 bytes.

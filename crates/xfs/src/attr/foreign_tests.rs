@@ -92,9 +92,9 @@ fn incomplete_entries_are_not_seen() {
     fork.block_bytes(0, |bytes| bytes[102] = AttrFlags::INCOMPLETE.bits());
     assert_eq!(get(&mut fork, Namespace::User, b"remote").unwrap(), None);
     let mut count = 0;
-    for_each_name(&mut fork, &mut |_, name| {
+    for_each(&mut fork, &mut |attribute| {
         count += 1;
-        assert_ne!(name, b"remote");
+        assert_ne!(attribute.name, b"remote");
         Ok(())
     })
     .unwrap();

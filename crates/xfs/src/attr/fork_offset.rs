@@ -21,7 +21,7 @@ const ATTR_POINTERS: usize = 2;
 
 /// What the choice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ForkShape {
+pub(crate) struct ForkShape {
     /// Format of the data fork.
     pub data_format: ForkFormat,
     /// Bytes that the data fork uses now: local content, extent records, or tree root.
@@ -32,7 +32,7 @@ pub struct ForkShape {
 
 /// Offset of an attribute fork that is empty, or too large for the inode.
 #[must_use]
-pub fn default_offset(geometry: &Geometry, data_format: ForkFormat) -> u8 {
+pub(crate) fn default_offset(geometry: &Geometry, data_format: ForkFormat) -> u8 {
     let bytes = if data_format == ForkFormat::Dev {
         UNIT
     } else if geometry.inode_size() == 256 {
@@ -46,7 +46,7 @@ pub fn default_offset(geometry: &Geometry, data_format: ForkFormat) -> u8 {
 /// Offset with which the attribute fork has room for a list of `bytes` bytes; `None` if it cannot.
 /// Data of an inode without attribute fork that fills it to the end has no room then.
 #[must_use]
-pub fn fit(geometry: &Geometry, shape: &ForkShape, bytes: usize) -> Option<u8> {
+pub(crate) fn fit(geometry: &Geometry, shape: &ForkShape, bytes: usize) -> Option<u8> {
     let literal = geometry.literal_size();
     let current = usize::from(shape.forkoff);
     let offset = literal.checked_sub(bytes)? / UNIT;

@@ -8,9 +8,9 @@
 //! may have changed the fork: its transaction must be cancelled.
 
 mod entry;
-pub mod fork_offset;
+pub(crate) mod fork_offset;
 mod leaves;
-pub mod parent;
+pub(crate) mod parent;
 mod read;
 mod remote;
 mod shape;
@@ -23,8 +23,9 @@ pub(crate) mod memory_fork;
 #[cfg(test)]
 mod tests;
 
-pub use entry::Attribute;
-pub use read::{NameVisitor, for_each, for_each_name, get};
+pub(crate) use entry::Attribute;
+pub(crate) use read::{for_each, get};
 pub(crate) use shape::local_size;
+pub use write::SetMode;
 pub(crate) use write::abandon;
-pub use write::{SetMode, remove, set, set_all};
+pub(crate) use write::{remove, set, set_all};

@@ -15,7 +15,7 @@ use crate::units::{FileBlock, InodeNumber};
 
 /// One directory entry as its target knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParentPointer<'a> {
+pub(crate) struct ParentPointer<'a> {
     /// Name of the entry.
     pub name: &'a [u8],
     /// The directory.
@@ -27,7 +27,7 @@ pub struct ParentPointer<'a> {
 impl<'a> ParentPointer<'a> {
     /// The value to store; it goes into [`attribute`](Self::attribute).
     #[must_use]
-    pub fn value(&self) -> [u8; PARENT_VALUE_SIZE] {
+    pub(crate) fn value(&self) -> [u8; PARENT_VALUE_SIZE] {
         let mut value = [0; PARENT_VALUE_SIZE];
         value[..8].copy_from_slice(&self.parent.0.to_be_bytes());
         value[8..].copy_from_slice(&self.generation.to_be_bytes());
@@ -36,7 +36,7 @@ impl<'a> ParentPointer<'a> {
 
     /// The pointer as an attribute, to be stored among others by [`set_all`](super::set_all).
     #[must_use]
-    pub const fn attribute(&self, value: &'a [u8; PARENT_VALUE_SIZE]) -> Attribute<'a> {
+    pub(crate) const fn attribute(&self, value: &'a [u8; PARENT_VALUE_SIZE]) -> Attribute<'a> {
         Attribute { namespace: Namespace::Parent, name: self.name, value }
     }
 
@@ -56,7 +56,10 @@ impl<'a> ParentPointer<'a> {
 /// # Errors
 ///
 /// [`Error::Exists`] if it is there; as [`set`].
-pub fn add<F: DaForkMut + ?Sized>(fork: &mut F, pointer: &ParentPointer<'_>) -> Result<(), Error> {
+pub(crate) fn add<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    pointer: &ParentPointer<'_>,
+) -> Result<(), Error> {
     set(fork, &pointer.attribute(&pointer.value()), SetMode::Create)
 }
 
@@ -65,7 +68,7 @@ pub fn add<F: DaForkMut + ?Sized>(fork: &mut F, pointer: &ParentPointer<'_>) -> 
 /// # Errors
 ///
 /// Damage: a pointer that is missing is damage too.
-pub fn remove<F: DaForkMut + ?Sized>(
+pub(crate) fn remove<F: DaForkMut + ?Sized>(
     fork: &mut F,
     pointer: &ParentPointer<'_>,
 ) -> Result<(), Error> {
@@ -85,7 +88,7 @@ pub fn remove<F: DaForkMut + ?Sized>(
 /// # Errors
 ///
 /// As [`remove`] and [`add`].
-pub fn replace<F: DaForkMut + ?Sized>(
+pub(crate) fn replace<F: DaForkMut + ?Sized>(
     fork: &mut F,
     old: &ParentPointer<'_>,
     new: &ParentPointer<'_>,
@@ -99,7 +102,7 @@ pub fn replace<F: DaForkMut + ?Sized>(
 /// # Errors
 ///
 /// Damage, a device error, or the first error of `visit`.
-pub fn for_each_parent<F: DaFork + ?Sized>(
+pub(crate) fn for_each_parent<F: DaFork + ?Sized>(
     fork: &mut F,
     visit: &mut dyn FnMut(&ParentPointer<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use crate::units::FileBlock;
 ///
 /// Damage, or a device error. [`Namespace::Parent`] has no names of its own: see
 /// [`parent`](super::parent).
-pub fn get<F: DaFork + ?Sized>(
+pub(crate) fn get<F: DaFork + ?Sized>(
     fork: &mut F,
     namespace: Namespace,
     name: &[u8],
@@ -47,38 +47,8 @@ pub fn get<F: DaFork + ?Sized>(
 /// # Errors
 ///
 /// Damage, a device error, or the first error of `visit`.
-pub fn for_each<F: DaFork + ?Sized>(
+pub(crate) fn for_each<F: DaFork + ?Sized>(
     fork: &mut F,
-    visit: &mut dyn FnMut(&Attribute<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    walk(fork, true, visit)
-}
-
-/// What [`for_each_name`] calls for each name.
-pub type NameVisitor<'v> = dyn FnMut(Namespace, &[u8]) -> Result<(), Error> + 'v;
-
-/// Calls `visit` with namespace and name of every attribute; values elsewhere are not read.
-///
-/// # Errors
-///
-/// As [`for_each`].
-pub fn for_each_name<F: DaFork + ?Sized>(
-    fork: &mut F,
-    visit: &mut NameVisitor<'_>,
-) -> Result<(), Error> {
-    walk(fork, false, &mut |attribute| visit(attribute.namespace, attribute.name))
-}
-
-/// The verified short form list of a local fork.
-pub(super) fn list<F: DaFork + ?Sized>(fork: &F) -> Result<AttrShortform<'_>, Error> {
-    let Some(bytes) = fork.local() else { return Ok(AttrShortform::EMPTY) };
-    AttrShortform::parse(bytes).map_err(|what| fork.corrupt(FileBlock(0), what))
-}
-
-/// Visits every attribute, with remote values only if asked.
-fn walk<F: DaFork + ?Sized>(
-    fork: &mut F,
-    values: bool,
     visit: &mut dyn FnMut(&Attribute<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     match shape(fork)? {
@@ -101,10 +71,9 @@ fn walk<F: DaFork + ?Sized>(
             for entry in layout.entries(&leaf).filter(|entry| !entry.incomplete()) {
                 let (namespace, name) = (entry.namespace(), entry.name);
                 match entry.value {
-                    AttrValue::Remote { block, len } if values => {
+                    AttrValue::Remote { block, len } => {
                         elsewhere.push((namespace, name.to_vec(), block, len));
                     }
-                    AttrValue::Remote { .. } => visit(&Attribute { namespace, name, value: &[] })?,
                     AttrValue::Local(value) => visit(&Attribute { namespace, name, value })?,
                 }
             }
@@ -117,4 +86,10 @@ fn walk<F: DaFork + ?Sized>(
             return Ok(());
         }
     }
+}
+
+/// The verified short form list of a local fork.
+pub(super) fn list<F: DaFork + ?Sized>(fork: &F) -> Result<AttrShortform<'_>, Error> {
+    let Some(bytes) = fork.local() else { return Ok(AttrShortform::EMPTY) };
+    AttrShortform::parse(bytes).map_err(|what| fork.corrupt(FileBlock(0), what))
 }

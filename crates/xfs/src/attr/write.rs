@@ -28,7 +28,7 @@ pub enum SetMode {
 ///
 /// A name or value that the format cannot hold, [`Error::Exists`] or [`Error::NoAttribute`] by
 /// `mode`, no space, damage.
-pub fn set<F: DaForkMut + ?Sized>(
+pub(crate) fn set<F: DaForkMut + ?Sized>(
     fork: &mut F,
     attribute: &Attribute<'_>,
     mode: SetMode,
@@ -63,7 +63,7 @@ pub fn set<F: DaForkMut + ?Sized>(
 /// # Errors
 ///
 /// Damage, a device error.
-pub fn remove<F: DaForkMut + ?Sized>(
+pub(crate) fn remove<F: DaForkMut + ?Sized>(
     fork: &mut F,
     attribute: &Attribute<'_>,
 ) -> Result<bool, Error> {
@@ -95,7 +95,7 @@ pub fn remove<F: DaForkMut + ?Sized>(
 /// # Errors
 ///
 /// As [`set`]; [`Error::Exists`] if an attribute is named twice.
-pub fn set_all<F: DaForkMut + ?Sized>(
+pub(crate) fn set_all<F: DaForkMut + ?Sized>(
     fork: &mut F,
     attributes: &[Attribute<'_>],
 ) -> Result<(), Error> {

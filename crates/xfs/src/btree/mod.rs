@@ -44,4 +44,4 @@ pub use kind::{BlockPointer, BtreeKind};
 pub use lookup::Lookup;
 pub use refcountbt::Refcountbt;
 pub use rmapbt::Rmapbt;
-pub use store::{KeyOf, NewRoot, PointerOf, ReadTree, RecordOf, Root, WriteTree};
+pub use store::{NewRoot, PointerOf, ReadTree, Root, WriteTree};

@@ -8,11 +8,6 @@ use undercroft_block::Sector;
 
 /// Pointer to a block of the tree in a store.
 pub type PointerOf<S> = <<S as ReadTree>::Kind as BtreeKind>::Pointer;
-/// Record of the tree in a store.
-pub type RecordOf<S> = <<S as ReadTree>::Kind as BtreeKind>::Record;
-/// Key of the tree in a store.
-pub type KeyOf<S> = <<S as ReadTree>::Kind as BtreeKind>::Key;
-
 /// Where the root of a tree is.
 #[derive(Clone, Copy, Debug)]
 pub enum Root<'a, P> {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use undercroft_block::Sector;
 
 /// A shared metadata buffer.
-pub type BufferRef = Arc<MetaBuffer>;
+pub(crate) type BufferRef = Arc<MetaBuffer>;
 
 /// Where a buffer lives: one part, or several when a directory block of several file system blocks
 /// is scattered. The first sector is its name in the cache.

@@ -16,7 +16,7 @@ mod verify;
 mod write_back;
 
 pub(crate) use buffer::Content;
-pub use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
+pub(crate) use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
 pub(crate) use in_place::InPlace;
-pub use table::Cache;
+pub(crate) use table::Cache;
 pub(crate) use verify::{stamp, verify_content as verify_buffer};

@@ -20,7 +20,11 @@ impl<L: LeafKind> HashTree<L> {
     ///
     /// # Errors
     /// A block that cannot be read, does not fit the tree or cannot be freed.
-    pub fn join<F: DaForkMut + ?Sized>(&self, fork: &mut F, mut path: Path) -> Result<(), Error> {
+    pub(crate) fn join<F: DaForkMut + ?Sized>(
+        &self,
+        fork: &mut F,
+        mut path: Path,
+    ) -> Result<(), Error> {
         while path.steps.len() > 1 {
             if !self.join_last(fork, &mut path)? {
                 return Ok(());

@@ -5,7 +5,7 @@ use crate::format::BufferKind;
 
 /// One of two neighbouring blocks in hash order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// The one with the lower hashes.
     Left,
     /// The one with the higher hashes.
@@ -14,7 +14,7 @@ pub enum Side {
 
 /// A kind of leaf. The bytes handed in were verified as such a leaf; the common header (links,
 /// magic, self-address) is the tree's business, everything behind it is the leaf's.
-pub trait LeafKind {
+pub(crate) trait LeafKind {
     /// How its buffers are read and verified.
     const KIND: BufferKind;
 

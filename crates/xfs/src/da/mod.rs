@@ -7,7 +7,7 @@ mod path;
 mod split;
 mod tree;
 
-pub use fork::{DaFork, DaForkMut};
-pub use leaf_kind::{LeafKind, Side};
-pub use path::{LoopGuard, Path};
-pub use tree::{HashTree, identity};
+pub(crate) use fork::{DaFork, DaForkMut};
+pub(crate) use leaf_kind::{LeafKind, Side};
+pub(crate) use path::Path;
+pub(crate) use tree::{HashTree, identity};

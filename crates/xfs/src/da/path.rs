@@ -17,7 +17,7 @@ pub(super) struct Step {
 /// The blocks from the root of a hash tree down to a leaf. It stays valid while only the tree
 /// operations it is handed to change the tree.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub(crate) struct Path {
     /// From the root; never empty.
     pub(super) steps: SmallVec<[Step; 4]>,
     pub(super) guard: LoopGuard,
@@ -26,19 +26,19 @@ pub struct Path {
 impl Path {
     /// The leaf.
     #[must_use]
-    pub fn leaf(&self) -> &BufferRef {
+    pub(crate) fn leaf(&self) -> &BufferRef {
         &self.last().buffer
     }
 
     /// File block of the leaf.
     #[must_use]
-    pub fn leaf_block(&self) -> FileBlock {
+    pub(crate) fn leaf_block(&self) -> FileBlock {
         self.last().block
     }
 
     /// Whether the tree is a single leaf.
     #[must_use]
-    pub fn is_single_leaf(&self) -> bool {
+    pub(crate) fn is_single_leaf(&self) -> bool {
         self.steps.len() == 1
     }
 
@@ -59,7 +59,7 @@ pub(super) enum Choice {
 /// Notices that a chain of blocks comes back to one of them (Brent's algorithm): memory for one
 /// block, at most three rounds of the loop.
 #[derive(Clone, Debug, Default)]
-pub struct LoopGuard {
+pub(crate) struct LoopGuard {
     mark: FileBlock,
     since: u64,
     limit: u64,
@@ -67,7 +67,7 @@ pub struct LoopGuard {
 
 impl LoopGuard {
     /// Notes a visit of `block`; whether it was certainly visited before.
-    pub fn seen(&mut self, block: FileBlock) -> bool {
+    pub(crate) fn seen(&mut self, block: FileBlock) -> bool {
         if self.limit > 0 && block == self.mark {
             return true;
         }

@@ -21,7 +21,7 @@ impl<L: LeafKind> HashTree<L> {
     ///
     /// # Errors
     /// No space; a damaged neighbour; a tree that would become too high.
-    pub fn split<F: DaForkMut + ?Sized>(
+    pub(crate) fn split<F: DaForkMut + ?Sized>(
         &self,
         fork: &mut F,
         path: &mut Path,

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 /// A hash tree whose leaves are `L`.
 #[derive(Clone, Copy, Debug)]
-pub struct HashTree<L> {
+pub(crate) struct HashTree<L> {
     pub(super) root: FileBlock,
     pub(super) layout: DaLayout,
     pub(super) leaf: L,
@@ -27,12 +27,12 @@ pub struct HashTree<L> {
 
 impl<L: LeafKind> HashTree<L> {
     /// The tree with its root at file block `root`.
-    pub const fn new(root: FileBlock, layout: DaLayout, leaf: L) -> Self {
+    pub(crate) const fn new(root: FileBlock, layout: DaLayout, leaf: L) -> Self {
         Self { root, layout, leaf }
     }
 
     /// The kind of the leaves.
-    pub const fn leaf_kind(&self) -> &L {
+    pub(crate) const fn leaf_kind(&self) -> &L {
         &self.leaf
     }
 
@@ -41,7 +41,11 @@ impl<L: LeafKind> HashTree<L> {
     ///
     /// # Errors
     /// A block that cannot be read or does not fit the tree.
-    pub fn descend<F: DaFork + ?Sized>(&self, fork: &mut F, hash: u32) -> Result<Path, Error> {
+    pub(crate) fn descend<F: DaFork + ?Sized>(
+        &self,
+        fork: &mut F,
+        hash: u32,
+    ) -> Result<Path, Error> {
         let mut path = Path { steps: SmallVec::new(), guard: LoopGuard::default() };
         self.extend(fork, &mut path, self.root, Choice::Hash(hash), None)?;
         path.guard.seen(path.leaf_block());
@@ -52,7 +56,7 @@ impl<L: LeafKind> HashTree<L> {
     ///
     /// # Errors
     /// A block that cannot be read or does not fit the tree; leaves chained in a loop.
-    pub fn next_leaf<F: DaFork + ?Sized>(
+    pub(crate) fn next_leaf<F: DaFork + ?Sized>(
         &self,
         fork: &mut F,
         path: &mut Path,
@@ -65,7 +69,7 @@ impl<L: LeafKind> HashTree<L> {
     }
 
     /// Brings the keys above the leaf of `path` in line with what the leaf holds now.
-    pub fn fix_hashes<F: DaForkMut + ?Sized>(&self, fork: &mut F, path: &Path) {
+    pub(crate) fn fix_hashes<F: DaForkMut + ?Sized>(&self, fork: &mut F, path: &Path) {
         for pair in path.steps.windows(2).rev() {
             let [parent, child] = pair else { continue };
             let Some(last) = self.last_hash(&child.buffer) else { continue };
@@ -80,7 +84,7 @@ impl<L: LeafKind> HashTree<L> {
     ///
     /// # Errors
     /// No space, or the mapping cannot be read.
-    pub fn new_block<F: DaForkMut + ?Sized>(
+    pub(crate) fn new_block<F: DaForkMut + ?Sized>(
         &self,
         fork: &mut F,
         kind: BufferKind,
@@ -260,6 +264,6 @@ impl<L: LeafKind> HashTree<L> {
 }
 
 /// What the header of `buffer` says about itself.
-pub fn identity<F: DaFork + ?Sized>(fork: &F, buffer: &BufferRef) -> BlockIdentity {
+pub(crate) fn identity<F: DaFork + ?Sized>(fork: &F, buffer: &BufferRef) -> BlockIdentity {
     BlockIdentity { blkno: buffer.sector(), uuid: fork.geometry().meta_uuid, owner: fork.inode() }
 }

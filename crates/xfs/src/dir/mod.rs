@@ -106,7 +106,8 @@ pub fn empty(geometry: &Geometry, parent: InodeNumber) -> Vec<u8> {
 ///
 /// # Errors
 /// The fork cannot be made local.
-pub fn init<F: DaForkMut + ?Sized>(fork: &mut F, parent: InodeNumber) -> Result<(), Error> {
+#[cfg(test)]
+pub(crate) fn init<F: DaForkMut + ?Sized>(fork: &mut F, parent: InodeNumber) -> Result<(), Error> {
     let content = empty(fork.geometry(), parent);
     fork.set_size(content.len() as u64);
     fork.set_local(Some(content))

@@ -73,7 +73,7 @@ pub(crate) struct Group {
 }
 
 /// A locked group.
-pub struct GroupGuard {
+pub(crate) struct GroupGuard {
     /// Never empty: the constructor loads the state.
     state: HeldState,
 }
@@ -105,7 +105,7 @@ impl GroupGuard {
     }
 
     /// The headers of the group.
-    pub fn state(&mut self) -> &mut GroupState {
+    pub(crate) fn state(&mut self) -> &mut GroupState {
         self.state.as_mut().expect("a guard is made only once the state is loaded")
     }
 }

@@ -16,7 +16,7 @@ use crate::units::{AgBlock, AgInode, AgNumber, InodeNumber};
 ///
 /// # Errors
 /// No group has room, a tree is damaged, or the device failed.
-pub fn allocate(
+pub(crate) fn allocate(
     trans: &mut Transaction<'_>,
     parent: Option<InodeNumber>,
     directory: bool,
@@ -31,7 +31,7 @@ pub fn allocate(
 ///
 /// # Errors
 /// A tree is damaged, or the device failed.
-pub fn find(
+pub(crate) fn find(
     trans: &mut Transaction<'_>,
     parent: Option<InodeNumber>,
     directory: bool,

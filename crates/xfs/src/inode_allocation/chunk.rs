@@ -20,7 +20,10 @@ use crate::units::{AgBlock, AgInode, InodeNumber};
 ///
 /// # Errors
 /// Damaged trees, or the device failed.
-pub fn allocate_chunk(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<bool, Error> {
+pub(crate) fn allocate_chunk(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+) -> Result<bool, Error> {
     let blocks = trans.geometry().chunk_blocks();
     if reserve(trans, blocks)
         && let Some(extent) = full_chunk(trans, group, blocks)?

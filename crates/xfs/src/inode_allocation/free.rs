@@ -15,7 +15,7 @@ use crate::units::{AgBlock, AgInode};
 ///
 /// # Errors
 /// It owns blocks or is free already; a damaged tree; the device failed.
-pub fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
+pub(crate) fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
     let damaged = |what: &str| Error::Inode { inode: inode.number, what: what.to_owned() };
     if inode.core.nblocks != 0 {
         return Err(damaged("it is to be freed, but blocks are left"));

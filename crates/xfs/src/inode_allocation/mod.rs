@@ -5,9 +5,8 @@ mod allocate;
 mod by_number;
 mod chunk;
 mod free;
-pub mod unlinked;
+pub(crate) mod unlinked;
 
-pub use allocate::{allocate, find};
-pub use chunk::allocate_chunk;
+pub(crate) use allocate::{allocate, find};
 pub(crate) use chunk::next_generation;
-pub use free::free;
+pub(crate) use free::free;

@@ -19,7 +19,7 @@ use crate::units::{AgBlock, AgInode};
 ///
 /// # Errors
 /// It is the head already, or its cluster cannot be read.
-pub fn insert(
+pub(crate) fn insert(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     inode: AgInode,
@@ -37,7 +37,7 @@ pub fn insert(
 ///
 /// # Errors
 /// It is not on the list, the list is damaged, or a cluster cannot be read.
-pub fn remove(
+pub(crate) fn remove(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     inode: AgInode,
@@ -71,7 +71,11 @@ pub fn remove(
 ///
 /// # Errors
 /// The inode cannot exist, or its cluster cannot be read.
-pub fn next(trans: &Transaction<'_>, group: &GroupState, inode: AgInode) -> Result<AgInode, Error> {
+pub(crate) fn next(
+    trans: &Transaction<'_>,
+    group: &GroupState,
+    inode: AgInode,
+) -> Result<AgInode, Error> {
     let (buffer, offset) = cluster(trans, group, inode)?;
     Ok(AgInode(be32(&buffer.read(), offset + NEXT_UNLINKED_OFFSET)))
 }
