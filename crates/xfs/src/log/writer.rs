@@ -8,14 +8,16 @@
 //!    their places, are durable now;
 //! 3. drops the latter from the list of dirty buffers, which gives the tail that the records
 //!    publish;
-//! 4. writes the records, at most eight at a time; flushes, if there are several; and writes the
-//!    last, which holds the commit, with forced unit access.
+//! 4. writes the records, at most eight at a time, and flushes before there are more of them than
+//!    recovery searches for holes; flushes, if there are several; and writes the last, which holds
+//!    the commit, with forced unit access.
 //!
 //! Blocks of the journal are used again only when a durable record says that they are behind the
 //! tail.
 
 use super::checkpoint::Checkpoint;
 use super::dirty::DirtyList;
+use super::head::FLIGHT;
 use super::items::ItemWriter;
 use super::journal::{Journal, JournalStart};
 use super::records::{RecordStream, Seal, SealedRecords};
@@ -314,8 +316,16 @@ impl Journal {
         let Some((last, others)) = records.split_last() else {
             return Ok(());
         };
+        let mut unflushed = 0;
         for run in others.chunks(RECORDS_IN_FLIGHT) {
             let range = run[0].start..run[run.len() - 1].end;
+            // Of what is not flushed a power cut may leave any part. Recovery, a kernel's too, looks
+            // for holes only so far before the end.
+            if unflushed + range.len() > FLIGHT as usize * LOG_BLOCK {
+                flush(self.cache.device().as_ref())?;
+                unflushed = 0;
+            }
+            unflushed += range.len();
             self.write_range(writer.position, &memory, range, false)?;
         }
         if !others.is_empty() {
