@@ -1,6 +1,5 @@
 //! What is known of an error: for programs, with `--json`, and for the exit status.
 
-use crate::report::Usage;
 use serde::Serialize;
 use std::io;
 use undercroft_fs::PathError;
@@ -9,6 +8,18 @@ use undercroft_image::unpack::UnpackError;
 use undercroft_lab::LabError;
 use undercroft_xfs::Error;
 use undercroft_xfs::mkfs::MkfsError;
+
+/// A value that no volume could take: wrong usage.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// An error as JSON. What is not known is left out.
 #[derive(Serialize)]

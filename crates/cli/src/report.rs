@@ -1,6 +1,6 @@
 //! How a run ends: exit status and message.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Usage};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -33,18 +33,6 @@ pub(crate) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Resu
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out)
 }
-
-/// A value that no volume could take: wrong usage.
-#[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
 
 /// Exit status of wrong usage, as `clap` has it.
 const WRONG_USAGE: u8 = 2;

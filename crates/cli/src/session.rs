@@ -1,6 +1,6 @@
 //! A volume that commands work on: one command on the line, or many in a shell.
 
-use crate::report::Usage;
+use crate::failure::Usage;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,7 +1,8 @@
 //! `undercroft ln`.
 
 use super::verb::Verb;
-use crate::report::{Outcome, Usage};
+use crate::failure::Usage;
+use crate::report::Outcome;
 use crate::session::{Session, renamed};
 use crate::value;
 use anyhow::{Result, bail};

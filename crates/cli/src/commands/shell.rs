@@ -1,9 +1,10 @@
 //! `undercroft shell`.
 
 use super::verb::InShell;
+use crate::failure::Usage;
 use crate::image::ImageArgs;
 use crate::line_editor::LineEditor;
-use crate::report::{self, Outcome, Usage};
+use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::words::{self, Unfinished};
 use anyhow::{Context, Result};
