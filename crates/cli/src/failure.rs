@@ -1,6 +1,5 @@
 //! What is known of an error: for programs, with `--json`, and for the exit status.
 
-use crate::report::{AtPath, ScriptLine, Usage};
 use serde::Serialize;
 use std::io;
 use undercroft_fs::PathError;
@@ -9,6 +8,38 @@ use undercroft_image::unpack::UnpackError;
 use undercroft_lab::LabError;
 use undercroft_xfs::Error;
 use undercroft_xfs::mkfs::MkfsError;
+
+/// A value that no volume could take: wrong usage.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The line of a script, or of a conversation, that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScriptLine(pub(crate) u64);
+
+impl std::fmt::Display for ScriptLine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "line {} of the script", self.0)
+    }
+}
+
+/// The path of a volume that an error is about which knows its inode alone.
+#[derive(Clone, Debug)]
+pub(crate) struct AtPath(pub(crate) String);
+
+impl std::fmt::Display for AtPath {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
 
 /// An error as JSON. What is not known is left out.
 #[derive(Serialize)]

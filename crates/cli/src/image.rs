@@ -1,6 +1,6 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
-use crate::report::Usage;
+use crate::failure::Usage;
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;

@@ -1,6 +1,6 @@
 //! Owners as they are written: numbers, or names that the volume knows.
 
-use crate::report::Usage;
+use crate::failure::Usage;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use std::str::FromStr;

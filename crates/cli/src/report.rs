@@ -1,6 +1,6 @@
 //! How a run ends: exit status and message.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Usage};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -32,38 +32,6 @@ impl From<Outcome> for ExitCode {
 pub(crate) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out)
-}
-
-/// A value that no volume could take: wrong usage.
-#[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
-/// The line of a script, or of a conversation, that failed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ScriptLine(pub(crate) u64);
-
-impl std::fmt::Display for ScriptLine {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "line {} of the script", self.0)
-    }
-}
-
-/// The path of a volume that an error is about which knows its inode alone.
-#[derive(Clone, Debug)]
-pub(crate) struct AtPath(pub(crate) String);
-
-impl std::fmt::Display for AtPath {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
 }
 
 /// Exit status of wrong usage, as `clap` has it.

@@ -1,6 +1,6 @@
 //! A volume that commands work on: one command on the line, or many in a shell.
 
-use crate::report::{AtPath, Usage};
+use crate::failure::{AtPath, Usage};
 use anyhow::{Context, Result, anyhow, bail};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,9 +1,9 @@
 //! What a source is: two passes over the same entries.
 
-use crate::{
-    Data, Entry, Options, SourceError, Warnings, directory::DirectorySource, tar::TarSource,
-};
-use std::path::PathBuf;
+use crate::chunk::Data;
+use crate::entry::Entry;
+use crate::error::SourceError;
+use crate::warnings::Warnings;
 
 /// A tree to pack.
 ///
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub trait Source: Send {
     /// Visits every entry in order without reading file data: what a consumer needs to compute the size
     /// of the result. At most once, before the first [`next_entry`](Self::next_entry). Streams that
-    /// cannot be read twice are first copied to an unlinked file in [`Options::temporary_directory`].
+    /// cannot be read twice are first copied to an unlinked file in [`Options::temporary_directory`](crate::Options::temporary_directory).
     ///
     /// # Errors
     /// Everything that is wrong with names, headers and metadata; and [`SourceError::ScanTooLate`].
@@ -41,40 +41,5 @@ pub trait Source: Send {
     /// What the last pass that came to its end was read in spite of.
     fn warnings(&self) -> Warnings {
         Warnings::default()
-    }
-}
-
-/// Which tree to pack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SourceSpec {
-    /// A directory or a tar file, plain or compressed.
-    Path(PathBuf),
-    /// A tar stream on standard input, plain or compressed.
-    StandardInput,
-}
-
-impl From<PathBuf> for SourceSpec {
-    /// `-` is standard input, everything else a path.
-    fn from(path: PathBuf) -> Self {
-        if path.as_os_str() == "-" { Self::StandardInput } else { Self::Path(path) }
-    }
-}
-
-/// Opens a source: a directory is walked, everything else is read as a tar archive, whose compression
-/// is found by its first bytes.
-///
-/// # Errors
-/// The path cannot be opened, or the first bytes are no tar archive.
-pub fn open(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
-    let path = match spec {
-        SourceSpec::StandardInput => return Ok(Box::new(TarSource::standard_input(options)?)),
-        SourceSpec::Path(path) => path,
-    };
-    let metadata = std::fs::metadata(path)
-        .map_err(|source| SourceError::Open { path: path.clone(), source })?;
-    if metadata.is_dir() {
-        Ok(Box::new(DirectorySource::open(path, options)?))
-    } else {
-        Ok(Box::new(TarSource::open(path, options)?))
     }
 }

@@ -34,6 +34,14 @@ pub struct Builder {
     threads_at_once: Option<u32>,
 }
 
+impl TagSet {
+    /// Begins a set of `depth` tags, reserved ones among them.
+    #[must_use]
+    pub fn builder(depth: u32) -> Builder {
+        Builder::new(depth)
+    }
+}
+
 impl Builder {
     /// The most tags of a set.
     pub const MOST_TAGS: u32 = 1 << 30;

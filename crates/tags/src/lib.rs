@@ -90,6 +90,7 @@
 
 #![forbid(unsafe_code)]
 
+mod available;
 mod batch;
 mod bitmap;
 mod builder;
@@ -98,6 +99,7 @@ mod demand;
 mod error;
 mod held;
 mod layout;
+mod membership;
 mod pocket;
 mod policy;
 mod pool;

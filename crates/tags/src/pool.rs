@@ -1,5 +1,6 @@
 //! A bitmap with its waiters: one for ordinary tags, one for reserved tags.
 
+use crate::available::Available;
 use crate::bitmap::Bitmap;
 use crate::demand::Demand;
 use crate::held::Held;
@@ -124,26 +125,9 @@ impl Pool {
         users.left(user, self.bitmap.depth())
     }
 
-    /// Whether a waiter with this demand could use a wake-up that is given for a tag just put: its
-    /// share has room, and if it is shallow, the tag is within reach.
-    pub(crate) fn could_use(&self, demand: Demand) -> bool {
-        self.has_share(demand) && (demand.shallow.is_none() || self.has_free(demand))
-    }
-
-    /// Whether a waiter with this demand would find a tag now.
-    pub(crate) fn would_find(&self, demand: Demand) -> bool {
-        self.has_share(demand) && self.has_free(demand)
-    }
-
-    fn has_share(&self, demand: Demand) -> bool {
-        match (&self.users, demand.user) {
-            (Some(users), Some(user)) => users.left(user, self.bitmap.depth()) > 0,
-            _ => true,
-        }
-    }
-
-    fn has_free(&self, demand: Demand) -> bool {
-        self.bitmap.has_free(self.bitmap.reach(demand.shallow))
+    /// What there is to be had now.
+    pub(crate) fn available(&self) -> Available<'_> {
+        Available { bitmap: &self.bitmap, users: self.users.as_ref() }
     }
 
     /// Puts tags of one word into the bitmap: bit zero of `mask` is bit `first` of the pool. One that
@@ -211,7 +195,7 @@ impl Pool {
     }
 
     fn wakes(&self) -> Wakes<'_> {
-        Wakes { queues: &self.queues, pool: self, batch: self.batch() }
+        Wakes { queues: &self.queues, available: self.available(), batch: self.batch() }
     }
 
     /// Changes the depth and wakes everybody.

@@ -5,14 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::batch::TagBatch;
-use crate::builder::Builder;
-use crate::caller::Caller;
-use crate::demand::Demand;
 use crate::error::ConfigError;
 use crate::pool::Pool;
 use crate::statistics::{Register, Statistics};
 use crate::tag::Tag;
-use crate::user::User;
 use crate::users::Users;
 
 /// Identities of sets, for the checks of debug builds.
@@ -20,7 +16,7 @@ static SETS: AtomicU32 = AtomicU32::new(0);
 
 /// A set of tags; clones are the same set.
 ///
-/// Tags are got through a [`Caller`] and put by anybody.
+/// Tags are got through a [`Caller`](crate::Caller) and put by anybody.
 #[derive(Clone)]
 pub struct TagSet(Arc<Inner>);
 
@@ -36,16 +32,10 @@ struct Inner {
 }
 
 impl TagSet {
-    /// Begins a set of `depth` tags, reserved ones among them.
-    #[must_use]
-    pub fn builder(depth: u32) -> Builder {
-        Builder::new(depth)
-    }
-
-    /// A set of `depth` tags with the defaults of [`Builder`].
+    /// A set of `depth` tags with the defaults of [`Builder`](crate::Builder).
     ///
     /// # Errors
-    /// A depth of zero or above [`Builder::MOST_TAGS`].
+    /// A depth of zero or above [`Builder::MOST_TAGS`](crate::Builder::MOST_TAGS).
     pub fn new(depth: u32) -> Result<Self, ConfigError> {
         Self::builder(depth).build()
     }
@@ -71,19 +61,7 @@ impl TagSet {
         }))
     }
 
-    /// A caller for one thread or hardware queue, without limits.
-    #[must_use]
-    pub fn caller(&self) -> Caller {
-        Caller::new(self, Demand::default(), None)
-    }
-
-    /// A new user among those who share the set.
-    #[must_use]
-    pub fn user(&self) -> User {
-        User::new(self)
-    }
-
-    /// Gives a tag back, from any thread; never blocks. [`Caller::put`] does the same and remembers
+    /// Gives a tag back, from any thread; never blocks. [`Caller::put`](crate::Caller::put) does the same and remembers
     /// the tag for the next get: use it where the thread that got the tag puts it.
     ///
     /// # Wrong use

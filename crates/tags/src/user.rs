@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::caller::Caller;
 use crate::demand::Demand;
+use crate::membership::Membership;
 use crate::set::TagSet;
-use crate::users::Users;
 
 /// One of those who share a set, such as one of several queues over one device; clones are the same
 /// user.
@@ -16,27 +16,26 @@ use crate::users::Users;
 /// moment may exceed the share by one tag each. Reserved tags are not shared out, nor is a set of one
 /// tag. Without fair sharing a user has no limit.
 #[derive(Debug, Clone)]
-pub struct User(Arc<Handle>);
+pub struct User(Arc<Membership>);
 
-/// Leaves when the last clone and the last caller are gone.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    set: TagSet,
-    /// Absent without fair sharing.
-    number: Option<u32>,
+impl TagSet {
+    /// A new user among those who share the set.
+    #[must_use]
+    pub fn user(&self) -> User {
+        User::new(self)
+    }
 }
 
 impl User {
     pub(crate) fn new(set: &TagSet) -> Self {
-        let number = set.normal().users().map(Users::enter);
-        Self(Arc::new(Handle { set: set.clone(), number }))
+        Self(Arc::new(Membership::enter(set)))
     }
 
     /// A caller whose tags count towards this user's share.
     #[must_use]
     pub fn caller(&self) -> Caller {
-        let demand = Demand { shallow: None, user: self.0.number };
-        Caller::new(&self.0.set, demand, Some(Arc::clone(&self.0)))
+        let demand = Demand { shallow: None, user: self.0.number() };
+        Caller::new(self.0.set(), demand, Some(Arc::clone(&self.0)))
     }
 
     /// Ends the user's share until its next get; the others' shares grow. Tags that it holds stay
@@ -48,26 +47,9 @@ impl User {
     /// Tags that this user holds; zero without fair sharing.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        match (self.0.set.normal().users(), self.0.number) {
+        match (self.0.set().normal().users(), self.0.number()) {
             (Some(users), Some(number)) => users.in_flight(number),
             _ => 0,
-        }
-    }
-}
-
-impl Handle {
-    fn idle(&self) {
-        if let Some(number) = self.number {
-            self.set.normal().set_active(number, false);
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.idle();
-        if let (Some(users), Some(number)) = (self.set.normal().users(), self.number) {
-            users.leave(number);
         }
     }
 }

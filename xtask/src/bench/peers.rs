@@ -7,16 +7,8 @@ use anyhow::{Context, Result};
 use undercroft_judges::Xfsprogs;
 
 use super::prototype;
-use super::source::Source;
+use super::source::{Input, Source};
 use crate::workspace;
-
-/// What a competitor reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Input {
-    Tar,
-    Directory,
-}
 
 /// One way to make an image.
 pub(super) struct Competitor {

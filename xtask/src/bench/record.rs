@@ -8,8 +8,8 @@ use anyhow::Result;
 use serde::Serialize;
 use undercroft_judges::Xfsprogs;
 
-use super::peers::{Competitor, Input};
-use super::source::Source;
+use super::peers::Competitor;
+use super::source::{Input, Source};
 use crate::{shell, workspace};
 
 /// One competitor's times.

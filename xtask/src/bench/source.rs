@@ -7,11 +7,18 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::peers::Input;
 use crate::{shell, system, workspace};
 
 /// The Debian package with the Linux tree that figures are compared on.
 const LINUX: &str = "linux-source-6.1";
+
+/// In which form a competitor reads the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Input {
+    Tar,
+    Directory,
+}
 
 /// One tree in both forms.
 pub(super) struct Source {

@@ -1,9 +1,8 @@
 //! `undercroft completions`.
 
-use super::Cli;
 use crate::report::Outcome;
 use anyhow::Result;
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 use std::io::Write;
 
@@ -16,9 +15,10 @@ pub(super) struct Args {
     shell: Shell,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+/// Prints the completions of `command`, which is all of the command line.
+pub(super) fn run(args: &Args, mut command: Command, out: &mut dyn Write) -> Result<Outcome> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "undercroft", &mut script);
+    clap_complete::generate(args.shell, &mut command, "undercroft", &mut script);
     out.write_all(&script)?;
     Ok(Outcome::Done)
 }

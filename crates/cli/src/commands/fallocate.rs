@@ -1,7 +1,8 @@
 //! `undercroft fallocate`.
 
 use super::verb::Verb;
-use crate::report::{Outcome, Usage};
+use crate::failure::Usage;
+use crate::report::Outcome;
 use crate::session::{Session, renamed};
 use crate::text;
 use crate::value;

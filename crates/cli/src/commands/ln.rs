@@ -1,8 +1,9 @@
 //! `undercroft ln`.
 
 use super::verb::Verb;
+use crate::failure::Usage;
 use crate::owner::NewOwner;
-use crate::report::{Outcome, Usage};
+use crate::report::Outcome;
 use crate::session::{Session, renamed};
 use anyhow::{Result, bail};
 use std::ffi::OsString;

@@ -1,9 +1,8 @@
 //! `undercroft man`.
 
-use super::Cli;
 use crate::report::Outcome;
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::Command;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -17,13 +16,14 @@ pub(super) struct Args {
     all: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+/// Prints the pages of `command`, which is all of the command line.
+pub(super) fn run(args: &Args, command: Command, out: &mut dyn Write) -> Result<Outcome> {
     match &args.all {
-        Some(directory) => clap_mangen::generate_to(Cli::command(), directory)
+        Some(directory) => clap_mangen::generate_to(command, directory)
             .with_context(|| format!("cannot write pages into {}", directory.display()))?,
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            clap_mangen::Man::new(command).render(&mut page)?;
             out.write_all(&page)?;
         }
     }

@@ -1,8 +1,9 @@
 //! `undercroft mknod`.
 
 use super::verb::Verb;
+use crate::failure::Usage;
 use crate::owner::NewOwner;
-use crate::report::{Outcome, Usage};
+use crate::report::Outcome;
 use crate::session::Session;
 use crate::value;
 use anyhow::Result;

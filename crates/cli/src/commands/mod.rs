@@ -46,7 +46,7 @@ use crate::image::ImageArgs;
 use crate::report::Outcome;
 use crate::standard_output::StandardOutput;
 use anyhow::{Result, anyhow};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{self, BufWriter, Write};
 use verb::OnImage;
 
@@ -154,8 +154,8 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Set(args) => set::run(args, out),
         Command::Frag(args) => frag::run(args, out),
         Command::Lab(args) => lab::run(args, out),
-        Command::Completions(args) => completions::run(args, out),
-        Command::Man(args) => man::run(args, out),
+        Command::Completions(args) => completions::run(args, Cli::command(), out),
+        Command::Man(args) => man::run(args, Cli::command(), out),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `undercroft resync`.
 
+use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::report::{self, Outcome, Usage};
+use crate::report::{self, Outcome};
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;

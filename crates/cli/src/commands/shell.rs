@@ -4,9 +4,10 @@
 mod crash_tests;
 
 use super::verb::InShell;
+use crate::failure::{ScriptLine, Usage};
 use crate::image::ImageArgs;
 use crate::line_editor::LineEditor;
-use crate::report::{self, Outcome, ScriptLine, Usage};
+use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::words::{self, Unfinished};
 use anyhow::{Context, Result};

@@ -5,11 +5,13 @@
 //! time, and no symbolic link is ever followed. One directory is open at a time, so depth costs no
 //! descriptors; the way up is checked.
 
+mod failed;
 mod metadata;
 mod place;
 
 use super::UnpackError;
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
+use failed::failed;
 use place::Place;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::File;
@@ -69,11 +71,6 @@ impl DirectorySink {
         file.set_len(item.core.size).map_err(failed)?;
         Ok(bytes)
     }
-}
-
-/// An error of the destination.
-fn failed(action: &'static str, item: &Item<'_>, error: rustix::io::Errno) -> UnpackError {
-    UnpackError::Create { action, path: item.text(), source: error.into() }
 }
 
 impl Sink for DirectorySink {

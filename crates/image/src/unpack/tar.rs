@@ -10,15 +10,12 @@ mod records;
 use super::UnpackError;
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
 use header::{Kind, Member};
-use records::Records;
+use records::{BLOCK, Records};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::{OpenFile, Volume};
-
-/// Bytes of a tar block.
-const BLOCK: u64 = 512;
 
 /// Writes the whole volume as a tar stream. `report` is called now and then.
 ///

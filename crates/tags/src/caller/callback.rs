@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Caller;
+use crate::membership::Membership;
 use crate::tag::Tag;
-use crate::user::Handle;
 use crate::wait::{Callback, Place, Signal};
 
 /// Outcome of [`Caller::get_or_call`] and [`CallbackWait::retry`].
@@ -25,7 +25,7 @@ pub struct CallbackWait {
     place: Place,
     callback: Callback,
     /// Keeps the user's number its own while it stands in the queue.
-    _user: Option<Arc<Handle>>,
+    _user: Option<Arc<Membership>>,
 }
 
 impl Caller {

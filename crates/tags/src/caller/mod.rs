@@ -14,12 +14,12 @@ use crate::batch::TagBatch;
 use crate::bitmap::Words;
 use crate::demand::Demand;
 use crate::error::ConfigError;
+use crate::membership::Membership;
 use crate::pocket::{CALM, Pocket};
 use crate::pool::Pool;
 use crate::set::TagSet;
 use crate::statistics::Counts;
 use crate::tag::Tag;
-use crate::user::Handle;
 use crate::wait::{Place, Signal};
 
 /// Gets tags for one thread or one hardware queue.
@@ -50,12 +50,20 @@ pub struct Caller {
     calm: u32,
     demand: Demand,
     next_queue: usize,
-    user: Option<Arc<Handle>>,
+    user: Option<Arc<Membership>>,
     set: TagSet,
 }
 
+impl TagSet {
+    /// A caller for one thread or hardware queue, without limits.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        Caller::new(self, Demand::default(), None)
+    }
+}
+
 impl Caller {
-    pub(crate) fn new(set: &TagSet, demand: Demand, user: Option<Arc<Handle>>) -> Self {
+    pub(crate) fn new(set: &TagSet, demand: Demand, user: Option<Arc<Membership>>) -> Self {
         let (counts, before) = set.callers().enter();
         let pool = Arc::clone(set.normal());
         let mut caller = Self {

@@ -44,7 +44,7 @@
 //! each for whatever is left, be it less than a batch. That is why only threads count in *w*: a task that was woken may not be polled for a long time, and
 //! a callback's dispatcher may be busy elsewhere. They hold up nobody.
 
-use super::{Policy, Wakes};
+use super::wakes::{Policy, Wakes};
 use crate::sync::{self, AtomicU64, Ordering};
 
 /// The difference is what is still to be spent; below a batch it is carried to the next put. Nothing
@@ -85,7 +85,7 @@ impl Counters {
             if due < least || wakes.queues.called() >= self.at_once {
                 return;
             }
-            let free = wakes.pool.bitmap().count_free(due.saturating_add(self.at_once));
+            let free = wakes.available.bitmap.count_free(due.saturating_add(self.at_once));
             let called = wakes.queues.called();
             if called >= self.at_once {
                 return;

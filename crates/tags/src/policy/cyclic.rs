@@ -1,6 +1,6 @@
 //! Wait queues served in turn, each with a count of its own.
 
-use super::{Policy, Wakes};
+use super::wakes::{Policy, Wakes};
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 
 /// Per queue, the puts that are still missing to a batch; and whose turn it is.

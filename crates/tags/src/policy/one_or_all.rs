@@ -1,6 +1,6 @@
 //! The two policies without memory.
 
-use super::{Policy, Wakes};
+use super::wakes::{Policy, Wakes};
 
 /// A waiter for each tag.
 #[derive(Debug)]

@@ -57,7 +57,7 @@ impl Place {
     /// faster will put; waiters would wake each other without end.
     pub(crate) fn sleep_again(&self) {
         if self.demand.is_limited() {
-            self.pass_on(|demand| self.pool.would_find(demand));
+            self.pass_on(|demand| self.pool.available().would_find(demand));
         }
     }
 
@@ -89,7 +89,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         if self.open && !self.queue().leave(self.ticket, &self.pool.queues().waiting) {
             self.answer();
-            self.pass_on(|demand| self.pool.could_use(demand));
+            self.pass_on(|demand| self.pool.available().could_use(demand));
         }
     }
 }

@@ -66,6 +66,9 @@ pub fn from_hex(text: &str) -> Vec<u8> {
     assert_eq!(digits.len() % 2, 0);
     digits
         .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .map(|pair| {
+            let pair = std::str::from_utf8(pair).expect("digits are ASCII");
+            u8::from_str_radix(pair, 16).expect("all are digits")
+        })
         .collect()
 }

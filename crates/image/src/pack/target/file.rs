@@ -169,6 +169,13 @@ fn behind_link(path: &Path) -> Result<PathBuf, PackError> {
     })
 }
 
+/// Maker of files that exist until the image is whole.
+pub(super) fn temporary() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".undercroft-").suffix(".partial");
+    builder
+}
+
 /// A new file beside where the image will be.
 fn new_file(image: &Path, replace: bool) -> Result<Place, PackError> {
     let directory = directory_of(image);
@@ -178,7 +185,7 @@ fn new_file(image: &Path, replace: bool) -> Result<Place, PackError> {
     {
         Ok(file) => Ok(Place::Anonymous { file: File::from(file), replace }),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
-            let file = super::naming::temporary().tempfile_in(directory).map_err(failed)?;
+            let file = temporary().tempfile_in(directory).map_err(failed)?;
             Ok(Place::Named { file, replace })
         }
         Err(error) => Err(failed(error.into())),

@@ -13,7 +13,7 @@
 //! From the first move to the last step of 3, the first file is missing: whoever opens the image
 //! then is told so. The old files lie beside their names as `.undercroft-*.old` until step 4.
 
-use super::file::{Place, TargetFile, directory_of};
+use super::file::{Place, TargetFile, directory_of, temporary};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -33,13 +33,6 @@ pub(super) struct Failed {
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Failed {
     let path = path.to_owned();
     move |source| Failed { action, path, source }
-}
-
-/// Maker of files that exist until the image is whole.
-pub(super) fn temporary() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".undercroft-").suffix(".partial");
-    builder
 }
 
 /// Gives all `files` their names. Block devices have theirs.

@@ -1,7 +1,7 @@
 //! Owner, attributes, mode and times of what was made, in the order in which they do not undo each
 //! other: a new owner clears setuid bits and capabilities, and every change moves the times.
 
-use super::failed;
+use super::failed::failed;
 use crate::unpack::UnpackError;
 use crate::unpack::sink::{Item, Warnings};
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};

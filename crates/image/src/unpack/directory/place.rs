@@ -1,6 +1,6 @@
 //! Where in the destination the work is: one open directory, and the way back up.
 
-use super::failed;
+use super::failed::failed;
 use crate::unpack::UnpackError;
 use crate::unpack::sink::Item;
 use rustix::fs::{CWD, Dir, Mode, OFlags};

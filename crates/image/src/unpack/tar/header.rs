@@ -1,8 +1,7 @@
 //! Headers of members: what fits a ustar header goes there, the rest into an extended header before
 //! it.
 
-use super::BLOCK;
-use super::records::Records;
+use super::records::{BLOCK, Records};
 use std::io::{self, Write};
 use undercroft_xfs::format::{InodeCore, Timestamp};
 

@@ -1,9 +1,11 @@
 //! Records of extended headers.
 
-use super::BLOCK;
 use std::fmt::Write as _;
 use std::ops::Range;
 use undercroft_xfs::format::Timestamp;
+
+/// Bytes of a tar block.
+pub(super) const BLOCK: u64 = 512;
 
 /// The records of one extended header, in the order in which they were added.
 #[derive(Debug, Default)]

@@ -1,0 +1,37 @@
+//! The interface of the policies, and what they work with.
+
+use std::fmt;
+
+use crate::available::Available;
+use crate::wait::Queues;
+
+/// The interface of the policies.
+pub(crate) trait Policy: fmt::Debug + Send + Sync {
+    /// `freed` tags were put, at least one, and somebody waited.
+    fn freed(&self, wakes: &Wakes<'_>, freed: u32);
+
+    /// A waiter has a tag and waits no more, and somebody else waits.
+    fn look_again(&self, _wakes: &Wakes<'_>) {}
+}
+
+/// What a policy has to work with.
+pub(crate) struct Wakes<'a> {
+    /// The wait queues.
+    pub(crate) queues: &'a Queues,
+    /// Says which waiters could use a wake-up now.
+    pub(crate) available: Available<'a>,
+    /// The wake batch, 1 to 8 unless the builder set another.
+    pub(crate) batch: u32,
+}
+
+impl Wakes<'_> {
+    /// Wakes up to `most` waiters, spread over the queues; returns how many.
+    pub(crate) fn anywhere(&self, most: u32) -> u32 {
+        self.queues.wake(most, |demand| self.available.could_use(demand))
+    }
+
+    /// Wakes up to `most` waiters of one queue; returns how many.
+    pub(crate) fn in_queue(&self, queue: usize, most: u32) -> u32 {
+        self.queues.wake_queue(queue, most, |demand| self.available.could_use(demand))
+    }
+}
