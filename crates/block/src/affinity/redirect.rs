@@ -10,9 +10,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::cpus::CpuSet;
-use super::list::PushList;
-use crate::queue::worker;
-use crate::sync::Parking;
+use crate::threads::sync::Parking;
+use crate::threads::{PushList, role};
 
 /// What is done on another CPU: the answers of some requests.
 pub(crate) type Answers = Box<dyn FnOnce() + Send>;
@@ -65,7 +64,7 @@ fn start(cpu: u32) -> Option<Arc<Station>> {
 impl Station {
     /// The life of the thread.
     fn work(&self) {
-        worker::mark_current();
+        role::become_worker();
         loop {
             let answers = self.list.take_all();
             if answers.is_empty() {

@@ -2,8 +2,9 @@
 //! bytes, from either copy.
 
 use super::{Partition, PartitionError};
-use crate::device::{BlockDevice, read_exact_at};
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::device::BlockDevice;
+use crate::plug::read_exact_at;
+use crate::units::{SECTOR_SIZE, Sector};
 
 const MAGIC: &[u8; 8] = b"EFI PART";
 const HEADER_MIN: usize = 92;

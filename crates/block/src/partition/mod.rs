@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::bio::BlockError;
 use crate::device::BlockDevice;
-use crate::error::BlockError;
-use crate::sector::Sector;
-use crate::window::Window;
+use crate::stack::window::Window;
+use crate::units::Sector;
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

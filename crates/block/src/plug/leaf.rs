@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::affinity::Stamp;
 use crate::bio::Bio;
-use crate::clock::Stamp;
-use crate::device::Limits;
-use crate::queue::{RequestList, RequestQueue};
-use crate::request::Request;
-use crate::sector::Sector;
+use crate::device::RequestQueue;
+use crate::request::{Request, RequestList};
+use crate::units::{Limits, Sector};
 
 /// Bios for one leaf.
 pub(super) struct LeafStage {

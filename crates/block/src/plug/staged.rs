@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 
 use super::PlugThreshold;
 use super::leaf::{LeafStage, is_whole};
-use crate::queue::{RequestList, RequestQueue};
+use crate::device::RequestQueue;
+use crate::request::RequestList;
 
 /// Where each leaf was last found in [`Staged::leaves`], by a hash of its address: devices of many
 /// leaves need no search for each bio. A hint may be wrong.

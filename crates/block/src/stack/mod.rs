@@ -12,12 +12,13 @@ mod mirror;
 mod overlay;
 mod report;
 mod stripe;
+pub(crate) mod window;
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::drivers::OpenError;
+use crate::driver::OpenError;
 
 pub use description::{
     Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, MirrorLeg, NoRoom, OpenLeaf,

@@ -11,8 +11,7 @@ use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bio::Operation;
-use crate::queue::RequestList;
-use crate::request::Request;
+use crate::request::{Request, RequestList};
 
 pub use histogram::Latencies;
 pub(crate) use histogram::LatencyCells;

@@ -15,17 +15,14 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::open::{OpenError, OpenFile};
+use super::open::OpenFile;
 use super::transfer;
-use super::uring::{Bell, UringDriver, UringQueue};
+use super::uring::{UringDriver, UringQueue};
 use crate::bio::{Bio, Operation};
-use crate::device::Limits;
-use crate::driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Wait, drain};
-use crate::pool::BufferPool;
-use crate::queue::RequestList;
-use crate::request::Request;
-use crate::sector::{SECTOR_SIZE, Sector};
-use crate::segment::gather;
+use crate::driver::{Bell, Completions, Driver, DriverQueue, OpenError, QueueContext, Wait, drain};
+use crate::memory::{BufferPool, gather};
+use crate::request::{Failure, Request, RequestList};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// Memory for writes around the page cache: some thirty of them. Measured with builds of 1.4 GB in a
 /// virtual machine: with a quarter of it the disk has too little to do in between and more goes

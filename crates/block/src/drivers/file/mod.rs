@@ -19,19 +19,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use engine::{Engine, Fallback, announce_fallback};
-pub use exclusive::{Exclusive, Holder, Taken, mounted_at};
-pub use open::OpenError;
-pub use uring::Bell;
-pub(crate) use uring::Wakeup;
+pub use exclusive::{Exclusive, mounted_at};
 
-use crate::device::{BlockDevice, Layer, Limits};
-use crate::pool::BufferPool;
-use crate::queue::{Drive, Leaf, QueueOptions};
-use crate::sector::Sector;
 use mixed::MixedDriver;
 use open::OpenFile;
 use threads::ThreadsDriver;
 use uring::UringDriver;
+
+use crate::device::{BlockDevice, Layer};
+use crate::driver::{OpenError, Taken};
+use crate::memory::BufferPool;
+use crate::queue::{Drive, Leaf, QueueOptions};
+use crate::units::{Limits, Sector};
 
 /// How a [`FileDevice`] works.
 #[derive(Clone)]

@@ -9,10 +9,9 @@ use smallvec::SmallVec;
 
 use super::open::OpenFile;
 use crate::bio::Operation;
-use crate::driver::Failure;
-use crate::request::Request;
-use crate::sector::SECTOR_SIZE;
-use crate::segment::Segment;
+use crate::memory::Segment;
+use crate::request::{Failure, Request};
+use crate::units::SECTOR_SIZE;
 
 /// `IOV_MAX` of Linux: most pieces of memory in one call.
 pub(super) const MAX_SEGMENTS: usize = 1024;

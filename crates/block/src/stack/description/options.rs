@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::Size;
 use crate::drivers::Engine;
-use crate::sector::SECTOR_SIZE;
+use crate::units::SECTOR_SIZE;
 
 /// A file or block device at the bottom of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::options::{self, FileLeaf};
-use super::{Description, DescriptionError, MAX_DEPTH};
+use super::options::FileLeaf;
+use super::{Description, DescriptionError, MAX_DEPTH, options};
 
 /// Kinds of devices, by their names here and in TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

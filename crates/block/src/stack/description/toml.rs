@@ -6,9 +6,9 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::options::{self, FileLeaf};
+use super::options::FileLeaf;
 use super::text::Kind;
-use super::{Description, DescriptionError, MAX_DEPTH};
+use super::{Description, DescriptionError, MAX_DEPTH, options};
 
 /// Parses `text`, the contents of the file at `path`.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Description, DescriptionError> {

@@ -24,11 +24,10 @@ use parking_lot::Mutex;
 
 use super::StackError;
 use super::legs::Legs;
-use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::error::{BlockError, Reason};
-use crate::queue::OverlapTracker;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::bio::{Bio, BlockError, Operation, Reason};
+use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::request::OverlapTracker;
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 use legs::Members;
 use transfer::{Entry, Ticket};
 

@@ -9,11 +9,10 @@ use smallvec::SmallVec;
 
 use super::legs::LegSet;
 use super::{MirrorEvent, Shared};
-use crate::bio::{Bio, Operation};
-use crate::error::BlockError;
+use crate::bio::{Bio, BlockError, Operation};
 use crate::plug::submit_directly;
-use crate::queue::Ordered;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::request::Ordered;
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// A bio among those that keep their order.
 #[derive(Debug)]

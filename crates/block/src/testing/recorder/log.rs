@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::contents::Contents;
 use super::recording::{Change, Event, Recording};
 use super::replay::DiskState;
-use crate::sector::Sector;
+use crate::units::Sector;
 
 /// A recording with bounded memory could not be kept.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

@@ -50,11 +50,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::error::BlockError;
-use crate::sector::Sector;
+use crate::bio::{Bio, BlockError, Operation};
+use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::statistics::Statistics;
+use crate::units::{Limits, Sector};
 
 pub use disk::{CrashDisk, CrashDriver};
 pub use log::Overflow;

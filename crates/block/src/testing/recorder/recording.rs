@@ -10,7 +10,7 @@ use super::disk::CrashDisk;
 use super::replay::{DiskState, Unflushed};
 use crate::bio::Operation;
 use crate::device::BlockDevice;
-use crate::sector::Sector;
+use crate::units::Sector;
 
 /// Something that happened, in the order of all.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl fmt::Debug for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sector::SECTOR_SIZE;
+    use crate::units::SECTOR_SIZE;
 
     /// Builds recordings event by event.
     #[derive(Default)]

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::contents::Contents;
 use super::recording::{Change, Event};
 use crate::bio::Operation;
-use crate::sector::{SECTOR_SIZE, Sector, overlap};
 use crate::testing::{mix, tear};
+use crate::units::{SECTOR_SIZE, Sector, overlap};
 
 /// What a crash does to writes that no flush made durable. Zeroes and discards count as writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

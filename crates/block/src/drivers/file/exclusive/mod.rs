@@ -23,11 +23,11 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use thiserror::Error;
 
-use super::OpenError;
 use loops::LoopDevice;
 use watch::Watch;
+
+use crate::driver::{Holder, OpenError, Taken};
 
 /// How often a file or disk in use is tried again: a program that ended a moment ago, or
 /// was started by one that has it, keeps it until the kernel is done with that.
@@ -35,34 +35,6 @@ const PATIENCE: u32 = 30;
 
 /// The pause between two times.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// Somebody else has a file or disk, or has it as well.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{name} {holder}")]
-pub struct Taken {
-    /// Path of the file or disk.
-    pub name: String,
-    /// Who has it.
-    pub holder: Holder,
-}
-
-/// Who has a file or disk.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Holder {
-    /// The kernel.
-    #[error("is mounted at {}; unmount it first", .0.display())]
-    Mount(PathBuf),
-    /// A program that opened it to change it, or the kernel where that cannot be seen.
-    #[error("is in use by another program; wait until that is done")]
-    Program,
-    /// The user of this device, which is made of it.
-    #[error("is in use through {}; end that first", .0.display())]
-    Device(PathBuf),
-    /// No path: the one that it was opened by leads to nothing, or to another file.
-    #[error("was removed or replaced while it was open; what is changed in it is lost with it")]
-    Nameless,
-}
 
 /// The right to change a file or disk, as long as it lives. A [`FileDevice`](crate::FileDevice) that
 /// is open for change has it already.

@@ -15,8 +15,8 @@ use std::time::Instant;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, squeue};
 
-use crate::arena::Arena;
 use crate::driver::Wait;
+use crate::memory::Arena;
 
 /// What ended: the number given to the entry, and the result as a system call returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

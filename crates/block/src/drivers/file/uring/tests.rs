@@ -10,10 +10,10 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use undercroft_tags::TagSet;
 
 use super::*;
-use crate::device::{read_buffer, write_all_at};
 use crate::driver::{Completions, DriverQueue, Wait};
 use crate::drivers::file::{Engine, FileDevice, FileOptions, announce_fallback};
-use crate::queue::RequestList;
+use crate::plug::{read_buffer, write_all_at};
+use crate::request::RequestList;
 use crate::{Batch, Bio, Buffer, Reason, Segment, SegmentList, Waiter};
 
 const DEPTH: u32 = 8;

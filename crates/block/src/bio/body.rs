@@ -1,0 +1,331 @@
+//! The body of a bio: what it does, where, with which memory, and where it is told how it ended.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::LocalKey;
+
+use super::batch::Ticket;
+use super::completion::Completion;
+use super::error::BlockError;
+use super::join::Join;
+use super::operation::Operation;
+use crate::memory::{Buffer, Recycle, Recycled, SegmentList, Spares, is_aligned};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
+
+/// One operation on consecutive sectors. Made by a constructor per operation, submitted through a
+/// [`Plug`](crate::Plug).
+///
+/// As large as a pointer, so it is cheap to hand on.
+#[must_use = "a bio does nothing until it is submitted"]
+pub struct Bio {
+    pub(super) inner: Recycled<Inner>,
+}
+
+/// What a bio holds.
+pub(super) struct Inner {
+    pub(super) operation: Operation,
+    pub(super) force_unit_access: bool,
+    pub(super) immediate: bool,
+    pub(super) untorn: bool,
+    /// Where the bio goes, in the addresses of the device that it has been handed to.
+    pub(super) sector: Sector,
+    /// Where its submitter sent it, for errors.
+    pub(super) origin: Sector,
+    pub(super) length: u64,
+    /// What a read fills.
+    pub(super) buffer: Option<Buffer>,
+    /// What a write stores.
+    pub(super) segments: SegmentList,
+    pub(super) receiver: Receiver,
+}
+
+thread_local! {
+    static SPARES: Spares<Inner> = const { Spares::new() };
+}
+
+impl Recycle for Inner {
+    fn unused() -> Self {
+        Self {
+            operation: Operation::Flush,
+            force_unit_access: false,
+            immediate: false,
+            untorn: false,
+            sector: Sector::ZERO,
+            origin: Sector::ZERO,
+            length: 0,
+            buffer: None,
+            segments: SegmentList::new(),
+            receiver: Receiver::None,
+        }
+    }
+
+    fn spares() -> &'static LocalKey<Spares<Self>> {
+        &SPARES
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.buffer = None;
+        if self.segments.count() > 0 {
+            self.segments = SegmentList::new();
+        }
+        self.receiver = Receiver::None;
+    }
+}
+
+/// What gets a bio back when it is answered.
+pub(crate) type Interceptor = Box<dyn FnOnce(Bio, Result<(), BlockError>) + Send>;
+
+/// Where it is told how a bio ended.
+pub(super) enum Receiver {
+    None,
+    Batch(Ticket),
+    /// The completion queue with this number.
+    Queue {
+        number: u64,
+        cookie: u64,
+    },
+    Callback(Box<dyn FnOnce(Completion) + Send>),
+    /// A device that the bio passed.
+    Interceptor(Interceptor),
+    /// The whole that the bio is a part of.
+    Part(Arc<Join<Bio>>),
+}
+
+impl Bio {
+    /// A read of `buffer.len()` bytes from `sector` on; the buffer comes back in the completion.
+    pub fn read(sector: Sector, buffer: Buffer) -> Self {
+        let length = buffer.len() as u64;
+        let mut bio = Self::new(Operation::Read, sector, length);
+        bio.inner.buffer = Some(buffer);
+        bio
+    }
+
+    /// A write of `segments` to `sector` on; their total must be a whole number of sectors.
+    pub fn write(sector: Sector, segments: impl Into<SegmentList>) -> Self {
+        let segments = segments.into();
+        let length = segments.bytes();
+        let mut bio = Self::new(Operation::Write, sector, length);
+        bio.inner.segments = segments;
+        bio
+    }
+
+    /// A flush: completes when everything submitted before it is durable.
+    pub fn flush() -> Self {
+        Self::new(Operation::Flush, Sector::ZERO, 0)
+    }
+
+    /// Makes `bytes` bytes (whole sectors) from `sector` on read as zeroes.
+    pub fn write_zeroes(sector: Sector, bytes: u64) -> Self {
+        Self::new(Operation::WriteZeroes, sector, bytes)
+    }
+
+    /// Gives `bytes` bytes (whole sectors) from `sector` on back to the device.
+    pub fn discard(sector: Sector, bytes: u64) -> Self {
+        Self::new(Operation::Discard, sector, bytes)
+    }
+
+    #[inline]
+    fn new(operation: Operation, sector: Sector, length: u64) -> Self {
+        let mut inner = Recycled::<Inner>::cleared();
+        inner.operation = operation;
+        inner.force_unit_access = false;
+        inner.immediate = false;
+        inner.untorn = false;
+        inner.sector = sector;
+        inner.origin = sector;
+        inner.length = length;
+        Self { inner }
+    }
+
+    /// A bio that does the same, without memory, and tells `receiver`.
+    pub(super) fn sibling(&self, receiver: Receiver) -> Self {
+        let Inner {
+            operation, force_unit_access, immediate, untorn, sector, origin, length, ..
+        } = *self.inner;
+        let mut sibling = Self::new(operation, sector, length);
+        sibling.inner.force_unit_access = force_unit_access;
+        sibling.inner.immediate = immediate;
+        sibling.inner.untorn = untorn;
+        sibling.inner.origin = origin;
+        sibling.inner.receiver = receiver;
+        sibling
+    }
+
+    /// What a receiver is told.
+    pub(crate) fn into_completion(mut self, result: Result<(), BlockError>) -> Completion {
+        let buffer = self.inner.buffer.take();
+        Completion { operation: self.operation(), sector: self.origin(), result, buffer }
+    }
+
+    /// What a write stores; nothing for other operations.
+    pub(crate) fn segments(&self) -> &SegmentList {
+        &self.inner.segments
+    }
+
+    /// What a read fills.
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
+        self.inner.buffer.as_mut()
+    }
+
+    /// Takes the memory away and never frees it.
+    pub(crate) fn leak_memory(&mut self) {
+        std::mem::forget(self.inner.buffer.take());
+        std::mem::forget(std::mem::take(&mut self.inner.segments));
+    }
+
+    /// Forced unit access: this bio completes only when its own sectors are durable.
+    pub fn force_unit_access(mut self) -> Self {
+        self.inner.force_unit_access = true;
+        self
+    }
+
+    /// Asks that a write be not cut into several on its way to a file: one block with a checksum, or
+    /// some that may become durable apart. A stacked device cuts it all the same where it goes to
+    /// several devices; a power failure may, where it is longer than what the disk writes at once.
+    pub fn untorn(mut self) -> Self {
+        self.inner.untorn = true;
+        self
+    }
+
+    /// Whether a write should not be cut.
+    #[must_use]
+    pub fn is_untorn(&self) -> bool {
+        self.inner.untorn
+    }
+
+    /// Declares that the submitter does nothing but wait for this bio, so that a device may do the
+    /// work in the submitting thread instead of handing it to another.
+    pub(crate) fn immediate(mut self) -> Self {
+        self.inner.immediate = true;
+        self
+    }
+
+    /// What the bio does.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        self.inner.operation
+    }
+
+    /// Whether the bio's own sectors must be durable when it completes.
+    #[must_use]
+    pub fn is_force_unit_access(&self) -> bool {
+        self.inner.force_unit_access
+    }
+
+    /// Whether the submitter does nothing but wait for this bio.
+    pub(crate) fn is_immediate(&self) -> bool {
+        self.inner.immediate
+    }
+
+    /// The first sector, in the addresses of the device that was handed the bio last.
+    #[must_use]
+    pub fn sector(&self) -> Sector {
+        self.inner.sector
+    }
+
+    /// The first sector as the submitter gave it; errors and completions carry it.
+    #[must_use]
+    pub fn origin(&self) -> Sector {
+        self.inner.origin
+    }
+
+    /// Moves the bio to `sector`, for a stacked device that hands it to one below.
+    pub fn remap(&mut self, sector: Sector) {
+        self.inner.sector = sector;
+    }
+
+    /// Moves an operation without memory to `sectors`, whole or a part of what it did.
+    pub(crate) fn reshape(&mut self, sectors: Range<Sector>) {
+        debug_assert!(self.segment_count() == 0, "{self:?} has memory");
+        self.inner.sector = sectors.start;
+        self.inner.length = (sectors.end.0 - sectors.start.0) * SECTOR_SIZE;
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.inner.length
+    }
+
+    /// The sector after the last; `None` when the bio is not made of whole sectors, or when it
+    /// ends beyond every possible device.
+    pub(crate) fn end(&self) -> Option<Sector> {
+        self.inner.sector.checked_add(Sector::from_bytes(self.inner.length)?)
+    }
+
+    /// Number of pieces of memory that a driver has to name for this bio.
+    pub(crate) fn segment_count(&self) -> usize {
+        self.inner.segments.count() + usize::from(self.inner.buffer.is_some())
+    }
+
+    /// How many bytes from the front on fit in one request within `limits`; `None` if all do, or
+    /// if not even one block would. Always whole blocks.
+    pub(crate) fn fitting_bytes(&self, limits: &Limits) -> Option<u64> {
+        let Inner { length, segments, .. } = &*self.inner;
+        if *length <= limits.max_request_bytes && segments.count() <= limits.max_segments
+            || self.segment_count() == 0
+        {
+            return None;
+        }
+        let mut bytes = limits.max_request_bytes.min(*length);
+        if segments.count() > limits.max_segments {
+            let first = segments.iter().take(limits.max_segments);
+            bytes = bytes.min(first.map(|segment| segment.len() as u64).sum());
+        }
+        let bytes = bytes / limits.block_bytes * limits.block_bytes;
+        (bytes > 0 && bytes < *length).then_some(bytes)
+    }
+
+    /// Whether every piece of memory starts and ends at a multiple of `unit` bytes.
+    pub(crate) fn is_memory_aligned(&self, unit: usize) -> bool {
+        self.inner.segments.iter().all(|segment| is_aligned(segment, unit))
+            && self.inner.buffer.as_ref().is_none_or(|buffer| is_aligned(buffer, unit))
+    }
+}
+
+impl fmt::Debug for Bio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bio")
+            .field("operation", &self.inner.operation)
+            .field("force_unit_access", &self.inner.force_unit_access)
+            .field("sector", &self.inner.sector)
+            .field("length", &self.inner.length)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::Reason;
+
+    #[test]
+    fn a_dropped_bio_reports_that_it_was_abandoned() {
+        let (bio, waiter) = Bio::read(Sector(4), Buffer::zeroed(512)).waited();
+        drop(bio);
+        let completion = waiter.wait();
+        assert_eq!(completion.buffer.map(|buffer| buffer.len()), Some(512));
+        let error = completion.result.unwrap_err();
+        assert!(matches!(error.reason, Reason::Abandoned));
+        assert_eq!((error.sector, error.length), (Sector(4), 512));
+    }
+
+    #[test]
+    fn the_end_exists_only_for_whole_sectors_on_a_possible_device() {
+        assert_eq!(Bio::write_zeroes(Sector(1), 2 * SECTOR_SIZE).end(), Some(Sector(3)));
+        assert_eq!(Bio::write_zeroes(Sector(1), 100).end(), None);
+        assert_eq!(Bio::write_zeroes(Sector::MAX, SECTOR_SIZE).end(), None);
+        assert_eq!(Bio::flush().end(), Some(Sector::ZERO));
+    }
+
+    #[test]
+    fn alignment_looks_at_every_segment() {
+        let aligned = Bio::write(Sector(0), Buffer::zeroed(4096));
+        assert!(aligned.is_memory_aligned(4096));
+        let mut segments = SegmentList::from(Buffer::zeroed(12));
+        segments.pad_to(512);
+        assert!(!Bio::write(Sector(0), segments).is_memory_aligned(512));
+    }
+}

@@ -1,0 +1,298 @@
+//! What the submitters of a hardware queue were promised: an answer in time.
+//!
+//! Where requests have a time limit, the receivers of their bios do not travel with them. They stay
+//! here, and the request goes to the driver with its memory alone. Whoever comes first gives the
+//! answer: the driver, when it ends the request, or the limit. After the limit the request is
+//! *late*: the driver keeps its tag and its memory until it lets go of it, and what it says then is
+//! not heard.
+//!
+//! A request that waits, for a tag or for others that overlap, has no limit as long as the driver
+//! keeps to it: it waits for requests that end. While any request of the leaf is late, those that
+//! wait have the same limit, from their submission on, since they may wait for one that never ends.
+//! Those answered that way are *withdrawn*: never started, and dropped where they wait.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use undercroft_tags::Tag;
+
+use super::lookout::Lookout;
+use crate::bio::{Bio, Reason};
+use crate::driver::Completions;
+use crate::request::{Receivers, Request, RequestList};
+use crate::threads::clock;
+
+/// The promises of one hardware queue.
+pub(crate) struct Promises {
+    /// In nanoseconds.
+    limit: u64,
+    state: Mutex<State>,
+    /// Requests that are late and were not let go; changed under the lock.
+    late: AtomicUsize,
+    /// Requests that are withdrawn and were not dropped; changed under the lock.
+    withdrawn: AtomicUsize,
+    /// Requests that were late so far; changed under the lock.
+    news: AtomicU64,
+    lookout: Arc<Lookout>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Requests know the number of their place.
+    places: Vec<Place>,
+    free: Vec<u32>,
+    /// When requests were started, and their places: in the order of their limits. An entry counts
+    /// as long as its request is in flight since that time.
+    started: VecDeque<(u64, u32)>,
+}
+
+struct Place {
+    phase: Phase,
+    receivers: Receivers,
+    submitted: u64,
+}
+
+/// How far a request has come. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// There is none.
+    Free,
+    /// Not started.
+    Waiting,
+    /// In the driver since that time, with that tag if it has one.
+    Started { at: u64, tag: Option<u32> },
+    /// Answered at its limit, in the driver; `news` counts the late ones before it.
+    Late { tag: Option<u32>, news: u64 },
+    /// Answered at its limit, not started.
+    Withdrawn,
+}
+
+/// A request whose limit has passed: to be answered.
+pub(crate) struct Expired {
+    receivers: Receivers,
+    /// When it was submitted.
+    pub(crate) submitted: u64,
+}
+
+impl Expired {
+    /// The bios, to be failed. They have no memory: it is with the request.
+    pub(crate) fn into_bios(self) -> impl Iterator<Item = Bio> {
+        self.receivers.into_iter()
+    }
+
+    /// Any of the bios: all do the same.
+    pub(crate) fn bio(&self) -> Option<&Bio> {
+        self.receivers.first()
+    }
+}
+
+impl Promises {
+    pub(crate) fn new(limit: Duration, lookout: &Arc<Lookout>) -> Self {
+        Self {
+            limit: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
+            state: Mutex::default(),
+            late: AtomicUsize::new(0),
+            withdrawn: AtomicUsize::new(0),
+            news: AtomicU64::new(0),
+            lookout: Arc::clone(lookout),
+        }
+    }
+
+    /// Keeps the receivers of `requests`, which were just submitted.
+    pub(crate) fn make(&self, requests: &mut RequestList) {
+        let mut state = self.state.lock();
+        for request in requests.iter_mut() {
+            let place = Place {
+                phase: Phase::Waiting,
+                receivers: request.take_receivers(),
+                submitted: request.inner.submitted,
+            };
+            request.inner.promise = state.put(place);
+        }
+        drop(state);
+        self.lookout.tell();
+    }
+
+    /// Notes that `requests` go to the driver now.
+    pub(crate) fn start<'r>(&self, requests: impl Iterator<Item = &'r Request>) {
+        let at = clock::nanoseconds();
+        let mut state = self.state.lock();
+        for request in requests {
+            let number = request.inner.promise;
+            let place = &mut state.places[number as usize];
+            let tag = request.inner.tag.map(Tag::number);
+            if place.phase == Phase::Withdrawn {
+                // Since it was last looked at; it goes all the same.
+                self.withdrawn.fetch_sub(1, Ordering::Relaxed);
+                place.phase = self.count_late(tag);
+                continue;
+            }
+            place.phase = Phase::Started { at, tag };
+            state.started.push_back((at, number));
+        }
+        drop(state);
+        self.lookout.tell();
+    }
+
+    /// Notes that the driver gave `request` back untouched.
+    pub(crate) fn wait_again(&self, request: &Request) {
+        let place = &mut self.state.lock().places[request.inner.promise as usize];
+        if let Phase::Started { .. } = place.phase {
+            place.phase = Phase::Waiting;
+        }
+    }
+
+    /// Gives the requests of `ended` their receivers back, and takes out those that were answered
+    /// before.
+    pub(crate) fn redeem(&self, ended: &mut Vec<Request>) -> Vec<Request> {
+        let mut state = self.state.lock();
+        let is_answered = |request: &mut Request| {
+            let place = state.take(request.inner.promise);
+            match place.phase {
+                Phase::Late { .. } => self.late.fetch_sub(1, Ordering::Relaxed),
+                Phase::Withdrawn => self.withdrawn.fetch_sub(1, Ordering::Relaxed),
+                Phase::Free | Phase::Waiting | Phase::Started { .. } => {
+                    request.give_receivers(place.receivers);
+                    return false;
+                }
+            };
+            true
+        };
+        ended.extract_if(.., is_answered).collect()
+    }
+
+    /// Whether `request` was answered at its limit.
+    pub(crate) fn is_answered(&self, request: &Request) -> bool {
+        let phase = self.state.lock().places[request.inner.promise as usize].phase;
+        matches!(phase, Phase::Late { .. } | Phase::Withdrawn)
+    }
+
+    /// Moves what was answered from `waiting` to `completions`, to be dropped.
+    pub(crate) fn sort_out(&self, waiting: &mut RequestList, completions: &mut Completions) {
+        let is_none = |count: &AtomicUsize| count.load(Ordering::Relaxed) == 0;
+        if waiting.is_empty() || (is_none(&self.withdrawn) && is_none(&self.late)) {
+            return;
+        }
+        let out = |request| completions.push(request, Err(Reason::TimedOut.into()));
+        waiting.keep(|request| !self.is_answered(request), out);
+    }
+
+    /// Requests that were answered at their limit and that the driver has not let go.
+    pub(crate) fn late(&self) -> usize {
+        self.late.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request waits that was answered at its limit.
+    pub(crate) fn has_withdrawn(&self) -> bool {
+        // The lock puts this in order with whoever withdraws, and looks for them afterwards.
+        let _state = self.state.lock();
+        self.withdrawn.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether more requests were late so far than `seen`.
+    pub(crate) fn has_late_since(&self, seen: u64) -> bool {
+        self.news.load(Ordering::Acquire) != seen
+    }
+
+    /// The tags of the requests that are late beyond the first `seen`, which counts all afterwards.
+    pub(crate) fn late_since(&self, seen: &mut u64) -> SmallVec<[u32; 8]> {
+        let known = *seen;
+        if !self.has_late_since(known) {
+            return SmallVec::new();
+        }
+        let state = self.state.lock();
+        *seen = self.news.load(Ordering::Relaxed);
+        let late = state.places.iter().filter_map(|place| match place.phase {
+            Phase::Late { tag, news } if news >= known => tag,
+            _ => None,
+        });
+        late.collect()
+    }
+
+    /// Takes the receivers of those who have been in the driver for the time of the limit.
+    pub(crate) fn expire_started(&self, now: u64) -> Vec<Expired> {
+        let mut state = self.state.lock();
+        let mut expired = Vec::new();
+        while let Some((at, number)) = state.first_started()
+            && at.saturating_add(self.limit) <= now
+        {
+            state.started.pop_front();
+            let place = &mut state.places[number as usize];
+            if let Phase::Started { tag, .. } = place.phase {
+                place.phase = self.count_late(tag);
+                expired.push(place.expire());
+            }
+        }
+        expired
+    }
+
+    /// Counts one more late request; called under the lock.
+    fn count_late(&self, tag: Option<u32>) -> Phase {
+        self.late.fetch_add(1, Ordering::Relaxed);
+        Phase::Late { tag, news: self.news.fetch_add(1, Ordering::Release) }
+    }
+
+    /// Takes the receivers of those who wait since the time of the limit.
+    pub(crate) fn expire_waiting(&self, now: u64) -> Vec<Expired> {
+        let mut expired = Vec::new();
+        for place in &mut self.state.lock().places {
+            if place.phase == Phase::Waiting && place.submitted.saturating_add(self.limit) <= now {
+                place.phase = Phase::Withdrawn;
+                expired.push(place.expire());
+                self.withdrawn.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        expired
+    }
+
+    /// When the next limit passes; of those who wait only if they have one.
+    pub(crate) fn next(&self, limits_waiting: bool) -> Option<u64> {
+        let mut state = self.state.lock();
+        let started = state.first_started().map(|(at, _)| at);
+        let places = if limits_waiting { &state.places[..] } else { &[] };
+        let waiting = places.iter().filter(|place| place.phase == Phase::Waiting);
+        let first = waiting.map(|place| place.submitted).chain(started).min()?;
+        Some(first.saturating_add(self.limit))
+    }
+}
+
+impl State {
+    /// Puts a promise in a free place; returns its number.
+    fn put(&mut self, place: Place) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.places[number as usize] = place;
+            return number;
+        }
+        self.places.push(place);
+        // Requests that exist at the same time take far more memory than there is before.
+        (self.places.len() - 1) as u32
+    }
+
+    /// Takes a promise out of its place.
+    fn take(&mut self, number: u32) -> Place {
+        self.free.push(number);
+        let free = Place { phase: Phase::Free, receivers: Receivers::new(), submitted: 0 };
+        std::mem::replace(&mut self.places[number as usize], free)
+    }
+
+    /// The request that was started first of those in flight.
+    fn first_started(&mut self) -> Option<(u64, u32)> {
+        while let Some(&(since, number)) = self.started.front() {
+            match self.places[number as usize].phase {
+                Phase::Started { at, .. } if at == since => return Some((since, number)),
+                _ => self.started.pop_front(),
+            };
+        }
+        None
+    }
+}
+
+impl Place {
+    fn expire(&mut self) -> Expired {
+        Expired { receivers: std::mem::take(&mut self.receivers), submitted: self.submitted }
+    }
+}
