@@ -13,15 +13,13 @@ impl Bio {
     /// The callback must not block (it may submit bios): the thread may be the one that has to do
     /// the work waited for. Callbacks do not nest: one that is due while another runs in the same
     /// thread runs after it.
-    pub fn on_complete(mut self, receiver: impl FnOnce(Completion) + Send + 'static) -> Self {
-        self.inner.receiver = Receiver::Callback(Box::new(receiver));
-        self
+    pub fn on_complete(self, receiver: impl FnOnce(Completion) + Send + 'static) -> Self {
+        self.tell(Receiver::Callback(Box::new(receiver)))
     }
 
     /// Delivers the completion to `queue`, under the name `cookie`.
-    pub fn in_queue(mut self, queue: &CompletionQueue, cookie: u64) -> Self {
-        self.inner.receiver = Receiver::Queue { number: queue.number(), cookie };
-        self
+    pub fn in_queue(self, queue: &CompletionQueue, cookie: u64) -> Self {
+        self.tell(Receiver::Queue { number: queue.number(), cookie })
     }
 
     /// A future of the completion of this bio.
@@ -31,9 +29,8 @@ impl Bio {
     }
 
     /// Counts this bio in `batch`, which keeps its error. The buffer of a read is dropped.
-    pub fn in_batch(mut self, batch: &Batch) -> Self {
-        self.inner.receiver = Receiver::Batch(batch.ticket());
-        self
+    pub fn in_batch(self, batch: &Batch) -> Self {
+        self.tell(Receiver::Batch(batch.ticket()))
     }
 
     /// A handle to wait for the completion of this bio.
