@@ -1,7 +1,8 @@
 //! GUID partition tables (UEFI specification, section 5.3), of disks with blocks of 512 or 4096
 //! bytes, from either copy.
 
-use super::{Partition, PartitionError};
+use super::entry::Partition;
+use super::error::PartitionError;
 use crate::device::BlockDevice;
 use crate::plug::read_exact_at;
 use crate::units::{SECTOR_SIZE, Sector};

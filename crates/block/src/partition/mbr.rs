@@ -1,6 +1,7 @@
 //! Master boot records and the chain of extended ones that holds logical partitions.
 
-use super::{Partition, PartitionError};
+use super::entry::Partition;
+use super::error::PartitionError;
 use crate::device::BlockDevice;
 use crate::plug::read_exact_at;
 use crate::units::{SECTOR_SIZE, Sector};

@@ -3,6 +3,7 @@
 use super::*;
 use crate::drivers::MemoryDevice;
 use crate::plug::write_all_at;
+use crate::units::Sector;
 
 const SECTORS: u64 = 4096;
 

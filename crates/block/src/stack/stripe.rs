@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::StackError;
-use super::description::Size;
+use super::bytes::Size;
 use super::legs::{Legs, Place};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Stacked};

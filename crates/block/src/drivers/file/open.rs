@@ -13,9 +13,11 @@ use rustix::fs::{
 };
 
 use super::exclusive::Exclusive;
-use super::transfer;
 use crate::driver::{OpenError, Taken};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
+
+/// `IOV_MAX` of Linux: most pieces of memory in one call.
+pub(super) const MAX_SEGMENTS: usize = 1024;
 
 /// A file that is a device, as its drivers share it.
 pub(super) struct OpenFile {
@@ -171,7 +173,7 @@ impl OpenFile {
 
     /// What requests must look like.
     pub(super) fn limits(&self) -> Limits {
-        let limits = Limits { max_segments: transfer::MAX_SEGMENTS, ..Limits::default() };
+        let limits = Limits { max_segments: MAX_SEGMENTS, ..Limits::default() };
         let Some(direct) = self.direct else { return limits };
         Limits {
             block_bytes: SECTOR_SIZE.max(direct.offset.into()),

@@ -3,7 +3,8 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::Arc;
 
-use super::{Description, FileLeaf};
+use super::options::FileLeaf;
+use super::tree::Description;
 use crate::device::BlockDevice;
 use crate::drivers::{FileDevice, FileOptions};
 use crate::stack::{Linear, Mirror, MirrorEvent, StackError, Stripe};

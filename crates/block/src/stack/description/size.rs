@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use super::{Description, FileLeaf};
+use super::options::FileLeaf;
+use super::tree::Description;
 use crate::units::SECTOR_SIZE;
 
 /// Lengths of new files are multiples of this many bytes, so that direct I/O reaches their end.

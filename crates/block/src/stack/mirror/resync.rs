@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::Mirror;
+use super::event::MirrorEvent;
 use super::legs::LegState;
-use super::{Mirror, MirrorEvent, Shared};
+use super::shared::Shared;
 use crate::bio::{Bio, BlockError};
 use crate::device::BlockDevice;
 use crate::memory::Buffer;

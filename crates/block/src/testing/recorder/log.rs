@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use thiserror::Error;
 
 use super::contents::Contents;
-use super::recording::{Change, Event, Recording};
+use super::event::{Change, Event};
+use super::recording::Recording;
 use super::replay::DiskState;
 use crate::units::Sector;
 

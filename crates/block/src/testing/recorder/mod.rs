@@ -42,6 +42,7 @@
 
 mod contents;
 mod disk;
+mod event;
 mod log;
 mod recording;
 mod replay;
@@ -56,8 +57,9 @@ use crate::statistics::Statistics;
 use crate::units::{Limits, Sector};
 
 pub use disk::{CrashDisk, CrashDriver};
+pub use event::{Change, Event};
 pub use log::Overflow;
-pub use recording::{Change, Event, Recording};
+pub use recording::Recording;
 pub use replay::Unflushed;
 
 use contents::Contents;

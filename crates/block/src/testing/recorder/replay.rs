@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::contents::Contents;
-use super::recording::{Change, Event};
+use super::event::{Change, Event};
 use crate::bio::Operation;
 use crate::testing::{mix, tear};
 use crate::units::{SECTOR_SIZE, Sector, overlap};

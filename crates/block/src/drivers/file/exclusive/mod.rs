@@ -9,6 +9,7 @@
 //! devices that this process may not open, and what other machines do with a shared disk; a file
 //! system without locks has none to ask for.
 
+mod alone;
 mod loops;
 mod mounts;
 mod watch;
@@ -16,18 +17,16 @@ mod watch;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use loops::LoopDevice;
-use watch::Watch;
-
 use crate::driver::{Holder, OpenError, Taken};
+use alone::open_alone;
+use watch::Watch;
 
 /// How often a file or disk in use is tried again: a program that ended a moment ago, or
 /// was started by one that has it, keeps it until the kernel is done with that.
@@ -125,23 +124,6 @@ fn claim_file(file: File, own: Option<u64>) -> Result<Watch, Refusal> {
             _ => Err(error.into()),
         },
     }
-}
-
-/// Opens a loop device for this process alone; `None` if it may not be opened at all.
-fn hold(device: &LoopDevice) -> Result<Option<File>, Holder> {
-    match open_alone(&device.path, false) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-            Err(Holder::Device(device.path.clone()))
-        }
-        Err(_) => Ok(None),
-    }
-}
-
-/// Opens a disk for one holder: a mount, an array, swap, or this.
-fn open_alone(path: &Path, write: bool) -> io::Result<File> {
-    let exclusive = OFlags::EXCL.bits().cast_signed();
-    File::options().read(true).write(write).custom_flags(exclusive).open(path)
 }
 
 /// Opens once more, for this process alone, the disk that is open as `file`: its path may lead

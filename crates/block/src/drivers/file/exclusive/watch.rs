@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::alone::hold;
 use super::loops::Identity;
-use super::{hold, loops, mounts};
+use super::{loops, mounts};
 use crate::driver::Holder;
 
 /// The list of loop devices is read so seldom that it takes at most one part in so many of all time.

@@ -6,7 +6,8 @@ use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
 use crate::bio::Operation;
-use crate::drivers::file::transfer::{MAX_SEGMENTS, is_unsupported};
+use crate::drivers::file::open::MAX_SEGMENTS;
+use crate::drivers::file::transfer::is_unsupported;
 use crate::memory::{Arena, Segment};
 use crate::request::{Failure, Request};
 use crate::units::SECTOR_SIZE;
