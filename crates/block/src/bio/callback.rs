@@ -61,7 +61,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use crate::Bio;
+    use crate::bio::Bio;
 
     #[test]
     fn a_callback_in_a_callback_runs_after_it() {

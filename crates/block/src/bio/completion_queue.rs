@@ -205,7 +205,8 @@ impl Drop for CompletionQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bio, Buffer, Sector};
+    use crate::memory::Buffer;
+    use crate::units::Sector;
 
     #[test]
     fn completions_arrive_from_this_thread_and_from_others() {

@@ -68,7 +68,7 @@ mod tests {
     use std::task::Wake;
 
     use super::*;
-    use crate::Bio;
+    use crate::bio::Bio;
 
     #[derive(Default)]
     struct Count(AtomicU32);

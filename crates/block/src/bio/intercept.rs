@@ -47,7 +47,7 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::Sector;
+    use crate::units::Sector;
     use crate::bio::Reason;
 
     #[test]

@@ -216,7 +216,8 @@ impl<T: Ordered> OverlapTracker<T> {
 mod tests {
     use super::*;
     use crate::request::Request;
-    use crate::{Bio, Buffer};
+    use crate::bio::Bio;
+    use crate::memory::Buffer;
 
     fn write(sector: u64) -> Bio {
         Bio::write(Sector(sector), Buffer::zeroed(1024))

@@ -224,7 +224,9 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bio, Buffer, Sector};
+    use crate::bio::Bio;
+    use crate::memory::Buffer;
+    use crate::units::Sector;
 
     #[test]
     fn room_is_for_one_request_of_any_size_or_many_within_the_bound() {
@@ -250,7 +252,7 @@ mod models {
     use loom::thread;
 
     use super::*;
-    use crate::Bio;
+    use crate::bio::Bio;
 
     /// Takes everything; returns how many requests it was.
     fn take(mailbox: &Mailbox) -> (usize, Mail) {

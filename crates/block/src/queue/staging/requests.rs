@@ -94,7 +94,8 @@ mod models {
     use loom::thread;
 
     use super::*;
-    use crate::{Bio, Request};
+    use crate::bio::Bio;
+    use crate::request::Request;
 
     /// Ends what was staged; returns how many requests it was.
     fn end(requests: Option<RequestList>) -> usize {
