@@ -47,10 +47,10 @@ impl Batch {
         Self::default()
     }
 
-    /// Calls `alarm` with the first error, before whoever waits can see it: at once if it is there
+    /// Calls `alarm` with the first error, before those who wait can see it: at once if it is there
     /// already, else in the thread that completes the bio, where it must not wait for another. An
     /// alarm takes the place of the one before.
-    pub fn set_alarm(&self, alarm: &Alarm) {
+    pub fn on_first_error(&self, alarm: &Alarm) {
         let mut failure = self.shared.failure.lock();
         match failure.first.clone() {
             None => failure.alarm = Some(Arc::clone(alarm)),
@@ -159,13 +159,13 @@ mod tests {
         let alarm: Alarm = Arc::new(move |error| {
             log.lock().push((error.device.to_string(), own.check().is_err()));
         });
-        batch.set_alarm(&alarm);
+        batch.on_first_error(&alarm);
         Bio::flush().in_batch(&batch).succeed();
         assert!(seen.lock().is_empty());
         Bio::flush().in_batch(&batch).fail("first", Reason::ReadOnly);
         Bio::flush().in_batch(&batch).fail("second", Reason::ReadOnly);
         assert_eq!(*seen.lock(), [("first".to_owned(), false)]);
-        batch.set_alarm(&alarm);
+        batch.on_first_error(&alarm);
         assert_eq!(seen.lock().last().unwrap(), &("first".to_owned(), true), "it comes too late");
     }
 

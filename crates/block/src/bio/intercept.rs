@@ -47,8 +47,8 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::units::Sector;
     use crate::bio::Reason;
+    use crate::units::Sector;
 
     #[test]
     fn an_interceptor_may_try_again_and_change_the_answer() {

@@ -107,7 +107,7 @@ pub trait BlockDevice: Send + Sync {
     fn drain(&self) {
         visit_layers(self.layer(), &mut |layer| match layer {
             Layer::Leaf(queue) => queue.drain(),
-            Layer::Stacked(stacked) => stacked.settle(),
+            Layer::Stacked(stacked) => stacked.wait_answered(),
         });
     }
 
@@ -149,7 +149,7 @@ pub trait Stacked: Send + Sync {
 
     /// Waits until all bios that were mapped before have been answered, if the device holds some
     /// back itself.
-    fn settle(&self) {}
+    fn wait_answered(&self) {}
 }
 
 /// Where a stacked device puts the bios for the devices below it.

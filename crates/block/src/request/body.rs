@@ -36,8 +36,8 @@ pub(crate) struct Inner {
     pub(crate) ordered: u64,
     /// Its hardware queue.
     pub(crate) hardware: u32,
-    /// Where it is promised an answer in time, if its hardware queue promises that.
-    pub(crate) promise: u32,
+    /// Its slot among the deadlines of its hardware queue, where there is a time limit.
+    pub(crate) deadline: u32,
     /// The number of its leaf; 0 = it has not come to one.
     pub(crate) leaf: u64,
     /// The CPU that submitted it.
@@ -68,7 +68,7 @@ impl Recycle for Inner {
             tag: None,
             ordered: 0,
             hardware: 0,
-            promise: 0,
+            deadline: 0,
             leaf: 0,
             cpu: 0,
             submitted: 0,

@@ -215,9 +215,9 @@ impl<T: Ordered> OverlapTracker<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Request;
     use crate::bio::Bio;
     use crate::memory::Buffer;
+    use crate::request::Request;
 
     fn write(sector: u64) -> Bio {
         Bio::write(Sector(sector), Buffer::zeroed(1024))

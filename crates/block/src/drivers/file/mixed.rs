@@ -136,11 +136,11 @@ impl MixedQueue {
     }
 
     /// Ends the requests whose copies ended.
-    fn settle(&mut self, completions: &mut Completions) {
+    fn end_originals(&mut self, completions: &mut Completions) {
         for mut copy in std::mem::take(&mut self.ended.ended) {
             let failure = copy.inner.failure.take();
             let original = self.originals[copy.tag() as usize].take();
-            // Nobody waits for the copy.
+            // Its bios have no receiver.
             copy.complete();
             let Some(mut request) = original else { continue };
             let result = failure.map_or(Ok(()), |_| {
@@ -170,7 +170,7 @@ impl DriverQueue for MixedQueue {
     fn reap(&mut self, completions: &mut Completions, wait: Wait) -> io::Result<()> {
         let wait = if completions.is_empty() { wait } else { Wait::No };
         let reaped = self.ring.reap(&mut self.ended, wait);
-        self.settle(completions);
+        self.end_originals(completions);
         reaped
     }
 

@@ -45,8 +45,8 @@ impl<D: Driver> Driving<D> {
 
     /// Starts `requests` behind those that wait already, as far as there are tags and room.
     pub(crate) fn start(&mut self, requests: &mut RequestList) {
-        if let Some(promises) = &self.hardware.promises {
-            promises.sort_out(requests, &mut self.completions);
+        if let Some(deadlines) = &self.hardware.deadlines {
+            deadlines.sort_out(requests, &mut self.completions);
         }
         if !(self.untagged.is_empty() && self.tagged.is_empty()) {
             self.untagged.append(requests);
@@ -98,10 +98,10 @@ impl<D: Driver> Driving<D> {
                 count += 1;
             }
         }
-        if let Some(promises) = &self.hardware.promises
+        if let Some(deadlines) = &self.hardware.deadlines
             && count > 0
         {
-            promises.start(requests.iter().take(count));
+            deadlines.start(requests.iter().take(count));
         }
         count
     }
@@ -113,18 +113,21 @@ impl<D: Driver> Driving<D> {
 
     /// Whether the driver is to be asked to stop what is late.
     pub(crate) fn has_to_stop(&self) -> bool {
-        self.hardware.promises.as_ref().is_some_and(|promises| promises.has_late_since(self.late))
+        self.hardware
+            .deadlines
+            .as_ref()
+            .is_some_and(|deadlines| deadlines.has_late_since(self.late))
     }
 
     /// Asks the driver for an early end of what is late, and sorts out what was answered while it
     /// waited here.
     pub(crate) fn mind_limits(&mut self) {
-        if let Some(promises) = &self.hardware.promises {
-            for tag in promises.late_since(&mut self.late) {
+        if let Some(deadlines) = &self.hardware.deadlines {
+            for tag in deadlines.late_since(&mut self.late) {
                 self.queue.cancel(tag);
             }
-            promises.sort_out(&mut self.tagged, &mut self.completions);
-            promises.sort_out(&mut self.untagged, &mut self.completions);
+            deadlines.sort_out(&mut self.tagged, &mut self.completions);
+            deadlines.sort_out(&mut self.untagged, &mut self.completions);
         }
     }
 

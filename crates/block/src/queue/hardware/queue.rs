@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicUsize;
 use crossbeam_utils::CachePadded;
 use undercroft_tags::TagSet;
 
+use super::deadlines::Deadlines;
 use super::mailbox::Mailbox;
-use super::promises::Promises;
 use crate::affinity::current_cpu;
 use crate::affinity::redirect::Answers;
 use crate::driver::Bell;
@@ -22,7 +22,7 @@ pub(crate) struct HardwareQueue {
     pub(crate) index: usize,
     pub(crate) tags: TagSet,
     /// Kept only where requests have a time limit.
-    pub(crate) promises: Option<Promises>,
+    pub(crate) deadlines: Option<Deadlines>,
     pub(crate) mail: Mailbox,
     /// What other threads of the leaf hand to the thread of this queue to be done there.
     answers: PushList<Answers>,
@@ -40,12 +40,12 @@ impl HardwareQueue {
         index: usize,
         tags: TagSet,
         max_bytes: u64,
-        promises: Option<Promises>,
+        deadlines: Option<Deadlines>,
     ) -> Self {
         Self {
             index,
             tags,
-            promises,
+            deadlines,
             mail: Mailbox::new(max_bytes),
             answers: PushList::new(),
             bell: OnceLock::new(),
@@ -86,7 +86,7 @@ impl HardwareQueue {
 
     /// Requests over their time limit that the driver has not let go.
     pub(crate) fn late(&self) -> usize {
-        self.promises.as_ref().map_or(0, Promises::late)
+        self.deadlines.as_ref().map_or(0, Deadlines::late)
     }
 
     /// Counts requests that a thread of this queue took, by where they were submitted.

@@ -8,9 +8,9 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use smallvec::SmallVec;
 use undercroft_tags::{ConfigError, TagSet};
 
+use super::deadlines::Deadlines;
 use super::lookout::Lookout;
 use super::map::QueueMap;
-use super::promises::Promises;
 use super::queue::HardwareQueue;
 use crate::affinity::{CpuSet, Placement, QueuePlace, Topology, current_cpu};
 use crate::driver::Bell;
@@ -273,6 +273,6 @@ fn hardware(
     lookout: &Arc<Lookout>,
 ) -> Arc<HardwareQueue> {
     let tags = shared.clone().unwrap_or_else(|| tags(options, false));
-    let promises = options.time_limit.map(|limit| Promises::new(limit, lookout));
-    Arc::new(HardwareQueue::new(index, tags, options.queue_bytes, promises))
+    let deadlines = options.time_limit.map(|limit| Deadlines::new(limit, lookout));
+    Arc::new(HardwareQueue::new(index, tags, options.queue_bytes, deadlines))
 }

@@ -14,7 +14,7 @@ use super::attendant_state::AttendantState;
 use super::shared::Shared;
 use crate::bio::Reason;
 use crate::driver::Driver;
-use crate::queue::hardware::{Expired, HardwareQueue, Promises, Sight};
+use crate::queue::hardware::{Deadlines, Expired, HardwareQueue, Sight};
 use crate::request::Request;
 use crate::request::dropped::{self, Home};
 use crate::threads::{clock, role};
@@ -126,11 +126,11 @@ fn look<D: Driver>(attendant: &AttendantState, leaf: &Weak<Shared<D>>) -> Sight<
 }
 
 fn started(queue: &Arc<HardwareQueue>, now: u64) -> Vec<Expired> {
-    let promises: Option<&Promises> = queue.promises.as_ref();
-    promises.map(|promises| promises.expire_started(now)).unwrap_or_default()
+    let deadlines: Option<&Deadlines> = queue.deadlines.as_ref();
+    deadlines.map(|deadlines| deadlines.expire_started(now)).unwrap_or_default()
 }
 
 fn waiting(queue: &Arc<HardwareQueue>, now: u64) -> Vec<Expired> {
-    let promises: Option<&Promises> = queue.promises.as_ref();
-    promises.map(|promises| promises.expire_waiting(now)).unwrap_or_default()
+    let deadlines: Option<&Deadlines> = queue.deadlines.as_ref();
+    deadlines.map(|deadlines| deadlines.expire_waiting(now)).unwrap_or_default()
 }

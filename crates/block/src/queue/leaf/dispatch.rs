@@ -22,7 +22,7 @@ impl<D: Driver> Shared<D> {
         }
         // Where there is a time limit, no submitter gets stuck in the driver who need not.
         let may_execute =
-            || hardware.promises.is_none() && requests.iter().all(Request::is_immediate);
+            || hardware.deadlines.is_none() && requests.iter().all(Request::is_immediate);
         if self.options.drive == Drive::Inline || may_execute() {
             self.execute(requests, hardware);
         }
@@ -41,14 +41,14 @@ impl<D: Driver> Shared<D> {
         while count > 0
             && let Some(mut request) = requests.pop()
         {
-            if let Some(promises) = &hardware.promises {
-                promises.start(std::iter::once(&request));
+            if let Some(deadlines) = &hardware.deadlines {
+                deadlines.start(std::iter::once(&request));
             }
             match self.driver.execute(&mut request) {
                 Some(result) => completions.push(request, result),
                 None => {
-                    if let Some(promises) = &hardware.promises {
-                        promises.wait_again(&request);
+                    if let Some(deadlines) = &hardware.deadlines {
+                        deadlines.wait_again(&request);
                     }
                     requests.push(request);
                 }

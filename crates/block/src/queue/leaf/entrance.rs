@@ -32,8 +32,8 @@ impl<D: Driver> Shared<D> {
             request.inner.hardware = hardware.index as u32;
             request.inner.leaf = self.number;
         }
-        if let Some(promises) = &hardware.promises {
-            promises.make(requests);
+        if let Some(deadlines) = &hardware.deadlines {
+            deadlines.make(requests);
         }
         if self.keeps_order {
             self.hold_back(requests, hardware);
@@ -106,9 +106,9 @@ impl<D: Driver> Shared<D> {
             },
         );
         drop(guard);
-        if let Some(promises) = &hardware.promises
+        if let Some(deadlines) = &hardware.deadlines
             && hardware.mail.is_holding()
-            && promises.has_withdrawn()
+            && deadlines.has_withdrawn()
         {
             // Its limit may have passed before it was held back, and nobody looked since.
             self.withdraw(hardware);

@@ -31,8 +31,8 @@ impl<D: Driver> Shared<D> {
             return;
         }
         let ended = &mut completions.ended;
-        if let Some(promises) = &hardware.promises {
-            self.let_go(hardware, promises.redeem(ended));
+        if let Some(deadlines) = &hardware.deadlines {
+            self.let_go(hardware, deadlines.end(ended));
             if ended.is_empty() {
                 return;
             }

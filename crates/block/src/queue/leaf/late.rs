@@ -23,11 +23,11 @@ impl<D: Driver> Shared<D> {
     /// Drops the requests that were answered while they waited: in the mailbox, where they take room,
     /// and among those held back, which hold back others.
     pub(super) fn withdraw(&self, hardware: &HardwareQueue) {
-        let Some(promises) = &hardware.promises else { return };
+        let Some(deadlines) = &hardware.deadlines else { return };
         let mut withdrawn = Vec::new();
         hardware
             .mail
-            .withdraw(|request| promises.is_answered(request), |request| withdrawn.push(request));
+            .withdraw(|request| deadlines.is_answered(request), |request| withdrawn.push(request));
         for request in withdrawn {
             self.end_elsewhere(hardware, request, Reason::TimedOut);
         }
@@ -37,9 +37,9 @@ impl<D: Driver> Shared<D> {
         let (mut withdrawn, mut released) = (Vec::new(), Vec::new());
         let index = hardware.index as u32;
         let is_ours =
-            |request: &Request| request.inner.hardware == index && promises.is_answered(request);
+            |request: &Request| request.inner.hardware == index && deadlines.is_answered(request);
         self.order.lock().withdraw(is_ours, &mut withdrawn, &mut released);
-        for mut request in promises.redeem(&mut withdrawn) {
+        for mut request in deadlines.end(&mut withdrawn) {
             hardware.mail.forget_held();
             request.take_bios().for_each(drop);
         }
@@ -75,8 +75,8 @@ impl<D: Driver> Shared<D> {
     pub(super) fn next_limit(&self) -> Option<Instant> {
         let limits_waiting = self.hardware.has_late();
         let queues = self.hardware.all();
-        let promises = queues.iter().filter_map(|queue| queue.promises.as_ref());
-        let next = promises.filter_map(|promises| promises.next(limits_waiting)).min()?;
+        let deadlines = queues.iter().filter_map(|queue| queue.deadlines.as_ref());
+        let next = deadlines.filter_map(|deadlines| deadlines.next(limits_waiting)).min()?;
         let left = Duration::from_nanos(next.saturating_sub(clock::nanoseconds()));
         Instant::now().checked_add(left)
     }

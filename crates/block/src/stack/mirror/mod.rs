@@ -154,7 +154,7 @@ impl Stacked for Mirror {
         self.shared.legs.devices()
     }
 
-    fn settle(&self) {
+    fn wait_answered(&self) {
         let all = Sector::ZERO..self.capacity;
         if !all.is_empty() && !self.shared.order.lock().is_empty() {
             let ticket: Ticket = self.shared.exclude(all);

@@ -162,7 +162,7 @@ impl Stacked for FaultyDevice {
         &self.below
     }
 
-    fn settle(&self) {
+    fn wait_answered(&self) {
         let mut count = self.late.count.lock();
         while *count > 0 {
             self.late.none.wait(&mut count);

@@ -80,19 +80,19 @@ impl DiskState {
     fn complete(&mut self, number: u64, succeeded: bool) {
         if let Some(covered) = self.flushes.remove(&number) {
             if succeeded {
-                self.settle(&covered);
+                self.make_durable(&covered);
             }
         } else if let Some(volatile) = self.volatile.get_mut(&number) {
             volatile.outcome = Some(succeeded);
             if succeeded && volatile.change.force_unit_access {
-                self.settle(&[number]);
+                self.make_durable(&[number]);
             }
         }
     }
 
     /// Makes changes durable, in the order of their numbers. One that failed stays as it is: what
     /// its sectors hold is not known, with or without a flush.
-    fn settle(&mut self, numbers: &[u64]) {
+    fn make_durable(&mut self, numbers: &[u64]) {
         for &number in numbers {
             let failed = |volatile: &Volatile| volatile.outcome == Some(false);
             if self.volatile.get(&number).is_none_or(failed) {

@@ -1,8 +1,8 @@
-//! What the submitters of a hardware queue were promised: an answer in time.
+//! The time limits of the requests of one hardware queue.
 //!
 //! Where requests have a time limit, the receivers of their bios do not travel with them. They stay
-//! here, and the request goes to the driver with its memory alone. Whoever comes first gives the
-//! answer: the driver, when it ends the request, or the limit. After the limit the request is
+//! here, and the request goes to the driver with its memory alone. The first of
+//! two gives the answer: the driver, when it ends the request, or the limit. After the limit the request is
 //! *late*: the driver keeps its tag and its memory until it lets go of it, and what it says then is
 //! not heard.
 //!
@@ -26,8 +26,8 @@ use crate::driver::Completions;
 use crate::request::{Receivers, Request, RequestList};
 use crate::threads::clock;
 
-/// The promises of one hardware queue.
-pub(crate) struct Promises {
+/// The deadlines of one hardware queue.
+pub(crate) struct Deadlines {
     /// In nanoseconds.
     limit: u64,
     state: Mutex<State>,
@@ -42,15 +42,15 @@ pub(crate) struct Promises {
 
 #[derive(Default)]
 struct State {
-    /// Requests know the number of their place.
-    places: Vec<Place>,
+    /// Requests know the number of their slot.
+    slots: Vec<Slot>,
     free: Vec<u32>,
-    /// When requests were started, and their places: in the order of their limits. An entry counts
+    /// When requests were started, and their slots: in the order of their limits. An entry counts
     /// as long as its request is in flight since that time.
     started: VecDeque<(u64, u32)>,
 }
 
-struct Place {
+struct Slot {
     phase: Phase,
     receivers: Receivers,
     submitted: u64,
@@ -90,7 +90,7 @@ impl Expired {
     }
 }
 
-impl Promises {
+impl Deadlines {
     pub(crate) fn new(limit: Duration, lookout: &Arc<Lookout>) -> Self {
         Self {
             limit: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
@@ -106,12 +106,12 @@ impl Promises {
     pub(crate) fn make(&self, requests: &mut RequestList) {
         let mut state = self.state.lock();
         for request in requests.iter_mut() {
-            let place = Place {
+            let slot = Slot {
                 phase: Phase::Waiting,
                 receivers: request.take_receivers(),
                 submitted: request.inner.submitted,
             };
-            request.inner.promise = state.put(place);
+            request.inner.deadline = state.put(slot);
         }
         drop(state);
         self.lookout.tell();
@@ -122,16 +122,16 @@ impl Promises {
         let at = clock::nanoseconds();
         let mut state = self.state.lock();
         for request in requests {
-            let number = request.inner.promise;
-            let place = &mut state.places[number as usize];
+            let number = request.inner.deadline;
+            let slot = &mut state.slots[number as usize];
             let tag = request.inner.tag.map(Tag::number);
-            if place.phase == Phase::Withdrawn {
+            if slot.phase == Phase::Withdrawn {
                 // Since it was last looked at; it goes all the same.
                 self.withdrawn.fetch_sub(1, Ordering::Relaxed);
-                place.phase = self.count_late(tag);
+                slot.phase = self.count_late(tag);
                 continue;
             }
-            place.phase = Phase::Started { at, tag };
+            slot.phase = Phase::Started { at, tag };
             state.started.push_back((at, number));
         }
         drop(state);
@@ -140,23 +140,23 @@ impl Promises {
 
     /// Notes that the driver gave `request` back untouched.
     pub(crate) fn wait_again(&self, request: &Request) {
-        let place = &mut self.state.lock().places[request.inner.promise as usize];
-        if let Phase::Started { .. } = place.phase {
-            place.phase = Phase::Waiting;
+        let slot = &mut self.state.lock().slots[request.inner.deadline as usize];
+        if let Phase::Started { .. } = slot.phase {
+            slot.phase = Phase::Waiting;
         }
     }
 
     /// Gives the requests of `ended` their receivers back, and takes out those that were answered
     /// before.
-    pub(crate) fn redeem(&self, ended: &mut Vec<Request>) -> Vec<Request> {
+    pub(crate) fn end(&self, ended: &mut Vec<Request>) -> Vec<Request> {
         let mut state = self.state.lock();
         let is_answered = |request: &mut Request| {
-            let place = state.take(request.inner.promise);
-            match place.phase {
+            let slot = state.take(request.inner.deadline);
+            match slot.phase {
                 Phase::Late { .. } => self.late.fetch_sub(1, Ordering::Relaxed),
                 Phase::Withdrawn => self.withdrawn.fetch_sub(1, Ordering::Relaxed),
                 Phase::Free | Phase::Waiting | Phase::Started { .. } => {
-                    request.give_receivers(place.receivers);
+                    request.give_receivers(slot.receivers);
                     return false;
                 }
             };
@@ -167,7 +167,7 @@ impl Promises {
 
     /// Whether `request` was answered at its limit.
     pub(crate) fn is_answered(&self, request: &Request) -> bool {
-        let phase = self.state.lock().places[request.inner.promise as usize].phase;
+        let phase = self.state.lock().slots[request.inner.deadline as usize].phase;
         matches!(phase, Phase::Late { .. } | Phase::Withdrawn)
     }
 
@@ -206,7 +206,7 @@ impl Promises {
         }
         let state = self.state.lock();
         *seen = self.news.load(Ordering::Relaxed);
-        let late = state.places.iter().filter_map(|place| match place.phase {
+        let late = state.slots.iter().filter_map(|slot| match slot.phase {
             Phase::Late { tag, news } if news >= known => tag,
             _ => None,
         });
@@ -221,10 +221,10 @@ impl Promises {
             && at.saturating_add(self.limit) <= now
         {
             state.started.pop_front();
-            let place = &mut state.places[number as usize];
-            if let Phase::Started { tag, .. } = place.phase {
-                place.phase = self.count_late(tag);
-                expired.push(place.expire());
+            let slot = &mut state.slots[number as usize];
+            if let Phase::Started { tag, .. } = slot.phase {
+                slot.phase = self.count_late(tag);
+                expired.push(slot.expire());
             }
         }
         expired
@@ -239,10 +239,10 @@ impl Promises {
     /// Takes the receivers of those who wait since the time of the limit.
     pub(crate) fn expire_waiting(&self, now: u64) -> Vec<Expired> {
         let mut expired = Vec::new();
-        for place in &mut self.state.lock().places {
-            if place.phase == Phase::Waiting && place.submitted.saturating_add(self.limit) <= now {
-                place.phase = Phase::Withdrawn;
-                expired.push(place.expire());
+        for slot in &mut self.state.lock().slots {
+            if slot.phase == Phase::Waiting && slot.submitted.saturating_add(self.limit) <= now {
+                slot.phase = Phase::Withdrawn;
+                expired.push(slot.expire());
                 self.withdrawn.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -253,36 +253,36 @@ impl Promises {
     pub(crate) fn next(&self, limits_waiting: bool) -> Option<u64> {
         let mut state = self.state.lock();
         let started = state.first_started().map(|(at, _)| at);
-        let places = if limits_waiting { &state.places[..] } else { &[] };
-        let waiting = places.iter().filter(|place| place.phase == Phase::Waiting);
-        let first = waiting.map(|place| place.submitted).chain(started).min()?;
+        let slots = if limits_waiting { &state.slots[..] } else { &[] };
+        let waiting = slots.iter().filter(|slot| slot.phase == Phase::Waiting);
+        let first = waiting.map(|slot| slot.submitted).chain(started).min()?;
         Some(first.saturating_add(self.limit))
     }
 }
 
 impl State {
-    /// Puts a promise in a free place; returns its number.
-    fn put(&mut self, place: Place) -> u32 {
+    /// Puts a request in a free slot; returns its number.
+    fn put(&mut self, slot: Slot) -> u32 {
         if let Some(number) = self.free.pop() {
-            self.places[number as usize] = place;
+            self.slots[number as usize] = slot;
             return number;
         }
-        self.places.push(place);
+        self.slots.push(slot);
         // Requests that exist at the same time take far more memory than there is before.
-        (self.places.len() - 1) as u32
+        (self.slots.len() - 1) as u32
     }
 
-    /// Takes a promise out of its place.
-    fn take(&mut self, number: u32) -> Place {
+    /// Takes a request out of its slot.
+    fn take(&mut self, number: u32) -> Slot {
         self.free.push(number);
-        let free = Place { phase: Phase::Free, receivers: Receivers::new(), submitted: 0 };
-        std::mem::replace(&mut self.places[number as usize], free)
+        let free = Slot { phase: Phase::Free, receivers: Receivers::new(), submitted: 0 };
+        std::mem::replace(&mut self.slots[number as usize], free)
     }
 
     /// The request that was started first of those in flight.
     fn first_started(&mut self) -> Option<(u64, u32)> {
         while let Some(&(since, number)) = self.started.front() {
-            match self.places[number as usize].phase {
+            match self.slots[number as usize].phase {
                 Phase::Started { at, .. } if at == since => return Some((since, number)),
                 _ => self.started.pop_front(),
             };
@@ -291,7 +291,7 @@ impl State {
     }
 }
 
-impl Place {
+impl Slot {
     fn expire(&mut self) -> Expired {
         Expired { receivers: std::mem::take(&mut self.receivers), submitted: self.submitted }
     }
