@@ -1,4 +1,4 @@
-//! Tags in pockets, the gate, and waiters who come meanwhile.
+//! Tags in tag caches, the gate, and waiters who come meanwhile.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ fn set(depth: u32) -> TagSet {
     TagSet::builder(depth).wait_queues(1).wake_batch(1).build().unwrap()
 }
 
-/// The tag is put into the pocket while another thread comes and waits for it.
-pub(crate) fn a_put_into_the_pocket() {
+/// The tag is put into the tag cache while another thread comes and waits for it.
+pub(crate) fn a_put_into_the_tag_cache() {
     let set = set(1);
     let holders = Holders::new(1);
     let mut caller = set.caller();
@@ -30,13 +30,13 @@ pub(crate) fn a_put_into_the_pocket() {
 }
 
 #[test]
-fn a_waiter_finds_what_is_in_a_pocket() {
-    model(EVERY, a_put_into_the_pocket);
+fn a_waiter_finds_what_is_in_a_tag_cache() {
+    model(EVERY, a_put_into_the_tag_cache);
 }
 
-/// Owner and another race for the tag in the pocket; each gets it in the end.
+/// Owner and another race for the tag in the tag cache; each gets it in the end.
 #[test]
-fn the_owner_races_for_its_pocket() {
+fn the_owner_races_for_its_tag_cache() {
     model(3, || {
         let set = set(1);
         let holders = Holders::new(1);
@@ -59,9 +59,9 @@ fn the_owner_races_for_its_pocket() {
     });
 }
 
-/// Two threads wait while two pockets are full; one of them gives up.
+/// Two threads wait while two tag caches are full; one of them gives up.
 #[test]
-fn two_waiters_empty_two_pockets() {
+fn two_waiters_empty_two_tag_caches() {
     model(2, || {
         let set = set(2);
         let holders = Holders::new(2);
@@ -127,9 +127,9 @@ fn the_gate_opens_beside_a_waiter() {
     });
 }
 
-/// A caller goes with a full pocket, beside a waiter.
+/// A caller goes with a full tag cache, beside a waiter.
 #[test]
-fn a_pocket_is_emptied_when_its_caller_goes() {
+fn a_tag_cache_is_emptied_when_its_caller_goes() {
     model(EVERY, || {
         let set = set(1);
         let mut caller = set.caller();
@@ -146,9 +146,9 @@ fn a_pocket_is_emptied_when_its_caller_goes() {
     });
 }
 
-/// A pocket keeps no tag alive that a resize has taken away.
+/// A tag cache keeps no tag alive that a resize has taken away.
 #[test]
-fn a_pocket_follows_a_resize() {
+fn a_tag_cache_follows_a_resize() {
     model(3, || {
         let set = set(2);
         let mut caller = set.caller();
