@@ -1,7 +1,7 @@
 //! Completions on another CPU: a list and a thread for each CPU that is asked for.
 //!
 //! The threads belong to the process and serve all devices. Each is bound to its CPU and sleeps
-//! while its list is empty; the push that finds the list empty wakes it.
+//! while its list is empty; the first push after that wakes it.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,81 +1,48 @@
 //! A list that many threads push to and one thread empties at once, without locks.
 //!
-//! A push tells whether the list was empty: only then has the thread that empties it to be woken.
-//! That thread sleeps after it found the list empty. If something is pushed before it sleeps, that
-//! push found the list empty and wakes it, which [`Parking`](super::sync::Parking) remembers: no
-//! push is slept through. The model checks it.
-#![allow(unsafe_code, reason = "nodes of a lock-free list")]
+//! A push tells whether it is the first since the list was emptied: only then has the thread that
+//! empties it to be woken. That thread sleeps after it found nothing. A push that it did not see
+//! comes after its look, is the first, and wakes it, which [`Parking`](super::sync::Parking)
+//! remembers: no push is slept through. The model checks it.
 
-use std::marker::PhantomData;
-use std::ptr;
+use crossbeam_queue::SegQueue;
 
-use super::sync::{AtomicPtr, Ordering};
+use super::sync::{AtomicBool, Ordering};
 
-/// Last in, first out for pushes; [`take_all`](Self::take_all) turns it round.
+/// First in, first out.
 pub(crate) struct PushList<T> {
-    /// The last node pushed, or null. Owns the nodes behind it.
-    head: AtomicPtr<Node<T>>,
-    _owns: PhantomData<Node<T>>,
+    values: SegQueue<T>,
+    /// Whether something was pushed since the list was emptied.
+    announced: AtomicBool,
 }
-
-struct Node<T> {
-    value: T,
-    next: *mut Node<T>,
-}
-
-// SAFETY: a value is moved in by one thread and out by another, never shared.
-unsafe impl<T: Send> Send for PushList<T> {}
-// SAFETY: as above; nodes in the list are reached by nobody.
-unsafe impl<T: Send> Sync for PushList<T> {}
 
 impl<T> PushList<T> {
     /// An empty list.
     pub(crate) fn new() -> Self {
-        Self { head: AtomicPtr::new(ptr::null_mut()), _owns: PhantomData }
+        Self { values: SegQueue::new(), announced: AtomicBool::new(false) }
     }
 
-    /// Adds `value`; returns whether the list was empty.
+    /// Adds `value`; returns whether it is the first since the list was emptied.
     pub(crate) fn push(&self, value: T) -> bool {
-        let mut head = self.head.load(Ordering::Relaxed);
-        let node = Box::into_raw(Box::new(Node { value, next: head }));
-        loop {
-            // Release: the node is written before anybody can take it.
-            match self.head.compare_exchange(head, node, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return head.is_null(),
-                Err(other) => {
-                    head = other;
-                    // SAFETY: the node is not in the list yet, so it is ours alone.
-                    unsafe { (*node).next = head };
-                }
-            }
-        }
+        self.values.push(value);
+        // Release: a look that takes the announcement sees the value. A swap even if it is there:
+        // the next look takes all announcements until then.
+        !self.announced.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether there was nothing in it.
+    /// Whether nothing was announced.
     pub(crate) fn is_empty(&self) -> bool {
-        self.head.load(Ordering::Acquire).is_null()
+        !self.announced.load(Ordering::Acquire)
     }
 
-    /// Takes everything out, oldest first.
+    /// Takes everything out that was announced, oldest first.
     pub(crate) fn take_all(&self) -> Vec<T> {
-        // Acquire: see what was written before the pushes. There is no other way out of the list,
-        // so a node is never freed while a push compares with it and linked again (ABA).
-        let mut head = self.head.swap(ptr::null_mut(), Ordering::Acquire);
-        let mut values = Vec::new();
-        while !head.is_null() {
-            // SAFETY: made by `Box::into_raw` in `push`; the swap made this thread the owner.
-            let node = unsafe { Box::from_raw(head) };
-            head = node.next;
-            values.push(node.value);
+        // Acquire: see what was pushed before the announcements.
+        if self.is_empty() || !self.announced.swap(false, Ordering::AcqRel) {
+            return Vec::new();
         }
-        values.reverse();
-        values
-    }
-}
-
-impl<T> Drop for PushList<T> {
-    fn drop(&mut self) {
-        drop(self.take_all());
+        // What is pushed from now on is announced again.
+        (0..self.values.len()).map_while(|_| self.values.pop()).collect()
     }
 }
 

@@ -9,7 +9,7 @@ mod imp {
     use std::sync::Arc;
     use std::time::Instant;
 
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, fence};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 
     /// Checks a model in all interleavings in which at most so many times a thread is stopped that
     /// could have gone on. Almost all defects need one or two (Musuvathi and Qadeer, 2007).
@@ -60,7 +60,7 @@ mod imp {
 mod imp {
     use std::time::Instant;
 
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, fence};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 
     pub(crate) use parking_lot::Mutex;
 

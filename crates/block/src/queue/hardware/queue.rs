@@ -76,7 +76,7 @@ impl HardwareQueue {
 
     /// What was handed to the thread of this queue.
     pub(crate) fn take_answers(&self) -> Vec<Answers> {
-        if self.answers.is_empty() { Vec::new() } else { self.answers.take_all() }
+        self.answers.take_all()
     }
 
     /// Whether something was handed to the thread of this queue.
