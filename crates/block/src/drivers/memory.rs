@@ -46,8 +46,8 @@ impl Leaf<MemoryDriver> {
     }
 
     /// Memory that holds contents, in bytes.
-    #[must_use]
-    pub fn allocated_bytes(&self) -> u64 {
+    #[cfg(test)]
+    fn allocated_bytes(&self) -> u64 {
         self.driver().chunks.read().len() as u64 * self.driver().chunk
     }
 }

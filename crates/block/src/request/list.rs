@@ -29,11 +29,6 @@ impl RequestList {
         self.requests.pop_front()
     }
 
-    /// Puts a request back that could not be started after all.
-    pub fn push_front(&mut self, request: Request) {
-        self.requests.push_front(request);
-    }
-
     /// Appends a request.
     pub(crate) fn push(&mut self, request: Request) {
         self.requests.push_back(request);

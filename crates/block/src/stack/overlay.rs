@@ -45,8 +45,8 @@ impl Overlay {
     }
 
     /// Sectors that were written.
-    #[must_use]
-    pub fn held_sectors(&self) -> u64 {
+    #[cfg(test)]
+    fn held_sectors(&self) -> u64 {
         self.held.read().iter().map(|(start, end)| end - start).sum()
     }
 
