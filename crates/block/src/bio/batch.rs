@@ -25,7 +25,7 @@ struct Shared {
     finished: Event,
 }
 
-/// Who is told of a failure.
+/// Called with the first failure of a batch.
 pub type Alarm = Arc<dyn Fn(&BlockError) + Send + Sync>;
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Batch {
 
     /// Counts one more bio.
     pub(crate) fn ticket(&self) -> Ticket {
-        // Relaxed: whoever waits either made the bio or was told of it by a synchronising way.
+        // Relaxed: a thread that waits made the bio, or was told of it in a synchronising way.
         self.shared.outstanding.fetch_add(1, Ordering::Relaxed);
         Ticket { shared: Arc::clone(&self.shared) }
     }

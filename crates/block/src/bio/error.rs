@@ -71,7 +71,7 @@ pub enum Reason {
     #[error("the driver panicked before; open the device anew")]
     Broken,
     /// A bio was dropped before anything answered it.
-    #[error("it was dropped unanswered, a defect in whoever held it")]
+    #[error("it was dropped unanswered, a defect in its holder")]
     Abandoned,
 }
 

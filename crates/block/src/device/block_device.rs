@@ -86,12 +86,12 @@ pub trait BlockDevice: Send + Sync {
         claim
     }
 
-    /// Looks whether another program has become able to change what the devices at or below this one
-    /// are stored in: where one is open for change, a mount since then, or a file that lost its name.
-    /// Cheap enough to be asked ahead of every write of a journal.
+    /// Looks whether another program has become able to change what the devices at or below this
+    /// one are stored in: where one is open for change, a mount since then, or a file that lost its
+    /// name. Cheap enough to be asked ahead of every write of a journal.
     ///
     /// # Errors
-    /// Who has which file or disk.
+    /// What has which file or disk.
     fn check_alone(&self) -> Result<(), Taken> {
         match self.layer() {
             Layer::Leaf(_) => Ok(()),

@@ -18,7 +18,7 @@ pub enum OpenError {
         /// Answer of the operating system.
         source: io::Error,
     },
-    /// It is to be changed, and somebody else has it.
+    /// It is to be changed, and another program or mount has it.
     #[error(transparent)]
     Taken(#[from] Taken),
     /// It is a directory, a pipe or the like.

@@ -10,11 +10,11 @@ use thiserror::Error;
 pub struct Taken {
     /// Path of the file or disk.
     pub name: String,
-    /// Who has it.
+    /// What has it.
     pub holder: Holder,
 }
 
-/// Who has a file or disk.
+/// What has a file or disk.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holder {

@@ -338,7 +338,7 @@ impl InterruptShared {
                 }
             }
             if answered {
-                // Requests may have come or been stopped while nobody waited to hear of it.
+                // Requests may have come or been stopped while this thread was not waiting.
                 continue;
             }
             match next {

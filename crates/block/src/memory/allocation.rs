@@ -17,7 +17,7 @@ pub(crate) trait Lender: Send + Sync {
     fn give_back(&self, offset: usize, bytes: usize);
 }
 
-/// Initialised memory of whole pages, owned by whoever holds this: nobody else points into it.
+/// Initialised memory of whole pages, owned by this value: nothing else points into it.
 pub(crate) struct Memory {
     start: NonNull<u8>,
     /// A multiple of [`BUFFER_ALIGNMENT`], at most `isize::MAX`.

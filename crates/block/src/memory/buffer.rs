@@ -102,7 +102,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes are initialised, allocated as long as the share, and nobody else's.
+        // SAFETY: the bytes are initialised, allocated as long as the share, and of no other
+        // buffer.
         unsafe { NonNull::slice_from_raw_parts(self.start, self.length).as_ref() }
     }
 }

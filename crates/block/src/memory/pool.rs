@@ -4,7 +4,7 @@
 //! next request of its class. The budget covers the memory in use and the memory kept for reuse;
 //! kept memory is released before a caller has to wait. A caller that finds the budget spent
 //! sleeps until buffers come back; before it sleeps, the plugs of its thread are flushed, so that
-//! the bios it waits for are under way. Those who wait are not served in order: the first to find room
+//! the bios it waits for are under way. Waiters are not served in order: the first to find room
 //! takes it.
 //!
 //! A registrable pool takes its memory from one arena that a ring can register as a whole, so that
@@ -177,7 +177,7 @@ impl PoolShared {
 }
 
 impl Keeper for PoolShared {
-    /// Takes the memory of dropped buffers back and wakes those who wait for it.
+    /// Takes the memory of dropped buffers back and wakes the threads that wait for it.
     fn keep(&self, region: Box<Region>) {
         let bytes = region.bytes();
         let mut state = self.state.lock();

@@ -1,4 +1,4 @@
-//! A piece of allocated memory and the parts it was cut into: who frees it, and when.
+//! A piece of allocated memory and the parts it was cut into: what frees it, and when.
 //!
 //! [`Buffer`](crate::Buffer)s and [`Segment`](crate::Segment)s point into a region and hold a
 //! [`Share`] of it. A share says nothing about which bytes may be read or written (that is for its

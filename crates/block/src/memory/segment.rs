@@ -26,7 +26,7 @@ struct Zeroes([u8; Segment::ZEROES_MAX]);
 #[derive(Clone)]
 pub struct Segment {
     /// The bytes `start..start + length` are initialised, allocated as long as `owner` exists, and
-    /// written by nobody until then.
+    /// not written until then.
     start: NonNull<u8>,
     length: usize,
     owner: Owner,
@@ -46,7 +46,7 @@ enum Owner {
     Frozen(#[expect(dead_code, reason = "owns")] Share),
     /// Other segments may view it too, and its owner may get it back after all of them.
     Buffer(#[expect(dead_code, reason = "owns")] Arc<Buffer>),
-    /// Memory of somebody else's: unaligned, so only for devices that take any alignment.
+    /// Memory of a caller: unaligned, so only for devices that take any alignment.
     Shared(#[expect(dead_code, reason = "owns")] Arc<Vec<u8>>),
 }
 

@@ -35,8 +35,8 @@ thread_local! {
 }
 
 /// Flushes every plug of this thread until none holds anything. It is called before a thread sleeps
-/// in this crate; who sleeps elsewhere, for somebody who may wait for what the thread holds back,
-/// calls it too.
+/// in this crate; a thread that sleeps elsewhere calls it too, if what it sleeps for may wait for
+/// what it holds back.
 pub fn flush_thread() {
     // Looked for anew each time: submitting may run callbacks, and those may make plugs and stage
     // more.

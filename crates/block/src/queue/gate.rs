@@ -1,10 +1,9 @@
-//! Who is inside: the gate through which requests enter a leaf, and how a thread waits until none
-//! is inside.
+//! The gate through which requests enter a leaf, and how a thread waits until none is inside.
 //!
 //! The fast path shares no counter. Each hardware queue counts what entered and what was answered
-//! ([`Activity`]); whoever wants the leaf idle shuts the gate and adds the counts up. Both sides
-//! write, pass a full barrier, and look: either the one who enters sees the gate shut and goes
-//! back, or the other sees that something entered. The models check it.
+//! ([`Activity`]); a thread that wants the leaf idle shuts the gate and adds the counts up. Both
+//! sides write, pass a full barrier, and look: either the one that enters sees the gate shut and
+//! goes back, or the other sees that something entered. The models check it.
 
 use crate::statistics::Writers;
 use crate::threads::Event;
@@ -22,7 +21,7 @@ pub(crate) struct Activity {
 /// Whether a leaf takes requests.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Number of those who froze the leaf, and [`CLOSED`].
+    /// Number of threads that froze the leaf, and [`CLOSED`].
     shut: AtomicU64,
     /// Something was answered, or the gate was opened.
     changed: Event,
@@ -124,7 +123,7 @@ impl Gate {
         fence(Ordering::SeqCst);
     }
 
-    /// Opens the gate, if nobody else has frozen or closed it.
+    /// Opens the gate, if it is not frozen by another thread, or closed.
     pub(crate) fn unfreeze(&self) {
         self.shut.fetch_sub(1, Ordering::SeqCst);
         self.changed.notify();
@@ -146,7 +145,7 @@ impl Gate {
         }
     }
 
-    /// Makes those who wait look again.
+    /// Makes waiting threads look again.
     pub(crate) fn changed(&self) {
         self.changed.notify();
     }

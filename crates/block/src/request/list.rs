@@ -9,7 +9,7 @@ use crate::affinity::Stamp;
 #[derive(Debug, Default)]
 pub struct RequestList {
     requests: VecDeque<Request>,
-    /// When they were submitted, if whoever made the list has looked.
+    /// When they were submitted, if the maker of the list has looked.
     pub(crate) stamp: Option<Stamp>,
 }
 

@@ -1,10 +1,10 @@
 //! How threads sleep in this crate, and why none sleeps through what it waits for.
 //!
 //! An [`Event`] is something that may have become true: a completion has arrived, a queue has room,
-//! a device is idle. A thread that waits for it enlists itself, looks again, and sleeps; whoever
-//! makes it true looks for enlisted threads afterwards. With a full barrier between write and look
-//! on both sides, one of the two sees the other (Dekker's pattern), so no time limit is needed as a
-//! safety net. The models at the end of this file check it.
+//! a device is idle. A thread that waits for it enlists itself, looks again, and sleeps; a thread
+//! that makes it true looks for enlisted threads afterwards. With a full barrier between write and
+//! look on both sides, one of the two sees the other (Dekker's pattern), so no time limit is needed
+//! as a safety net. The models at the end of this file check it.
 //!
 //! A thread that drives [queues of its own](super::own_queues) does not park while they have
 //! requests in flight: it sleeps in the driver, so that its own completions arrive, and an
@@ -82,8 +82,8 @@ impl Event {
         value
     }
 
-    /// The same for a thread that drives no queue. When there is nothing yet, `ready` says until when
-    /// to sleep at most.
+    /// The same for a thread that drives no queue. When there is nothing yet, `ready` says until
+    /// when to sleep at most.
     pub(crate) fn wait_with_deadline<T>(
         &self,
         mut ready: impl FnMut() -> Result<T, Option<Instant>>,

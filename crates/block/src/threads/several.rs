@@ -1,6 +1,6 @@
 //! How a thread sleeps that drives several queues of its own: for all of them at once.
 //!
-//! The thread has one event descriptor. Whoever rings its alarm makes it readable, and so does the
+//! The thread has one event descriptor. A ring of its alarm makes it readable, and so does the
 //! kernel when something ends in one of its rings, as long as the thread says that it sleeps. (To
 //! poll the descriptors of the rings is not enough: where completions are run by the thread that
 //! asks for them, such a poll can sleep through them, seen on Linux 6.18.)

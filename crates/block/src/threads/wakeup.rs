@@ -79,7 +79,7 @@ mod tests {
         assert!(!wakeup.fall_asleep());
         assert!(wakeup.fall_asleep());
         wakeup.awake();
-        assert!(rustix::io::read(&wakeup.event, &mut [0; 8]).is_err(), "nobody slept");
+        assert!(rustix::io::read(&wakeup.event, &mut [0; 8]).is_err(), "no thread slept");
     }
 
     #[test]

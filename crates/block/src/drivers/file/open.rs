@@ -124,7 +124,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Whether nobody else can change it by now, if it was opened for change.
+    /// Whether no other program can change it by now, if it was opened for change.
     pub(super) fn check_alone(&self) -> Result<(), Taken> {
         self.exclusive.as_ref().map_or(Ok(()), Exclusive::check)
     }
@@ -150,8 +150,8 @@ impl OpenFile {
         self.direct.map_or(1, |direct| direct.offset.into())
     }
 
-    /// Whether a transfer blocks whoever starts it, even if it asks not to be blocked: seen on Linux
-    /// 6.18 with files of file systems in user space.
+    /// Whether a transfer blocks the thread that starts it, even if it asks not to be blocked: seen
+    /// on Linux 6.18 with files of file systems in user space.
     pub(super) fn blocks_submitters(&self) -> bool {
         /// `FUSE_SUPER_MAGIC`.
         const FUSE: u64 = 0x6573_5546;

@@ -1,8 +1,8 @@
 //! The time limits of the requests of one hardware queue.
 //!
 //! Where requests have a time limit, the receivers of their bios do not travel with them. They stay
-//! here, and the request goes to the driver with its memory alone. The first of
-//! two gives the answer: the driver, when it ends the request, or the limit. After the limit the request is
+//! here, and the request goes to the driver with its memory alone. The first of two gives the
+//! answer: the driver, when it ends the request, or the limit. After the limit the request is
 //! *late*: the driver keeps its tag and its memory until it lets go of it, and what it says then is
 //! not heard.
 //!
@@ -188,7 +188,7 @@ impl Deadlines {
 
     /// Whether a request waits that was answered at its limit.
     pub(crate) fn has_withdrawn(&self) -> bool {
-        // The lock puts this in order with whoever withdraws, and looks for them afterwards.
+        // The lock puts this in order with a thread that withdraws, and looks for them afterwards.
         let _state = self.state.lock();
         self.withdrawn.load(Ordering::Relaxed) > 0
     }
@@ -213,7 +213,7 @@ impl Deadlines {
         late.collect()
     }
 
-    /// Takes the receivers of those who have been in the driver for the time of the limit.
+    /// Takes the receivers of requests that have been in the driver for the time of the limit.
     pub(crate) fn expire_started(&self, now: u64) -> Vec<Expired> {
         let mut state = self.state.lock();
         let mut expired = Vec::new();
@@ -236,7 +236,7 @@ impl Deadlines {
         Phase::Late { tag, news: self.news.fetch_add(1, Ordering::Release) }
     }
 
-    /// Takes the receivers of those who wait since the time of the limit.
+    /// Takes the receivers of requests that wait since the time of the limit.
     pub(crate) fn expire_waiting(&self, now: u64) -> Vec<Expired> {
         let mut expired = Vec::new();
         for slot in &mut self.state.lock().slots {
@@ -249,7 +249,7 @@ impl Deadlines {
         expired
     }
 
-    /// When the next limit passes; of those who wait only if they have one.
+    /// When the next limit passes; of those that wait only if they have one.
     pub(crate) fn next(&self, limits_waiting: bool) -> Option<u64> {
         let mut state = self.state.lock();
         let started = state.first_started().map(|(at, _)| at);

@@ -1,5 +1,5 @@
-//! Driving a hardware queue: tags for its requests, and its driver queue. What the thread of a queue
-//! and a submitter that has claimed one do alike.
+//! Driving a hardware queue: tags for its requests, and its driver queue. What the thread of a
+//! queue and a submitter that has claimed one do alike.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Driving<D: Driver> {
     /// What ended, to be answered by the caller when it has nothing borrowed any more.
     pub(crate) completions: Completions,
     tags: Caller,
-    /// The place among those who wait for a tag.
+    /// The place among the waiters for a tag.
     tag_wait: Option<CallbackWait>,
     /// How many late requests of the hardware queue the driver was asked to stop.
     late: u64,

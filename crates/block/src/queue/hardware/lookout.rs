@@ -1,9 +1,9 @@
-//! How the thread sleeps that attends to a leaf: until the next time limit, or until it is told that
-//! there is something new.
+//! How the thread sleeps that attends to a leaf: until the next time limit, or until it is told
+//! that there is something new.
 //!
-//! Whoever starts requests must not wake it each time. All limits of a leaf are the same, so what is
-//! started later is due later: the thread has to be told only when it sleeps without a time. A
-//! model at the end of this file checks that it does not sleep through the first one.
+//! A thread that starts requests must not wake it each time. All limits of a leaf are the same, so
+//! what is started later is due later: the thread has to be told only when it sleeps without a
+//! time. A model at the end of this file checks that it does not sleep through the first one.
 
 use std::time::Instant;
 
@@ -39,8 +39,8 @@ impl Lookout {
     /// Tells of something that is due at some time, not before what was told earlier. It was put,
     /// under a lock, where the thread looks.
     pub(crate) fn tell(&self) {
-        // The thread says that it is idle before it looks, under the same lock: it sees what was put
-        // there, or this sees that it is idle.
+        // The thread says that it is idle before it looks, under the same lock: it sees what was
+        // put there, or this sees that it is idle.
         if self.idle.load(Ordering::Relaxed) {
             self.changed.notify();
         }
@@ -51,8 +51,8 @@ impl Lookout {
         self.changed.notify();
     }
 
-    /// Sleeps until `look` sees something to do; it is asked at first, at the times that it says, and
-    /// when it is told of something.
+    /// Sleeps until `look` sees something to do; it is asked at first, at the times that it says,
+    /// and when it is told of something.
     pub(crate) fn watch<T>(&self, mut look: impl FnMut() -> Sight<T>) -> T {
         self.changed.wait_with_deadline(|| {
             self.idle.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What waits for whoever drives a hardware queue: requests that were submitted, and those that are
-//! held back until others end.
+//! Requests that wait for the thread that drives a hardware queue: those that were submitted, and
+//! those that are held back until others end.
 //!
 //! A driving thread is woken when there is something to do and it sleeps, not for every request.
 //! That it is going to sleep is decided under the lock under which requests arrive, so that none
@@ -206,7 +206,7 @@ impl Mailbox {
 
 impl Inbox {
     /// Takes out as many sleepers as there is work for. All of them when the queue is closed: those
-    /// who stay for what is held back may have nothing to stay for any more.
+    /// that stay for what is held back may have nothing to stay for any more.
     fn sleepers_to_wake(&mut self) -> SmallVec<[Arc<Alarm>; 2]> {
         let count = if self.closed { usize::MAX } else { self.waiting.len() };
         self.sleepers.drain(..count.min(self.sleepers.len())).collect()

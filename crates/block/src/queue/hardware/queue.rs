@@ -1,5 +1,5 @@
-//! A hardware queue as everybody shares it: requests that wait for whoever drives it, its tags,
-//! and its counters.
+//! A hardware queue as threads share it: requests that wait for the thread that drives it, its
+//! tags, and its counters.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;

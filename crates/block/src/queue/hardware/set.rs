@@ -20,7 +20,7 @@ use crate::statistics::{
     Counters, QueueLatencies, QueueLatencyCells, QueueName, QueueReport, Statistics, Writers,
 };
 
-/// Who hands in what ended.
+/// Where what ended is handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Via {
     /// The thread that drives the hardware queue.
@@ -140,8 +140,8 @@ impl HardwareSet {
         !self.claimed.read().is_empty()
     }
 
-    /// The one with this index. A claim is there until all its requests are answered and, where some
-    /// had their time, let go: an index that is not known is none that a driver was given.
+    /// The one with this index. A claim is there until all its requests are answered and, where
+    /// some had their time, let go: an index that is not known is none that a driver was given.
     pub(crate) fn at(&self, index: usize) -> Arc<HardwareQueue> {
         let find = |queues: &RwLock<Vec<Arc<HardwareQueue>>>| {
             queues.read().iter().find(|one| one.index == index).cloned()
@@ -219,7 +219,7 @@ impl HardwareSet {
         answered == entered
     }
 
-    /// The counters for what `via` hands in, and who may write them.
+    /// The counters for what `via` hands in, and the threads that may write them.
     pub(crate) fn cells<'a>(
         &'a self,
         hardware: &'a HardwareQueue,

@@ -2,9 +2,9 @@
 //!
 //! That is requests over their time limit, since the thread that drives their queue may be stuck in
 //! the driver, and requests that the driver dropped, since it may have dropped them while it held
-//! locks or was called by a thread whose queue is borrowed: receivers, which may submit, run where no
-//! call of the driver is under way. A leaf without a time limit has no such thread before a request
-//! is dropped.
+//! locks or was called by a thread whose queue is borrowed: receivers, which may submit, run where
+//! no call of the driver is under way. A leaf without a time limit has no such thread before a
+//! request is dropped.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -32,7 +32,7 @@ impl<D: Driver> Home for Shared<D> {
             self.hardware.lookout.call();
         } else {
             // Where the system has no thread to give, a receiver that submits may be in the way of
-            // the driver; without an answer somebody may wait for ever.
+            // the driver; without an answer its submitter may wait for ever.
             self.attend();
         }
     }
@@ -98,8 +98,8 @@ impl<D: Driver> Shared<D> {
             queues.iter().for_each(|queue| self.withdraw(queue));
         }
         if some_dropped || some_expired {
-            // Those who drive the queues have something to stop or to sort out, or a driver that
-            // still waits for what it dropped.
+            // The threads that drive the queues have something to stop or to sort out, or a driver
+            // that still waits for what it dropped.
             queues.iter().for_each(|queue| queue.mail.wake());
         }
         for (expired, queue) in expired.into_iter().zip(&queues) {

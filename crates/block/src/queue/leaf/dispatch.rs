@@ -1,5 +1,5 @@
-//! From a leaf to its hardware queues: requests are done at once, or left for the thread that drives
-//! a queue.
+//! From a leaf to its hardware queues: requests are done at once, or left for the thread that
+//! drives a queue.
 
 use super::shared::Shared;
 use crate::device::claim;
@@ -20,7 +20,7 @@ impl<D: Driver> Shared<D> {
         if !self.prepare(requests, hardware, Writers::Many) {
             return;
         }
-        // Where there is a time limit, no submitter gets stuck in the driver who need not.
+        // Where there is a time limit, no submitter gets stuck in the driver without need.
         let may_execute =
             || hardware.deadlines.is_none() && requests.iter().all(Request::is_immediate);
         if self.options.drive == Drive::Inline || may_execute() {

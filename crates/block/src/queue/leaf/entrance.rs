@@ -78,7 +78,7 @@ impl<D: Driver> Shared<D> {
                 continue;
             }
             let mut parked = self.parked.lock();
-            // Whoever unfreezes takes what is parked afterwards, under the same lock.
+            // Unfreezing takes what is parked afterwards, under the same lock.
             if self.gate.shut() == Some(Shut::Frozen) {
                 parked.append(requests);
                 return false;
@@ -110,7 +110,7 @@ impl<D: Driver> Shared<D> {
             && hardware.mail.is_holding()
             && deadlines.has_withdrawn()
         {
-            // Its limit may have passed before it was held back, and nobody looked since.
+            // Its limit may have passed before it was held back, and it was not looked at since.
             self.withdraw(hardware);
         }
     }

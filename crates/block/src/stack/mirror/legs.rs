@@ -117,7 +117,7 @@ impl Members {
         };
         let live = set(|state| state == LegState::Live);
         let written = set(|state| state != LegState::Stale);
-        // Release: who sees the sets sees what led to them, and acts after it.
+        // Release: a thread that sees the sets sees what led to them, and acts after it.
         self.sets.store(u64::from(live.0) | u64::from(written.0) << 32, Ordering::Release);
     }
 

@@ -42,7 +42,7 @@ pub struct Change {
     pub length: u64,
     /// The bytes of a write.
     pub data: Option<Arc<[u8]>>,
-    /// Who submitted it.
+    /// The thread that submitted it.
     pub thread: ThreadId,
 }
 

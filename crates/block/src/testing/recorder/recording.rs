@@ -50,7 +50,7 @@ impl Recording {
         while self.step().is_some() {}
     }
 
-    /// The disk after a crash at this point. It may be written to; nobody else sees that.
+    /// The disk after a crash at this point. It may be written to; no other disk shows that.
     #[must_use]
     pub fn disk(&self, unflushed: Unflushed) -> Arc<dyn BlockDevice> {
         Arc::new(CrashDisk::holding(self.crash(unflushed), self.capacity))

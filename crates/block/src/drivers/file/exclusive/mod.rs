@@ -1,13 +1,14 @@
-//! One writer: who opens a file or disk to change it has it alone, as long as it is open.
+//! One writer: a program that opens a file or disk to change it has it alone, as long as it is
+//! open.
 //!
-//! A file has an advisory lock (`flock`), which all who use this library ask for. A disk is opened
-//! for one holder, as a mount does. A loop device makes a disk of a file, so who has one has both:
-//! the disks over a file are held, and the file below a disk is locked.
+//! A file has an advisory lock (`flock`), which all users of this library ask for. A disk is opened
+//! for one holder, as a mount does. A loop device makes a disk of a file, so the holder of one has
+//! both: the disks over a file are held, and the file below a disk is locked.
 //!
-//! Nothing keeps a kernel from making one more loop device of a locked file, and from mounting that.
-//! So [`Exclusive::check`] looks again. Not seen are mounts in other mount namespaces through loop
-//! devices that this process may not open, and what other machines do with a shared disk; a file
-//! system without locks has none to ask for.
+//! Nothing keeps a kernel from making one more loop device of a locked file, and from mounting
+//! that. So [`Exclusive::check`] looks again. Not seen are mounts in other mount namespaces through
+//! loop devices that this process may not open, and what other machines do with a shared disk; a
+//! file system without locks has none to ask for.
 
 mod alone;
 mod loops;
@@ -35,8 +36,8 @@ const PATIENCE: u32 = 30;
 /// The pause between two times.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The right to change a file or disk, as long as it lives. A [`FileDevice`](crate::FileDevice) that
-/// is open for change has it already.
+/// The right to change a file or disk, as long as it lives. A [`FileDevice`](crate::FileDevice)
+/// that is open for change has it already.
 #[derive(Debug)]
 pub struct Exclusive {
     name: String,
@@ -152,7 +153,7 @@ fn claim_disk(file: &File, number: u64) -> Result<(File, Option<File>, Option<Wa
 }
 
 /// Where the file or disk at `path` is mounted, itself or through a loop device over it, as far as
-/// this process can see. Who reads it then reads what may be changing.
+/// this process can see. A reader reads what may be changing then.
 #[must_use]
 pub fn mounted_at(path: &Path) -> Option<PathBuf> {
     let metadata = path.metadata().ok()?;

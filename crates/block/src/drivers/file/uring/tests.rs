@@ -258,7 +258,7 @@ fn a_message_from_another_ring_ends_the_sleep() {
         last = Some(bell);
     }
     sleeping.join().unwrap();
-    // The thread is gone: the message is lost, and nobody is harmed.
+    // The thread is gone: the message is lost, which harms nothing.
     queue.ring(&last.unwrap());
     for _ in 0..3 {
         queue.reap(&mut Completions::default(), Wait::No).unwrap();
