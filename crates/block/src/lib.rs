@@ -31,21 +31,32 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
-mod affinity;
-mod bio;
-mod device;
-mod driver;
-mod drivers;
-mod memory;
-pub mod partition;
-mod plug;
-mod queue;
-mod request;
-pub mod stack;
-mod statistics;
-pub mod testing;
+// The rooms, ground floor first: each uses only those on the floors before it.
+
 mod threads;
 mod units;
+
+mod affinity;
+mod memory;
+
+mod bio;
+
+mod request;
+
+mod driver;
+mod statistics;
+
+mod device;
+
+mod plug;
+mod queue;
+
+mod drivers;
+
+pub mod stack;
+
+pub mod partition;
+pub mod testing;
 
 pub use affinity::{
     CompletionPlace, CpuSet, ParseCpuSetError, Placement, QueuePlace, Redirect, RqAffinity,

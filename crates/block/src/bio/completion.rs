@@ -15,7 +15,7 @@ pub struct Completion {
     /// Whether it succeeded. After a failed write the sectors hold old, new or mixed contents.
     pub result: Result<(), BlockError>,
     /// The buffer of a read, filled if the read succeeded, unspecified contents if not. None after
-    /// [`Reason::TimedOut`]: the driver may still write it.
+    /// [`Reason::TimedOut`](crate::Reason::TimedOut): the driver may still write it.
     pub buffer: Option<Buffer>,
 }
 

@@ -21,6 +21,7 @@ mod intercept;
 mod join;
 mod operation;
 mod receivers;
+mod shape;
 mod split;
 mod waiter;
 

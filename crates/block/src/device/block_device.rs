@@ -13,7 +13,7 @@ use crate::driver::{OpenError, Taken};
 use crate::statistics::{QueueLatencies, Statistics};
 use crate::units::{Limits, Sector};
 
-/// A device of [`SECTOR_SIZE`]-byte sectors.
+/// A device of [`SECTOR_SIZE`](crate::SECTOR_SIZE)-byte sectors.
 ///
 /// Bios are submitted through a [`Plug`](crate::Plug), or one at a time by
 /// [`read_exact_at`](crate::read_exact_at) and its like.

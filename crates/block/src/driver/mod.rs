@@ -10,7 +10,7 @@
 //! it gives each back once, in [`Completions`], with how it ended. A driver queue is used by the
 //! one thread that opened it; the requests may go to threads of the driver, which hand them in
 //! through a [`Completer`]. A request that is dropped instead fails with
-//! [`Reason::Dropped`]. `examples/driver.rs` is a whole driver.
+//! [`Reason::Dropped`](crate::Reason::Dropped). `examples/driver.rs` is a whole driver.
 //!
 //! A driver that has a request longer than the device allows
 //! ([`QueueOptions::time_limit`](crate::QueueOptions::time_limit)) is asked to

@@ -16,7 +16,7 @@
 //! A plug made while the thread has one for the same device joins it: a function may plug for
 //! itself, and its bios still leave with those of its caller.
 
-mod leaf;
+mod leaf_stage;
 mod screen;
 mod single;
 mod staged;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::PlugThreshold;
-use super::leaf::{LeafStage, is_whole};
+use super::leaf_stage::{LeafStage, is_whole};
 use crate::device::RequestQueue;
 use crate::request::RequestList;
 

@@ -3,7 +3,7 @@
 //! A driver looks at the request, moves the bytes of [`gather`](Request::gather) or
 //! [`scatter`](Request::scatter), and hands it back in [`Completions`](crate::Completions); the
 //! queue layer then answers every bio in it once. When a driver drops a request instead, its bios
-//! complete with [`Reason::Dropped`], and its tag comes back.
+//! complete with [`Reason::Dropped`](crate::Reason::Dropped), and its tag comes back.
 
 mod admission;
 mod body;

@@ -1,7 +1,7 @@
 //! The checks that every device passes, whatever it does inside.
 //!
 //! A device's tests call [`check`] with a function that makes fresh devices. A failed check panics,
-//! as an assertion in a test does. [`replay`] alone is for property tests.
+//! as an assertion in a test does. [`replay()`] alone is for property tests.
 
 mod answers;
 mod data;
