@@ -48,7 +48,7 @@ impl<D: Driver> Shared<D> {
             capacity: self.driver.capacity(),
             read_only: self.driver.is_read_only(),
         };
-        if requests.iter().all(|request| request.is_admissible(&terms)) {
+        if are_admissible(requests, &terms) {
             return;
         }
         let name = self.driver.name();
@@ -124,4 +124,15 @@ impl<D: Driver> Shared<D> {
     pub(super) fn is_idle(&self) -> bool {
         self.hardware.is_idle()
     }
+}
+
+/// Whether a device can serve all of `requests`.
+fn are_admissible(requests: &RequestList, terms: &Terms) -> bool {
+    // A loop, since what is given to `all` here becomes a call for each request.
+    for request in requests.iter() {
+        if !request.is_admissible(terms) {
+            return false;
+        }
+    }
+    true
 }
