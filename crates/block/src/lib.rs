@@ -31,67 +31,57 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
+// The rooms, ground floor first: each uses only those on the floors before it.
+
+mod threads;
+mod units;
+
 mod affinity;
-#[allow(dead_code, reason = "for rings")]
-mod arena;
-mod batch;
+mod memory;
+
 mod bio;
-mod buffer;
-mod callback;
-mod clock;
-mod completion_queue;
-mod device;
-mod driver;
-mod drivers;
-mod error;
-mod future;
-pub mod partition;
-mod plug;
-mod pool;
-mod queue;
-mod recycled;
-mod region;
+
 mod request;
-mod sector;
-mod segment;
-mod sleep;
-pub mod stack;
+
+mod driver;
 mod statistics;
-mod sync;
+
+mod device;
+
+mod plug;
+mod queue;
+
+mod drivers;
+
+pub mod stack;
+
+pub mod partition;
 pub mod testing;
-mod timer;
-mod waiter;
-mod window;
 
 pub use affinity::{
     CompletionPlace, CpuSet, ParseCpuSetError, Placement, QueuePlace, Redirect, RqAffinity,
     Topology,
 };
-pub use batch::{Alarm, Batch};
-pub use bio::{Bio, Completion, Operation};
-pub use buffer::{BUFFER_ALIGNMENT, Buffer};
-pub use completion_queue::{CompletionQueue, Finished};
-pub use device::{
-    Below, BlockDevice, Layer, Limits, Stacked, flush, read_buffer, read_exact_at, read_into,
+pub use bio::{
+    Alarm, Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio,
+    Finished, Operation, Reason, Waiter,
+};
+pub use device::{Below, BlockDevice, Claim, Layer, RequestQueue, Stacked};
+pub use driver::{
+    Bell, Completer, Completions, Driver, DriverQueue, Holder, OpenError, QueueContext,
+    Synchronous, Taken, Wait,
+};
+pub use drivers::{
+    Engine, Exclusive, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
+    NullDriver, NullOptions, NullQueue, announce_fallback, mounted_at,
+};
+pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, Segment, SegmentList};
+pub use plug::{
+    Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
     write_all_at,
 };
-pub use driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Synchronous, Wait};
-pub use drivers::{
-    Bell, Engine, Exclusive, Fallback, FileDevice, FileOptions, Holder, MemoryDevice, MemoryDriver,
-    NullDevice, NullDriver, NullOptions, NullQueue, OpenError, Taken, announce_fallback,
-    mounted_at,
-};
-pub use error::{BlockError, FailedBio, Reason};
-pub use future::CompletionFuture;
-pub use plug::{Plug, PlugThreshold, flush_thread as flush_plugs};
-pub use pool::BufferPool;
-pub use queue::{
-    Claim, Completer, Drive, Frozen, Leaf, OverlapOrder, QueueOptions, RequestList, RequestQueue,
-    Staging, UnplugMode,
-};
-pub use request::Request;
-pub use sector::{SECTOR_SIZE, Sector};
-pub use segment::{Segment, SegmentList};
+pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions, Staging, UnplugMode};
+pub use request::{Failure, Request, RequestList};
+pub use stack::window::Window;
 pub use statistics::{Latencies, QueueLatencies, QueueName, QueueReport, Statistics};
-pub use waiter::Waiter;
-pub use window::Window;
+pub use units::{Limits, SECTOR_SIZE, Sector};

@@ -334,6 +334,21 @@ fn a_frozen_device_is_idle_and_holds_submitters_back() {
 }
 
 #[test]
+fn staged_requests_leave_before_the_device_is_frozen_or_closed() {
+    let staging = Staging::Plugged { requests: 4, delay: NEVER, unplug: UnplugMode::TestFirst };
+    let leaf = null(Duration::ZERO, QueueOptions { staging, ..QueueOptions::default() });
+    let device: Arc<dyn BlockDevice> = Arc::clone(&leaf) as _;
+    let batch = Batch::new();
+    submit(&device, [read(0).in_batch(&batch)]);
+    drop(leaf.freeze());
+    batch.wait().unwrap();
+    submit(&device, [read(0).in_batch(&batch)]);
+    device.close();
+    assert_eq!(batch.outstanding(), 0);
+    assert!(matches!(batch.check().unwrap_err().reason, Reason::Closed));
+}
+
+#[test]
 fn staged_requests_leave_at_the_threshold_after_the_delay_or_on_unplug() {
     let staging = |requests, delay, unplug| QueueOptions {
         staging: Staging::Plugged { requests, delay, unplug },

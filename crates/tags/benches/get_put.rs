@@ -35,8 +35,8 @@ fn uncontended(criterion: &mut Criterion) {
                 caller.put(black_box(tag));
             });
         });
-        let plain = TagSet::builder(depth).pockets(false).build().expect("a sound set");
-        group.bench_function("without_pockets", |bencher| {
+        let plain = TagSet::builder(depth).tag_caches(false).build().expect("a sound set");
+        group.bench_function("without_caches", |bencher| {
             let mut caller = plain.caller();
             bencher.iter(|| {
                 let tag = caller.try_get().expect("nobody else takes tags");
@@ -137,8 +137,8 @@ fn threads(criterion: &mut Criterion) {
                 )
             });
         });
-        let plain = TagSet::builder(DEPTH).pockets(false).build().expect("a sound set");
-        group.bench_with_input(BenchmarkId::new("without_pockets", threads), &threads, |b, &n| {
+        let plain = TagSet::builder(DEPTH).tag_caches(false).build().expect("a sound set");
+        group.bench_with_input(BenchmarkId::new("without_caches", threads), &threads, |b, &n| {
             b.iter_custom(|pairs| {
                 together(
                     n,

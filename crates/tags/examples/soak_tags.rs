@@ -66,7 +66,7 @@ impl Round {
             .wait_queues(1 + random.below(8) as usize)
             .round_robin(random.below(4) == 0)
             .fair_sharing(random.below(4) == 0)
-            .pockets(random.below(4) != 0)
+            .tag_caches(random.below(4) != 0)
             .threads_at_once(1 + random.below(4) as u32)
             .max_depth(depth * 2);
         if let Some(limit) = shallow {

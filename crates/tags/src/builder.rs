@@ -30,7 +30,7 @@ pub struct Builder {
     min_shallow_depth: Option<u32>,
     round_robin: bool,
     fair_sharing: bool,
-    pockets: bool,
+    tag_caches: bool,
     threads_at_once: Option<u32>,
 }
 
@@ -59,7 +59,7 @@ impl Builder {
             min_shallow_depth: None,
             round_robin: false,
             fair_sharing: false,
-            pockets: true,
+            tag_caches: true,
             threads_at_once: None,
         }
     }
@@ -110,13 +110,13 @@ impl Builder {
         self
     }
 
-    /// Whether a caller keeps the tag it [put](crate::Caller::put) last for its next get, while nobody
-    /// waits; it does by default. That nearly halves the time of a get and a put. Pockets are not used
-    /// in a round-robin set or with fair sharing, nor where the system has no `membarrier` (other than
-    /// Linux, some sandboxes).
+    /// Whether a caller keeps the tag it [put](crate::Caller::put) last for its next get, while
+    /// nobody waits; it does by default. That nearly halves the time of a get and a put. Tag caches
+    /// are not used in a round-robin set or with fair sharing, nor where the system has no
+    /// `membarrier` (other than Linux, some sandboxes).
     #[must_use]
-    pub fn pockets(mut self, on: bool) -> Self {
-        self.pockets = on;
+    pub fn tag_caches(mut self, on: bool) -> Self {
+        self.tag_caches = on;
         self
     }
 
@@ -170,14 +170,14 @@ impl Builder {
             capacity: max_depth - self.reserved,
             depth,
             shared: self.fair_sharing,
-            pockets: self.pockets && !self.round_robin && !self.fair_sharing,
+            tag_caches: self.tag_caches && !self.round_robin && !self.fair_sharing,
         };
         let normal = Pool::new(&shape, rule);
         let reserved = (self.reserved > 0).then(|| {
             // Limits and shares are matters of ordinary tags.
             let rule = BatchRule { min_shallow: None, ..rule };
             let (capacity, depth) = (self.reserved, self.reserved);
-            let shape = PoolShape { capacity, depth, shared: false, pockets: false };
+            let shape = PoolShape { capacity, depth, shared: false, tag_caches: false };
             (self.reserved, Pool::new(&shape, rule))
         });
         Ok(TagSet::from_parts(normal, reserved, max_depth, self.round_robin))

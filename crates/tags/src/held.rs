@@ -1,5 +1,5 @@
 //! Who holds what, checked in debug builds: a set of tags beside the bitmap, since the bit of a tag
-//! in a pocket is busy and nobody holds it. Nothing of it is left in release builds.
+//! in a tag cache is busy and nobody holds it. Nothing of it is left in release builds.
 
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};

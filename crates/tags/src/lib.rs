@@ -73,8 +73,8 @@
 //!
 //! | | invariant | where |
 //! |---|---|---|
-//! | I1 | a put and a waiter never overlook each other: each writes, passes a full barrier, and looks | `sync`, `Place::publish`, `Pool::look_for_waiters`; for tags kept by callers, `pocket`; for threads on their way, `Place::answer` |
-//! | I2 | what the last holder of a tag did is seen by the next: release in the put, acquire in the get | `Word::clear`, `Word::take`, `Pocket::take` |
+//! | I1 | a put and a waiter never overlook each other: each writes, passes a full barrier, and looks | `sync`, `Place::publish`, `Pool::look_for_waiters`; for tags kept by callers, `tag_cache`; for threads on their way, `Place::answer` |
+//! | I2 | what the last holder of a tag did is seen by the next: release in the put, acquire in the get | `Word::clear`, `Word::take`, `TagCache::take` |
 //! | I3 | enough puts are still to come for every sleeper: the batch is small enough for what a waiter can count on, and what is below a batch is carried | `wake_batch`, `policy`; the proof is in `policy::counters` |
 //! | I4 | a search fails only after it saw every tag within reach busy | `Bitmap::find`, `Pool::close_gate` |
 //! | I5 | a waiter who gives up, or cannot use its wake-up, passes it on | `Place::drop`, `Place::sleep_again` |
@@ -85,8 +85,8 @@
 //! # Cost
 //!
 //! A get and a put by the same caller while nobody waits take one locked instruction (the tag comes
-//! back from the caller's own pocket) or two (it comes from the bitmap); a put writes nothing shared
-//! but that. Callers count for themselves, and [`TagSet::statistics`] adds the counts up.
+//! back from the caller's own tag cache) or two (it comes from the bitmap); a put writes nothing
+//! shared but that. Callers count for themselves, and [`TagSet::statistics`] adds the counts up.
 
 #![forbid(unsafe_code)]
 
@@ -100,7 +100,6 @@ mod error;
 mod held;
 mod layout;
 mod membership;
-mod pocket;
 mod policy;
 mod pool;
 mod set;
@@ -113,6 +112,7 @@ mod sync;
 #[doc(hidden)]
 pub mod sync;
 mod tag;
+mod tag_cache;
 mod user;
 mod users;
 mod wait;

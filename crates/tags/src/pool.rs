@@ -4,9 +4,9 @@ use crate::available::Available;
 use crate::bitmap::Bitmap;
 use crate::demand::Demand;
 use crate::held::Held;
-use crate::pocket::Gate;
 use crate::policy::{Policy, Wakes};
 use crate::sync::{self, AtomicU32, Mutex, Ordering};
+use crate::tag_cache::Gate;
 use crate::users::Users;
 use crate::wait::Queues;
 use crate::wake_batch::BatchRule;
@@ -36,19 +36,19 @@ pub(crate) struct PoolShape {
     pub(crate) depth: u32,
     /// Whether users have fair shares.
     pub(crate) shared: bool,
-    /// Whether callers may keep tags in their pockets.
-    pub(crate) pockets: bool,
+    /// Whether callers may keep tags in their tag caches.
+    pub(crate) tag_caches: bool,
 }
 
 impl Pool {
     pub(crate) fn new(shape: &PoolShape, rule: BatchRule) -> Self {
-        let PoolShape { capacity, depth, shared, pockets } = *shape;
+        let PoolShape { capacity, depth, shared, tag_caches } = *shape;
         let batch = rule.batch(depth, 1);
         Self {
             bitmap: Bitmap::new(capacity, depth),
             queues: Queues::new(rule.queues),
             policy: rule.policy.make(rule.queues, batch, rule.threads_at_once),
-            gate: Gate::new(pockets),
+            gate: Gate::new(tag_caches),
             held: Held::new(capacity),
             batch: AtomicU32::new(batch),
             rule,
@@ -152,8 +152,8 @@ impl Pool {
         }
     }
 
-    /// Puts what is in pockets, because somebody found no tag without it. Returns whether it was worth
-    /// looking again.
+    /// Puts what is in tag caches, because somebody found no tag without it. Returns whether it was
+    /// worth looking again.
     #[cold]
     pub(crate) fn close_gate(&self) -> bool {
         #[cfg(loom)]
@@ -169,7 +169,7 @@ impl Pool {
         true
     }
 
-    /// Lets callers use their pockets, after a time without waiters.
+    /// Lets callers use their tag caches, after a time without waiters.
     #[cold]
     pub(crate) fn open_gate(&self) {
         if !self.gate.open(|| self.queues.waiting() != 0) {

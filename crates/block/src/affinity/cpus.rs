@@ -186,6 +186,12 @@ impl Topology {
     }
 }
 
+/// The CPU that the calling thread runs on.
+pub(crate) fn current_cpu() -> u32 {
+    // The kernel numbers CPUs from zero on.
+    rustix::thread::sched_getcpu() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +233,6 @@ mod tests {
     #[test]
     fn this_machine_has_the_cpu_that_runs_the_test() {
         let topology = Topology::of_machine();
-        assert!(topology.position(crate::affinity::current_cpu()).is_some());
+        assert!(topology.position(current_cpu()).is_some());
     }
 }

@@ -2,15 +2,11 @@
 //! and how an answer gets to another CPU.
 
 mod cpus;
-pub(crate) mod list;
 mod placement;
 pub(crate) mod redirect;
+mod stamp;
 
+pub(crate) use cpus::current_cpu;
 pub use cpus::{CpuSet, ParseCpuSetError, Topology};
 pub use placement::{CompletionPlace, Placement, QueuePlace, Redirect, RqAffinity};
-
-/// The CPU that the calling thread runs on.
-pub(crate) fn current_cpu() -> u32 {
-    // The kernel numbers CPUs from zero on.
-    rustix::thread::sched_getcpu() as u32
-}
+pub(crate) use stamp::Stamp;

@@ -1,7 +1,7 @@
 //! Completions on another CPU: a list and a thread for each CPU that is asked for.
 //!
 //! The threads belong to the process and serve all devices. Each is bound to its CPU and sleeps
-//! while its list is empty; the push that finds the list empty wakes it.
+//! while its list is empty; the first push after that wakes it.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,9 +10,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::cpus::CpuSet;
-use super::list::PushList;
-use crate::queue::worker;
-use crate::sync::Parking;
+use crate::threads::sync::Parking;
+use crate::threads::{PushList, role};
 
 /// What is done on another CPU: the answers of some requests.
 pub(crate) type Answers = Box<dyn FnOnce() + Send>;
@@ -65,7 +64,7 @@ fn start(cpu: u32) -> Option<Arc<Station>> {
 impl Station {
     /// The life of the thread.
     fn work(&self) {
-        worker::mark_current();
+        role::become_worker();
         loop {
             let answers = self.list.take_all();
             if answers.is_empty() {

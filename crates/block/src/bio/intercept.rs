@@ -1,11 +1,9 @@
 //! Devices that want to know how a bio ended before its submitter does.
 
-use super::{Bio, Operation, Receiver};
-use crate::buffer::Buffer;
-use crate::error::BlockError;
-
-/// What gets a bio back when it is answered.
-pub(crate) type Interceptor = Box<dyn FnOnce(Bio, Result<(), BlockError>) + Send>;
+use super::body::{Bio, Receiver};
+use super::error::BlockError;
+use super::operation::Operation;
+use crate::memory::Buffer;
 
 impl Bio {
     /// Calls `interceptor` when the bio is answered, instead of its receiver: with the bio, which
@@ -19,7 +17,7 @@ impl Bio {
         &mut self,
         interceptor: impl FnOnce(Self, Result<(), BlockError>) + Send + 'static,
     ) {
-        let receiver = std::mem::replace(&mut self.inner.receiver, Receiver::Nobody);
+        let receiver = std::mem::replace(&mut self.inner.receiver, Receiver::None);
         self.inner.receiver = Receiver::Interceptor(Box::new(move |mut bio: Self, result| {
             bio.inner.receiver = receiver;
             interceptor(bio, result);
@@ -49,8 +47,8 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::Sector;
-    use crate::error::Reason;
+    use crate::bio::Reason;
+    use crate::units::Sector;
 
     #[test]
     fn an_interceptor_may_try_again_and_change_the_answer() {

@@ -7,31 +7,11 @@
 //! devices lie on the way.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-use smallvec::SmallVec;
-
-use super::{Bio, Receiver};
-use crate::buffer::Buffer;
-use crate::error::BlockError;
-use crate::sector::{SECTOR_SIZE, Sector};
-use crate::segment::gather;
-
-/// Where the parts of one bio meet.
-pub(super) struct Join {
-    /// Parts not yet answered.
-    outstanding: AtomicUsize,
-    gathered: Mutex<Gathered>,
-}
-
-struct Gathered {
-    /// The whole without its memory; taken when it is answered.
-    whole: Option<Bio>,
-    /// Of the parts of a read with their sectors, in the order in which they came back.
-    buffers: SmallVec<[(Sector, Buffer); 4]>,
-    first_error: Option<BlockError>,
-}
+use super::body::{Bio, Receiver};
+use super::join::Join;
+use super::operation::Operation;
+use crate::units::SECTOR_SIZE;
 
 impl Bio {
     /// Cuts off the first `bytes` bytes: returns them as a bio, and keeps the rest. The receiver
@@ -77,10 +57,10 @@ impl Bio {
     /// A bio that does the same and has no receiver.
     pub(crate) fn copy(&self) -> Self {
         assert!(
-            self.operation() != super::Operation::Read,
+            self.operation() != Operation::Read,
             "a copy of {self:?}, whose buffer has one owner"
         );
-        let mut copy = self.sibling(Receiver::Nobody);
+        let mut copy = self.sibling(Receiver::None);
         copy.inner.segments = self.inner.segments.clone();
         copy
     }
@@ -88,10 +68,9 @@ impl Bio {
     /// A receiver for one more bio, beside which this one becomes a part.
     fn shared_receiver(&mut self) -> Receiver {
         match &self.inner.receiver {
-            Receiver::Nobody => return Receiver::Nobody,
+            Receiver::None => return Receiver::None,
             Receiver::Part(join) => {
-                // Relaxed: this bio is a part that was not answered, so the count is not zero.
-                join.outstanding.fetch_add(1, Ordering::Relaxed);
+                join.add();
                 return Receiver::Part(Arc::clone(join));
             }
             Receiver::Batch(_)
@@ -99,81 +78,22 @@ impl Bio {
             | Receiver::Callback(_)
             | Receiver::Interceptor(_) => {}
         }
-        let receiver = std::mem::replace(&mut self.inner.receiver, Receiver::Nobody);
+        let receiver = std::mem::replace(&mut self.inner.receiver, Receiver::None);
         let whole = self.sibling(receiver);
-        let gathered = Gathered { whole: Some(whole), buffers: SmallVec::new(), first_error: None };
-        let join = Join { outstanding: AtomicUsize::new(2), gathered: Mutex::new(gathered) };
-        let join = Arc::new(join);
+        let join = Join::of_two(whole);
         self.inner.receiver = Receiver::Part(Arc::clone(&join));
         Receiver::Part(join)
     }
 }
 
-impl Join {
-    /// Takes the answer of a part; after the last one, answers the whole.
-    pub(super) fn answered(&self, mut part: Bio, result: Result<(), BlockError>) {
-        let buffer = part.inner.buffer.take().map(|buffer| (part.origin(), buffer));
-        if buffer.is_some() || result.is_err() {
-            let mut gathered = self.gathered.lock();
-            gathered.buffers.extend(buffer);
-            if let Err(error) = result {
-                gathered.first_error.get_or_insert(error);
-            }
-        }
-        // Release: what this part did happens before the answer. Acquire: the answer sees it.
-        if self.outstanding.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let mut gathered = self.gathered.lock();
-            let answer = gathered.answer();
-            drop(gathered);
-            if let Some((whole, result)) = answer {
-                whole.finish(result);
-            }
-        }
-    }
-}
-
-impl Gathered {
-    /// The whole, and how it ended.
-    fn answer(&mut self) -> Option<(Bio, Result<(), BlockError>)> {
-        let mut whole = self.whole.take()?;
-        if whole.operation() == super::Operation::Read {
-            whole.inner.buffer = rejoined(std::mem::take(&mut self.buffers), whole.length());
-        }
-        let result = self.first_error.take().map_or(Ok(()), |error| {
-            // Which part failed is a matter of the devices below, not of the submitter.
-            Err(error.at(whole.origin(), whole.length()))
-        });
-        Some((whole, result))
-    }
-}
-
-/// The buffer of `length` bytes that `parts` were cut out of; `None` if some did not come back. Parts
-/// that are in other memory, because a device below had to take some, are copied.
-fn rejoined(mut parts: SmallVec<[(Sector, Buffer); 4]>, length: u64) -> Option<Buffer> {
-    if parts.iter().map(|(_, part)| part.len() as u64).sum::<u64>() < length {
-        return None;
-    }
-    parts.sort_unstable_by_key(|(sector, _)| *sector);
-    let mut parts = parts.into_iter().map(|(_, part)| part);
-    let mut whole = parts.next()?;
-    while let Some(part) = parts.next() {
-        if let Err(part) = whole.rejoin(part) {
-            // As long as what was cut.
-            let mut copy = Buffer::zeroed(length as usize);
-            let pieces: SmallVec<[Buffer; 4]> = [whole, part].into_iter().chain(parts).collect();
-            gather(pieces.iter().map(|piece| &piece[..]), &mut copy);
-            return Some(copy);
-        }
-    }
-    Some(whole)
-}
-
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
+
     use super::*;
-    use crate::bio::{Completion, Operation};
-    use crate::error::Reason;
-    use crate::segment::SegmentList;
+    use crate::bio::{Completion, Reason};
+    use crate::memory::{Buffer, SegmentList};
+    use crate::units::Sector;
 
     fn completed(bio: Bio) -> (Bio, Arc<Mutex<Vec<Completion>>>) {
         let completions = Arc::new(Mutex::new(Vec::new()));

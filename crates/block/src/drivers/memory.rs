@@ -7,11 +7,10 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::bio::Operation;
-use crate::driver::{Driver, Failure, QueueContext, Synchronous};
-use crate::drivers::OpenError;
+use crate::driver::{Driver, OpenError, QueueContext, Synchronous};
 use crate::queue::{Drive, Leaf, QueueOptions};
-use crate::request::Request;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::request::{Failure, Request};
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// Bytes that are allocated together, on the first write to one of them, unless told otherwise.
 const CHUNK: u64 = 64 << 10;
@@ -47,8 +46,8 @@ impl Leaf<MemoryDriver> {
     }
 
     /// Memory that holds contents, in bytes.
-    #[must_use]
-    pub fn allocated_bytes(&self) -> u64 {
+    #[cfg(test)]
+    fn allocated_bytes(&self) -> u64 {
         self.driver().chunks.read().len() as u64 * self.driver().chunk
     }
 }

@@ -18,12 +18,10 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::affinity::CpuSet;
-use crate::device::Limits;
-use crate::driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Wait};
-use crate::drivers::OpenError;
-use crate::queue::{Completer, Leaf, QueueOptions, RequestList};
-use crate::request::Request;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::driver::{Completer, Completions, Driver, DriverQueue, OpenError, QueueContext, Wait};
+use crate::queue::{Leaf, QueueOptions};
+use crate::request::{Failure, Request, RequestList};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// A device that stores nothing; reads leave their buffers as they are.
 pub type NullDevice = Leaf<NullDriver>;
@@ -340,7 +338,7 @@ impl InterruptShared {
                 }
             }
             if answered {
-                // Requests may have come or been stopped while nobody waited to hear of it.
+                // Requests may have come or been stopped while this thread was not waiting.
                 continue;
             }
             match next {

@@ -1,9 +1,11 @@
 //! GUID partition tables (UEFI specification, section 5.3), of disks with blocks of 512 or 4096
 //! bytes, from either copy.
 
-use super::{Partition, PartitionError};
-use crate::device::{BlockDevice, read_exact_at};
-use crate::sector::{SECTOR_SIZE, Sector};
+use super::entry::Partition;
+use super::error::PartitionError;
+use crate::device::BlockDevice;
+use crate::plug::read_exact_at;
+use crate::units::{SECTOR_SIZE, Sector};
 
 const MAGIC: &[u8; 8] = b"EFI PART";
 const HEADER_MIN: usize = 92;

@@ -1,8 +1,10 @@
 //! Master boot records and the chain of extended ones that holds logical partitions.
 
-use super::{Partition, PartitionError};
-use crate::device::{BlockDevice, read_exact_at};
-use crate::sector::{SECTOR_SIZE, Sector};
+use super::entry::Partition;
+use super::error::PartitionError;
+use crate::device::BlockDevice;
+use crate::plug::read_exact_at;
+use crate::units::{SECTOR_SIZE, Sector};
 
 const TABLE: usize = 446;
 const ENTRY: usize = 16;

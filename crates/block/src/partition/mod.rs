@@ -3,17 +3,18 @@
 //! Tables come from outside: every number is checked, work and memory are bounded whatever they
 //! say, and a partition that leaves the device is an error when it is opened, not before.
 
+mod entry;
+mod error;
 mod gpt;
 mod mbr;
 
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use crate::device::BlockDevice;
-use crate::error::BlockError;
-use crate::sector::Sector;
-use crate::window::Window;
+use crate::stack::window::Window;
+
+pub use entry::Partition;
+pub use error::PartitionError;
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +25,6 @@ pub enum Scheme {
     Mbr,
 }
 
-/// One partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partition {
-    /// Its number as Linux counts: GPT by place in the table from 1, MBR primary 1 to 4, logical
-    /// from 5.
-    pub number: u32,
-    /// First sector on the device.
-    pub start: Sector,
-    /// Number of sectors.
-    pub length: Sector,
-}
-
 /// The partitions of a device, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionTable {
@@ -43,56 +32,6 @@ pub struct PartitionTable {
     pub scheme: Scheme,
     /// Partitions in use.
     pub partitions: Vec<Partition>,
-}
-
-/// Why a partition cannot be opened.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum PartitionError {
-    /// The device failed.
-    #[error("cannot read the partition table")]
-    Device(#[from] BlockError),
-    /// There is no table.
-    #[error("{device} has no partition table (GPT or MBR); leave the partition number out")]
-    NoTable {
-        /// Name of the device.
-        device: String,
-    },
-    /// There is a GPT, but neither of its copies is sound.
-    #[error("the GPT of {device} is damaged: {what}; give the byte offset of the volume instead")]
-    Damaged {
-        /// Name of the device.
-        device: String,
-        /// What is wrong with the first copy found.
-        what: String,
-    },
-    /// There is no partition of that number.
-    #[error("{device} has no partition {number}; it has {present}")]
-    NoPartition {
-        /// Name of the device.
-        device: String,
-        /// The number asked for.
-        number: u32,
-        /// The numbers there are.
-        present: String,
-    },
-    /// The partition leaves the device.
-    #[error(
-        "partition {number} of {device} takes {length} sectors from {start}, the device has \
-         {capacity}; is the image truncated?"
-    )]
-    Outside {
-        /// Name of the device.
-        device: String,
-        /// The partition.
-        number: u32,
-        /// Its first sector.
-        start: Sector,
-        /// Its length.
-        length: Sector,
-        /// Sectors of the device.
-        capacity: Sector,
-    },
 }
 
 impl PartitionTable {

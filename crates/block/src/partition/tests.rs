@@ -1,8 +1,9 @@
 //! Tables built byte by byte, sound and damaged.
 
 use super::*;
-use crate::device::write_all_at;
 use crate::drivers::MemoryDevice;
+use crate::plug::write_all_at;
+use crate::units::Sector;
 
 const SECTORS: u64 = 4096;
 

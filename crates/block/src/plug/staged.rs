@@ -6,8 +6,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::PlugThreshold;
-use super::leaf::{LeafStage, is_whole};
-use crate::queue::{RequestList, RequestQueue};
+use super::leaf_stage::{LeafStage, is_whole};
+use crate::device::RequestQueue;
+use crate::request::RequestList;
 
 /// Where each leaf was last found in [`Staged::leaves`], by a hash of its address: devices of many
 /// leaves need no search for each bio. A hint may be wrong.

@@ -1,18 +1,17 @@
-//! Who is inside: the gate through which requests enter a leaf, and how a thread waits until none
-//! is inside.
+//! The gate through which requests enter a leaf, and how a thread waits until none is inside.
 //!
 //! The fast path shares no counter. Each hardware queue counts what entered and what was answered
-//! ([`Activity`]); whoever wants the leaf idle shuts the gate and adds the counts up. Both sides
-//! write, pass a full barrier, and look: either the one who enters sees the gate shut and goes
-//! back, or the other sees that something entered. The models check it.
+//! ([`Activity`]); a thread that wants the leaf idle shuts the gate and adds the counts up. Both
+//! sides write, pass a full barrier, and look: either the one that enters sees the gate shut and
+//! goes back, or the other sees that something entered. The models check it.
 
-use super::Writers;
-use crate::sleep::Event;
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::statistics::Writers;
+use crate::threads::Event;
+use crate::threads::sync::{AtomicU64, Ordering, fence};
 
 /// What one hardware queue has to do with its leaf being idle. Counts requests.
 #[derive(Debug)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     entered: AtomicU64,
     answered: AtomicU64,
     /// Answered outside the threads that drive the queue.
@@ -21,8 +20,8 @@ pub(super) struct Activity {
 
 /// Whether a leaf takes requests.
 #[derive(Debug)]
-pub(super) struct Gate {
-    /// Number of those who froze the leaf, and [`CLOSED`].
+pub(crate) struct Gate {
+    /// Number of threads that froze the leaf, and [`CLOSED`].
     shut: AtomicU64,
     /// Something was answered, or the gate was opened.
     changed: Event,
@@ -33,7 +32,7 @@ const CLOSED: u64 = 1 << 63;
 
 /// Why requests cannot enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shut {
+pub(crate) enum Shut {
     /// Until it is unfrozen.
     Frozen,
     /// For good.
@@ -64,18 +63,18 @@ impl Activity {
         }
     }
 
-    pub(super) fn entered(&self) -> u64 {
+    pub(crate) fn entered(&self) -> u64 {
         self.entered.load(Ordering::Acquire)
     }
 
     /// Requests that were answered, wherever that was.
-    pub(super) fn answered(&self) -> u64 {
+    pub(crate) fn answered(&self) -> u64 {
         let elsewhere = self.answered_elsewhere.load(Ordering::Acquire);
         self.answered.load(Ordering::Acquire).wrapping_add(elsewhere)
     }
 
     /// Whether a request is inside; one that enters at this moment may be missed.
-    pub(super) fn is_inside(&self) -> bool {
+    pub(crate) fn is_inside(&self) -> bool {
         self.answered() != self.entered()
     }
 }
@@ -88,7 +87,7 @@ impl Default for Gate {
 
 impl Gate {
     /// Lets `requests` requests in, counted in `activity`, unless the gate is shut.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &self,
         activity: &Activity,
         requests: u64,
@@ -107,38 +106,38 @@ impl Gate {
     }
 
     /// Counts `requests` requests as answered by the thread that drives their hardware queue.
-    pub(super) fn leave(&self, activity: &Activity, requests: u64, writers: Writers) {
+    pub(crate) fn leave(&self, activity: &Activity, requests: u64, writers: Writers) {
         Activity::add(&activity.answered, requests, writers);
         self.changed.notify();
     }
 
     /// Counts `requests` requests as answered by another thread.
-    pub(super) fn leave_elsewhere(&self, activity: &Activity, requests: u64) {
+    pub(crate) fn leave_elsewhere(&self, activity: &Activity, requests: u64) {
         activity.answered_elsewhere.fetch_add(requests, Ordering::Release);
         self.changed.notify();
     }
 
     /// Shuts the gate until [`unfreeze`](Self::unfreeze); wait for idleness afterwards.
-    pub(super) fn freeze(&self) {
+    pub(crate) fn freeze(&self) {
         self.shut.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Opens the gate, if nobody else has frozen or closed it.
-    pub(super) fn unfreeze(&self) {
+    /// Opens the gate, if it is not frozen by another thread, or closed.
+    pub(crate) fn unfreeze(&self) {
         self.shut.fetch_sub(1, Ordering::SeqCst);
         self.changed.notify();
     }
 
     /// Shuts the gate for good. Returns whether it was not closed before.
-    pub(super) fn close(&self) -> bool {
+    pub(crate) fn close(&self) -> bool {
         let before = self.shut.fetch_or(CLOSED, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.changed.notify();
         before & CLOSED == 0
     }
 
-    pub(super) fn shut(&self) -> Option<Shut> {
+    pub(crate) fn shut(&self) -> Option<Shut> {
         match self.shut.load(Ordering::Acquire) {
             0 => None,
             shut if shut & CLOSED != 0 => Some(Shut::Closed),
@@ -146,13 +145,13 @@ impl Gate {
         }
     }
 
-    /// Makes those who wait look again.
-    pub(super) fn changed(&self) {
+    /// Makes waiting threads look again.
+    pub(crate) fn changed(&self) {
         self.changed.notify();
     }
 
     /// Sleeps until `ready`, which is asked after each change.
-    pub(super) fn wait_until<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
+    pub(crate) fn wait_until<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
         self.changed.wait_until(ready)
     }
 }

@@ -1,4 +1,4 @@
-//! How the queue of a leaf works: choices of whoever opens the device.
+//! How the queue of a leaf works: choices of the program that opens the device.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::affinity::CpuSet;
 /// How a leaf queues, orders and drives its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueOptions {
-    /// Who drives the hardware queues.
+    /// The threads that drive the hardware queues.
     pub drive: Drive,
     /// Hardware queues for submitters that have not claimed one; CPUs are spread over them.
     pub hardware_queues: usize,
@@ -29,20 +29,21 @@ pub struct QueueOptions {
     pub staging: Staging,
     /// How long a request may be in the driver, however its queue is driven. Then its bios are
     /// answered with [`Reason::TimedOut`](crate::Reason::TimedOut), by a thread that the device has
-    /// for this, and the driver is asked to stop it. Who has claimed a queue has to collect what
-    /// ended in that time. Other submitters do nothing in the driver themselves, even if they only
-    /// wait (but see [`Drive::Inline`]): they could not be answered while they are stuck there.
+    /// for this, and the driver is asked to stop it. A thread that has claimed a queue has to
+    /// collect what ended in that time. Other submitters do nothing in the driver themselves, even
+    /// if they only wait (but see [`Drive::Inline`]): they could not be answered while they are
+    /// stuck there.
     ///
     /// What was not done in time may still be done at any time, so the driver keeps what it needs
     /// for that until it hands the request in, or drops it: the memory, so a read completes without
     /// its buffer; the tag, so no other request gets it; and the place in the order of those that
-    /// overlap (with [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data). What
-    /// it says then is not heard.
+    /// overlap (with [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data).
+    /// What it says then is not heard.
     ///
     /// A request that waits for a tag or for others has no limit as long as those are done in time.
     /// But while the driver keeps any request of the device beyond its limit, the limit also holds
-    /// for the time since the submission of those that wait, which may wait for what never ends: when
-    /// a driver has all tags and gives none back, submitters get errors.
+    /// for the time since the submission of those that wait, which may wait for what never ends:
+    /// when a driver has all tags and gives none back, submitters get errors.
     pub time_limit: Option<Duration>,
 }
 
@@ -64,10 +65,10 @@ impl Default for QueueOptions {
     }
 }
 
-/// Who drives a hardware queue, unless a submitter has claimed one for itself.
+/// The threads that drive a hardware queue, unless a submitter has claimed one for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// Nobody: the driver does each request in the thread that submits it, before submitting
+    /// None: the driver does each request in the thread that submits it, before submitting
     /// returns. For drivers that can ([`Driver::execute`](crate::Driver::execute)).
     Inline,
     /// So many threads for each hardware queue. One is right for a driver queue that works on many
@@ -93,7 +94,7 @@ pub enum Staging {
     /// Requests leave at once; batches are made by the [`Plug`](crate::Plug) of each thread.
     None,
     /// The first request plugs the device. It is unplugged when so many requests wait, when the
-    /// first has waited so long, when somebody does nothing but wait for one, or by
+    /// first has waited so long, when a submitter does nothing but wait for one, or by
     /// [`unplug`](crate::BlockDevice::unplug).
     Plugged {
         /// Requests that unplug the device.
@@ -120,6 +121,6 @@ pub enum UnplugMode {
     /// Looks under the lock of the staged requests. For comparison.
     Locked,
     /// Tests a flag, and takes no lock of a device that is not plugged. A device that is being
-    /// plugged at that moment is left to whoever plugs it, who unplugs it as well.
+    /// plugged at that moment is left to the thread that plugs it, which unplugs it as well.
     TestFirst,
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::bio::Bio;
-use crate::device::{Below, BlockDevice, Limits};
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::device::{Below, BlockDevice};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 use super::StackError;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::StackError;
 use super::legs::{Legs, Place};
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::sector::Sector;
+use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::units::{Limits, Sector};
 
 /// The legs, of any sizes, as one device: first all of the first, then all of the second, ...
 ///
@@ -84,8 +84,8 @@ impl Stacked for Linear {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bio::Reason;
     use crate::drivers::MemoryDevice;
-    use crate::error::Reason;
     use crate::testing::{Fault, FaultyDevice};
     use crate::{read_exact_at, write_all_at};
 

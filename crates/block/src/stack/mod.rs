@@ -5,90 +5,24 @@
 //! allocation, another is cut into parts that answer it together. What follows each other on a leg
 //! merges there, since plugs stage by leaf.
 
+mod bytes;
 mod description;
+mod error;
 mod legs;
 mod linear;
 mod mirror;
 mod overlay;
 mod report;
 mod stripe;
-
-use std::path::PathBuf;
-
-use thiserror::Error;
-
-use crate::drivers::OpenError;
+pub(crate) mod window;
 
 pub use description::{
     Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, MirrorLeg, NoRoom, OpenLeaf,
     StackObserver,
 };
+pub use error::StackError;
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
 pub use overlay::Overlay;
 pub use report::DeviceReport;
 pub use stripe::Stripe;
-
-/// Why devices cannot be stacked.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum StackError {
-    /// There are no legs.
-    #[error("a stacked device needs at least one leg")]
-    NoLegs,
-    /// Together they would have more sectors than a device can.
-    #[error("the legs together are larger than a device can be (8 EiB)")]
-    TooLarge,
-    /// The chunks of a stripe do not fit.
-    #[error(
-        "chunks of {chunk} bytes; they must be a power of two from 4 KiB to 1 GiB and a multiple of the {block} bytes of a block of the legs"
-    )]
-    Chunk {
-        /// Bytes of a chunk.
-        chunk: u64,
-        /// Largest block of a leg in bytes.
-        block: u64,
-    },
-    /// There are more legs than a mirror can have.
-    #[error("{count} legs; a mirror has at most {most}")]
-    TooManyLegs {
-        /// Legs given.
-        count: usize,
-        /// Legs allowed.
-        most: usize,
-    },
-    /// No leg holds the contents.
-    #[error("all legs of the mirror are stale; one must hold the contents")]
-    AllStale,
-    /// A leg that is to be filled has no room for what the others hold.
-    #[error(
-        "{leg} has {found} bytes, the other legs of the mirror {needed}; make it that long first"
-    )]
-    ShortLeg {
-        /// Name of the leg.
-        leg: Box<str>,
-        /// Its length in bytes.
-        found: u64,
-        /// What the smallest of the others has.
-        needed: u64,
-    },
-    /// A file at the bottom cannot be opened.
-    #[error(transparent)]
-    File(#[from] OpenError),
-    /// A file has another length than the description says.
-    #[error("{} has {found} bytes, the description says {expected}", path.display())]
-    Length {
-        /// The file.
-        path: PathBuf,
-        /// Its length in bytes.
-        found: u64,
-        /// What the description says.
-        expected: u64,
-    },
-    /// One file is there twice.
-    #[error("{} is in the device more than once; name another file for each part", path.display())]
-    Twice {
-        /// The file, by the second of its names.
-        path: PathBuf,
-    },
-}

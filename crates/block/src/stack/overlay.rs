@@ -7,9 +7,9 @@ use parking_lot::RwLock;
 
 use super::legs::{Legs, Place};
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::drivers::MemoryDevice;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// The contents of another device with changes that it never sees.
 ///
@@ -45,8 +45,8 @@ impl Overlay {
     }
 
     /// Sectors that were written.
-    #[must_use]
-    pub fn held_sectors(&self) -> u64 {
+    #[cfg(test)]
+    fn held_sectors(&self) -> u64 {
         self.held.read().iter().map(|(start, end)| end - start).sum()
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::device::{BlockDevice, Layer};
-use crate::sector::Sector;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
+use crate::units::Sector;
 
 /// One device of a stack, with what passed through the leaves at or below it so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,10 +67,9 @@ impl DeviceReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::QueueName;
     use crate::drivers::MemoryDevice;
     use crate::stack::{Mirror, Stripe};
-    use crate::write_all_at;
+    use crate::{QueueName, write_all_at};
 
     #[test]
     fn every_device_is_reported_above_those_below_it() {

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::StackError;
-use super::description::Size;
+use super::bytes::Size;
 use super::legs::{Legs, Place};
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// The legs in turn: the first chunk of the device is on the first leg, the second on the second,
 /// ... and after the last leg comes the second chunk of the first.

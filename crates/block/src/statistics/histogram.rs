@@ -86,18 +86,6 @@ impl Latencies {
         Duration::from_nanos(self.nanoseconds.checked_div(self.count()).unwrap_or(0))
     }
 
-    /// The standard deviation, from the middles of the buckets.
-    #[must_use]
-    pub fn standard_deviation(&self) -> Duration {
-        let count = self.count().max(1) as f64;
-        let mean = self.nanoseconds as f64 / count;
-        let squares: f64 = self
-            .buckets()
-            .map(|(value, requests)| requests as f64 * (value as f64 - mean).powi(2))
-            .sum();
-        Duration::from_nanos((squares / count).sqrt() as u64)
-    }
-
     /// The latency that a share of the requests (0.0 to 1.0, for instance 0.99) did not exceed.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
@@ -181,8 +169,6 @@ mod tests {
             let found = before.quantile(share).as_nanos() as f64;
             assert!((found / expected - 1.0).abs() < 0.07, "{share}: {found}");
         }
-        let deviation = before.standard_deviation().as_nanos() as f64;
-        assert!((deviation / 288_675.0 - 1.0).abs() < 0.02, "{deviation}");
         cells.record(5, 1, Writers::Many);
         let passed = cells.snapshot() - before.clone();
         assert_eq!((passed.count(), passed.mean()), (1, Duration::from_nanos(5)));

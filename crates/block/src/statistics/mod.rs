@@ -1,7 +1,7 @@
 //! Counts of what passed through a device.
 //!
-//! Counters belong to a hardware queue and are written by whoever drives it, so the fast path
-//! shares none between threads; they are summed when somebody reads them.
+//! Counters belong to a hardware queue and are written by the thread that drives it, so the fast
+//! path shares none between threads; they are summed when they are read.
 
 mod histogram;
 mod queue_report;
@@ -11,17 +11,16 @@ use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bio::Operation;
-use crate::queue::RequestList;
-use crate::request::Request;
+use crate::request::{Request, RequestList};
 
 pub use histogram::Latencies;
 pub(crate) use histogram::LatencyCells;
 pub use queue_report::{QueueName, QueueReport};
 
-/// Who may write a counter at the same time.
+/// The threads that may write a counter at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writers {
-    /// The calling thread alone, or whoever holds the lock that it holds.
+    /// The calling thread alone, or the holders of a lock that it holds.
     One,
     /// Any thread.
     Many,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::sector::Sector;
+use crate::units::Sector;
 
 /// Spreads the bits of `value` (the finaliser of SplitMix64).
 pub(crate) fn mix(value: u64) -> u64 {

@@ -15,11 +15,11 @@ use crate::bitmap::Words;
 use crate::demand::Demand;
 use crate::error::ConfigError;
 use crate::membership::Membership;
-use crate::pocket::{CALM, Pocket};
 use crate::pool::Pool;
 use crate::set::TagSet;
 use crate::statistics::Counts;
 use crate::tag::Tag;
+use crate::tag_cache::{CALM, TagCache};
 use crate::wait::{Place, Signal};
 
 /// Gets tags for one thread or one hardware queue.
@@ -35,7 +35,7 @@ pub struct Caller {
     words: Words,
     pool: Arc<Pool>,
     counts: Counts,
-    pocket: Arc<Pocket>,
+    tag_cache: Arc<TagCache>,
     /// Bits per word, as a power of two, and the part of a bit's number that counts within a word.
     shift: u32,
     within: u32,
@@ -69,7 +69,7 @@ impl Caller {
         let mut caller = Self {
             words: Arc::clone(pool.bitmap().words()),
             counts,
-            pocket: pool.gate().enter(),
+            tag_cache: pool.gate().enter(),
             shift: 0,
             within: 0,
             hint: 0,
@@ -101,7 +101,7 @@ impl Caller {
 
     /// The short way is for ordinary tags without limits that nobody else shares.
     fn choose_way(&mut self) {
-        self.empty_pocket();
+        self.empty_tag_cache();
         self.plain = !self.demand.is_limited()
             && self.pool.users().is_none()
             && Arc::ptr_eq(&self.pool, self.set.normal());
@@ -148,9 +148,9 @@ impl Caller {
         Ok(())
     }
 
-    /// Puts the tag in the pocket, if there is one, into the bitmap.
-    fn empty_pocket(&self) {
-        if let Some(bit) = self.pocket.take() {
+    /// Puts the tag in the tag cache, if there is one, into the bitmap.
+    fn empty_tag_cache(&self) {
+        if let Some(bit) = self.tag_cache.take() {
             self.set.normal().put(bit, 1);
         }
     }
@@ -158,7 +158,7 @@ impl Caller {
     /// A tag, if there is a free one.
     #[inline]
     pub fn try_get(&mut self) -> Option<Tag> {
-        if let Some(bit) = self.pocket.take() {
+        if let Some(bit) = self.tag_cache.take() {
             // The set may have shrunk since.
             if bit < self.pool.bitmap().depth() {
                 return Some(self.hand_out(bit));
@@ -254,7 +254,7 @@ impl Caller {
             Some(word) if self.plain => {
                 tag.check_set(self.set.id());
                 self.pool.held().take_back(bit, tag.number());
-                if self.pocket.keep(bit, self.pool.gate()).is_err() {
+                if self.tag_cache.keep(bit, self.pool.gate()).is_err() {
                     word.clear(1 << (bit & self.within));
                     self.pool.look_for_waiters(1);
                 }
@@ -308,8 +308,8 @@ impl Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        self.set.normal().gate().leave(&self.pocket);
-        self.empty_pocket();
+        self.set.normal().gate().leave(&self.tag_cache);
+        self.empty_tag_cache();
         self.set.callers().leave(&self.counts);
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn barrier_after_change() {
     imp::fence(Ordering::SeqCst);
 }
 
-/// The put's side of the unequal pair in [`crate::pocket`]. With the heavy barrier on the other side
+/// The put's side of the unequal pair in [`crate::tag_cache`]. With the heavy barrier on the other side
 /// it is enough to keep the compiler from moving the store below the load. Models have no such pair:
 /// there both sides are full barriers, which is what the pair amounts to.
 #[inline(always)]

@@ -19,7 +19,7 @@ pub enum Part {
     PassingOn = 8,
     /// The carry of completions below a batch.
     Carry = 16,
-    /// The barrier between filling a pocket and the second look at the gate.
+    /// The barrier between filling a tag cache and the second look at the gate.
     LightBarrier = 32,
     /// Closing the gate before a search fails.
     Closing = 64,

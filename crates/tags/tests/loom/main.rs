@@ -10,9 +10,9 @@
 mod cancel;
 mod change;
 mod kinds;
-mod pockets;
 mod sabotage;
 mod share;
+mod tag_caches;
 mod threads;
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn model(preemptions: usize, case: impl Fn() + Sync + Send + 'static) {
 }
 
 /// A set with one wait queue and one thread on its way at a time, unless the case is about several;
-/// without pockets, unless it is about them.
+/// without tag caches, unless it is about them.
 fn small(depth: u32, policy: WakePolicy, batch: u32) -> TagSet {
     with_queues(depth, policy, batch, 1).build().unwrap()
 }
@@ -53,7 +53,7 @@ fn with_queues(depth: u32, policy: WakePolicy, batch: u32, queues: usize) -> Bui
         .wake_batch(batch)
         .wait_queues(queues)
         .threads_at_once(1)
-        .pockets(false)
+        .tag_caches(false)
 }
 
 /// Who holds which tag: no tag may have two holders, and what one holder wrote the next must see.

@@ -6,7 +6,7 @@ use loom::thread;
 use undercroft_tags::WakePolicy;
 use undercroft_tags::sync::sabotage::{Part, leave_out};
 
-use crate::{kinds, model, pockets, small, threads};
+use crate::{kinds, model, small, tag_caches, threads};
 
 /// A put and a waiter.
 fn one_put_one_waiter() {
@@ -64,7 +64,7 @@ fn sabotaged() {
         "one put" => model(2, one_put_one_waiter),
         "two puts" => model(2, two_puts_one_batch),
         "two sleepers" => model(2, || threads::two_sleepers_two_puts(1, 1)),
-        "pocket" => model(3, pockets::a_put_into_the_pocket),
+        "tag_cache" => model(3, tag_caches::a_put_into_the_tag_cache),
         "dropped future" => model(2, kinds::dropped_future_beside_a_waiter),
         case => panic!("there is no case {case}"),
     }
@@ -87,7 +87,7 @@ fn run(case: &str, part: &str) -> Result<(), String> {
 
 #[test]
 fn each_part_is_needed() {
-    for case in ["one put", "two puts", "two sleepers", "dropped future", "pocket"] {
+    for case in ["one put", "two puts", "two sleepers", "dropped future", "tag_cache"] {
         run(case, "").unwrap_or_else(|error| panic!("{case}, nothing left out: {error}"));
     }
     for (case, part) in [
@@ -99,8 +99,8 @@ fn each_part_is_needed() {
         ("two sleepers", "barrier after count"),
         ("two sleepers", "barrier after answer"),
         ("two sleepers", "looking again"),
-        ("pocket", "light barrier"),
-        ("pocket", "closing"),
+        ("tag_cache", "light barrier"),
+        ("tag_cache", "closing"),
     ] {
         let Err(error) = run(case, part) else { panic!("{case} without {part} goes unnoticed") };
         assert!(error.contains("deadlock"), "{case} without {part}: {error}");

@@ -15,18 +15,19 @@ fn during(work: impl FnOnce()) -> Counts {
     Counts { loads: after.loads - before.loads, writes: after.writes - before.writes }
 }
 
-/// A put that nobody waits for writes the pocket or the bit, and nothing else; its looks for waiters
-/// are loads. One test, as the counts are of the whole process: `cargo xtask test` runs it alone.
+/// A put that nobody waits for writes the tag cache or the bit, and nothing else; its looks for
+/// waiters are loads. One test, as the counts are of the whole process: `cargo xtask test` runs it
+/// alone.
 #[test]
 fn a_put_writes_the_tag_alone() {
     let checked = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&checked);
     check_random(
         move || {
-            let set = TagSet::builder(128).pockets(false).build().unwrap();
+            let set = TagSet::builder(128).tag_caches(false).build().unwrap();
             let mut caller = set.caller();
             let mut tag = None;
-            // Pocket, blocked bits; the bit.
+            // Tag cache, blocked bits; the bit.
             let get = during(|| tag = caller.try_get());
             assert_eq!(get, Counts { loads: 2, writes: 1 });
             // Gate, waiters; the bit.
@@ -42,9 +43,9 @@ fn a_put_writes_the_tag_alone() {
             let set = TagSet::new(128).unwrap();
             let mut caller = set.caller();
             let mut tag = caller.try_get().unwrap();
-            // Gate, pocket, gate; the pocket.
+            // Gate, tag cache, gate; the tag cache.
             assert_eq!(during(|| caller.put(tag)), Counts { loads: 3, writes: 1 });
-            // Pocket, depth; the pocket.
+            // Tag cache, depth; the tag cache.
             assert_eq!(during(|| tag = caller.try_get().unwrap()), Counts { loads: 2, writes: 1 });
             set.put(tag);
             counter.fetch_add(1, Ordering::Relaxed);

@@ -368,7 +368,7 @@ impl Journal {
 
     /// Poisons the volume as soon as one of these writes of file data fails, or now if one did.
     pub(crate) fn watch(&self, writes: &Batch) {
-        writes.set_alarm(&self.alarm);
+        writes.on_first_error(&self.alarm);
     }
 
     /// Waits for these writes of file data before the open checkpoint is written.

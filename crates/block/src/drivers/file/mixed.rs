@@ -15,17 +15,14 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::open::{OpenError, OpenFile};
+use super::open::OpenFile;
 use super::transfer;
-use super::uring::{Bell, UringDriver, UringQueue};
+use super::uring::{UringDriver, UringQueue};
 use crate::bio::{Bio, Operation};
-use crate::device::Limits;
-use crate::driver::{Completions, Driver, DriverQueue, Failure, QueueContext, Wait, drain};
-use crate::pool::BufferPool;
-use crate::queue::RequestList;
-use crate::request::Request;
-use crate::sector::{SECTOR_SIZE, Sector};
-use crate::segment::gather;
+use crate::driver::{Bell, Completions, Driver, DriverQueue, OpenError, QueueContext, Wait, drain};
+use crate::memory::{BufferPool, gather};
+use crate::request::{Failure, Request, RequestList};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// Memory for writes around the page cache: some thirty of them. Measured with builds of 1.4 GB in a
 /// virtual machine: with a quarter of it the disk has too little to do in between and more goes
@@ -139,11 +136,11 @@ impl MixedQueue {
     }
 
     /// Ends the requests whose copies ended.
-    fn settle(&mut self, completions: &mut Completions) {
+    fn end_originals(&mut self, completions: &mut Completions) {
         for mut copy in std::mem::take(&mut self.ended.ended) {
             let failure = copy.inner.failure.take();
             let original = self.originals[copy.tag() as usize].take();
-            // Nobody waits for the copy.
+            // Its bios have no receiver.
             copy.complete();
             let Some(mut request) = original else { continue };
             let result = failure.map_or(Ok(()), |_| {
@@ -173,7 +170,7 @@ impl DriverQueue for MixedQueue {
     fn reap(&mut self, completions: &mut Completions, wait: Wait) -> io::Result<()> {
         let wait = if completions.is_empty() { wait } else { Wait::No };
         let reaped = self.ring.reap(&mut self.ended, wait);
-        self.settle(completions);
+        self.end_originals(completions);
         reaped
     }
 

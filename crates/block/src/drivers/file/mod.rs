@@ -19,19 +19,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use engine::{Engine, Fallback, announce_fallback};
-pub use exclusive::{Exclusive, Holder, Taken, mounted_at};
-pub use open::OpenError;
-pub use uring::Bell;
-pub(crate) use uring::Wakeup;
+pub use exclusive::{Exclusive, mounted_at};
 
-use crate::device::{BlockDevice, Layer, Limits};
-use crate::pool::BufferPool;
-use crate::queue::{Drive, Leaf, QueueOptions};
-use crate::sector::Sector;
 use mixed::MixedDriver;
 use open::OpenFile;
 use threads::ThreadsDriver;
 use uring::UringDriver;
+
+use crate::device::{BlockDevice, Layer};
+use crate::driver::{OpenError, Taken};
+use crate::memory::BufferPool;
+use crate::queue::{Drive, Leaf, QueueOptions};
+use crate::units::{Limits, Sector};
 
 /// How a [`FileDevice`] works.
 #[derive(Clone)]
@@ -74,12 +73,12 @@ impl Default for FileOptions {
 /// A device stored in a file of the operating system.
 ///
 /// One that may be changed is had by one `FileDevice` at a time: opening fails with
-/// [`OpenError::Taken`] if the file or disk is mounted, or open for change in this program or another
-/// one that uses this library, also through a loop device. Nothing but the operating system can keep
-/// others from it later; [`check_alone`](BlockDevice::check_alone) notices a mount. Not seen are mounts
-/// in other mount namespaces through loop devices that this process may not open, other programs that
-/// write to the file, and what other machines do with a shared disk; on a file system that has no
-/// locks, neither are other users of this library.
+/// [`OpenError::Taken`] if the file or disk is mounted, or open for change in this program or
+/// another one that uses this library, also through a loop device. Nothing but the operating system
+/// can keep others from it later; [`check_alone`](BlockDevice::check_alone) notices a mount. Not
+/// seen are mounts in other mount namespaces through loop devices that this process may not open,
+/// other programs that write to the file, and what other machines do with a shared disk; on a file
+/// system that has no locks, neither are other users of this library.
 ///
 /// Dropping it answers everything submitted and stops its threads; it does not flush.
 pub struct FileDevice {
@@ -96,8 +95,8 @@ impl FileDevice {
     /// options. Creates nothing, and with `read_only` never writes.
     ///
     /// # Errors
-    /// When it cannot be opened, is neither a regular file nor a block device, or is to be changed and
-    /// somebody else has it.
+    /// When it cannot be opened, is neither a regular file nor a block device, or is to be changed
+    /// and in use.
     pub fn open(path: &Path, read_only: bool) -> Result<Self, OpenError> {
         Self::open_with(path, &FileOptions { read_only, ..FileOptions::default() })
     }
@@ -116,8 +115,8 @@ impl FileDevice {
     ///
     /// # Errors
     /// When it is neither a regular file nor a block device, its size cannot be read, it cannot be
-    /// used as the options say, or it is to be changed and somebody else has it: also who has it by
-    /// another descriptor of the caller.
+    /// used as the options say, or it is to be changed and in use: also by another
+    /// descriptor of the caller.
     pub fn from_file(file: File, name: &str, options: &FileOptions) -> Result<Self, OpenError> {
         Self::new(OpenFile::from_file(file, name, options.read_only, options.direct)?, options)
     }

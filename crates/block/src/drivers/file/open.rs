@@ -11,83 +11,13 @@ use rustix::fs::{
     AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, fstatfs, ioctl_blksszget, major, minor,
     statx,
 };
-use thiserror::Error;
 
-use super::exclusive::{Exclusive, Taken};
-use super::transfer;
-use crate::device::Limits;
-use crate::sector::{SECTOR_SIZE, Sector};
+use super::exclusive::Exclusive;
+use crate::driver::{OpenError, Taken};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
-/// Why a file cannot be a device.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// It cannot be opened.
-    #[error("cannot open {name}")]
-    Open {
-        /// Path of the file.
-        name: String,
-        /// Answer of the operating system.
-        source: io::Error,
-    },
-    /// It is to be changed, and somebody else has it.
-    #[error(transparent)]
-    Taken(#[from] Taken),
-    /// It is a directory, a pipe or the like.
-    #[error("{name} is neither a regular file nor a block device")]
-    NotAFile {
-        /// Path of the file.
-        name: String,
-    },
-    /// Its size cannot be read.
-    #[error("cannot read the size of {name}")]
-    Size {
-        /// Path of the file.
-        name: String,
-        /// Answer of the operating system.
-        source: io::Error,
-    },
-    /// Its size cannot be changed.
-    #[error("cannot make {name} {bytes} bytes long")]
-    Resize {
-        /// Path of the file.
-        name: String,
-        /// The size asked for.
-        bytes: u64,
-        /// Answer of the operating system.
-        source: io::Error,
-    },
-    /// Its file system does not let the page cache be avoided.
-    #[error("{name} does not support direct I/O; open it without")]
-    Direct {
-        /// Path of the file.
-        name: String,
-        /// Answer of the operating system.
-        source: io::Error,
-    },
-    /// Its disk cannot be asked for completions.
-    #[error("the disk of {name} has no queues to poll; open it without polling")]
-    NotPolled {
-        /// Path of the file.
-        name: String,
-    },
-    /// A ring cannot be set up.
-    #[error("cannot set up io_uring for {name}; try the engine that uses threads")]
-    Ring {
-        /// Path of the file.
-        name: String,
-        /// Answer of the operating system.
-        source: io::Error,
-    },
-    /// A worker thread cannot be started.
-    #[error("cannot start a worker thread for {name}; try fewer threads")]
-    Thread {
-        /// Path of the file.
-        name: String,
-        /// Answer of the operating system.
-        source: io::Error,
-    },
-}
+/// `IOV_MAX` of Linux: most pieces of memory in one call.
+pub(super) const MAX_SEGMENTS: usize = 1024;
 
 /// A file that is a device, as its drivers share it.
 pub(super) struct OpenFile {
@@ -194,7 +124,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Whether nobody else can change it by now, if it was opened for change.
+    /// Whether no other program can change it by now, if it was opened for change.
     pub(super) fn check_alone(&self) -> Result<(), Taken> {
         self.exclusive.as_ref().map_or(Ok(()), Exclusive::check)
     }
@@ -220,8 +150,8 @@ impl OpenFile {
         self.direct.map_or(1, |direct| direct.offset.into())
     }
 
-    /// Whether a transfer blocks whoever starts it, even if it asks not to be blocked: seen on Linux
-    /// 6.18 with files of file systems in user space.
+    /// Whether a transfer blocks the thread that starts it, even if it asks not to be blocked: seen
+    /// on Linux 6.18 with files of file systems in user space.
     pub(super) fn blocks_submitters(&self) -> bool {
         /// `FUSE_SUPER_MAGIC`.
         const FUSE: u64 = 0x6573_5546;
@@ -243,7 +173,7 @@ impl OpenFile {
 
     /// What requests must look like.
     pub(super) fn limits(&self) -> Limits {
-        let limits = Limits { max_segments: transfer::MAX_SEGMENTS, ..Limits::default() };
+        let limits = Limits { max_segments: MAX_SEGMENTS, ..Limits::default() };
         let Some(direct) = self.direct else { return limits };
         Limits {
             block_bytes: SECTOR_SIZE.max(direct.offset.into()),

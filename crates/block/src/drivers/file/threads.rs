@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use super::open::{OpenError, OpenFile};
+use super::open::OpenFile;
 use super::transfer;
-use crate::device::Limits;
-use crate::driver::{Driver, Failure, QueueContext, Synchronous};
-use crate::request::Request;
-use crate::sector::Sector;
+use crate::driver::{Driver, OpenError, QueueContext, Synchronous};
+use crate::request::{Failure, Request};
+use crate::units::{Limits, Sector};
 
 /// Moves bytes with `preadv` and `pwritev`.
 pub(super) struct ThreadsDriver {

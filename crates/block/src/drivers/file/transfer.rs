@@ -7,15 +7,11 @@ use rustix::fs::{FallocateFlags, fallocate, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv, pwrite, pwritev2};
 use smallvec::SmallVec;
 
-use super::open::OpenFile;
+use super::open::{MAX_SEGMENTS, OpenFile};
 use crate::bio::Operation;
-use crate::driver::Failure;
-use crate::request::Request;
-use crate::sector::SECTOR_SIZE;
-use crate::segment::Segment;
-
-/// `IOV_MAX` of Linux: most pieces of memory in one call.
-pub(super) const MAX_SEGMENTS: usize = 1024;
+use crate::memory::Segment;
+use crate::request::{Failure, Request};
+use crate::units::SECTOR_SIZE;
 
 /// Bytes at a multiple of which a call of a write through the page cache ends.
 ///

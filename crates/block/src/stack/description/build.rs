@@ -3,12 +3,13 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::Arc;
 
-use super::{Description, FileLeaf};
+use super::options::FileLeaf;
+use super::tree::Description;
 use crate::device::BlockDevice;
 use crate::drivers::{FileDevice, FileOptions};
 use crate::stack::{Linear, Mirror, MirrorEvent, StackError, Stripe};
 
-/// Who hears of the events of all mirrors in a device.
+/// Called with the events of all mirrors in a device.
 pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
 
 /// Makes the device of a file at the bottom.

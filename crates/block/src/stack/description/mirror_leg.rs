@@ -1,7 +1,7 @@
 //! A leg of a mirror somewhere in a device, to be filled with what the other legs hold.
 
-use super::build::{check_distinct, open_file};
-use super::{Description, StackObserver};
+use super::build::{StackObserver, check_distinct, open_file};
+use super::tree::Description;
 use crate::stack::{Mirror, StackError};
 
 /// A leg of a mirror, by its place in a [`Description`].

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Size;
+use super::kind::kind;
 use crate::drivers::Engine;
-use crate::sector::SECTOR_SIZE;
+use crate::stack::bytes::Size;
+use crate::units::SECTOR_SIZE;
 
 /// A file or block device at the bottom of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ fn is_bare(path: &str) -> bool {
     !path.is_empty()
         && !path.contains(['(', ')', ',', '"'])
         && path.trim_matches(' ') == path
-        && super::text::kind(path.as_bytes()).is_none()
+        && kind(path.as_bytes()).is_none()
 }
 
 fn quoted(path: &str) -> String {

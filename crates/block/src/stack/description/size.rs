@@ -2,8 +2,9 @@
 
 use thiserror::Error;
 
-use super::{Description, FileLeaf};
-use crate::sector::SECTOR_SIZE;
+use super::options::FileLeaf;
+use super::tree::Description;
+use crate::units::SECTOR_SIZE;
 
 /// Lengths of new files are multiples of this many bytes, so that direct I/O reaches their end.
 const UNIT: u64 = 4096;

@@ -1,6 +1,8 @@
 //! Both forms of descriptions, and lengths of files.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use proptest::prelude::*;
 

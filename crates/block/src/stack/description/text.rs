@@ -4,34 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::options::{self, FileLeaf};
-use super::{Description, DescriptionError, MAX_DEPTH};
-
-/// Kinds of devices, by their names here and in TOML.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    File,
-    Linear,
-    Stripe,
-    Mirror,
-}
-
-impl Kind {
-    pub(super) const ALL: [(&'static str, Self); 4] = [
-        ("file", Self::File),
-        ("linear", Self::Linear),
-        ("stripe", Self::Stripe),
-        ("mirror", Self::Mirror),
-    ];
-}
-
-/// The kind of device that `text` begins with; `None` if it begins with a path. The name of the
-/// kind is followed by `(` or `:`.
-pub(super) fn kind(text: &[u8]) -> Option<(&'static str, Kind)> {
-    Kind::ALL.into_iter().find(|(name, _)| {
-        text.strip_prefix(name.as_bytes()).is_some_and(|rest| matches!(rest, [b'(' | b':', ..]))
-    })
-}
+use super::error::DescriptionError;
+use super::kind::{Kind, kind};
+use super::options;
+use super::options::FileLeaf;
+use super::tree::{Description, MAX_DEPTH};
 
 /// Parses a path or a description.
 pub(super) fn parse(text: &[u8]) -> Result<Description, DescriptionError> {

@@ -6,9 +6,11 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::options::{self, FileLeaf};
-use super::text::Kind;
-use super::{Description, DescriptionError, MAX_DEPTH};
+use super::error::DescriptionError;
+use super::kind::Kind;
+use super::options;
+use super::options::FileLeaf;
+use super::tree::{Description, MAX_DEPTH};
 
 /// Parses `text`, the contents of the file at `path`.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Description, DescriptionError> {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::error::BlockError;
-use crate::sector::Sector;
+use crate::bio::BlockError;
+use crate::units::Sector;
 
 /// A read that goes on where another one on a leg ended may find the leg with this many bytes more
 /// of work than the idlest one has.
@@ -117,7 +117,7 @@ impl Members {
         };
         let live = set(|state| state == LegState::Live);
         let written = set(|state| state != LegState::Stale);
-        // Release: who sees the sets sees what led to them, and acts after it.
+        // Release: a thread that sees the sets sees what led to them, and acts after it.
         self.sets.store(u64::from(live.0) | u64::from(written.0) << 32, Ordering::Release);
     }
 
@@ -199,7 +199,7 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::FailedBio;
+    use crate::bio::FailedBio;
 
     #[test]
     fn reads_go_where_there_is_least_to_do_or_on() {

@@ -13,25 +13,27 @@
 //! - **Resynchronising** copies to a leg that was dropped, or that was added without the contents,
 //!   what the others hold, a region at a time, while bios go on ([`Mirror::resynchronise`]).
 
+mod entry;
+mod event;
 mod legs;
 mod resync;
+mod shared;
 mod transfer;
 
-use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::StackError;
 use super::legs::Legs;
-use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::error::{BlockError, Reason};
-use crate::queue::OverlapTracker;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::bio::{Bio, Operation, Reason};
+use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::units::{Limits, SECTOR_SIZE, Sector};
+use entry::{Entry, Ticket};
 use legs::Members;
-use transfer::{Entry, Ticket};
+use shared::Shared;
 
+pub use event::MirrorEvent;
 pub use legs::{LegState, LegStatus};
 pub use resync::{ResyncError, ResyncProgress};
 
@@ -42,56 +44,6 @@ pub struct Mirror {
     shared: Arc<Shared>,
     name: String,
     capacity: Sector,
-}
-
-/// What the mirror and its bios in flight share.
-struct Shared {
-    legs: Legs,
-    members: Members,
-    /// Bios in flight, and those that wait for them.
-    order: Mutex<OverlapTracker<Entry>>,
-    observer: Mutex<Option<Arc<Observer>>>,
-}
-
-type Observer = dyn Fn(&MirrorEvent) + Send + Sync;
-
-/// Something that whoever runs a mirror should hear of. Displays as one line.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum MirrorEvent {
-    /// A leg failed and is not used any more.
-    Dropped {
-        /// Name of the leg.
-        leg: Arc<str>,
-        /// What it failed at.
-        error: BlockError,
-    },
-    /// A leg could not be read; another is asked. The leg stays in use.
-    ReadFailed {
-        /// Name of the leg.
-        leg: Arc<str>,
-        /// What it failed at.
-        error: BlockError,
-    },
-    /// A leg holds again what the others hold.
-    Resynchronised {
-        /// Name of the leg.
-        leg: Arc<str>,
-    },
-}
-
-impl fmt::Display for MirrorEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Dropped { leg, error } => {
-                write!(f, "{leg} was dropped from its mirror: {error}: {}", error.reason)
-            }
-            Self::ReadFailed { leg, error } => {
-                write!(f, "{leg} could not be read, another leg is: {error}: {}", error.reason)
-            }
-            Self::Resynchronised { leg } => write!(f, "{leg} is up to date in its mirror"),
-        }
-    }
 }
 
 impl Mirror {
@@ -158,32 +110,6 @@ fn capacity(legs: &Legs, stale: &[usize]) -> Result<Sector, StackError> {
     }
 }
 
-impl Shared {
-    fn leg(&self, leg: usize) -> &dyn BlockDevice {
-        &*self.legs.devices()[leg]
-    }
-
-    /// Name of a leg, to keep.
-    fn leg_name(&self, leg: usize) -> Arc<str> {
-        self.leg(leg).name().into()
-    }
-
-    fn notify(&self, event: &MirrorEvent) {
-        // Called without the lock: an observer may set another.
-        let observer = self.observer.lock().clone();
-        if let Some(observer) = observer {
-            observer(event);
-        }
-    }
-
-    /// Stops using `leg` because of `error`.
-    fn drop_leg(&self, leg: usize, error: BlockError) {
-        if self.members.drop_leg(leg, &error) {
-            self.notify(&MirrorEvent::Dropped { leg: self.leg_name(leg), error });
-        }
-    }
-}
-
 impl BlockDevice for Mirror {
     fn name(&self) -> &str {
         &self.name
@@ -228,7 +154,7 @@ impl Stacked for Mirror {
         self.shared.legs.devices()
     }
 
-    fn settle(&self) {
+    fn wait_answered(&self) {
         let all = Sector::ZERO..self.capacity;
         if !all.is_empty() && !self.shared.order.lock().is_empty() {
             let ticket: Ticket = self.shared.exclude(all);

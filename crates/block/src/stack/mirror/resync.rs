@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::Mirror;
+use super::event::MirrorEvent;
 use super::legs::LegState;
-use super::{Mirror, MirrorEvent, Shared};
-use crate::bio::Bio;
-use crate::buffer::Buffer;
+use super::shared::Shared;
+use crate::bio::{Bio, BlockError};
 use crate::device::BlockDevice;
-use crate::error::BlockError;
+use crate::memory::Buffer;
 use crate::plug::submit_directly;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// Bytes copied at a time. Bios that overlap them wait meanwhile.
 const REGION: u64 = 1 << 20;

@@ -7,81 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::entry::{Entry, Ticket};
+use super::event::MirrorEvent;
 use super::legs::LegSet;
-use super::{MirrorEvent, Shared};
-use crate::bio::{Bio, Operation};
-use crate::error::BlockError;
+use super::shared::Shared;
+use crate::bio::{Bio, BlockError, Operation};
 use crate::plug::submit_directly;
-use crate::queue::Ordered;
-use crate::sector::{SECTOR_SIZE, Sector};
-
-/// A bio among those that keep their order.
-#[derive(Debug)]
-pub(super) struct Entry {
-    bio: Bio,
-    /// Whether the bio is only there to keep others away: it is answered when it may start, and
-    /// stays in the order until its ticket is given back.
-    excludes: bool,
-    number: u64,
-}
-
-impl Entry {
-    pub(super) fn new(bio: Bio) -> Self {
-        Self { bio, excludes: false, number: 0 }
-    }
-}
-
-impl Ordered for Entry {
-    fn operation(&self) -> Operation {
-        self.bio.operation()
-    }
-
-    fn sectors(&self) -> Range<Sector> {
-        // Admitted, so it ends inside the mirror.
-        self.bio.sector()..Sector(self.bio.sector().0 + self.bio.length() / SECTOR_SIZE)
-    }
-
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn set_number(&mut self, number: u64) {
-        self.number = number;
-    }
-}
-
-/// What takes an entry out of the order again.
-#[derive(Clone, Debug)]
-pub(super) struct Ticket {
-    operation: Operation,
-    sectors: Range<Sector>,
-    number: u64,
-}
-
-impl Ticket {
-    fn of(entry: &Entry) -> Self {
-        let (operation, sectors, number) = (entry.operation(), entry.sectors(), entry.number);
-        Self { operation, sectors, number }
-    }
-}
-
-impl Ordered for Ticket {
-    fn operation(&self) -> Operation {
-        self.operation
-    }
-
-    fn sectors(&self) -> Range<Sector> {
-        self.sectors.clone()
-    }
-
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn set_number(&mut self, number: u64) {
-        self.number = number;
-    }
-}
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// Hands a bio to a leg.
 pub(super) type Submit<'s> = &'s mut dyn FnMut(usize, Bio);

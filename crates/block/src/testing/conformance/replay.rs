@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Unit;
+use super::unit::Unit;
 use crate::testing::mix;
 use crate::{Batch, Bio, BlockDevice, Buffer, Plug, Sector, Waiter, read_buffer};
 

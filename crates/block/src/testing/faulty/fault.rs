@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bio::{Bio, Operation};
-use crate::sector::{Sector, overlap};
 use crate::testing::mix;
+use crate::units::{Sector, overlap};
 
 /// Which bios meet a fault, and what it does to them. Without conditions: all fail, with an I/O
 /// error, and have no effect.

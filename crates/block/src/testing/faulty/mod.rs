@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::error::Reason;
-use crate::sector::{SECTOR_SIZE, Sector};
-use crate::testing::{mix, tear};
-use crate::timer;
+use super::{mix, tear};
+use crate::bio::{Bio, Operation, Reason};
+use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::threads::timer;
+use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 pub use fault::Fault;
 use fault::{Answer, Effect};
@@ -163,7 +162,7 @@ impl Stacked for FaultyDevice {
         &self.below
     }
 
-    fn settle(&self) {
+    fn wait_answered(&self) {
         let mut count = self.late.count.lock();
         while *count > 0 {
             self.late.none.wait(&mut count);

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::device::{BlockDevice, read_exact_at};
-use crate::error::BlockError;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::bio::BlockError;
+use crate::device::BlockDevice;
+use crate::plug::read_exact_at;
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// Bytes of a chunk, the unit that copies share.
 const CHUNK: usize = 4096;

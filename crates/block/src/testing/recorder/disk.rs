@@ -6,11 +6,10 @@ use parking_lot::RwLock;
 
 use super::contents::Contents;
 use crate::bio::Operation;
-use crate::driver::{Driver, Failure, QueueContext, Synchronous};
-use crate::drivers::OpenError;
+use crate::driver::{Driver, OpenError, QueueContext, Synchronous};
 use crate::queue::{Drive, Leaf, QueueOptions};
-use crate::request::Request;
-use crate::sector::{SECTOR_SIZE, Sector};
+use crate::request::{Failure, Request};
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// A device in memory that shares what it does not change with the recording it is from.
 pub type CrashDisk = Leaf<CrashDriver>;

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use thiserror::Error;
 
 use super::contents::Contents;
-use super::recording::{Change, Event, Recording};
+use super::event::{Change, Event};
+use super::recording::Recording;
 use super::replay::DiskState;
-use crate::sector::Sector;
+use crate::units::Sector;
 
 /// A recording with bounded memory could not be kept.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

@@ -42,6 +42,7 @@
 
 mod contents;
 mod disk;
+mod event;
 mod log;
 mod recording;
 mod replay;
@@ -50,15 +51,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Limits, Stacked};
-use crate::error::BlockError;
-use crate::sector::Sector;
+use crate::bio::{Bio, BlockError, Operation};
+use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::statistics::Statistics;
+use crate::units::{Limits, Sector};
 
 pub use disk::{CrashDisk, CrashDriver};
+pub use event::{Change, Event};
 pub use log::Overflow;
-pub use recording::{Change, Event, Recording};
+pub use recording::Recording;
 pub use replay::Unflushed;
 
 use contents::Contents;

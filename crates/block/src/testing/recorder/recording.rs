@@ -1,75 +1,14 @@
 //! What a recorder saw, and the disks that it can make of it.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
-use std::thread::ThreadId;
 
 use super::contents::Contents;
 use super::disk::CrashDisk;
+use super::event::Event;
 use super::replay::{DiskState, Unflushed};
-use crate::bio::Operation;
 use crate::device::BlockDevice;
-use crate::sector::Sector;
-
-/// Something that happened, in the order of all.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// A bio that changes the disk, or a flush, was submitted.
-    Submitted {
-        /// Its number: bios count from 0 in the order of submission.
-        number: u64,
-        /// What it does.
-        change: Change,
-    },
-    /// A bio was answered.
-    Completed {
-        /// Its number.
-        number: u64,
-        /// Whether it succeeded.
-        succeeded: bool,
-    },
-    /// The test called [`Recorder::mark`](super::Recorder::mark).
-    Mark(Arc<str>),
-}
-
-/// What a bio does to the disk.
-#[derive(Clone)]
-pub struct Change {
-    /// Never a read.
-    pub operation: Operation,
-    /// Whether it is durable when it is answered.
-    pub force_unit_access: bool,
-    /// First sector.
-    pub sector: Sector,
-    /// In bytes; 0 for a flush.
-    pub length: u64,
-    /// The bytes of a write.
-    pub data: Option<Arc<[u8]>>,
-    /// Who submitted it.
-    pub thread: ThreadId,
-}
-
-impl Change {
-    /// The sectors that it covers.
-    #[must_use]
-    pub fn sectors(&self) -> Range<Sector> {
-        self.sector..Sector(self.sector.0 + Sector::covering(self.length).0)
-    }
-
-    /// Bytes that it takes in a recording.
-    pub(super) fn memory(&self) -> u64 {
-        self.data.as_ref().map_or(0, |data| data.len() as u64)
-    }
-}
-
-impl fmt::Debug for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let forced = if self.force_unit_access { ", durable" } else { "" };
-        let Self { operation, sector, length, .. } = self;
-        write!(f, "{operation} of {length} bytes at sector {sector}{forced}")
-    }
-}
+use crate::units::Sector;
 
 /// What a [`Recorder`](super::Recorder) saw so far. It stands at a point between two events, at
 /// first before the first one; [`step`](Self::step) goes on.
@@ -111,7 +50,7 @@ impl Recording {
         while self.step().is_some() {}
     }
 
-    /// The disk after a crash at this point. It may be written to; nobody else sees that.
+    /// The disk after a crash at this point. It may be written to; no other disk shows that.
     #[must_use]
     pub fn disk(&self, unflushed: Unflushed) -> Arc<dyn BlockDevice> {
         Arc::new(CrashDisk::holding(self.crash(unflushed), self.capacity))
@@ -134,7 +73,9 @@ impl fmt::Debug for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sector::SECTOR_SIZE;
+    use crate::bio::Operation;
+    use crate::testing::recorder::Change;
+    use crate::units::SECTOR_SIZE;
 
     /// Builds recordings event by event.
     #[derive(Default)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::contents::Contents;
-use super::recording::{Change, Event};
+use super::event::{Change, Event};
 use crate::bio::Operation;
-use crate::sector::{SECTOR_SIZE, Sector, overlap};
 use crate::testing::{mix, tear};
+use crate::units::{SECTOR_SIZE, Sector, overlap};
 
 /// What a crash does to writes that no flush made durable. Zeroes and discards count as writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,19 +80,19 @@ impl DiskState {
     fn complete(&mut self, number: u64, succeeded: bool) {
         if let Some(covered) = self.flushes.remove(&number) {
             if succeeded {
-                self.settle(&covered);
+                self.make_durable(&covered);
             }
         } else if let Some(volatile) = self.volatile.get_mut(&number) {
             volatile.outcome = Some(succeeded);
             if succeeded && volatile.change.force_unit_access {
-                self.settle(&[number]);
+                self.make_durable(&[number]);
             }
         }
     }
 
     /// Makes changes durable, in the order of their numbers. One that failed stays as it is: what
     /// its sectors hold is not known, with or without a flush.
-    fn settle(&mut self, numbers: &[u64]) {
+    fn make_durable(&mut self, numbers: &[u64]) {
         for &number in numbers {
             let failed = |volatile: &Volatile| volatile.outcome == Some(false);
             if self.volatile.get(&number).is_none_or(failed) {

@@ -1,14 +1,16 @@
-//! One writer: who opens a file or disk to change it has it alone, as long as it is open.
+//! One writer: a program that opens a file or disk to change it has it alone, as long as it is
+//! open.
 //!
-//! A file has an advisory lock (`flock`), which all who use this library ask for. A disk is opened
-//! for one holder, as a mount does. A loop device makes a disk of a file, so who has one has both:
-//! the disks over a file are held, and the file below a disk is locked.
+//! A file has an advisory lock (`flock`), which all users of this library ask for. A disk is opened
+//! for one holder, as a mount does. A loop device makes a disk of a file, so the holder of one has
+//! both: the disks over a file are held, and the file below a disk is locked.
 //!
-//! Nothing keeps a kernel from making one more loop device of a locked file, and from mounting that.
-//! So [`Exclusive::check`] looks again. Not seen are mounts in other mount namespaces through loop
-//! devices that this process may not open, and what other machines do with a shared disk; a file
-//! system without locks has none to ask for.
+//! Nothing keeps a kernel from making one more loop device of a locked file, and from mounting
+//! that. So [`Exclusive::check`] looks again. Not seen are mounts in other mount namespaces through
+//! loop devices that this process may not open, and what other machines do with a shared disk; a
+//! file system without locks has none to ask for.
 
+mod alone;
 mod loops;
 mod mounts;
 mod watch;
@@ -16,17 +18,15 @@ mod watch;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
-use thiserror::Error;
 
-use super::OpenError;
-use loops::LoopDevice;
+use crate::driver::{Holder, OpenError, Taken};
+use alone::open_alone;
 use watch::Watch;
 
 /// How often a file or disk in use is tried again: a program that ended a moment ago, or
@@ -36,36 +36,8 @@ const PATIENCE: u32 = 30;
 /// The pause between two times.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Somebody else has a file or disk, or has it as well.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{name} {holder}")]
-pub struct Taken {
-    /// Path of the file or disk.
-    pub name: String,
-    /// Who has it.
-    pub holder: Holder,
-}
-
-/// Who has a file or disk.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Holder {
-    /// The kernel.
-    #[error("is mounted at {}; unmount it first", .0.display())]
-    Mount(PathBuf),
-    /// A program that opened it to change it, or the kernel where that cannot be seen.
-    #[error("is in use by another program; wait until that is done")]
-    Program,
-    /// The user of this device, which is made of it.
-    #[error("is in use through {}; end that first", .0.display())]
-    Device(PathBuf),
-    /// No path: the one that it was opened by leads to nothing, or to another file.
-    #[error("was removed or replaced while it was open; what is changed in it is lost with it")]
-    Nameless,
-}
-
-/// The right to change a file or disk, as long as it lives. A [`FileDevice`](crate::FileDevice) that
-/// is open for change has it already.
+/// The right to change a file or disk, as long as it lives. A [`FileDevice`](crate::FileDevice)
+/// that is open for change has it already.
 #[derive(Debug)]
 pub struct Exclusive {
     name: String,
@@ -155,23 +127,6 @@ fn claim_file(file: File, own: Option<u64>) -> Result<Watch, Refusal> {
     }
 }
 
-/// Opens a loop device for this process alone; `None` if it may not be opened at all.
-fn hold(device: &LoopDevice) -> Result<Option<File>, Holder> {
-    match open_alone(&device.path, false) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-            Err(Holder::Device(device.path.clone()))
-        }
-        Err(_) => Ok(None),
-    }
-}
-
-/// Opens a disk for one holder: a mount, an array, swap, or this.
-fn open_alone(path: &Path, write: bool) -> io::Result<File> {
-    let exclusive = OFlags::EXCL.bits().cast_signed();
-    File::options().read(true).write(write).custom_flags(exclusive).open(path)
-}
-
 /// Opens once more, for this process alone, the disk that is open as `file`: its path may lead
 /// elsewhere by now.
 fn reopen_alone(file: &File, write: bool) -> Result<File, Refusal> {
@@ -198,7 +153,7 @@ fn claim_disk(file: &File, number: u64) -> Result<(File, Option<File>, Option<Wa
 }
 
 /// Where the file or disk at `path` is mounted, itself or through a loop device over it, as far as
-/// this process can see. Who reads it then reads what may be changing.
+/// this process can see. A reader reads what may be changing then.
 #[must_use]
 pub fn mounted_at(path: &Path) -> Option<PathBuf> {
     let metadata = path.metadata().ok()?;

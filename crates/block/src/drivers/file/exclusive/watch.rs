@@ -8,8 +8,10 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::loops::{self, Identity};
-use super::{Holder, hold, mounts};
+use super::alone::hold;
+use super::loops::Identity;
+use super::{loops, mounts};
+use crate::driver::Holder;
 
 /// The list of loop devices is read so seldom that it takes at most one part in so many of all time.
 /// Mounts in this namespace are told by the kernel at once.

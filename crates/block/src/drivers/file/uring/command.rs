@@ -5,13 +5,12 @@ use std::sync::Arc;
 use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
-use super::super::transfer::{MAX_SEGMENTS, is_unsupported};
-use crate::arena::Arena;
 use crate::bio::Operation;
-use crate::driver::Failure;
-use crate::request::Request;
-use crate::sector::SECTOR_SIZE;
-use crate::segment::Segment;
+use crate::drivers::file::open::MAX_SEGMENTS;
+use crate::drivers::file::transfer::is_unsupported;
+use crate::memory::{Arena, Segment};
+use crate::request::{Failure, Request};
+use crate::units::SECTOR_SIZE;
 
 /// The registered file.
 const FILE: types::Fixed = types::Fixed(0);

@@ -6,22 +6,18 @@
 mod command;
 mod queue;
 mod ring;
-mod wake;
 
 use std::io;
 use std::sync::Arc;
 
 pub(super) use queue::UringQueue;
-pub use wake::Bell;
-pub(crate) use wake::Wakeup;
 
-use super::open::{OpenError, OpenFile};
+use super::open::OpenFile;
 use super::transfer;
-use crate::device::Limits;
-use crate::driver::{Driver, Failure, QueueContext};
-use crate::pool::BufferPool;
-use crate::request::Request;
-use crate::sector::Sector;
+use crate::driver::{Driver, OpenError, QueueContext};
+use crate::memory::BufferPool;
+use crate::request::{Failure, Request};
+use crate::units::{Limits, Sector};
 
 /// Moves bytes with rings.
 pub(crate) struct UringDriver {

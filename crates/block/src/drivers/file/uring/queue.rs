@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::time::Instant;
 
 use io_uring::{opcode, squeue, types};
@@ -13,13 +13,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::UringDriver;
 use super::command::{Slot, Target};
 use super::ring::{Event, Ring};
-use super::wake::{Bell, BellInner, Wakeup};
 use crate::bio::Operation;
-use crate::driver::{Completions, Driver, DriverQueue, QueueContext, Wait, drain};
+use crate::driver::{Bell, Completions, Driver, DriverQueue, QueueContext, Wait, drain};
 use crate::drivers::file::transfer;
-use crate::pool::BufferPool;
-use crate::queue::RequestList;
-use crate::request::Request;
+use crate::memory::BufferPool;
+use crate::request::{Request, RequestList};
+use crate::threads::Wakeup;
 
 /// Numbers of events that are not those of requests, which have their tag (below 2^32).
 mod number {
@@ -73,8 +72,7 @@ impl UringQueue {
             true => squeue::Flags::ASYNC,
             false => squeue::Flags::empty(),
         };
-        let inner =
-            BellInner { ring: ring.as_fd().try_clone_to_owned()?, wakeup: Arc::clone(&wakeup) };
+        let bell = Bell::new(ring.as_fd().try_clone_to_owned()?, &wakeup);
         Ok(Self {
             driver: Arc::clone(driver),
             ring,
@@ -85,7 +83,7 @@ impl UringQueue {
             wakeup,
             flags,
             listening: false,
-            bell: Bell { inner: Arc::new(inner) },
+            bell,
             rung: Vec::new(),
         })
     }
@@ -128,7 +126,7 @@ impl UringQueue {
                 }
                 Err(_) if number & number::BELL != 0 => {
                     // No message for this kernel, or the thread is gone.
-                    self.rung[number as u32 as usize].inner.wakeup.wake_by_ref();
+                    self.rung[number as u32 as usize].wake();
                 }
                 Err(_) => debug_assert!(matches!(number, number::CANCEL | number::RUNG)),
             }
@@ -268,17 +266,17 @@ impl DriverQueue for UringQueue {
     }
 
     fn ring(&mut self, bell: &Bell) {
-        let known = self.rung.iter().position(|other| Arc::ptr_eq(&other.inner, &bell.inner));
+        let known = self.rung.iter().position(|other| other.is_same(bell));
         let index = known.unwrap_or_else(|| {
             self.rung.push(bell.clone());
             self.rung.len() - 1
         });
-        let ring = types::Fd(bell.inner.ring.as_raw_fd());
+        let ring = types::Fd(bell.ring().as_raw_fd());
         let message = opcode::MsgRingData::new(ring, 0, number::RUNG, None).build();
         let number = number::BELL | index as u64;
         let message = message.user_data(number).flags(squeue::Flags::SKIP_SUCCESS);
         if !self.push_spare(&message) {
-            bell.inner.wakeup.wake_by_ref();
+            bell.wake();
         }
     }
 }

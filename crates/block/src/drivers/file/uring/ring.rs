@@ -15,8 +15,8 @@ use std::time::Instant;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, squeue};
 
-use crate::arena::Arena;
 use crate::driver::Wait;
+use crate::memory::Arena;
 
 /// What ended: the number given to the entry, and the result as a system call returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +91,8 @@ impl Ring {
         self.ring.submitter().register_files(&[file.as_raw_fd()])
     }
 
-    /// Lets the file go at once: the kernel closes rings some time after they are dropped, and would
-    /// keep a disk from its next user until then. If it refuses, it is as late as that.
+    /// Lets the file go at once: the kernel closes rings some time after they are dropped, and
+    /// would keep a disk from its next user until then. If it refuses, it is as late as that.
     pub(super) fn forget_file(&self) {
         let _ = self.ring.submitter().unregister_files();
     }
@@ -134,7 +134,7 @@ impl Ring {
     /// Appends `entry`; returns whether there was room. It goes out when the ring is next entered.
     ///
     /// # Safety
-    /// The memory that the entry names must exist, and be used by nobody else, until the event with
+    /// The memory that the entry names must exist, and not be used otherwise, until the event with
     /// its number was collected; lists of pieces of memory only until the ring was entered.
     pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> bool {
         // SAFETY: passed on to the caller.
@@ -179,8 +179,8 @@ impl Ring {
         unsafe { self.ring.submitter().enter::<libc::sigset_t>(length as u32, 0, flags, None) }
     }
 
-    /// Makes `event` readable whenever an operation ends, until [`tell_no_more`](Self::tell_no_more).
-    /// A ring knows one descriptor for all its life.
+    /// Makes `event` readable whenever an operation ends, until
+    /// [`tell_no_more`](Self::tell_no_more). A ring knows one descriptor for all its life.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -10,10 +10,10 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use undercroft_tags::TagSet;
 
 use super::*;
-use crate::device::{read_buffer, write_all_at};
 use crate::driver::{Completions, DriverQueue, Wait};
 use crate::drivers::file::{Engine, FileDevice, FileOptions, announce_fallback};
-use crate::queue::RequestList;
+use crate::plug::{read_buffer, write_all_at};
+use crate::request::RequestList;
 use crate::{Batch, Bio, Buffer, Reason, Segment, SegmentList, Waiter};
 
 const DEPTH: u32 = 8;
@@ -258,7 +258,7 @@ fn a_message_from_another_ring_ends_the_sleep() {
         last = Some(bell);
     }
     sleeping.join().unwrap();
-    // The thread is gone: the message is lost, and nobody is harmed.
+    // The thread is gone: the message is lost, which harms nothing.
     queue.ring(&last.unwrap());
     for _ in 0..3 {
         queue.reap(&mut Completions::default(), Wait::No).unwrap();

@@ -1,0 +1,23 @@
+//! The check that every stacked device makes.
+
+use super::block_device::BlockDevice;
+use crate::bio::{Bio, Reason};
+
+impl Bio {
+    /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
+    /// cannot serve, because of its range or because it would change a read-only device, and
+    /// returns any other.
+    #[must_use]
+    pub fn admit<D: BlockDevice + ?Sized>(self, device: &D) -> Option<Self> {
+        if self.operation().modifies() && device.is_read_only() {
+            self.fail(device.name(), Reason::ReadOnly);
+            return None;
+        }
+        let capacity = device.capacity();
+        if self.end().is_none_or(|end| end > capacity) {
+            self.fail(device.name(), Reason::OutOfRange { capacity });
+            return None;
+        }
+        Some(self)
+    }
+}

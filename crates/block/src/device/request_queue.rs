@@ -1,0 +1,49 @@
+//! The queue of a leaf, as a device shows it.
+
+use super::claim::Claim;
+use crate::affinity::Placement;
+use crate::driver::OpenError;
+use crate::request::RequestList;
+use crate::statistics::{QueueLatencies, QueueReport, Statistics};
+use crate::units::Limits;
+
+/// The queue of a leaf, as the layers above see it. Every
+/// [`Leaf`](crate::Leaf) has one; nothing else does.
+pub trait RequestQueue: Send + Sync {
+    /// Name of the device.
+    fn name(&self) -> &str;
+
+    /// What requests must look like.
+    fn limits(&self) -> Limits;
+
+    /// Takes all `requests`, in their order as far as it matters.
+    fn submit(&self, requests: &mut RequestList);
+
+    /// What passed so far.
+    fn statistics(&self) -> Statistics;
+
+    /// The same for each hardware queue: the leaf's own, those claimed, and the rest.
+    fn hardware_queues(&self) -> Vec<QueueReport>;
+
+    /// How long requests took so far, from submission to the answer.
+    fn latencies(&self) -> QueueLatencies;
+
+    /// Waits until every request submitted before has been answered.
+    fn drain(&self);
+
+    /// Refuses everything from now on, stops what is in flight as far as the driver can, and waits
+    /// until everything has been answered.
+    fn close(&self);
+
+    /// Sends on what is held back by policy.
+    fn unplug(&self);
+
+    /// Says where requests are started and answered from now on.
+    fn set_placement(&self, placement: &Placement);
+
+    /// Gives this thread a hardware queue of its own; an empty claim if it has one.
+    ///
+    /// # Errors
+    /// When the driver cannot open one more queue.
+    fn claim(&self) -> Result<Claim, OpenError>;
+}

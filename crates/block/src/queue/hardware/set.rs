@@ -1,0 +1,278 @@
+//! The hardware queues of a leaf: those that its threads drive, and those that were claimed; which
+//! of them serves whom, and what passed through all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use smallvec::SmallVec;
+use undercroft_tags::{ConfigError, TagSet};
+
+use super::deadlines::Deadlines;
+use super::lookout::Lookout;
+use super::map::QueueMap;
+use super::queue::HardwareQueue;
+use crate::affinity::{CpuSet, Placement, QueuePlace, Topology, current_cpu};
+use crate::driver::Bell;
+use crate::queue::options::QueueOptions;
+use crate::request::Request;
+use crate::statistics::{
+    Counters, QueueLatencies, QueueLatencyCells, QueueName, QueueReport, Statistics, Writers,
+};
+
+/// Where what ended is handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// The thread that drives the hardware queue.
+    Driver,
+    /// The submitter, in whose thread the driver did the request.
+    Submitter,
+    /// A thread of the driver.
+    Elsewhere,
+}
+
+/// All hardware queues of one leaf.
+pub(crate) struct HardwareSet {
+    /// Those for submitters without a claim.
+    own: Vec<Arc<HardwareQueue>>,
+    claimed: RwLock<Vec<Arc<HardwareQueue>>>,
+    /// Given back while the driver had requests over their time limit: they come back there.
+    lingering: RwLock<Vec<Arc<HardwareQueue>>>,
+    /// Index of the next one.
+    next_index: AtomicUsize,
+    map: QueueMap,
+    /// CPUs that the threads of each are bound to.
+    thread_cpus: Vec<CpuSet>,
+    placement: RwLock<Placement>,
+    /// Whether `placement` asks for anything, to be known without its lock.
+    placed: AtomicBool,
+    /// The tags of all, if they share them.
+    shared_tags: Option<TagSet>,
+    /// Where time limits are looked after.
+    pub(crate) lookout: Arc<Lookout>,
+    /// Sums of claims that were given back.
+    retired: Mutex<Retired>,
+    /// Of what was answered outside the threads that drive the hardware queues.
+    elsewhere: (Counters, QueueLatencyCells),
+}
+
+#[derive(Default)]
+struct Retired {
+    counts: Statistics,
+    latencies: QueueLatencies,
+    entered: u64,
+    answered: u64,
+}
+
+impl HardwareSet {
+    /// The queues that `options` ask for.
+    ///
+    /// # Panics
+    /// When they ask for a depth of zero, or one above their greatest depth.
+    pub(crate) fn new(options: &QueueOptions) -> Self {
+        let count = options.hardware_queues.max(1);
+        let shared_tags = options.shared_tags.then(|| tags(options, true));
+        let lookout = Arc::<Lookout>::default();
+        let own = |index| hardware(index, options, &shared_tags, &lookout);
+        Self {
+            own: (0..count).map(own).collect(),
+            claimed: RwLock::default(),
+            lingering: RwLock::default(),
+            next_index: AtomicUsize::new(count),
+            map: QueueMap::new(Topology::of_machine(), count),
+            thread_cpus: options.thread_cpus.iter().take(count).cloned().collect(),
+            placement: RwLock::default(),
+            placed: AtomicBool::new(false),
+            shared_tags,
+            lookout,
+            retired: Mutex::default(),
+            elsewhere: Default::default(),
+        }
+    }
+
+    /// Those for submitters without a claim.
+    pub(crate) fn own(&self) -> &[Arc<HardwareQueue>] {
+        &self.own
+    }
+
+    /// One more, for a claim; known to all when it is given to [`add`](Self::add).
+    pub(crate) fn for_claim(&self, options: &QueueOptions) -> Arc<HardwareQueue> {
+        let index = self.next_index.fetch_add(1, Ordering::Relaxed);
+        hardware(index, options, &self.shared_tags, &self.lookout)
+    }
+
+    /// Adds the queue of a claim.
+    pub(crate) fn add(&self, hardware: &Arc<HardwareQueue>) {
+        self.claimed.write().push(Arc::clone(hardware));
+    }
+
+    /// Folds the counts of a claim that is given back into the sums.
+    pub(crate) fn retire(&self, hardware: &Arc<HardwareQueue>) {
+        let mut claimed = self.claimed.write();
+        let mut retired = self.retired.lock();
+        let mut lingering = self.lingering.write();
+        lingering.retain(|other| other.late() > 0);
+        if hardware.late() > 0 {
+            lingering.push(Arc::clone(hardware));
+        }
+        claimed.retain(|other| !Arc::ptr_eq(other, hardware));
+        retired.counts = retired.counts + hardware.counters.snapshot();
+        let latencies = std::mem::take(&mut retired.latencies);
+        retired.latencies = latencies + hardware.latencies.snapshot();
+        retired.entered += hardware.activity.entered();
+        retired.answered += hardware.activity.answered();
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<HardwareQueue>> {
+        self.own.iter().chain(self.claimed.read().iter()).cloned().collect()
+    }
+
+    /// Whether the driver has requests over their time limit.
+    pub(crate) fn has_late(&self) -> bool {
+        self.own.iter().any(|one| one.late() > 0)
+            || self.claimed.read().iter().any(|one| one.late() > 0)
+            || self.lingering.read().iter().any(|one| one.late() > 0)
+    }
+
+    /// Whether any is claimed.
+    pub(crate) fn has_claims(&self) -> bool {
+        !self.claimed.read().is_empty()
+    }
+
+    /// The one with this index. A claim is there until all its requests are answered and, where
+    /// some had their time, let go: an index that is not known is none that a driver was given.
+    pub(crate) fn at(&self, index: usize) -> Arc<HardwareQueue> {
+        let find = |queues: &RwLock<Vec<Arc<HardwareQueue>>>| {
+            queues.read().iter().find(|one| one.index == index).cloned()
+        };
+        let known = self.own.get(index).cloned();
+        known
+            .or_else(|| find(&self.claimed))
+            .or_else(|| find(&self.lingering))
+            .unwrap_or_else(|| Arc::clone(&self.own[0]))
+    }
+
+    /// The one that `request` was submitted to.
+    pub(crate) fn of(&self, request: &Request) -> Arc<HardwareQueue> {
+        self.at(request.inner.hardware as usize)
+    }
+
+    /// The one for what this thread submits without a claim.
+    pub(crate) fn here(&self) -> &Arc<HardwareQueue> {
+        if let [only] = &self.own[..] {
+            return only;
+        }
+        let cpu = current_cpu();
+        let placed = self.placement().and_then(|placement| self.placed(&placement.queue, cpu));
+        &self.own[placed.unwrap_or_else(|| self.map.queue_of(cpu))]
+    }
+
+    /// The one that `place` asks for.
+    fn placed(&self, place: &QueuePlace, submitter: u32) -> Option<usize> {
+        let runs_in = |cpus: &CpuSet, place: &CpuSet| cpus.iter().all(|cpu| place.contains(cpu));
+        let place = match place {
+            QueuePlace::Anywhere => return None,
+            QueuePlace::Submitter => &CpuSet::only(submitter),
+            QueuePlace::Cpus(cpus) => cpus,
+        };
+        let threads = self.thread_cpus.iter().enumerate();
+        let fitting = threads.filter(|(_, cpus)| runs_in(cpus, place));
+        let fitting: SmallVec<[usize; 8]> = fitting.map(|(index, _)| index).collect();
+        let turn = (submitter as usize).checked_rem(fitting.len())?;
+        Some(fitting[turn])
+    }
+
+    /// One whose only thread runs on `cpu` and hears messages of other rings.
+    pub(crate) fn listening_on(&self, cpu: u32) -> Option<(&HardwareQueue, &Bell)> {
+        let place = CpuSet::only(cpu);
+        let threads = self.own.iter().zip(&self.thread_cpus);
+        threads.filter(|(_, cpus)| **cpus == place).find_map(|(one, _)| Some((&**one, one.bell()?)))
+    }
+
+    /// Says where requests are started and answered from now on.
+    pub(crate) fn set_placement(&self, placement: &Placement) {
+        self.placement.write().clone_from(placement);
+        self.placed.store(*placement != Placement::default(), Ordering::Release);
+    }
+
+    /// What is asked for, if it is anything but the default.
+    pub(crate) fn placement(&self) -> Option<RwLockReadGuard<'_, Placement>> {
+        self.placed.load(Ordering::Acquire).then(|| self.placement.read())
+    }
+
+    /// Changes the number of tags of each, or of all if they share them.
+    pub(crate) fn set_depth(&self, depth: u32) -> Result<(), ConfigError> {
+        self.all().iter().try_for_each(|hardware| hardware.tags.resize(depth))
+    }
+
+    /// Whether nothing was inside at some moment during the call.
+    pub(crate) fn is_idle(&self) -> bool {
+        // Neither sum ever falls for good, and what was answered had entered: if what was answered
+        // first equals what has entered afterwards, nothing was inside in between.
+        let claimed = self.claimed.read();
+        let queues = || self.own.iter().chain(claimed.iter());
+        let retired = self.retired.lock();
+        let answered: u64 =
+            retired.answered + queues().map(|queue| queue.activity.answered()).sum::<u64>();
+        let entered = retired.entered + queues().map(|queue| queue.activity.entered()).sum::<u64>();
+        answered == entered
+    }
+
+    /// The counters for what `via` hands in, and the threads that may write them.
+    pub(crate) fn cells<'a>(
+        &'a self,
+        hardware: &'a HardwareQueue,
+        via: Via,
+    ) -> (&'a Counters, &'a QueueLatencyCells, Writers) {
+        // Those of a claimed queue belong to the thread that claimed it.
+        let claimed = hardware.index >= self.own.len();
+        match via {
+            Via::Driver if claimed => (&hardware.counters, &hardware.latencies, Writers::One),
+            Via::Elsewhere => (&self.elsewhere.0, &self.elsewhere.1, Writers::Many),
+            Via::Driver | Via::Submitter => {
+                (&hardware.counters, &hardware.latencies, Writers::Many)
+            }
+        }
+    }
+
+    /// What passed through each so far.
+    pub(crate) fn reports(&self) -> Vec<QueueReport> {
+        // Locked for all of it, so that no claim is given back and counted twice.
+        let claimed = self.claimed.read();
+        let own = self.own.iter().map(|one| (QueueName::Own(one.index), one));
+        let queues = own.chain(claimed.iter().map(|one| (QueueName::Claimed(one.index), one)));
+        let queues = queues.map(|(name, one)| (name, one.counters.snapshot()));
+        let others = [
+            (QueueName::GivenBack, self.retired.lock().counts),
+            (QueueName::DriverThreads, self.elsewhere.0.snapshot()),
+        ];
+        let reports = queues.chain(others);
+        reports.map(|(name, statistics)| QueueReport { name, statistics }).collect()
+    }
+
+    /// How long it took.
+    pub(crate) fn latencies(&self) -> QueueLatencies {
+        let queues = self.all();
+        let queues = queues.iter().map(|one| one.latencies.snapshot());
+        let retired = self.retired.lock().latencies.clone();
+        queues.fold(self.elsewhere.1.snapshot() + retired, |sum, one| sum + one)
+    }
+}
+
+/// Tags as the options say; `fair` if hardware queues share them.
+fn tags(options: &QueueOptions, fair: bool) -> TagSet {
+    let builder = TagSet::builder(options.depth).max_depth(options.max_depth.max(options.depth));
+    builder.fair_sharing(fair).build().expect("a queue has a depth of at least one")
+}
+
+fn hardware(
+    index: usize,
+    options: &QueueOptions,
+    shared: &Option<TagSet>,
+    lookout: &Arc<Lookout>,
+) -> Arc<HardwareQueue> {
+    let tags = shared.clone().unwrap_or_else(|| tags(options, false));
+    let deadlines = options.time_limit.map(|limit| Deadlines::new(limit, lookout));
+    Arc::new(HardwareQueue::new(index, tags, options.queue_bytes, deadlines))
+}

@@ -1,0 +1,75 @@
+//! What devices above see of a leaf.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use super::claimed::ClaimedQueue;
+use super::shared::Shared;
+use crate::affinity::Placement;
+use crate::device::{Claim, RequestQueue, claim};
+use crate::driver::{Driver, OpenError};
+use crate::request::RequestList;
+use crate::statistics::{QueueLatencies, QueueReport, Statistics};
+use crate::units::Limits;
+
+impl<D: Driver> RequestQueue for Shared<D> {
+    fn name(&self) -> &str {
+        self.driver.name()
+    }
+
+    fn limits(&self) -> Limits {
+        self.driver.limits()
+    }
+
+    fn submit(&self, requests: &mut RequestList) {
+        self.dispatch(requests);
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.hardware.reports().into_iter().map(|queue| queue.statistics).sum()
+    }
+
+    fn hardware_queues(&self) -> Vec<QueueReport> {
+        self.hardware.reports()
+    }
+
+    fn latencies(&self) -> QueueLatencies {
+        self.hardware.latencies()
+    }
+
+    fn drain(&self) {
+        self.wait_idle();
+    }
+
+    fn close(&self) {
+        self.gate.close();
+        self.stopping.store(true, Ordering::SeqCst);
+        self.refuse(&mut std::mem::take(&mut *self.parked.lock()));
+        for hardware in self.hardware.all() {
+            hardware.mail.wake();
+        }
+        self.drain();
+    }
+
+    /// It holds nothing back.
+    fn unplug(&self) {}
+
+    fn set_placement(&self, placement: &Placement) {
+        self.hardware.set_placement(placement);
+    }
+
+    fn claim(&self) -> Result<Claim, OpenError> {
+        let Some(this) = self.this.upgrade() else { return Ok(Claim::new()) };
+        if claim::find(self.address()).is_some() {
+            return Ok(Claim::new());
+        }
+        if self.options.time_limit.is_some() {
+            let no_thread = |source| OpenError::Thread { name: self.name().to_owned(), source };
+            self.start_attendant().map_err(no_thread)?;
+        }
+        let hardware = self.hardware.for_claim(&self.options);
+        let queue = self.driver.open_queue(&self.context(&hardware))?;
+        self.hardware.add(&hardware);
+        Ok(Claim::of(Rc::new(ClaimedQueue::new(this, hardware, queue))))
+    }
+}

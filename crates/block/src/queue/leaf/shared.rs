@@ -1,0 +1,85 @@
+//! What a leaf, its threads and the plugs of its users share.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::attendant_state::AttendantState;
+use crate::driver::{Driver, QueueContext};
+use crate::queue::gate::Gate;
+use crate::queue::hardware::{HardwareQueue, HardwareSet};
+use crate::queue::options::{Drive, OverlapOrder, QueueOptions};
+use crate::request::{OverlapTracker, Request, RequestList, dropped};
+
+/// What a leaf, its threads and the plugs of its users share.
+pub(super) struct Shared<D> {
+    pub(super) driver: Arc<D>,
+    /// Which leaf it is, for its requests; never 0.
+    pub(super) number: u64,
+    pub(super) options: QueueOptions,
+    pub(super) gate: Gate,
+    /// Whether requests that overlap keep their order: not where only reads pass.
+    pub(super) keeps_order: bool,
+    pub(super) order: Mutex<OverlapTracker<Request>>,
+    pub(super) hardware: HardwareSet,
+    /// Whether answers were handed from ring to ring.
+    pub(super) rings: AtomicBool,
+    /// Submitted by threads that must not wait while the leaf was frozen.
+    pub(super) parked: Mutex<RequestList>,
+    /// Whether requests in flight are to be stopped.
+    pub(super) stopping: AtomicBool,
+    /// Threads of the hardware queues that have not ended.
+    pub(super) threads: AtomicUsize,
+    pub(super) attendant: Arc<AttendantState>,
+    pub(super) this: Weak<Self>,
+}
+
+impl<D: Driver> Shared<D> {
+    /// What a leaf over `driver` shares.
+    ///
+    /// # Panics
+    /// When the options ask for a depth of zero, or one above their greatest depth.
+    pub(super) fn new(driver: D, options: QueueOptions) -> Arc<Self> {
+        let keeps_order = options.order == OverlapOrder::Kept
+            && options.drive != Drive::Inline
+            && !driver.is_read_only();
+        Arc::new_cyclic(|this: &Weak<Self>| Self {
+            driver: Arc::new(driver),
+            number: dropped::number(),
+            gate: Gate::default(),
+            keeps_order,
+            order: Mutex::default(),
+            hardware: HardwareSet::new(&options),
+            rings: AtomicBool::new(false),
+            parked: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            threads: AtomicUsize::new(0),
+            attendant: Arc::default(),
+            this: Weak::clone(this),
+            options,
+        })
+    }
+
+    /// What tells this leaf from others.
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// What the driver queue of `hardware` is opened for.
+    pub(super) fn context(&self, hardware: &HardwareQueue) -> QueueContext {
+        QueueContext { index: hardware.index, depth: hardware.tags.max_depth() }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+impl<D> Drop for Shared<D> {
+    fn drop(&mut self) {
+        dropped::forget(self.number);
+        // It ends with the leaf.
+        self.hardware.lookout.call();
+    }
+}

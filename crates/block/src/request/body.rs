@@ -1,0 +1,251 @@
+//! The body of a request: its bios, and what the queue layer notes on the way.
+
+use std::ops::Range;
+use std::thread::LocalKey;
+
+use smallvec::SmallVec;
+use undercroft_tags::Tag;
+
+use super::failure::Failure;
+use super::order::Ordered;
+use crate::bio::{Bio, Operation};
+use crate::memory::{Recycle, Recycled, Spares};
+use crate::units::{Limits, Sector};
+
+/// One operation of a driver: bios of one kind whose sectors follow each other.
+///
+/// As large as a pointer, so it is cheap to hand on.
+#[must_use = "a request must be submitted, completed or failed"]
+#[derive(Debug)]
+pub struct Request {
+    pub(crate) inner: Recycled<Inner>,
+}
+
+/// What a request holds: its bios, and what the queue layer notes on the way.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(super) operation: Operation,
+    pub(super) force_unit_access: bool,
+    pub(super) immediate: bool,
+    pub(super) sector: Sector,
+    pub(super) length: u64,
+    pub(super) segments: usize,
+    /// Number of the request among those in flight in its hardware queue.
+    pub(crate) tag: Option<Tag>,
+    /// Its place in the order of overlapping requests; 0 = not in it.
+    pub(crate) ordered: u64,
+    /// Its hardware queue.
+    pub(crate) hardware: u32,
+    /// Its slot among the deadlines of its hardware queue, where there is a time limit.
+    pub(crate) deadline: u32,
+    /// The number of its leaf; 0 = it has not come to one.
+    pub(crate) leaf: u64,
+    /// The CPU that submitted it.
+    pub(crate) cpu: u32,
+    /// When it was submitted, in nanoseconds.
+    pub(crate) submitted: u64,
+    /// Why it failed, when it has. Boxed, since few do.
+    pub(crate) failure: Option<Box<Failure>>,
+    /// The bio with the first sectors; none only when the request was answered.
+    pub(super) first: Option<Bio>,
+    /// Those behind it, in the order of their sectors.
+    pub(super) others: Vec<Bio>,
+}
+
+thread_local! {
+    static SPARES: Spares<Inner> = const { Spares::new() };
+}
+
+impl Recycle for Inner {
+    fn unused() -> Self {
+        Self {
+            operation: Operation::Flush,
+            force_unit_access: false,
+            immediate: false,
+            sector: Sector::ZERO,
+            length: 0,
+            segments: 0,
+            tag: None,
+            ordered: 0,
+            hardware: 0,
+            deadline: 0,
+            leaf: 0,
+            cpu: 0,
+            submitted: 0,
+            failure: None,
+            first: None,
+            others: Vec::new(),
+        }
+    }
+
+    fn spares() -> &'static LocalKey<Spares<Self>> {
+        &SPARES
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.failure = None;
+        self.first = None;
+        if !self.others.is_empty() {
+            self.others = Vec::new();
+        }
+    }
+}
+
+/// The bios of a request without their memory, to answer them.
+pub(crate) type Receivers = SmallVec<[Bio; 1]>;
+
+impl Request {
+    /// A request of one bio, which is made of whole sectors ([`Bio::end`] exists).
+    pub(crate) fn new(bio: Bio) -> Self {
+        debug_assert!(bio.end().is_some());
+        let mut inner = Recycled::<Inner>::cleared();
+        inner.operation = bio.operation();
+        inner.force_unit_access = bio.is_force_unit_access();
+        inner.immediate = bio.is_immediate();
+        inner.sector = bio.sector();
+        inner.length = bio.length();
+        inner.segments = bio.segment_count();
+        inner.tag = None;
+        inner.ordered = 0;
+        inner.leaf = 0;
+        inner.first = Some(bio);
+        Self { inner }
+    }
+
+    /// What to do.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        self.inner.operation
+    }
+
+    /// Whether the sectors must be durable on completion.
+    #[must_use]
+    pub fn is_force_unit_access(&self) -> bool {
+        self.inner.force_unit_access
+    }
+
+    /// Whether the submitting thread does nothing but wait for this request: a device that can
+    /// serve it in that thread saves two changes of threads.
+    #[must_use]
+    pub fn is_immediate(&self) -> bool {
+        self.inner.immediate
+    }
+
+    /// The first sector.
+    #[must_use]
+    pub fn sector(&self) -> Sector {
+        self.inner.sector
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.inner.length
+    }
+
+    /// Number of this request among those in flight in its hardware queue, below the depth given
+    /// to the driver queue: an index for a driver's table, and what it puts in a ring.
+    #[must_use]
+    pub fn tag(&self) -> u32 {
+        self.inner.tag.map_or(0, Tag::number)
+    }
+
+    /// Number of bios in the request.
+    #[must_use]
+    pub fn bio_count(&self) -> usize {
+        usize::from(self.inner.first.is_some()) + self.inner.others.len()
+    }
+
+    /// Number of pieces that [`gather`](Self::gather) or [`scatter`](Self::scatter) yields.
+    #[must_use]
+    pub fn segment_count(&self) -> usize {
+        self.inner.segments
+    }
+
+    /// The sectors covered; for a request handed to a driver, inside the device.
+    #[must_use]
+    pub fn sectors(&self) -> Range<Sector> {
+        let end = Sector(self.inner.sector.0.saturating_add(Sector::covering(self.inner.length).0));
+        self.inner.sector..end
+    }
+
+    pub(crate) fn bios(&self) -> impl Iterator<Item = &Bio> {
+        self.inner.first.iter().chain(&self.inner.others)
+    }
+
+    fn bios_mut(&mut self) -> impl Iterator<Item = &mut Bio> {
+        let inner = &mut *self.inner;
+        inner.first.iter_mut().chain(&mut inner.others)
+    }
+
+    /// The bios, to be answered or to go into another request.
+    pub(crate) fn take_bios(&mut self) -> impl Iterator<Item = Bio> + use<> {
+        self.inner.first.take().into_iter().chain(std::mem::take(&mut self.inner.others))
+    }
+
+    /// Takes the receivers of the bios, which keep their memory: as bios that do the same.
+    pub(crate) fn take_receivers(&mut self) -> Receivers {
+        self.bios_mut().map(Bio::take_receiver).collect()
+    }
+
+    /// Gives the bios their receivers back.
+    pub(crate) fn give_receivers(&mut self, receivers: Receivers) {
+        self.bios_mut().zip(receivers).for_each(|(bio, other)| bio.give_receiver(other));
+    }
+
+    /// The bytes of a write, in order.
+    pub fn gather(&self) -> impl Iterator<Item = &[u8]> {
+        self.bios().flat_map(|bio| bio.segments().iter()).map(|segment| &**segment)
+    }
+
+    /// The memory to fill of a read, in order.
+    pub fn scatter(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.bios_mut().filter_map(|bio| bio.buffer_mut().map(|buffer| &mut **buffer))
+    }
+
+    /// Takes the memory away from the request and never frees it: for a driver that cannot tell
+    /// whether something still reads or writes it.
+    pub(crate) fn leak_memory(&mut self) {
+        self.bios_mut().for_each(Bio::leak_memory);
+    }
+
+    /// Whether `bio` continues this request, and the result stays within `limits`.
+    pub(crate) fn accepts(&self, bio: &Bio, limits: &Limits) -> bool {
+        if bio.sector() != self.sectors().end {
+            return false;
+        }
+        let length = self.inner.length.saturating_add(bio.length());
+        let segments = self.inner.segments + bio.segment_count();
+        bio.operation() == self.inner.operation
+            && bio.is_force_unit_access() == self.inner.force_unit_access
+            && (segments == 0 || length <= limits.max_request_bytes)
+            && segments <= limits.max_segments
+    }
+
+    /// Appends `bio`, which this request [accepts](Self::accepts).
+    pub(crate) fn merge(&mut self, bio: Bio) {
+        self.inner.length += bio.length();
+        self.inner.segments += bio.segment_count();
+        self.inner.immediate |= bio.is_immediate();
+        self.inner.others.push(bio);
+    }
+}
+
+impl Ordered for Request {
+    fn operation(&self) -> Operation {
+        self.inner.operation
+    }
+
+    fn sectors(&self) -> Range<Sector> {
+        self.sectors()
+    }
+
+    fn number(&self) -> u64 {
+        self.inner.ordered
+    }
+
+    fn set_number(&mut self, number: u64) {
+        self.inner.ordered = number;
+    }
+}

@@ -1,0 +1,27 @@
+//! Kinds of devices.
+
+/// Kinds of devices, by their names on the command line and in TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Linear,
+    Stripe,
+    Mirror,
+}
+
+impl Kind {
+    pub(super) const ALL: [(&'static str, Self); 4] = [
+        ("file", Self::File),
+        ("linear", Self::Linear),
+        ("stripe", Self::Stripe),
+        ("mirror", Self::Mirror),
+    ];
+}
+
+/// The kind of device that `text` begins with; `None` if it begins with a path. The name of the
+/// kind is followed by `(` or `:`.
+pub(super) fn kind(text: &[u8]) -> Option<(&'static str, Kind)> {
+    Kind::ALL.into_iter().find(|(name, _)| {
+        text.strip_prefix(name.as_bytes()).is_some_and(|rest| matches!(rest, [b'(' | b':', ..]))
+    })
+}

@@ -1,0 +1,103 @@
+//! What a device is made of.
+
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::kind::kind;
+use super::options::FileLeaf;
+use crate::stack::bytes::Size;
+
+/// Deepest nesting that a description may have; deeper devices are made by their constructors.
+pub const MAX_DEPTH: usize = 32;
+
+/// What a device is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Description {
+    /// A file or a block device.
+    File(FileLeaf),
+    /// The legs one after the other.
+    Linear(Vec<Self>),
+    /// The legs in turn, chunk by chunk.
+    Stripe {
+        /// Bytes on a leg before the next one's turn: a power of two from 4 KiB on.
+        chunk: u64,
+        /// At least one.
+        legs: Vec<Self>,
+    },
+    /// The same on every leg.
+    Mirror(Vec<Self>),
+}
+
+impl Description {
+    /// The devices that it is made of; none for a file.
+    #[must_use]
+    pub fn legs(&self) -> &[Self] {
+        match self {
+            Self::File(_) => &[],
+            Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => legs,
+        }
+    }
+
+    /// The files at the bottom, in order: those of the first leg, then those of the second, ...
+    #[must_use]
+    pub fn files(&self) -> Vec<&FileLeaf> {
+        match self {
+            Self::File(file) => vec![file],
+            _ => self.legs().iter().flat_map(Self::files).collect(),
+        }
+    }
+
+    /// The path, if this is one file without options.
+    #[must_use]
+    pub fn as_path(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) if *file == FileLeaf::new(&file.path) => Some(&file.path),
+            _ => None,
+        }
+    }
+}
+
+impl From<PathBuf> for Description {
+    fn from(path: PathBuf) -> Self {
+        Self::File(FileLeaf::new(path))
+    }
+}
+
+impl From<&Path> for Description {
+    fn from(path: &Path) -> Self {
+        path.to_owned().into()
+    }
+}
+
+/// As on the command line: parses back to the same, if all paths are UTF-8.
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(path) = self.as_path() else { return self.nested(f) };
+        let bytes = path.as_os_str().as_bytes();
+        if kind(bytes).is_some() || matches!(bytes, [] | [b'@', ..]) {
+            f.write_str("file(")?;
+            self.nested(f)?;
+            return f.write_str(")");
+        }
+        path.display().fmt(f)
+    }
+}
+
+impl Description {
+    /// As it stands inside parentheses.
+    fn nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, legs) = match self {
+            Self::File(file) => return file.nested(f),
+            Self::Linear(legs) => ("linear".into(), legs),
+            Self::Mirror(legs) => ("mirror".into(), legs),
+            Self::Stripe { chunk, legs } => (format!("stripe:{}", Size(*chunk)), legs),
+        };
+        write!(f, "{kind}(")?;
+        for (number, leg) in legs.iter().enumerate() {
+            f.write_str(if number == 0 { "" } else { "," })?;
+            leg.nested(f)?;
+        }
+        f.write_str(")")
+    }
+}

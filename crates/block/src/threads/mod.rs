@@ -1,0 +1,21 @@
+//! Threads: how they sleep and are woken, what they drive themselves and hold back, time, and what
+//! they share that models check.
+
+mod alarm;
+pub(crate) mod clock;
+mod event;
+pub(crate) mod held;
+mod own_queue;
+pub(crate) mod own_queues;
+mod push_list;
+pub(crate) mod role;
+mod several;
+pub(crate) mod sync;
+pub(crate) mod timer;
+mod wakeup;
+
+pub(crate) use alarm::Alarm;
+pub(crate) use event::Event;
+pub(crate) use own_queue::{Busy, OwnQueue, Patience};
+pub(crate) use push_list::PushList;
+pub(crate) use wakeup::Wakeup;

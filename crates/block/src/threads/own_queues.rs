@@ -1,0 +1,94 @@
+//! The queues that this thread drives itself: it collects what ends in them whenever it sleeps, and
+//! when it looks for completions.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::alarm::Alarm;
+use super::own_queue::{OwnQueue, Patience};
+use super::several;
+
+thread_local! {
+    static QUEUES: RefCell<Vec<Rc<dyn OwnQueue>>> = const { RefCell::new(Vec::new()) };
+    /// Whether what is submitted may wait for the next step of this thread.
+    static DEFERS: Cell<bool> = const { Cell::new(false) };
+    /// Whether something waits for it.
+    static DEFERRED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has this thread drive `queue` from now on.
+pub(crate) fn add(queue: Rc<dyn OwnQueue>) {
+    QUEUES.with_borrow_mut(|queues| queues.push(queue));
+}
+
+/// Ends what [`add`] began. Returns whether the thread still had queues: one that ends has none.
+pub(crate) fn remove(queue: &Rc<dyn OwnQueue>) -> bool {
+    let remove = |queues: &RefCell<Vec<Rc<dyn OwnQueue>>>| {
+        queues.borrow_mut().retain(|other| !Rc::ptr_eq(other, queue));
+    };
+    QUEUES.try_with(remove).is_ok()
+}
+
+/// Calls `submit`, for a thread that waits afterwards: what it submits to the thread's own queues
+/// leaves with the call in which the thread sleeps, or with [`send_deferred`].
+pub(crate) fn defer(submit: impl FnOnce()) {
+    struct Undo(bool);
+    impl Drop for Undo {
+        fn drop(&mut self) {
+            DEFERS.set(self.0);
+        }
+    }
+    let _undo = Undo(DEFERS.replace(true));
+    submit();
+}
+
+/// Sends what was [deferred](defer) and did not leave with a step.
+pub(crate) fn send_deferred() {
+    if DEFERRED.get() {
+        step(&Alarm::current(), Patience::None);
+    }
+}
+
+/// Whether what is submitted now may wait for the next step.
+pub(crate) fn defers() -> bool {
+    DEFERS.get()
+}
+
+/// Notes that something was submitted that waits for the next step, if `waits`.
+pub(crate) fn deferred(waits: bool) {
+    DEFERRED.set(DEFERRED.get() || waits);
+}
+
+/// Does one step of this thread's queues, sleeping at most as long as `alarm` stays silent.
+/// Returns whether there was one to wait for.
+pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
+    DEFERRED.set(false);
+    let busy: Vec<Rc<dyn OwnQueue>> = QUEUES
+        .try_with(|queues| {
+            let queues = queues.borrow();
+            queues.iter().filter(|queue| queue.is_busy()).cloned().collect()
+        })
+        .unwrap_or_default();
+    match &busy[..] {
+        [] => return false,
+        [queue] => queue.step(alarm, patience),
+        several => {
+            let look = || several.iter().for_each(|queue| queue.step(alarm, Patience::None));
+            look();
+            if patience != Patience::None && several.iter().all(|queue| queue.is_busy()) {
+                several::sleep(several, alarm);
+                look();
+            }
+        }
+    }
+    true
+}
+
+/// Collects what has ended in this thread's queues.
+pub(crate) fn poll() {
+    let idle = QUEUES.try_with(|queues| queues.borrow().is_empty()).unwrap_or(true);
+    if !idle {
+        step(&Alarm::current(), Patience::None);
+    }
+}
