@@ -224,8 +224,8 @@ mod tests {
 
     /// A file on the disk of the build, and a driver for it.
     fn driver() -> (File, MixedDriver) {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
-        let file = tempfile::tempfile_in(directory).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.set_len(LENGTH).unwrap();
         let copy = file.try_clone().unwrap();
         let opened = Arc::new(OpenFile::from_file(copy, "image", false, false).unwrap());
