@@ -15,7 +15,7 @@ pub use fork::{Fork, ForkContent, ForkKind};
 pub(crate) use memory::{
     BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, Run, file_locks,
 };
-pub use table::InodeTable;
+pub(crate) use table::InodeTable;
 
 use crate::cache::BufferAddress;
 use crate::dir::SpaceHint;
@@ -145,7 +145,7 @@ impl InodeState {
 ///
 /// Buffers are whole clusters where chunks are aligned to them, else single blocks.
 #[must_use]
-pub fn place(geometry: &Geometry, number: InodeNumber) -> (BufferAddress, usize) {
+pub(crate) fn place(geometry: &Geometry, number: InodeNumber) -> (BufferAddress, usize) {
     let (ag, agino) = geometry.split_inode(number);
     let (block, index) = geometry.inode_block(agino);
     let unit = cluster_unit(geometry);
@@ -159,7 +159,7 @@ pub fn place(geometry: &Geometry, number: InodeNumber) -> (BufferAddress, usize)
 
 /// Blocks of one inode buffer.
 #[must_use]
-pub fn cluster_unit(geometry: &Geometry) -> u32 {
+pub(crate) fn cluster_unit(geometry: &Geometry) -> u32 {
     let cluster = geometry.cluster_blocks();
     if geometry.inode_alignment >= cluster && geometry.inode_alignment.is_multiple_of(cluster) {
         cluster
@@ -168,7 +168,7 @@ pub fn cluster_unit(geometry: &Geometry) -> u32 {
     }
 }
 
-/// An inode locked for change. Give it to [`Transaction::commit`] when it was changed.
+/// An inode locked for change. Give it to [`Transaction::commit`](crate::Transaction::commit) when it was changed.
 #[derive(Debug)]
 pub struct InodeGuard {
     guard: ArcRwLockWriteGuard<InodeState, { rank::INODE }>,

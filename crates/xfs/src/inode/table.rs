@@ -21,7 +21,7 @@ const IDLE_LIMIT: usize = 256;
 
 /// All inodes in memory, by number.
 #[derive(Debug)]
-pub struct InodeTable {
+pub(crate) struct InodeTable {
     shards: Box<[Shard]>,
     /// Low bits of a number that tell inodes of one group apart.
     group_bits: u32,
@@ -68,7 +68,7 @@ impl InodeTable {
     ///
     /// # Errors
     /// Those of `load`.
-    pub fn get_or_load(
+    pub(crate) fn get_or_load(
         &self,
         number: InodeNumber,
         load: impl Fn() -> Result<InodeState, Error>,
@@ -97,12 +97,12 @@ impl InodeTable {
     }
 
     /// Whether the inode of this number is in memory, and so in use.
-    pub fn knows(&self, number: InodeNumber) -> bool {
+    pub(crate) fn knows(&self, number: InodeNumber) -> bool {
         self.shard(number).lock().by_number.contains_key(&number)
     }
 
     /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
-    pub fn remove(&self, number: InodeNumber) {
+    pub(crate) fn remove(&self, number: InodeNumber) {
         let mut inodes = self.shard(number).lock();
         inodes.departures += 1;
         let gone = inodes.by_number.remove(&number);
@@ -110,7 +110,7 @@ impl InodeTable {
     }
 
     /// Adds an inode that was just created.
-    pub fn insert(&self, number: InodeNumber, inode: &Arc<Inode>) {
+    pub(crate) fn insert(&self, number: InodeNumber, inode: &Arc<Inode>) {
         insert(self.shard(number).lock(), number, Arc::clone(inode));
     }
 }
