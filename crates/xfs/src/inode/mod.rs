@@ -168,7 +168,8 @@ pub(crate) fn cluster_unit(geometry: &Geometry) -> u32 {
     }
 }
 
-/// An inode locked for change. Give it to [`Transaction::commit`](crate::Transaction::commit) when it was changed.
+/// An inode locked for change. Give it to [`Transaction::commit`](crate::Transaction::commit) when
+/// it was changed.
 #[derive(Debug)]
 pub struct InodeGuard {
     guard: ArcRwLockWriteGuard<InodeState, { rank::INODE }>,
