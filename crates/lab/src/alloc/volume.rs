@@ -141,7 +141,7 @@ impl<'v> OnVolume<'v> {
 impl OnVolume<'_> {
     /// Maps up to `len` blocks from `offset` in one extent.
     fn allocate(&self, file: &mut InodeGuard, offset: u64, len: u64) -> Result<Extent, LabError> {
-        let room = bmap::Room::only(FileBlock(offset)..FileBlock(offset + len));
+        let room = bmap::AllocationWindow::only(FileBlock(offset)..FileBlock(offset + len));
         let mut trans = self.volume.begin()?;
         trans.reserve(len + u64::from(self.volume.heights().bmap_data))?;
         let extent = bmap::find_space(&mut trans, file, &room)?;

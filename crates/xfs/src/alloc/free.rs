@@ -32,7 +32,7 @@ pub fn free_in_group(
     let freed = AllocRecord { start, len };
     insert(trans, group, freed)?;
     if let Some(checkpoint) = trans.volume().open_checkpoint() {
-        group.busy.insert(freed, checkpoint, false);
+        group.busy.insert(freed, checkpoint);
     }
     freelist::release(trans, group, &surplus)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Admission to a group, and the free list that feeds its trees.
+//! Grant to a group, and the free list that feeds its trees.
 //!
 //! Before anything changes the free-space or reverse-mapping trees of a group, its free list must
 //! hold enough blocks for the worst case of splits. Algorithms reference, sections 2.3 and 2.4.
@@ -21,7 +21,7 @@ pub(super) type Surplus = SmallVec<[AgBlock; 2]>;
 
 /// What a group that accepts a request gives.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(super) struct Grant {
     /// Longest extent that may be given, at most the request's.
     pub(super) max_len: u32,
     pub(super) surplus: Surplus,
@@ -54,7 +54,7 @@ pub(super) fn admit(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     request: &Request,
-) -> Result<Option<Admission>, Error> {
+) -> Result<Option<Grant>, Error> {
     let Some(available) = available(trans, group, request) else {
         return Ok(None);
     };
@@ -65,7 +65,7 @@ pub(super) fn admit(
     {
         return Ok(None);
     }
-    Ok(Some(Admission { max_len: request.max_len.min(available), surplus }))
+    Ok(Some(Grant { max_len: request.max_len.min(available), surplus }))
 }
 
 /// Brings the free list to the length it must have; what was too much is returned and must be

@@ -135,9 +135,8 @@ fn apply(
         Found::FromList(block) => (block, 1),
         Found::Nothing | Found::OnlyBusy => return Ok(None),
     };
-    if request.busy != BusyBlocks::Avoid && !group.busy.reuse(start, len) {
-        let what = "the free space that would do waits for a discard";
-        return Err(Error::Busy(format!("allocation group {}: {what}", group.number)));
+    if request.busy != BusyBlocks::Avoid {
+        group.busy.reuse(start, len);
     }
     if let Some(owner) = request.owner {
         crate::group_tree::rmap::add_owner(trans, group, start, len, owner)?;

@@ -61,7 +61,7 @@ fn allocate_in(
     let (mut offset, mut left) = (offset, len);
     while left > 0 {
         // As much as possible in one extent.
-        let room = Room::only(offset..FileBlock(offset.0 + left));
+        let room = AllocationWindow::only(offset..FileBlock(offset.0 + left));
         let piece = find_extent(trans, inode, (kind, busy), &room, first)?;
         add(trans, inode, kind, &[piece])?;
         mapped.push(piece);
@@ -74,15 +74,15 @@ fn allocate_in(
 
 /// Blocks of a file that space is wanted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct AllocationWindow {
     /// Those that are needed.
     pub wanted: Range<FileBlock>,
     /// These and others around them, which are taken as well.
     pub window: Range<FileBlock>,
 }
 
-impl Room {
-    /// Room for these blocks alone.
+impl AllocationWindow {
+    /// AllocationWindow for these blocks alone.
     #[must_use]
     pub fn only(blocks: Range<FileBlock>) -> Self {
         Self { wanted: blocks.clone(), window: blocks }
@@ -98,9 +98,9 @@ impl Room {
 pub fn find_space(
     trans: &mut Transaction<'_>,
     inode: &InodeState,
-    room: &Room,
+    room: &AllocationWindow,
 ) -> Result<Extent, Error> {
-    let Room { wanted, window } = room;
+    let AllocationWindow { wanted, window } = room;
     let data = (ForkKind::Data, BusyBlocks::Avoid);
     let found = find_extent(trans, inode, data, room, None)?;
     let len = u64::from(found.len);
@@ -117,7 +117,7 @@ fn find_extent(
     trans: &mut Transaction<'_>,
     inode: &InodeState,
     (kind, busy): (ForkKind, BusyBlocks),
-    room: &Room,
+    room: &AllocationWindow,
     first: Option<FsBlock>,
 ) -> Result<Extent, Error> {
     let blocks = |range: &Range<FileBlock>| range.end.0 - range.start.0;

@@ -4,7 +4,7 @@
 //! could stop it is found by [`prepare`], before anything is changed: locks of groups, and space
 //! for the tree.
 
-use super::convert::{list_capacity, settle};
+use super::convert::{fit_form, list_capacity};
 use super::edit::{cut, insert, relocate};
 use super::owner::{enter, leave, release, share, sharing};
 use super::tree::blocks_around;
@@ -34,7 +34,7 @@ pub fn add(
     new: &[Extent],
 ) -> Result<(), Error> {
     new.iter().try_for_each(|extent| insert(trans, inode, kind, *extent))?;
-    settle(trans, inode, kind)?;
+    fit_form(trans, inode, kind)?;
     new.iter().try_for_each(|extent| enter(trans, inode, kind, extent))
 }
 
@@ -61,7 +61,7 @@ pub fn remove(
     prepare(trans, inode, kind, &[part.start], &[part.offset], u64::from(split))?;
     let part = bounded(trans, inode, kind, part)?;
     cut(trans, inode, kind, (part.offset, part.end()))?;
-    settle(trans, inode, kind)?;
+    fit_form(trans, inode, kind)?;
     release(trans, inode, kind, &part)?;
     Ok(true)
 }
@@ -122,12 +122,12 @@ pub fn detach(
     part: Extent,
 ) -> Result<(), Error> {
     cut(trans, inode, kind, (part.offset, part.end()))?;
-    settle(trans, inode, kind)?;
+    fit_form(trans, inode, kind)?;
     leave(trans, inode, kind, &part)
 }
 
 /// What becomes of the blocks of a mapping that goes: [`release`] or [`leave`].
-type Farewell = fn(&mut Transaction<'_>, &InodeState, ForkKind, &Extent) -> Result<(), Error>;
+type OldBlocks = fn(&mut Transaction<'_>, &InodeState, ForkKind, &Extent) -> Result<(), Error>;
 
 /// Maps file data by `new` instead of `old`.
 fn exchange(
@@ -135,13 +135,13 @@ fn exchange(
     inode: &mut InodeState,
     old: Extent,
     new: Extent,
-    farewell: Farewell,
+    old_blocks: OldBlocks,
 ) -> Result<(), Error> {
     let kind = ForkKind::Data;
     cut(trans, inode, kind, (old.offset, old.end()))?;
     insert(trans, inode, kind, new)?;
-    settle(trans, inode, kind)?;
-    farewell(trans, inode, kind, &old)?;
+    fit_form(trans, inode, kind)?;
+    old_blocks(trans, inode, kind, &old)?;
     enter(trans, inode, kind, &new)
 }
 
@@ -161,7 +161,7 @@ pub fn replace_shared(
         cut(trans, inode, kind, (old.offset, old.end()))?;
     }
     insert(trans, inode, kind, new)?;
-    settle(trans, inode, kind)?;
+    fit_form(trans, inode, kind)?;
     if let Some(old) = old {
         release(trans, inode, kind, &old)?;
     }

@@ -15,7 +15,7 @@ pub(super) fn list_capacity(trans: &Transaction<'_>, inode: &InodeState, kind: F
 }
 
 /// Brings a fork into the form that its number of extents asks for.
-pub(super) fn settle(
+pub(super) fn fit_form(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
     kind: ForkKind,

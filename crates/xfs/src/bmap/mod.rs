@@ -18,7 +18,7 @@ mod tree;
 pub(crate) mod worst_case;
 
 pub use ahead::{ahead, window};
-pub use allocate::{Room, allocate, find_space};
+pub use allocate::{AllocationWindow, allocate, find_space};
 pub use change::{
     add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift, tree_blocks,
 };

@@ -22,7 +22,7 @@ pub enum Insertion {
 }
 
 /// How a block gets room for one more entry.
-enum Room<P> {
+enum EntryFit<P> {
     /// It has room.
     Enough,
     /// The root inside the inode is full and moves to a block.
@@ -90,9 +90,9 @@ impl<K: BtreeKind> Cursor<K> {
             return Err(self.misplaced(store, level));
         }
         let split = match self.room(store, level, slot)? {
-            Room::Enough => None,
-            Room::PushDown => self.push_down(store, blocks).map(|()| None)?,
-            Room::Shift(sibling) => {
+            EntryFit::Enough => None,
+            EntryFit::PushDown => self.push_down(store, blocks).map(|()| None)?,
+            EntryFit::Shift(sibling) => {
                 let count = self.count(store, level);
                 let half = if K::SHIFTS_ONE { 1 } else { (count - sibling.count).div_ceil(2) };
                 // The slot of the new entry stays in the block.
@@ -106,7 +106,7 @@ impl<K: BtreeKind> Cursor<K> {
                 }
                 None
             }
-            Room::Split => Some(self.split(store, level, blocks)?),
+            EntryFit::Split => Some(self.split(store, level, blocks)?),
         };
         let index = self.levels[level].index;
         self.edit_node(store, level, |node| node.insert(index, entry))?;
@@ -129,15 +129,15 @@ impl<K: BtreeKind> Cursor<K> {
         store: &mut S,
         level: usize,
         index: usize,
-    ) -> Result<Room<K::Pointer>, S::Error> {
+    ) -> Result<EntryFit<K::Pointer>, S::Error> {
         let node = self.node(store, level);
         let (count, max) = (node.count(), node.max());
         drop(node);
         if count < max {
-            return Ok(Room::Enough);
+            return Ok(EntryFit::Enough);
         }
         if self.levels[level].buffer.is_none() {
-            return Ok(Room::PushDown);
+            return Ok(EntryFit::PushDown);
         }
         // The slot of the new entry must not leave the block.
         for (side, allowed) in [(Side::Right, index < count), (Side::Left, index > 1)] {
@@ -145,11 +145,11 @@ impl<K: BtreeKind> Cursor<K> {
                 continue;
             }
             match self.sibling(store, level, side)? {
-                Some(sibling) if sibling.count < max => return Ok(Room::Shift(sibling)),
+                Some(sibling) if sibling.count < max => return Ok(EntryFit::Shift(sibling)),
                 _ => {}
             }
         }
-        Ok(Room::Split)
+        Ok(EntryFit::Split)
     }
 
     /// Takes the blocks that the insertion at the cursor will need; `None` if the store has not
@@ -184,9 +184,9 @@ impl<K: BtreeKind> Cursor<K> {
             // Above the leaf the new child goes behind the one it was split from.
             let index = self.levels[level].index + usize::from(level > 0);
             match self.room(store, level, index)? {
-                Room::Enough | Room::Shift(_) => break,
-                Room::Split => hints.push(self.levels[level].pointer),
-                Room::PushDown => hints.push(self.node(store, level).pointer(1)),
+                EntryFit::Enough | EntryFit::Shift(_) => break,
+                EntryFit::Split => hints.push(self.levels[level].pointer),
+                EntryFit::PushDown => hints.push(self.node(store, level).pointer(1)),
             }
             if level + 1 == height {
                 grows = true;

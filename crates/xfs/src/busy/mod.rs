@@ -1,7 +1,7 @@
 //! Extents that were freed by a checkpoint that is not durable yet.
 //!
 //! Until the freeing is on disk, a crash brings the old owner back: its blocks must not hold other
-//! data by then, and must not be discarded. Metadata may reuse them, because it goes through the
+//! data by then. Metadata may reuse them, because it goes through the
 //! journal itself. Rules: algorithms reference, section 2.12. The table has a lock of its own, so
 //! that the journal can clear it while a group is locked.
 
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// near them looks at them all.
 const MANY: usize = 1024;
 
-/// Busy extents of a group with which nothing more is begun before a checkpoint has settled them.
+/// Busy extents of a group with which nothing more is begun before a checkpoint with them is durable.
 const TOO_MANY: usize = 8 * MANY;
 
 /// How many busy extents a group has.
@@ -33,22 +33,11 @@ pub(crate) enum Crowd {
     TooMany,
 }
 
-/// What became of a busy extent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Waits for its checkpoint.
-    Freed,
-    /// The checkpoint is durable; the device is discarding the blocks.
-    Discarding,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Busy {
     len: u32,
     /// The checkpoint that freed it.
     checkpoint: u64,
-    skip_discard: bool,
-    state: State,
 }
 
 /// The busy extents of one group, disjoint.
@@ -90,10 +79,9 @@ impl BusyExtents {
     }
 
     /// Enters an extent that `checkpoint` frees.
-    pub fn insert(&self, freed: AllocRecord, checkpoint: u64, skip_discard: bool) {
+    pub fn insert(&self, freed: AllocRecord, checkpoint: u64) {
         let mut extents = self.extents.lock();
-        let busy = Busy { len: freed.len, checkpoint, skip_discard, state: State::Freed };
-        extents.insert(freed.start.0, busy);
+        extents.insert(freed.start.0, Busy { len: freed.len, checkpoint });
         self.count.store(extents.len(), Ordering::Release);
     }
 
@@ -149,25 +137,13 @@ impl BusyExtents {
         })
     }
 
-    /// Ends the busy state of blocks that metadata takes at once; `false` if the device is
-    /// discarding some of them, which must be waited for.
-    #[must_use]
-    pub fn reuse(&self, start: AgBlock, len: u32) -> bool {
+    /// Ends the busy state of blocks that metadata takes at once.
+    pub fn reuse(&self, start: AgBlock, len: u32) {
         if self.is_empty() {
-            return true;
+            return;
         }
         let mut extents = self.extents.lock();
         let (start, end) = (start.0, start.0 + len);
-        let mut from = start;
-        while let Some((first, after)) = Self::first_overlap(&extents, from, end) {
-            if extents[&first].state == State::Discarding {
-                return false;
-            }
-            from = after;
-            if from >= end {
-                break;
-            }
-        }
         while let Some((first, after)) = Self::first_overlap(&extents, start, end)
             && let Some(busy) = extents.remove(&first)
         {
@@ -179,40 +155,16 @@ impl BusyExtents {
             }
         }
         self.removed(&extents);
-        true
     }
 
-    /// The checkpoints up to `checkpoint` are durable. With `discard`, extents that may be
-    /// discarded stay busy and are returned; [`discarded`](Self::discarded) releases them. All
-    /// others are free for everybody.
-    pub fn settle(&self, checkpoint: u64, discard: bool) -> Vec<AllocRecord> {
-        self.remapped.settle(checkpoint);
+    /// The checkpoints up to `checkpoint` are durable: what they freed is free for everybody.
+    pub(crate) fn set_durable(&self, checkpoint: u64) {
+        self.remapped.set_durable(checkpoint);
         if self.is_empty() {
-            return Vec::new();
+            return;
         }
         let mut extents = self.extents.lock();
-        let mut to_discard = Vec::new();
-        extents.retain(|first, busy| {
-            if busy.checkpoint > checkpoint || busy.state == State::Discarding {
-                return true;
-            }
-            let keep = discard && !busy.skip_discard;
-            if keep {
-                busy.state = State::Discarding;
-                to_discard.push(AllocRecord { start: AgBlock(*first), len: busy.len });
-            }
-            keep
-        });
-        self.removed(&extents);
-        to_discard
-    }
-
-    /// The device has discarded these extents.
-    pub fn discarded(&self, done: &[AllocRecord]) {
-        let mut extents = self.extents.lock();
-        for extent in done {
-            extents.remove(&extent.start.0);
-        }
+        extents.retain(|_, busy| busy.checkpoint > checkpoint);
         self.removed(&extents);
     }
 
@@ -234,7 +186,7 @@ mod tests {
     fn table(busy: &[(u32, u32)]) -> BusyExtents {
         let table = BusyExtents::default();
         for &(start, len) in busy {
-            table.insert(extent(start, len), 1, false);
+            table.insert(extent(start, len), 1);
         }
         table
     }
@@ -259,32 +211,29 @@ mod tests {
     }
 
     #[test]
-    fn metadata_takes_what_is_not_being_discarded() {
+    fn metadata_takes_what_is_busy() {
         let table = table(&[(10, 10), (30, 10)]);
-        assert!(table.reuse(AgBlock(12), 2));
+        table.reuse(AgBlock(12), 2);
         assert_eq!(table.trim(extent(10, 10), 1, 2), extent(12, 2));
-        assert!(table.reuse(AgBlock(14), 20));
+        table.reuse(AgBlock(14), 20);
         assert_eq!(table.trim(extent(10, 30), 1, 20), extent(12, 22));
-        let discarding = table.settle(1, true);
-        assert_eq!(discarding, [extent(10, 2), extent(34, 6)]);
-        assert!(!table.reuse(AgBlock(0), 100));
-        assert_eq!(table.trim(extent(34, 6), 1, 6).len, 0);
-        table.discarded(&discarding);
+        table.reuse(AgBlock(0), 100);
         assert!(table.is_empty());
     }
 
     #[test]
     fn a_checkpoint_releases_its_own() {
         let table = BusyExtents::default();
-        table.insert(extent(1, 1), 1, false);
-        table.insert(extent(5, 1), 2, true);
-        table.insert(extent(9, 1), 3, false);
+        table.insert(extent(1, 1), 1);
+        table.insert(extent(5, 1), 2);
+        table.insert(extent(9, 1), 3);
         let before = table.generation();
-        assert_eq!(table.settle(2, true), [extent(1, 1)]);
+        table.set_durable(2);
         assert!(table.generation() > before);
         assert_eq!(table.trim(extent(5, 1), 1, 1), extent(5, 1));
         assert_eq!(table.trim(extent(9, 1), 1, 1).len, 0);
-        assert!(table.settle(3, false).is_empty());
+        table.set_durable(3);
+        assert!(table.is_empty());
     }
 
     proptest! {
@@ -302,7 +251,7 @@ mod tests {
                 let blocks = start as usize..(start + len) as usize;
                 if map[blocks.clone()].iter().all(|busy| !busy) {
                     map[blocks].fill(true);
-                    table.insert(extent(start, len), 1, false);
+                    table.insert(extent(start, len), 1);
                 }
             }
             let free = extent(free.0, free.1);

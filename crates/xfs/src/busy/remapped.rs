@@ -51,7 +51,7 @@ impl RemappedExtents {
     }
 
     /// The checkpoints up to `checkpoint` are durable.
-    pub(super) fn settle(&self, checkpoint: u64) {
+    pub(super) fn set_durable(&self, checkpoint: u64) {
         if !self.has_any.load(Ordering::Acquire) {
             return;
         }
@@ -77,7 +77,7 @@ mod tests {
         #[test]
         fn blocks_wait_for_their_last_checkpoint(
             ranges in prop::collection::vec((0_u32..60, 1_u32..8), 1..20),
-            settled in 0_u64..20,
+            durable in 0_u64..20,
         ) {
             let table = RemappedExtents::default();
             let mut newest = [0; 70];
@@ -85,13 +85,13 @@ mod tests {
                 table.insert(AllocRecord { start: AgBlock(start), len }, checkpoint);
                 newest[start as usize..(start + len) as usize].fill(checkpoint);
             }
-            table.settle(settled);
+            table.set_durable(durable);
             for (block, newest) in newest.iter().enumerate() {
                 let waits = table.overlaps(AgBlock(block as u32), 1);
-                prop_assert!(waits || *newest <= settled);
+                prop_assert!(waits || *newest <= durable);
                 prop_assert!(!waits || *newest > 0);
             }
-            table.settle(ranges.len() as u64);
+            table.set_durable(ranges.len() as u64);
             prop_assert!(!table.overlaps(AgBlock(0), 70));
         }
     }

@@ -79,7 +79,7 @@ pub struct MetaBuffer {
     /// Used since the last sweep of the cache (second-chance eviction).
     referenced: AtomicBool,
     /// Sweeps that it outlives without being used.
-    patience: AtomicU8,
+    age_credit: AtomicU8,
 }
 
 /// Sweeps that a buffer outlives without being used, if there is no great need of memory.
@@ -87,18 +87,18 @@ pub struct MetaBuffer {
 /// Inodes have a table of their own and the rest is read in one go with them, so what was not used
 /// for one sweep is not used soon. What leads to other things, trees and directories, is come back
 /// to at random: a name whose hash another has needs a look at the other's block, however old.
-const fn patience(kind: BufferKind) -> u8 {
+const fn age_credit(kind: BufferKind) -> u8 {
     match kind {
         BufferKind::InodeCluster
         | BufferKind::AttrLeaf
         | BufferKind::AttrRemote
         | BufferKind::Symlink => 0,
-        _ => MOST_PATIENCE,
+        _ => MOST_AGE_CREDIT,
     }
 }
 
-/// The most that [`patience`] gives.
-pub(super) const MOST_PATIENCE: u8 = 15;
+/// The most that [`age_credit`] gives.
+pub(super) const MOST_AGE_CREDIT: u8 = 15;
 
 /// What the lock of a buffer guards.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ impl MetaBuffer {
                 log: Logged::default(),
             }),
             referenced: AtomicBool::new(true),
-            patience: AtomicU8::new(patience(kind)),
+            age_credit: AtomicU8::new(age_credit(kind)),
         })
     }
 
@@ -205,18 +205,18 @@ impl MetaBuffer {
         self.content.write()
     }
 
-    /// Whether the buffer outlives a sweep that takes `loss`, at least 1, off its patience.
+    /// Whether the buffer outlives a sweep that takes `loss`, at least 1, off its age_credit.
     pub(super) fn outlives(&self, loss: u8) -> bool {
         let content = self.content.read();
         let left = if self.take_referenced() {
-            Some(patience(content.kind))
+            Some(age_credit(content.kind))
         } else if content.dirty {
             return true;
         } else {
-            self.patience.load(Ordering::Relaxed).checked_sub(loss)
+            self.age_credit.load(Ordering::Relaxed).checked_sub(loss)
         };
         // Only sweeps change it, and of a part of the table there is one at a time.
-        left.inspect(|left| self.patience.store(*left, Ordering::Relaxed)).is_some()
+        left.inspect(|left| self.age_credit.store(*left, Ordering::Relaxed)).is_some()
     }
 
     /// Takes a buffer that is to leave the cache out of use: who comes to it by another way than the

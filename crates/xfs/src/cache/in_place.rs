@@ -12,7 +12,7 @@ pub(crate) struct InPlace {
 
 impl InPlace {
     /// The write is durable.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn set_durable(&self) {
         let mut content = self.buffer.content();
         content.log.writing = false;
         content.log.in_flight.clear();

@@ -17,5 +17,5 @@ pub(super) type Shard = CachePadded<RwLock<Part>>;
 pub(super) struct Part {
     pub(super) buffers: FxHashMap<Sector, BufferRef>,
     /// How often buffers went.
-    pub(super) departures: u64,
+    pub(super) evictions: u64,
 }

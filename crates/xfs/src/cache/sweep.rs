@@ -31,7 +31,7 @@ impl Cache {
         }
     }
 
-    /// Drops clean buffers of a part that nobody holds and whose patience ends when it loses `loss`.
+    /// Drops clean buffers of a part that nobody holds and whose age_credit ends when it loses `loss`.
     fn sweep(&self, part: usize, loss: u8) {
         let mut dropped = 0;
         let mut part = self.shards[part].write();
@@ -42,7 +42,7 @@ impl Cache {
             }
             keep
         });
-        part.departures += u64::from(dropped > 0);
+        part.evictions += u64::from(dropped > 0);
         drop(part);
         self.total_bytes.fetch_sub(dropped, Ordering::Relaxed);
     }
@@ -51,7 +51,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::buffer::MOST_PATIENCE;
+    use crate::cache::buffer::MOST_AGE_CREDIT;
     use crate::cache::shard::SHARDS;
     use crate::cache::{BufferAddress, BufferRef, MetaBuffer};
     use crate::format::BufferKind;
@@ -155,7 +155,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !ended.load(Ordering::Relaxed) {
-                    cache.sweep(part, MOST_PATIENCE + 1);
+                    cache.sweep(part, MOST_AGE_CREDIT + 1);
                 }
             });
             // However late the other thread begins, the two meet.
@@ -182,14 +182,14 @@ mod tests {
         let cache = cache();
         let (address, kind) = (BufferAddress::contiguous(Sector(8), 8), BufferKind::DirData);
         let read = || MetaBuffer::new(address.clone(), kind, vec![0; BUFFER]);
-        let departures = cache.find(Sector(8)).unwrap_err();
+        let evictions = cache.find(Sector(8)).unwrap_err();
         drop(insert(&cache, 1));
-        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_PATIENCE + 1));
+        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
         assert!(cache.peek(Sector(8)).is_none(), "the sweep left it");
-        assert!(cache.keep(read(), departures).is_none(), "it is old");
-        let departures = cache.find(Sector(8)).unwrap_err();
-        let kept = cache.keep(read(), departures).expect("nothing went since");
-        let second = cache.keep(read(), departures).expect("there is one");
+        assert!(cache.keep(read(), evictions).is_none(), "it is old");
+        let evictions = cache.find(Sector(8)).unwrap_err();
+        let kept = cache.keep(read(), evictions).expect("nothing went since");
+        let second = cache.keep(read(), evictions).expect("there is one");
         assert!(Arc::ptr_eq(&kept, &second), "the first one wins");
     }
 }

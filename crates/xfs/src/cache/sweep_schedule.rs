@@ -4,7 +4,7 @@
 //! operation waits for a sweep of everything, and however much has to stay because it is dirty,
 //! nothing is swept for nothing again and again.
 
-use super::buffer::MOST_PATIENCE;
+use super::buffer::MOST_AGE_CREDIT;
 use super::shard::SHARDS;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,7 +36,7 @@ impl Default for SweepSchedule {
 pub(super) struct Sweep {
     /// Which part of the table.
     pub(super) part: usize,
-    /// What it takes off the patience of buffers that were not used.
+    /// What it takes off the age_credit of buffers that were not used.
     pub(super) loss: u8,
 }
 
@@ -72,11 +72,11 @@ fn next_due(total: usize, limit: usize) -> usize {
     limit.max(total + limit / STEPS)
 }
 
-/// What a sweep takes off the patience of buffers that were not used, when there are `excess` bytes
+/// What a sweep takes off the age_credit of buffers that were not used, when there are `excess` bytes
 /// beyond the limit. Two rounds of sweeps let in a quarter, and have dropped by then whatever has no
-/// patience: if there is more, the patience of the others ends within another eighth.
+/// age_credit: if there is more, the age_credit of the others ends within another eighth.
 fn loss(excess: usize, limit: usize) -> u8 {
-    let most = usize::from(MOST_PATIENCE) + 1;
+    let most = usize::from(MOST_AGE_CREDIT) + 1;
     let loss = 1 + excess.saturating_sub(limit / 4).saturating_mul(most) / (limit / 8).max(1);
     // Below 17: it fits.
     loss.min(most) as u8

@@ -88,16 +88,16 @@ impl Cache {
     /// The device failed; or the bytes are not a sound block of `kind`.
     pub fn read(&self, address: &BufferAddress, kind: BufferKind) -> Result<BufferRef, Error> {
         loop {
-            let departures = match self.find(address.first()) {
+            let evictions = match self.find(address.first()) {
                 Ok(buffer) => {
                     buffer.set_referenced();
                     return self.expect_kind(buffer, address, kind);
                 }
-                Err(departures) => departures,
+                Err(evictions) => evictions,
             };
             let buffer = self.read_from_device(address, kind)?;
             self.shrink();
-            if let Some(kept) = self.keep(buffer, departures) {
+            if let Some(kept) = self.keep(buffer, evictions) {
                 return Ok(kept);
             }
         }
@@ -106,18 +106,18 @@ impl Cache {
     /// The buffer at `sector`, or if it is not in memory how often others of its part went.
     pub(super) fn find(&self, sector: Sector) -> Result<BufferRef, u64> {
         let part = self.shard(sector).read();
-        part.buffers.get(&sector).map(Arc::clone).ok_or(part.departures)
+        part.buffers.get(&sector).map(Arc::clone).ok_or(part.evictions)
     }
 
     /// Keeps a buffer that was read without a lock when so many had gone. Another thread may have
     /// read it, too: the first one wins, as it may have changed its own. `None` if it can have come,
     /// been changed, written and gone since: then what was read is old.
-    pub(super) fn keep(&self, buffer: BufferRef, departures: u64) -> Option<BufferRef> {
+    pub(super) fn keep(&self, buffer: BufferRef, evictions: u64) -> Option<BufferRef> {
         let mut part = self.shard(buffer.sector()).write();
         if let Some(known) = part.buffers.get(&buffer.sector()) {
             return Some(Arc::clone(known));
         }
-        if part.departures != departures {
+        if part.evictions != evictions {
             return None;
         }
         self.total_bytes.fetch_add(buffer.address().len(), Ordering::Relaxed);
@@ -193,7 +193,7 @@ impl Cache {
         let gone = {
             let mut part = self.shard(sector).write();
             let gone = part.buffers.remove(&sector);
-            part.departures += u64::from(gone.is_some());
+            part.evictions += u64::from(gone.is_some());
             gone
         };
         if let Some(buffer) = gone {

@@ -49,7 +49,7 @@ fn insert_entry(
 }
 
 /// How a block comes to room for an entry and its pair.
-enum Room {
+enum BlockFit {
     /// There is.
     Ready,
     /// Stale pairs go.
@@ -64,16 +64,16 @@ fn room(
     layout: DirLayout,
     table: BlockTable,
     len: usize,
-) -> Result<Option<Room>, String> {
+) -> Result<Option<BlockFit>, String> {
     let longest = dir_data::best(bytes, layout, 0);
     let before = dir_data::region_before(bytes, layout, table.base)?;
     if table.stale > 0 {
         if longest.len >= len {
-            return Ok(Some(Room::Ready));
+            return Ok(Some(BlockFit::Ready));
         }
         let gain = PAIR_SIZE * (table.stale - 1);
         let fits = before.map_or(0, |region| region.len) + gain >= len;
-        return Ok(fits.then_some(Room::Compact));
+        return Ok(fits.then_some(BlockFit::Compact));
     }
     let Some(before) = before else { return Ok(None) };
     let fits = if longest == before {
@@ -81,7 +81,7 @@ fn room(
     } else {
         longest.len >= len
     };
-    Ok(fits.then_some(Room::Take(before)))
+    Ok(fits.then_some(BlockFit::Take(before)))
 }
 
 /// Whether an entry of `len` bytes fits the block `bytes`.
@@ -99,9 +99,9 @@ fn make_room(
 ) -> Result<Option<BlockTable>, String> {
     match room(edit.bytes(), layout, table, len)? {
         None => Ok(None),
-        Some(Room::Ready) => Ok(Some(table)),
-        Some(Room::Compact) => compact(edit, layout, table).map(Some),
-        Some(Room::Take(before)) => {
+        Some(BlockFit::Ready) => Ok(Some(table)),
+        Some(BlockFit::Compact) => compact(edit, layout, table).map(Some),
+        Some(BlockFit::Take(before)) => {
             let end = table.base - PAIR_SIZE;
             dir_data::use_free(edit, layout, before, end, PAIR_SIZE, end)?;
             Ok(Some(table))

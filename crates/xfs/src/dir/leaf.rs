@@ -12,7 +12,7 @@ use crate::format::dir_layout::DirLayout;
 use crate::format::dir_leaf::{self, NO_BLOCK};
 
 /// Where a new entry goes.
-pub(super) struct Room {
+pub(super) struct LeafSlot {
     /// Number of the data block.
     target: u32,
     /// The data block is there.
@@ -22,7 +22,7 @@ pub(super) struct Room {
 }
 
 /// Where an entry of `len` bytes goes; `None` if the hash block `bytes` is full.
-pub(super) fn room(bytes: &[u8], layout: DirLayout, len: usize) -> Option<Room> {
+pub(super) fn room(bytes: &[u8], layout: DirLayout, len: usize) -> Option<LeafSlot> {
     let da = layout.da();
     let bests = dir_leaf::best_count(bytes);
     let place = |wanted: &dyn Fn(u16) -> bool| {
@@ -34,7 +34,7 @@ pub(super) fn room(bytes: &[u8], layout: DirLayout, len: usize) -> Option<Room> 
     let pairs = da.count(bytes) + usize::from(stale == 0);
     let compact = dir_leaf::leaf1_size(da, pairs, bests.max(target + 1)) > da.block_size;
     // Without its stale pairs the block has room for the pair and one more best length.
-    (!compact || stale >= 2).then_some(Room {
+    (!compact || stale >= 2).then_some(LeafSlot {
         target: target as u32,
         exists: fits.is_some(),
         compact,
@@ -50,7 +50,7 @@ pub(super) fn insert<F: DaForkMut + ?Sized>(
 ) -> Result<bool, Error> {
     let da = layout.da();
     let Some(room) = room(&leaf.read(), layout, new.len) else { return Ok(false) };
-    let Room { target, exists, compact } = room;
+    let LeafSlot { target, exists, compact } = room;
     if compact {
         dir_leaf::compact(&mut fork.edit(leaf).edit(), da);
     }

@@ -58,7 +58,7 @@ pub(super) const fn directory_type(layout: DirLayout) -> EntryType {
 
 /// Where a new entry goes.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ShortFormSlot {
     /// Before which entry.
     index: usize,
     /// Its offset in block form.
@@ -74,7 +74,7 @@ pub(super) fn room<F: DaFork + ?Sized>(
     layout: DirLayout,
     name: &[u8],
     inode: InodeNumber,
-) -> Result<Option<Room>, Error> {
+) -> Result<Option<ShortFormSlot>, Error> {
     let corrupt = |what| fork.corrupt(FileBlock(0), what);
     let short = open(fork, layout)?;
     let wide = short.wide() || is_wide(inode);
@@ -99,7 +99,7 @@ pub(super) fn room<F: DaFork + ?Sized>(
         Some((index, offset)) if fits(end) => (index, offset),
         _ => return Ok(None),
     };
-    Ok(Some(Room { index, offset, wide, size }))
+    Ok(Some(ShortFormSlot { index, offset, wide, size }))
 }
 
 /// Adds an entry; `false` if the directory must become a block first.
@@ -111,7 +111,7 @@ pub(super) fn insert<F: DaForkMut + ?Sized>(
     let Some(room) = room(fork, layout, new.entry.name, new.entry.inode)? else {
         return Ok(false);
     };
-    let Room { index: at, offset, wide, size } = room;
+    let ShortFormSlot { index: at, offset, wide, size } = room;
     let corrupt = |what| fork.corrupt(FileBlock(0), what);
     let short = open(fork, layout)?;
     let added = ShortEntry { offset: offset as u16, entry: new.entry };

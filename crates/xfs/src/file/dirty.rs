@@ -3,7 +3,7 @@
 use super::write_back::{Failures, write_back};
 use crate::error::Error;
 use crate::inode::{DirtyFiles, Files, Inode, SyncScope, Wanted, file_key};
-use crate::log::{Promise, Refusal, WriteBack};
+use crate::log::{Refusal, UnsequencedTicket, WriteBack};
 use crate::volume::Volume;
 use smallvec::smallvec;
 use std::sync::{Arc, Weak};
@@ -55,7 +55,7 @@ pub(super) fn first_error(failures: Failures) -> Error {
 }
 
 impl WriteBack for Volume {
-    fn write_back(&self) -> Vec<Promise> {
+    fn write_back(&self) -> Vec<UnsequencedTicket> {
         let lists = self.files();
         let wanted = lists.take_wanted();
         let mut files: Files = wanted.iter().flat_map(|wanted| wanted.files.clone()).collect();

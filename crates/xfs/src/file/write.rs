@@ -94,7 +94,7 @@ impl OpenFile {
             result = volume.gather_space().and_then(|()| write.perform());
         }
         // Behind the lists: whoever waits for a permit looks there when it wakes.
-        budget.settle(permit, result.as_ref().copied().unwrap_or(0));
+        budget.end_permit(permit, result.as_ref().copied().unwrap_or(0));
         result?;
         if let Some(journal) = volume.journal().filter(|_| budget.is_half_taken()) {
             journal.want_write_back();

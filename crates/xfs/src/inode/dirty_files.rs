@@ -5,7 +5,7 @@
 //! it may be taken under the lock of an inode.
 
 use super::{Budget, Inode, InodeState};
-use crate::log::Promise;
+use crate::log::UnsequencedTicket;
 use crate::rank;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -50,7 +50,7 @@ struct Lists {
 /// What one ticket waits for.
 pub(crate) struct Wanted {
     pub(crate) files: Files,
-    pub(crate) promise: Promise,
+    pub(crate) promise: UnsequencedTicket,
 }
 
 pub(crate) fn file_key(inode: &InodeState) -> FileKey {
@@ -140,7 +140,7 @@ impl DirtyFiles {
     }
 
     /// Has these files written back for a ticket.
-    pub(crate) fn want(&self, files: Files, promise: Promise) {
+    pub(crate) fn want(&self, files: Files, promise: UnsequencedTicket) {
         self.lists.lock().wanted.push(Wanted { files, promise });
     }
 

@@ -36,7 +36,7 @@ struct Known {
     /// Inodes that the last sweep kept.
     kept: usize,
     /// How often inodes went.
-    departures: u64,
+    evictions: u64,
 }
 
 #[derive(Debug)]
@@ -75,13 +75,13 @@ impl InodeTable {
     ) -> Result<Arc<Inode>, Error> {
         let shard = self.shard(number);
         loop {
-            let departures = {
+            let evictions = {
                 let mut inodes = shard.lock();
                 if let Some(entry) = inodes.by_number.get_mut(&number) {
                     entry.referenced = true;
                     return Ok(Arc::clone(&entry.inode));
                 }
-                inodes.departures
+                inodes.evictions
             };
             // Loaded without the lock: another thread may do the same, and the first one wins.
             let loaded = load()?;
@@ -90,7 +90,7 @@ impl InodeTable {
                 return Ok(Arc::clone(&entry.inode));
             }
             // It may have come since, been changed and gone: then what was loaded is old.
-            if inodes.departures == departures {
+            if inodes.evictions == evictions {
                 return Ok(insert(inodes, number, Arc::new(Inode::new(loaded))));
             }
         }
@@ -104,7 +104,7 @@ impl InodeTable {
     /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
     pub(crate) fn remove(&self, number: InodeNumber) {
         let mut inodes = self.shard(number).lock();
-        inodes.departures += 1;
+        inodes.evictions += 1;
         let gone = inodes.by_number.remove(&number);
         drop((inodes, gone));
     }
@@ -136,7 +136,7 @@ impl Known {
         };
         let gone: Vec<_> = self.by_number.extract_if(is_idle).map(|(_, entry)| entry).collect();
         self.kept = self.by_number.len();
-        self.departures += u64::from(!gone.is_empty());
+        self.evictions += u64::from(!gone.is_empty());
         gone
     }
 }

@@ -16,7 +16,7 @@ pub(crate) type BufferKey = (Sector, u32);
 
 /// What a transaction has for the journal besides its buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct LogRecordHints {
     /// Buffers that were freed (`true`), or whose place is in use again (`false`).
     freed: FxHashMap<BufferKey, bool>,
     created: SmallVec<[InodeCreateItem; 1]>,
@@ -25,7 +25,7 @@ pub(crate) struct Notes {
     done: Vec<Vec<u8>>,
 }
 
-impl Notes {
+impl LogRecordHints {
     /// A buffer was freed: its images in the journal must not be replayed.
     pub(crate) fn free(&mut self, key: BufferKey) {
         self.freed.insert(key, true);
@@ -98,7 +98,7 @@ impl Checkpoint {
     }
 
     /// Takes what a transaction changed.
-    pub(super) fn add(&mut self, part: Part, notes: &mut Notes) {
+    pub(super) fn add(&mut self, part: Part, notes: &mut LogRecordHints) {
         debug_assert_eq!(part.sequence, self.sequence, "the gate keeps a checkpoint open");
         self.buffers.extend(part.buffers);
         self.direct.extend(part.direct);

@@ -10,9 +10,9 @@
 //! completes a bio that failed takes it.
 
 use super::answer::{Answer, Refusal};
-use super::checkpoint::{Checkpoint, Notes, Part};
+use super::checkpoint::{Checkpoint, LogRecordHints, Part};
 use super::shape::LogShape;
-use super::ticket::{Promise, SyncTicket, Tickets};
+use super::ticket::{SyncTicket, Tickets, UnsequencedTicket};
 use super::worker::Worker;
 use super::writer::Writer;
 use crate::busy::{BusyExtents, Crowd};
@@ -88,7 +88,7 @@ pub(crate) struct Journal {
 pub(crate) trait WriteBack: Send + Sync {
     /// Writes back what tickets wait for, and what is too much. Returns the promises of those
     /// tickets whose data is on its way and committed.
-    fn write_back(&self) -> Vec<Promise>;
+    fn write_back(&self) -> Vec<UnsequencedTicket>;
 }
 
 /// Leave for a transaction to run, and a promise of space in the journal.
@@ -100,7 +100,7 @@ pub(crate) struct Permit<'j> {
 }
 
 /// Whether a transaction can begin.
-enum Room {
+enum Admission {
     Enough,
     /// When others have committed.
     Later,
@@ -190,11 +190,11 @@ impl Journal {
             });
             let mut open = self.open.lock();
             match self.room(&open, bytes, most) {
-                Room::Enough => {
+                Admission::Enough => {
                     open.reserved += bytes;
                     return Ok(Permit { journal: self, reserved: bytes, _gate: gate });
                 }
-                Room::Later => {
+                Admission::Later => {
                     drop(gate);
                     if may_hold_bios {
                         // Others may wait for bios that this thread holds back. Not under the lock:
@@ -206,7 +206,7 @@ impl Journal {
                         self.released.wait(&mut open);
                     }
                 }
-                Room::None => {
+                Admission::None => {
                     drop(open);
                     drop(gate);
                     self.make_room(bytes, most)?;
@@ -215,7 +215,7 @@ impl Journal {
         }
     }
 
-    fn room(&self, open: &Checkpoint, bytes: usize, most: usize) -> Room {
+    fn room(&self, open: &Checkpoint, bytes: usize, most: usize) -> Admission {
         let free = self.free_bytes.load(Ordering::Acquire).min(self.shape.bytes() / 2);
         let fits = |taken: usize| {
             taken + bytes <= self.limit() && self.shape.checkpoint_bytes(taken + most) <= free
@@ -224,11 +224,11 @@ impl Journal {
             || self.is_crowded.load(Ordering::Acquire)
             || !fits(open.bytes)
         {
-            Room::None
+            Admission::None
         } else if !fits(open.bytes + open.reserved) {
-            Room::Later
+            Admission::Later
         } else {
-            Room::Enough
+            Admission::Enough
         }
     }
 
@@ -236,7 +236,7 @@ impl Journal {
     fn make_room(&self, bytes: usize, most: usize) -> Result<(), Error> {
         flush_plugs();
         let mut writer = self.writer.lock();
-        let has_room = || !matches!(self.room(&self.open.lock(), bytes, most), Room::None);
+        let has_room = || !matches!(self.room(&self.open.lock(), bytes, most), Admission::None);
         if has_room() {
             return Ok(());
         }
@@ -255,7 +255,7 @@ impl Journal {
         &self,
         mut permit: Permit<'_>,
         joined: &[BufferRef],
-        notes: &mut Notes,
+        notes: &mut LogRecordHints,
         crowd: Crowd,
     ) {
         let sequence = self.open_sequence.load(Ordering::Acquire);
@@ -326,7 +326,7 @@ impl Journal {
     }
 
     /// A ticket for data that is yet to be written back, and the promise to do that.
-    pub(crate) fn promise(&self) -> (SyncTicket, Promise) {
+    pub(crate) fn promise(&self) -> (SyncTicket, UnsequencedTicket) {
         self.tickets.promise(|| self.refusal().map(Err))
     }
 

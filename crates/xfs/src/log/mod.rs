@@ -33,7 +33,7 @@ mod writer;
 
 pub(crate) use answer::Refusal;
 pub(crate) use area::LogArea;
-pub(crate) use checkpoint::Notes;
+pub(crate) use checkpoint::LogRecordHints;
 pub(crate) use ends::LogEnds;
 pub use ends::{LogState, Torn};
 pub(crate) use journal::{Journal, JournalParts, JournalStart, Permit, WriteBack};
@@ -43,5 +43,5 @@ pub use report::RecoveryReport;
 pub(crate) use reservation::{LogSpace, Reservation, Work, large_attribute, reservations};
 pub(crate) use shape::LogShape;
 pub(crate) use state::ends;
-pub(crate) use ticket::Promise;
 pub use ticket::SyncTicket;
+pub(crate) use ticket::UnsequencedTicket;

@@ -147,7 +147,7 @@ struct Waiting {
 }
 
 /// Somebody's word that a ticket will be answered: it is kept, or broken when this is dropped.
-pub(crate) struct Promise {
+pub(crate) struct UnsequencedTicket {
     tickets: Arc<Tickets>,
     number: u64,
 }
@@ -172,7 +172,7 @@ impl Tickets {
     pub(super) fn promise(
         self: &Arc<Self>,
         outcome: impl FnOnce() -> Option<Answer>,
-    ) -> (SyncTicket, Promise) {
+    ) -> (SyncTicket, UnsequencedTicket) {
         let mut waiting = self.waiting.lock();
         let (shared, waits) = new_ticket(outcome());
         let number = waiting.next;
@@ -180,14 +180,14 @@ impl Tickets {
         if waits {
             waiting.promised.insert(number, Arc::clone(&shared));
         }
-        (SyncTicket { shared }, Promise { tickets: Arc::clone(self), number })
+        (SyncTicket { shared }, UnsequencedTicket { tickets: Arc::clone(self), number })
     }
 
     /// What these promises are about was committed: their tickets now wait for the checkpoint
     /// `sequence`. `outcome` is as for [`draw`](Self::draw).
     pub(super) fn keep(
         &self,
-        promises: &[Promise],
+        promises: &[UnsequencedTicket],
         sequence: u64,
         outcome: impl FnOnce() -> Option<Answer>,
     ) {
@@ -238,21 +238,23 @@ fn new_ticket(answer: Option<Answer>) -> (Arc<Shared>, bool) {
     (Arc::new(Shared { state: Mutex::new(state), answered: Condvar::new() }), waits)
 }
 
-impl Promise {
+impl UnsequencedTicket {
     /// Answers the ticket with an error.
     pub(crate) fn refuse(self, reason: Refusal) {
-        self.settle(&Err(reason));
+        self.answer_with(&Err(reason));
     }
 
-    fn settle(&self, answer: &Answer) {
+    fn answer_with(&self, answer: &Answer) {
         let ticket = self.tickets.waiting.lock().promised.remove(&self.number);
         self.tickets.answer(ticket, answer);
     }
 }
 
-impl Drop for Promise {
+impl Drop for UnsequencedTicket {
     fn drop(&mut self) {
         // Kept and refused ones are not found.
-        self.settle(&Err(Refusal::Poisoned("it was dropped before the data was written".into())));
+        self.answer_with(&Err(Refusal::Poisoned(
+            "it was dropped before the data was written".into(),
+        )));
     }
 }

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 /// What the thread is asked to do.
 #[derive(Default)]
-struct Wishes {
+struct Requests {
     /// This checkpoint should become durable.
     checkpoint: u64,
     push: bool,
@@ -21,7 +21,7 @@ struct Wishes {
 /// The thread, and what it is asked to do.
 #[derive(Default)]
 pub(super) struct Worker {
-    wishes: Mutex<Wishes>,
+    requests: Mutex<Requests>,
     changed: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -41,34 +41,34 @@ impl Worker {
 
     /// Asks for a checkpoint to be made durable.
     pub(super) fn want(&self, checkpoint: u64) {
-        let mut wishes = self.wishes.lock();
-        if wishes.checkpoint < checkpoint {
-            wishes.checkpoint = checkpoint;
+        let mut requests = self.requests.lock();
+        if requests.checkpoint < checkpoint {
+            requests.checkpoint = checkpoint;
             self.changed.notify_one();
         }
     }
 
     /// Asks for buffers to be written to their places.
     pub(super) fn want_push(&self) {
-        let mut wishes = self.wishes.lock();
-        if !wishes.push {
-            wishes.push = true;
+        let mut requests = self.requests.lock();
+        if !requests.push {
+            requests.push = true;
             self.changed.notify_one();
         }
     }
 
     /// Asks for data of files to be written back.
     pub(super) fn want_write_back(&self) {
-        let mut wishes = self.wishes.lock();
-        if !wishes.write_back {
-            wishes.write_back = true;
+        let mut requests = self.requests.lock();
+        if !requests.write_back {
+            requests.write_back = true;
             self.changed.notify_one();
         }
     }
 
     /// Ends the thread when it has done what it is at.
     pub(super) fn stop(&self) {
-        self.wishes.lock().stop = true;
+        self.requests.lock().stop = true;
         self.changed.notify_one();
         let thread = self.thread.lock().take();
         // The thread itself may hold the last reference to the volume, while it writes files back.
@@ -96,22 +96,22 @@ impl Journal {
         let mut done = 0;
         loop {
             let write_back = {
-                let mut wishes = self.worker.wishes.lock();
+                let mut requests = self.worker.requests.lock();
                 loop {
-                    if wishes.stop || self.poison.is_set() {
+                    if requests.stop || self.poison.is_set() {
                         return;
                     }
-                    if wishes.checkpoint > done || wishes.push || wishes.write_back {
-                        wishes.push = false;
-                        break std::mem::take(&mut wishes.write_back);
+                    if requests.checkpoint > done || requests.push || requests.write_back {
+                        requests.push = false;
+                        break std::mem::take(&mut requests.write_back);
                     }
-                    self.worker.changed.wait(&mut wishes);
+                    self.worker.changed.wait(&mut requests);
                 }
             };
             if write_back {
                 self.write_back_files();
             }
-            let checkpoint = self.worker.wishes.lock().checkpoint;
+            let checkpoint = self.worker.requests.lock().checkpoint;
             done = checkpoint;
             let mut writer = self.writer.lock();
             // A failure was told to everybody who waits.

@@ -279,7 +279,7 @@ impl Journal {
         }
         self.durable.store(closed.sequence, Ordering::Release);
         for busy in &self.busy {
-            busy.settle(closed.sequence, false);
+            busy.set_durable(closed.sequence);
         }
         self.is_crowded.store(false, Ordering::Release);
         self.tickets.complete(closed.sequence, &Ok(()));
@@ -306,7 +306,7 @@ impl Journal {
         }
         flush(self.cache.device().as_ref())?;
         writer.unflushed = !writer.in_place.is_empty();
-        written.iter().flat_map(|(_, buffers)| buffers).for_each(InPlace::settle);
+        written.iter().flat_map(|(_, buffers)| buffers).for_each(InPlace::set_durable);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::create::NewInode;
 use super::locks::{self, Locked};
 use super::make::with_room;
-use super::unlink::{Goodbye, affected, expect_empty, take_entry};
+use super::unlink::{UnlinkPlan, affected, expect_empty, take_entry};
 use super::whiteout::{self, Whiteout};
 use super::{directory, lookup, lookup_in_use, path_text};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
@@ -95,7 +95,7 @@ fn try_rename(
         return Ok(Some(()));
     };
     plan.check(&inodes)?;
-    let mut goodbye = plan.goodbye(&inodes)?;
+    let mut unlink_plan = plan.unlink_plan(&inodes)?;
     plan.reserve(&mut trans, &inodes)?;
     if left.is_some() {
         whiteout::reserve(&mut trans)?;
@@ -104,8 +104,8 @@ fn try_rename(
     for number in plan.inodes() {
         groups.extend(affected(volume, inodes.read(number))?);
     }
-    if let Some((target, goodbye)) = plan.target.zip(goodbye.as_ref()) {
-        groups.extend(goodbye.groups(volume, inodes.read(target))?);
+    if let Some((target, unlink_plan)) = plan.target.zip(unlink_plan.as_ref()) {
+        groups.extend(unlink_plan.groups(volume, inodes.read(target))?);
     }
     trans.lock_groups(groups)?;
     let left = match left {
@@ -120,11 +120,11 @@ fn try_rename(
         Some(target) if mode == RenameMode::Exchange => {
             plan.exchange(&mut trans, &mut inodes, target, now)?;
         }
-        _ => plan.replace(&mut trans, &mut inodes, goodbye.as_mut(), left, now)?,
+        _ => plan.replace(&mut trans, &mut inodes, unlink_plan.as_mut(), left, now)?,
     }
     inodes.commit(trans)?;
     drop((inodes, moves));
-    goodbye.map_or(Ok(()), |goodbye| goodbye.finish(volume)).map(Some)
+    unlink_plan.map_or(Ok(()), |unlink_plan| unlink_plan.finish(volume)).map(Some)
 }
 
 /// A rename whose inodes are locked.
@@ -247,13 +247,13 @@ impl<'a> Plan<'a> {
     }
 
     /// How what stood in the way takes leave.
-    fn goodbye(&self, inodes: &Locked) -> Result<Option<Goodbye>, Error> {
+    fn unlink_plan(&self, inodes: &Locked) -> Result<Option<UnlinkPlan>, Error> {
         let (RenameMode::Replace, Some(target)) = (self.mode, self.target) else {
             return Ok(None);
         };
         let target = inodes.read(target);
         let gone = is_directory(target) || target.core.nlink == 1;
-        Goodbye::of(self.volume, target, gone).map(Some)
+        UnlinkPlan::of(self.volume, target, gone).map(Some)
     }
 
     /// Makes sure of the space for the worst case: an entry, or two that outgrow their short form,
@@ -308,14 +308,14 @@ impl<'a> Plan<'a> {
         &self,
         trans: &mut Transaction<'_>,
         inodes: &mut Locked,
-        goodbye: Option<&mut Goodbye>,
+        unlink_plan: Option<&mut UnlinkPlan>,
         left: Option<Whiteout<'_>>,
         now: Timestamp,
     ) -> Result<(), Error> {
         let entry = entry_for(inodes.read(self.source));
         let directory = is_directory(inodes.read(self.source));
         let to = inodes.get(self.to.parent);
-        let replaces = goodbye.is_some();
+        let replaces = unlink_plan.is_some();
         match replaces {
             true => {
                 let mut fork = ForkWriter::new(trans, to, ForkKind::Data);
@@ -344,11 +344,11 @@ impl<'a> Plan<'a> {
         }
         inodes.get(self.from.parent).set_modified(now);
         inodes.get(self.to.parent).set_modified(now);
-        if let Some((target, goodbye)) = self.target.zip(goodbye) {
+        if let Some((target, unlink_plan)) = self.target.zip(unlink_plan) {
             let (target, parent) = inodes.pair(target, self.to.parent);
-            goodbye.drop_name(trans, target, parent, self.to.name, now)?;
+            unlink_plan.drop_name(trans, target, parent, self.to.name, now)?;
         }
-        self.settle(trans, inodes, self.source, (self.from, self.to), now)
+        self.note_new_name(trans, inodes, self.source, (self.from, self.to), now)
     }
 
     /// Lets the two names change places.
@@ -374,12 +374,12 @@ impl<'a> Plan<'a> {
             let core = &mut inodes.get(parent).core;
             core.nlink = core.nlink + more - less;
         }
-        self.settle(trans, inodes, self.source, (self.from, self.to), now)?;
-        self.settle(trans, inodes, target, (self.to, self.from), now)
+        self.note_new_name(trans, inodes, self.source, (self.from, self.to), now)?;
+        self.note_new_name(trans, inodes, target, (self.to, self.from), now)
     }
 
     /// Tells an inode that its name moved: `..` of a directory, the parent pointer.
-    fn settle(
+    fn note_new_name(
         &self,
         trans: &mut Transaction<'_>,
         inodes: &mut Locked,

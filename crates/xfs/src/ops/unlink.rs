@@ -58,9 +58,9 @@ fn remove_name(
     let (mut inodes, child) = lock_entry(volume, parent, name)?;
     check(volume, &inodes, (parent, child), name, directory)?;
     let gone = directory || inodes.read(child).core.nlink == 1;
-    let mut goodbye = Goodbye::of(volume, inodes.read(child), gone)?;
+    let mut plan = UnlinkPlan::of(volume, inodes.read(child), gone)?;
     let mut used = affected(volume, inodes.read(parent))?;
-    used.extend(goodbye.groups(volume, inodes.read(child))?);
+    used.extend(plan.groups(volume, inodes.read(child))?);
     trans.reserve_for_removal(2 * worst_case::removal(&trans));
     trans.lock_groups(used)?;
     trans.begin_changes();
@@ -70,10 +70,10 @@ fn remove_name(
         parent.core.nlink -= 1;
     }
     parent.set_modified(now);
-    goodbye.drop_name(&mut trans, inode, parent, name, now)?;
+    plan.drop_name(&mut trans, inode, parent, name, now)?;
     inodes.commit(trans)?;
     drop(inodes);
-    goodbye.finish(volume)?;
+    plan.finish(volume)?;
     Ok(child)
 }
 
@@ -169,7 +169,7 @@ pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumb
 }
 
 /// How an inode takes leave of one of its names.
-pub(super) enum Goodbye {
+pub(super) enum UnlinkPlan {
     /// It has others.
     Links,
     /// It is freed in the same transaction: nobody has it open, and nobody reads or writes it as
@@ -182,7 +182,7 @@ pub(super) enum Goodbye {
     Listed(Arc<Inode>),
 }
 
-impl Goodbye {
+impl UnlinkPlan {
     /// The way for a locked inode; `is_last` says that the name is its last.
     pub(super) fn of(volume: &Volume, inode: &InodeState, is_last: bool) -> Result<Self, Error> {
         if !is_last || inode.core.nlink == NLINK_PINNED {

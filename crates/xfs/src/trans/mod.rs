@@ -20,7 +20,7 @@ use crate::format::{BufferKind, InodeCreateItem, IntentDone};
 use crate::geometry::Geometry;
 use crate::group::{GroupGuard, GroupState};
 use crate::inode::InodeGuard;
-use crate::log::{Notes, Permit};
+use crate::log::{LogRecordHints, Permit};
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use smallvec::SmallVec;
@@ -43,7 +43,7 @@ pub struct Transaction<'v> {
     /// On a live volume: leave to run.
     permit: Option<Permit<'v>>,
     /// What the journal must know besides buffers; stays empty on other volumes.
-    notes: Notes,
+    notes: LogRecordHints,
 }
 
 impl<'v> Transaction<'v> {
@@ -57,7 +57,7 @@ impl<'v> Transaction<'v> {
             unclaimed: 0,
             low_on_space: false,
             permit,
-            notes: Notes::default(),
+            notes: LogRecordHints::default(),
         }
     }
 

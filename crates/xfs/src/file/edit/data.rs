@@ -79,7 +79,7 @@ impl FileEdit<'_> {
     }
 
     /// As [`before`](Self::before), for whatever becomes durable from now on.
-    pub(super) fn settle(&self) -> Result<(), Error> {
+    pub(super) fn before_next_checkpoint(&self) -> Result<(), Error> {
         if !self.plugged {
             self.plug.flush();
         }

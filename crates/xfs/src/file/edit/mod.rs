@@ -157,7 +157,7 @@ impl<'a> FileEdit<'a> {
 
     /// Ends an operation: sets the times if no step has, and the size where it grows.
     fn finish(&mut self, size: u64) -> Result<(), Error> {
-        self.settle()?;
+        self.before_next_checkpoint()?;
         if self.stamped && size <= self.size() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use super::FileEdit;
 use super::data::Source;
 use super::write::Place;
-use crate::bmap::{self, Room};
+use crate::bmap::{self, AllocationWindow};
 use crate::error::Error;
 use crate::format::InodeFlags;
 use crate::inode::ForkKind;
@@ -158,11 +158,15 @@ impl FileEdit<'_> {
 
     /// The room to take for a hole in a file with an extent size hint. What a write at the end of a
     /// file wants goes on to the end of a window, and of a stripe unit if the file is as large.
-    fn with_window(&self, hole: &Range<FileBlock>, source: Source<'_>) -> Result<Room, Error> {
+    fn with_window(
+        &self,
+        hole: &Range<FileBlock>,
+        source: Source<'_>,
+    ) -> Result<AllocationWindow, Error> {
         let state = self.inode.read();
         let hint = state.core.extent_size_hint();
         if hint == 0 {
-            return Ok(Room::only(hole.clone()));
+            return Ok(AllocationWindow::only(hole.clone()));
         }
         let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
         let (geometry, mut end) = (self.geometry(), hole.end);
@@ -175,7 +179,7 @@ impl FileEdit<'_> {
             end = FileBlock(end.0.next_multiple_of(unit));
         }
         let wanted = hole.start..end;
-        Ok(Room { window: bmap::window(extents, &wanted, hint), wanted })
+        Ok(AllocationWindow { window: bmap::window(extents, &wanted, hint), wanted })
     }
 
     /// Frees what was taken behind the end of the file for writes that did not come, as a kernel

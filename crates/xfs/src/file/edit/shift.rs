@@ -23,7 +23,7 @@ const BLOCKS_PER_EXTENT: usize = 8;
 const ITEM_OVERHEAD: usize = 256;
 
 /// What one transaction has room for.
-struct Room {
+struct StepLimits {
     /// Bytes of the journal.
     bytes: usize,
     /// Extents that move or go.
@@ -155,7 +155,7 @@ impl<'a> FileEdit<'a> {
     /// How many of `extents` extents of the file one transaction may move or free, and what that
     /// takes of the journal. A block counts once, however often it changes: so what takes part of
     /// a tree is bounded by the tree, and by what may be added to it.
-    fn room(&self, extents: usize) -> Result<Room, Error> {
+    fn room(&self, extents: usize) -> Result<StepLimits, Error> {
         let geometry = self.geometry();
         let state = self.inode.read();
         let list = bmap::extents(self.volume, &state, ForkKind::Data)?;
@@ -182,13 +182,13 @@ impl<'a> FileEdit<'a> {
         };
         let limit = self.volume.log_limit();
         if bytes(extents) <= limit {
-            return Ok(Room { bytes: bytes(extents), extents });
+            return Ok(StepLimits { bytes: bytes(extents), extents });
         }
-        Ok(Room { bytes: self.volume.longest_log_bytes(), extents: 1 })
+        Ok(StepLimits { bytes: self.volume.longest_log_bytes(), extents: 1 })
     }
 
     /// Begins a step that changes these extents, with the locks of all their groups.
-    fn begin_with(&self, room: &Room, extents: &[Extent]) -> Result<Step<'a>, Error> {
+    fn begin_with(&self, room: &StepLimits, extents: &[Extent]) -> Result<Step<'a>, Error> {
         let frozen = self.locks.freeze_blocks();
         let mut step = self.join(self.volume.begin_sized(room.bytes)?, Some(frozen))?;
         let split = |extent: &Extent| self.geometry().split_block(extent.start).0;

@@ -2,7 +2,7 @@
 
 use super::data::{Old, Source};
 use super::{FileEdit, Step, give_up};
-use crate::bmap::{self, Room};
+use crate::bmap::{self, AllocationWindow};
 use crate::error::Error;
 use crate::file::MAX_FILE_SIZE;
 use crate::format::{Extent, InodeFlags, InodeFlags2};
@@ -82,7 +82,7 @@ impl FileEdit<'_> {
             left = self.put_front(bytes.clone(), source);
         }
         // Also of what an error ended: blocks may have been overwritten.
-        self.settle()?;
+        self.before_next_checkpoint()?;
         left.map(drop)
     }
 
@@ -239,7 +239,7 @@ impl FileEdit<'_> {
         let places = [hole.start, window.end];
         let records = 1 + u64::from(window.end > hole.end);
         bmap::prepare(&mut step.trans, &step.inode, kind, &[], &places, records)?;
-        let room = Room::only(window.clone());
+        let room = AllocationWindow::only(window.clone());
         let (mut step, taken) = self.take_space(step, &hole, &room, source)?;
         let ahead = taken.part(hole.end, window.end);
         let extent = Extent { len: taken.len - ahead.map_or(0, |ahead| ahead.len), ..taken };
@@ -294,7 +294,7 @@ impl FileEdit<'_> {
             whole = bmap::bounded(&mut step.trans, &step.inode, kind, old)?;
         }
         let wanted = old.offset..old.end().min(whole.end());
-        let room = Room { wanted: wanted.clone(), window: whole.offset..whole.end() };
+        let room = AllocationWindow { wanted: wanted.clone(), window: whole.offset..whole.end() };
         let (mut step, new) = self.take_space(step, &wanted, &room, source)?;
         // It lies in the window.
         let old = whole.part(new.offset, new.end()).unwrap_or(whole);
@@ -378,7 +378,7 @@ impl FileEdit<'_> {
         &self,
         mut step: Step<'t>,
         needed: &Range<FileBlock>,
-        room: &Room,
+        room: &AllocationWindow,
         source: Source<'_>,
     ) -> Result<(Step<'t>, Extent), Error> {
         let blocks = |range: &Range<FileBlock>| range.end.0 - range.start.0;
@@ -391,7 +391,7 @@ impl FileEdit<'_> {
         }
         let more = blocks(&room.window) - blocks(needed);
         let has_more = len == blocks(needed) && step.trans.reserve(more).is_ok();
-        let least = Room::only(needed.start..FileBlock(needed.start.0 + len));
+        let least = AllocationWindow::only(needed.start..FileBlock(needed.start.0 + len));
         let Step { trans, inode, .. } = &mut step;
         match bmap::find_space(trans, inode, if has_more { room } else { &least }) {
             Ok(extent) => {

@@ -60,7 +60,7 @@ impl FileEdit<'_> {
             step.inode.grow_stored_size(size);
             self.commit(step)?;
         } else if !runs.is_empty() {
-            self.settle()?;
+            self.before_next_checkpoint()?;
         }
         if self.stamped
             && let Some(dirty) = &mut self.inode.write().memory.dirty

@@ -58,7 +58,7 @@ impl Budget {
     }
 
     /// Ends a permit for `permitted` bytes that made `more` bytes dirty, perhaps less than before.
-    pub(crate) fn settle(&self, permitted: u64, more: i64) {
+    pub(crate) fn end_permit(&self, permitted: u64, more: i64) {
         let mut state = self.state.lock();
         state.taken = state.taken.saturating_add_signed(more);
         state.give_back(permitted);
@@ -92,7 +92,7 @@ mod tests {
         assert!(budget.is_half_taken());
         budget.give_back(50);
         assert!(!budget.is_half_taken());
-        budget.settle(20, -10);
+        budget.end_permit(20, -10);
         assert_eq!(budget.taken(), 20);
     }
 }
