@@ -64,10 +64,10 @@ impl WriteBack for Volume {
         }
         let failures = lists.write_back(self, &files).err().unwrap_or_default();
         let mut kept = Vec::with_capacity(wanted.len());
-        for Wanted { files, promise } in wanted {
+        for Wanted { files, unsequenced } in wanted {
             match refusal(&files, &failures) {
-                Some(refusal) => promise.refuse(refusal),
-                None => kept.push(promise),
+                Some(refusal) => unsequenced.refuse(refusal),
+                None => kept.push(unsequenced),
             }
         }
         kept

@@ -55,8 +55,8 @@ impl OpenFile {
             // All of it was committed.
             return journal.force();
         }
-        let (ticket, promise) = journal.promise();
-        self.volume.files().want(smallvec![(Arc::clone(&self.inode), extent)], promise);
+        let (ticket, unsequenced) = journal.draw_unsequenced();
+        self.volume.files().want(smallvec![(Arc::clone(&self.inode), extent)], unsequenced);
         journal.want_write_back();
         ticket
     }
@@ -88,8 +88,8 @@ impl Volume {
         if files.is_empty() {
             return journal.force_or_refuse();
         }
-        let (ticket, promise) = journal.promise();
-        self.files().want(files, promise);
+        let (ticket, unsequenced) = journal.draw_unsequenced();
+        self.files().want(files, unsequenced);
         journal.want_write_back();
         ticket
     }

@@ -50,7 +50,7 @@ struct Lists {
 /// What one ticket waits for.
 pub(crate) struct Wanted {
     pub(crate) files: Files,
-    pub(crate) promise: UnsequencedTicket,
+    pub(crate) unsequenced: UnsequencedTicket,
 }
 
 pub(crate) fn file_key(inode: &InodeState) -> FileKey {
@@ -140,8 +140,8 @@ impl DirtyFiles {
     }
 
     /// Has these files written back for a ticket.
-    pub(crate) fn want(&self, files: Files, promise: UnsequencedTicket) {
-        self.lists.lock().wanted.push(Wanted { files, promise });
+    pub(crate) fn want(&self, files: Files, unsequenced: UnsequencedTicket) {
+        self.lists.lock().wanted.push(Wanted { files, unsequenced });
     }
 
     /// What tickets wait for, which is the caller's to write back.

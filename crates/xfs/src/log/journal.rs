@@ -86,12 +86,12 @@ pub(crate) struct Journal {
 
 /// Who has data of files in memory.
 pub(crate) trait WriteBack: Send + Sync {
-    /// Writes back what tickets wait for, and what is too much. Returns the promises of those
+    /// Writes back what tickets wait for, and what is too much. Returns those
     /// tickets whose data is on its way and committed.
     fn write_back(&self) -> Vec<UnsequencedTicket>;
 }
 
-/// Leave for a transaction to run, and a promise of space in the journal.
+/// Leave for a transaction to run, and its reservation in the journal.
 pub(crate) struct Permit<'j> {
     journal: &'j Journal,
     reserved: usize,
@@ -325,9 +325,9 @@ impl Journal {
         self.worker.want_write_back();
     }
 
-    /// A ticket for data that is yet to be written back, and the promise to do that.
-    pub(crate) fn promise(&self) -> (SyncTicket, UnsequencedTicket) {
-        self.tickets.promise(|| self.refusal().map(Err))
+    /// A ticket for data that is yet to be written back, and the side of it that gets a checkpoint.
+    pub(crate) fn draw_unsequenced(&self) -> (SyncTicket, UnsequencedTicket) {
+        self.tickets.draw_unsequenced(|| self.refusal().map(Err))
     }
 
     /// A ticket that is refused.
@@ -345,7 +345,7 @@ impl Journal {
         let kept = files.write_back();
         if !kept.is_empty() {
             let sequence = self.newest();
-            self.tickets.keep(&kept, sequence, || self.outcome(sequence));
+            self.tickets.set_checkpoint(&kept, sequence, || self.outcome(sequence));
             self.worker.want(sequence);
         }
     }

@@ -36,7 +36,7 @@ impl Shared {
     }
 }
 
-/// A promise of durability: an fsync that nobody needs to sleep for.
+/// A ticket for durability: an fsync without a thread that sleeps for it.
 ///
 /// It stands for what was drawn for: one file ([`OpenFile::fsync`](crate::OpenFile::fsync)), or everything
 /// that was committed before ([`Volume::force`](crate::Volume::force)). It is answered exactly once,
@@ -140,13 +140,14 @@ pub(super) struct Tickets {
 struct Waiting {
     /// For a checkpoint to be durable.
     by_checkpoint: BTreeMap<u64, Vec<Arc<Shared>>>,
-    /// For data that is yet to be written back, by the numbers of their promises.
-    promised: FxHashMap<u64, Arc<Shared>>,
-    /// Number of the next promise.
+    /// For data that is yet to be written back, by numbers of their own.
+    unsequenced: FxHashMap<u64, Arc<Shared>>,
+    /// The next of these numbers.
     next: u64,
 }
 
-/// Somebody's word that a ticket will be answered: it is kept, or broken when this is dropped.
+/// A ticket without a checkpoint yet, as its data is still to be written back. Dropped without one,
+/// it is answered with an error.
 pub(crate) struct UnsequencedTicket {
     tickets: Arc<Tickets>,
     number: u64,
@@ -168,8 +169,8 @@ impl Tickets {
         SyncTicket { shared }
     }
 
-    /// A ticket that a promise is to answer. `outcome` is as for [`draw`](Self::draw).
-    pub(super) fn promise(
+    /// A ticket that gets its checkpoint later. `outcome` is as for [`draw`](Self::draw).
+    pub(super) fn draw_unsequenced(
         self: &Arc<Self>,
         outcome: impl FnOnce() -> Option<Answer>,
     ) -> (SyncTicket, UnsequencedTicket) {
@@ -178,22 +179,23 @@ impl Tickets {
         let number = waiting.next;
         waiting.next += 1;
         if waits {
-            waiting.promised.insert(number, Arc::clone(&shared));
+            waiting.unsequenced.insert(number, Arc::clone(&shared));
         }
         (SyncTicket { shared }, UnsequencedTicket { tickets: Arc::clone(self), number })
     }
 
-    /// What these promises are about was committed: their tickets now wait for the checkpoint
+    /// The data of these tickets was committed: they now wait for the checkpoint
     /// `sequence`. `outcome` is as for [`draw`](Self::draw).
-    pub(super) fn keep(
+    pub(super) fn set_checkpoint(
         &self,
-        promises: &[UnsequencedTicket],
+        unsequenced: &[UnsequencedTicket],
         sequence: u64,
         outcome: impl FnOnce() -> Option<Answer>,
     ) {
         let mut waiting = self.waiting.lock();
-        let numbers = promises.iter().map(|promise| promise.number);
-        let kept: Vec<_> = numbers.filter_map(|number| waiting.promised.remove(&number)).collect();
+        let numbers = unsequenced.iter().map(|ticket| ticket.number);
+        let kept: Vec<_> =
+            numbers.filter_map(|number| waiting.unsequenced.remove(&number)).collect();
         match outcome() {
             None => waiting.by_checkpoint.entry(sequence).or_default().extend(kept),
             Some(answer) => {
@@ -218,7 +220,7 @@ impl Tickets {
 
     /// Answers everybody: nothing will become durable any more.
     pub(super) fn refuse_all(&self, reason: &Refusal) {
-        let waiting = std::mem::take(&mut self.waiting.lock().promised);
+        let waiting = std::mem::take(&mut self.waiting.lock().unsequenced);
         let answer = Err(reason.clone());
         self.answer(waiting.into_values(), &answer);
         self.complete(u64::MAX, &answer);
@@ -245,7 +247,7 @@ impl UnsequencedTicket {
     }
 
     fn answer_with(&self, answer: &Answer) {
-        let ticket = self.tickets.waiting.lock().promised.remove(&self.number);
+        let ticket = self.tickets.waiting.lock().unsequenced.remove(&self.number);
         self.tickets.answer(ticket, answer);
     }
 }

@@ -15,7 +15,7 @@ mod inodes;
 mod intents;
 #[cfg(test)]
 mod item_tests;
-mod leftovers;
+mod orphans;
 mod owners;
 mod pieces;
 mod replay;
@@ -126,8 +126,7 @@ pub(crate) fn recover_between(
         ..RecoveryReport::default()
     };
     let unfinished = replay.intents.into_unfinished();
-    if unfinished.is_empty() && !leftovers::has_any(&Volume::open_unreplayed(Arc::clone(device))?)?
-    {
+    if unfinished.is_empty() && !orphans::has_any(&Volume::open_unreplayed(Arc::clone(device))?)? {
         clean::mark_clean(device, ends, last)?;
     } else {
         complete(place, device, ends, &unfinished, &mut report)?;
@@ -166,7 +165,7 @@ fn complete(
     }
     report.intents = unfinished.len() as u64;
     report.unlinked = free_orphans(&volume)?;
-    report.cow_extents = leftovers::free_staging(&volume)?;
+    report.cow_extents = orphans::free_staging(&volume)?;
     volume.close()?;
     clean::clear_flags(device.as_ref(), volume.geometry())
 }
