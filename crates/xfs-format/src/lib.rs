@@ -55,6 +55,9 @@ pub mod superblock;
 mod content;
 mod log;
 
+// Sizes, checked when this is compiled.
+mod sizes;
+
 #[cfg(any(test, feature = "testing"))]
 pub use inode::samples;
 
