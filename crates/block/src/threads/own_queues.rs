@@ -30,6 +30,13 @@ pub(crate) fn remove(queue: &Rc<dyn OwnQueue>) -> bool {
     QUEUES.try_with(remove).is_ok()
 }
 
+/// Whether this thread drives hardware queues of its own ([`Claim`](crate::Claim)): what it submits
+/// is answered only when it looks, so no other thread should wait for that.
+#[must_use]
+pub fn drives_queues() -> bool {
+    QUEUES.try_with(|queues| !queues.borrow().is_empty()).unwrap_or(false)
+}
+
 /// Calls `submit`, for a thread that waits afterwards: what it submits to the thread's own queues
 /// leaves with the call in which the thread sleeps, or with [`send_deferred`].
 pub(crate) fn defer(submit: impl FnOnce()) {

@@ -7,7 +7,7 @@ use super::options::FileLeaf;
 use super::tree::Description;
 use crate::device::BlockDevice;
 use crate::drivers::{FileDevice, FileOptions};
-use crate::stack::{Linear, Mirror, MirrorEvent, StackError, Stripe};
+use crate::stack::{Delay, Linear, Mirror, MirrorEvent, StackError, Stripe};
 
 /// Called with the events of all mirrors in a device.
 pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
@@ -73,8 +73,12 @@ impl Description {
         observer: Option<StackObserver>,
         open: OpenLeaf<'_, E>,
     ) -> Result<Arc<dyn BlockDevice>, E> {
-        if let Self::File(file) = self {
-            return open(file);
+        match self {
+            Self::File(file) => return open(file),
+            Self::Delay { slowness, leg } => {
+                return Ok(Arc::new(Delay::new(*slowness, leg.assemble(observer, open)?)));
+            }
+            Self::Linear(_) | Self::Stripe { .. } | Self::Mirror(_) => {}
         }
         let legs = self.legs().iter().map(|leg| leg.assemble(observer.clone(), open));
         let legs = legs.collect::<Result<Vec<_>, E>>()?;
@@ -87,7 +91,7 @@ impl Description {
                 }
                 Arc::new(mirror)
             }
-            Self::Linear(_) | Self::File(_) => Arc::new(Linear::new(legs)?),
+            Self::Linear(_) | Self::File(_) | Self::Delay { .. } => Arc::new(Linear::new(legs)?),
         })
     }
 }

@@ -74,6 +74,7 @@ fn capacity(device: &Description, given: &[Option<u64>]) -> Option<u64> {
         // As a device counts: a last partial sector is one.
         Description::File(_) => given[0]?.checked_next_multiple_of(SECTOR_SIZE),
         Description::Linear(_) => legs.try_fold(0u64, |sum, leg| sum.checked_add(leg?)),
+        Description::Delay { .. } => legs.next().flatten(),
         Description::Mirror(_) => legs.collect::<Option<Vec<_>>>()?.into_iter().min(),
         Description::Stripe { chunk, legs: all } => {
             let smallest = legs.collect::<Option<Vec<_>>>()?.into_iter().min()?;
@@ -99,7 +100,7 @@ fn allot(
             lengths.push(given[0].unwrap_or_else(|| round_up(bytes, UNIT)));
             return Ok(());
         }
-        Description::Mirror(_) => bytes,
+        Description::Mirror(_) | Description::Delay { .. } => bytes,
         Description::Stripe { chunk, legs } => round_up(bytes.div_ceil(legs.len() as u64), *chunk),
         Description::Linear(_) => return allot_linear(device, bytes, given, lengths),
     };
