@@ -3,11 +3,13 @@
 //! A buffer is verified when it is read and again before it is written (design, decision 4).
 //! Who may change a buffer is decided by the locks of groups and inodes, not here. Memory is
 //! bounded: when too much is dirty, what was not used lately is written; when too much is kept,
-//! clean buffers that nobody holds are dropped (`sweep`).
+//! clean buffers that nobody holds are dropped (`sweep`). What is needed soon can be read ahead
+//! (`prefetch`).
 
 mod buffer;
 mod in_place;
 mod opened;
+mod prefetch;
 mod shard;
 mod sweep;
 mod sweep_schedule;

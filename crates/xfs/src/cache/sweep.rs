@@ -32,7 +32,7 @@ impl Cache {
     }
 
     /// Drops clean buffers of a part that nobody holds and whose age_credit ends when it loses `loss`.
-    fn sweep(&self, part: usize, loss: u8) {
+    pub(super) fn sweep(&self, part: usize, loss: u8) {
         let mut dropped = 0;
         let mut part = self.shards[part].write();
         part.buffers.retain(|_, buffer| {

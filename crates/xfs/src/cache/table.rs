@@ -1,6 +1,7 @@
 //! The table of all metadata buffers of a volume.
 
 use super::buffer::{BufferAddress, BufferRef, Content, MetaBuffer};
+use super::prefetch::{Arrived, Prefetches};
 use super::shard::{SHARDS, Shard};
 use super::sweep_schedule::SweepSchedule;
 use super::verify::verify;
@@ -36,6 +37,7 @@ pub struct Cache {
     /// Their buffers; whoever has the lock is the only one to send more.
     pub(super) under_way: Mutex<Vec<BufferRef>>,
     pub(super) pool: BufferPool,
+    pub(super) prefetches: Prefetches,
 }
 
 impl Cache {
@@ -52,6 +54,7 @@ impl Cache {
             writes: Batch::new(),
             under_way: Mutex::default(),
             pool: BufferPool::new(POOL_BYTES),
+            prefetches: Prefetches::default(),
         }
     }
 
@@ -95,12 +98,23 @@ impl Cache {
                 }
                 Err(evictions) => evictions,
             };
-            let buffer = self.read_from_device(address, kind)?;
-            self.shrink();
-            if let Some(kept) = self.keep(buffer, evictions) {
+            if let Some(Arrived { bytes, evictions }) = self.prefetched(address)
+                && let Ok(buffer) = self.verified(address, kind, bytes)
+                && let Some(kept) = self.keep_and_shrink(buffer, evictions)
+            {
+                return Ok(kept);
+            }
+            let bytes = self.read_from_device(address)?;
+            let buffer = self.verified(address, kind, bytes)?;
+            if let Some(kept) = self.keep_and_shrink(buffer, evictions) {
                 return Ok(kept);
             }
         }
+    }
+
+    fn keep_and_shrink(&self, buffer: BufferRef, evictions: u64) -> Option<BufferRef> {
+        self.shrink();
+        self.keep(buffer, evictions)
     }
 
     /// The buffer at `sector`, or if it is not in memory how often others of its part went.
@@ -125,12 +139,7 @@ impl Cache {
         Some(buffer)
     }
 
-    fn read_from_device(
-        &self,
-        address: &BufferAddress,
-        kind: BufferKind,
-    ) -> Result<BufferRef, Error> {
-        let sector = address.first();
+    fn read_from_device(&self, address: &BufferAddress) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; address.len()];
         let mut filled = 0;
         for (first, sectors) in address.parts() {
@@ -138,6 +147,17 @@ impl Cache {
             read_exact_at(self.device.as_ref(), *first, &mut bytes[filled..filled + len])?;
             filled += len;
         }
+        Ok(bytes)
+    }
+
+    /// The buffer that holds these bytes, which were read from its place.
+    fn verified(
+        &self,
+        address: &BufferAddress,
+        kind: BufferKind,
+        bytes: Vec<u8>,
+    ) -> Result<BufferRef, Error> {
+        let sector = address.first();
         let kind = verify(kind, &bytes, sector, &self.geometry).map_err(|what| Error::Block {
             structure: kind.name(),
             sector,
