@@ -96,8 +96,7 @@ impl Documents {
         };
         let target = match citation.kind {
             Kind::Number => {
-                let remedy = "a number says nothing when its document changes; cite the path and \
-                              the heading, as docs/NAME.md#heading";
+                let remedy = "numbers go stale; cite path and heading, as docs/NAME.md#heading";
                 return Some(remedy.to_owned());
             }
             Kind::Path => PathBuf::from(path),
