@@ -209,10 +209,10 @@ fn is_number(first: &str, second: &str) -> bool {
     let second = second.trim_start_matches(opening).to_lowercase();
     let is_part = ["section", "sections", "appendix"].contains(&&*second);
     let has_number = second.starts_with(|c: char| c.is_ascii_digit());
-    match &*first {
-        "reference" => is_part,
-        "reference," => is_part || has_number,
-        "architecture.md," | "decision" | "decisions" => has_number,
+    let (name, is_list) = first.strip_suffix(',').map_or((&*first, false), |name| (name, true));
+    match name {
+        "decision" | "decisions" => has_number && !is_list,
+        name if name == "reference" || name.ends_with(".md") => is_part || (is_list && has_number),
         _ => false,
     }
 }
@@ -262,6 +262,7 @@ mod tests {
             ("algorithms reference,", "3.3"),
             ("(design, decision", "5)"),
             ("(ARCHITECTURE.md,", "12)"),
+            ("docs/two.md,", "section 1"),
         ] {
             for between in [" ", "\n    /// "] {
                 let text = [first, between, second].concat();
