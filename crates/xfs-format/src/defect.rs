@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {found:#x}, must be {rule}")]
 pub struct FieldDefect {
-    /// Name of the field, as in the format reference.
+    /// Name of the field, as in docs/format.
     pub field: &'static str,
     /// What it holds.
     pub found: u64,

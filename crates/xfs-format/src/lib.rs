@@ -9,8 +9,9 @@
 //!   hashes that both share ([`da_block`]).
 //! - Records of the journal ([`log_record`]), and the items in them ([`BufferItem`], [`Intent`], ...).
 //!
-//! Every structure is one file with its name. Decoding is total: any bytes give a value or an error
-//! that names the field, what was found and the rule that it breaks.
+//! Every structure is one file with its name; docs/format/README.md describes them.
+//! Decoding is total: any bytes give a value or an error that names the field, what was found and
+//! the rule that it breaks.
 //!
 //! ```
 //! use undercroft_xfs_format::{Superblock, SuperblockError};

@@ -43,7 +43,11 @@ pub(super) fn check(root: &Path) -> Result<()> {
 }
 
 /// Calls `visit` with the path below `root` and the text of each file.
-fn walk(root: &Path, directory: &Path, visit: &mut impl FnMut(&Path, &str)) -> Result<()> {
+pub(super) fn walk(
+    root: &Path,
+    directory: &Path,
+    visit: &mut impl FnMut(&Path, &str),
+) -> Result<()> {
     let mut entries = fs::read_dir(directory)
         .with_context(|| format!("cannot list {}", directory.display()))?
         .collect::<Result<Vec<_>, _>>()?;

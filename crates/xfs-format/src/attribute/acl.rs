@@ -2,9 +2,10 @@
 //!
 //! Linux carries a list in the extended attribute `system.posix_acl_access` or `..._default`, in
 //! little-endian words behind a version. XFS stores it as the trusted attribute `SGI_ACL_FILE` or
-//! `SGI_ACL_DEFAULT`, in big-endian words behind a count (format reference, section 7.8). An access
-//! list that says no more than the mode is not stored at all, and the group bits of the mode are
-//! the mask of the list: a caller that stores an access list also stores [`Acl::mode`].
+//! `SGI_ACL_DEFAULT`, in big-endian words behind a count
+//! (docs/format/access-control-lists.md#value). An access list that says no more than the mode is
+//! not stored at all, and the group bits of the mode are the mask of the list: a caller that stores
+//! an access list also stores [`Acl::mode`].
 
 use crate::bytes::{be16, be32};
 use thiserror::Error;
@@ -311,7 +312,7 @@ mod tests {
     use crate::inode::samples::from_hex;
     use proptest::prelude::*;
 
-    /// u:1000:rwx, g:2000:r-x (format reference, section 7.8).
+    /// u:1000:rwx, g:2000:r-x (docs/format/access-control-lists.md#example).
     fn worked() -> Vec<u8> {
         from_hex(
             "0000000600000001ffffffff0006000000000002000003e80007000000000004ffffffff00040000\

@@ -1,4 +1,4 @@
-//! Attribute leaves (format reference, section 7.3): reading and verifying.
+//! Attribute leaves (docs/format/attributes.md#leaves): reading and verifying.
 //!
 //! A sorted table of entries grows up behind the header, names and values grow down from the end.
 //! Accessors index directly and expect a block that [`verify_attr_leaf`] accepted; changes are in

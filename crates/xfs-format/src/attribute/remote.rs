@@ -1,4 +1,4 @@
-//! Blocks of remote attribute values (format reference, section 7.5).
+//! Blocks of remote attribute values (docs/format/attributes.md#remote-values).
 //!
 //! Each block of a version 5 volume names its place in the value; version 4 stores the bare value.
 

@@ -1,7 +1,7 @@
 //! A record of the inode trees: one chunk of 64 inodes.
 //!
 //! With the feature SPINODES parts of the chunk may be missing and the record says which; without
-//! it the same four bytes are one free count (format reference, table `inorec`).
+//! it the same four bytes are one free count (docs/format/inode-chunks.md#record).
 
 use crate::bytes::{be16, be32, be64, put_be16, put_be32, put_be64};
 use crate::units::AgInode;

@@ -1,4 +1,4 @@
-//! Block form: data and hash table in one directory block (format reference, section 6.4).
+//! Block form: data and hash table in one directory block (docs/format/directories.md#block-form).
 
 use super::data::{self, DataEntry};
 use super::layout::{DATA_ALIGN, DirLayout};

@@ -1,4 +1,4 @@
-//! Free-index blocks of node form (format reference, section 6.7).
+//! Free-index blocks of node form (docs/format/directories.md#free-index).
 //!
 //! Block k of the space holds the longest free lengths of data blocks k * capacity and following.
 

@@ -1,4 +1,4 @@
-//! Hash blocks of leaf form (leaf1) and node form (leafN) (format reference, section 6.5).
+//! Hash blocks of leaf form (leaf1) and node form (leafN) (docs/format/directories.md#hash-leaves).
 //!
 //! Pairs begin behind the header. A leaf1 ends with the longest free length of every data block.
 

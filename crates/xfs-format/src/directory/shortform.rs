@@ -1,4 +1,4 @@
-//! Short form: a small directory inside its inode (format reference, section 6.2).
+//! Short form: a small directory inside its inode (docs/format/directories.md#short-form).
 //!
 //! Inode numbers take four bytes, or all of them eight as soon as one needs more. Every entry
 //! records the offset it would have in block form, which keeps positions stable.

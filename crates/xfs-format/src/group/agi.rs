@@ -1,4 +1,4 @@
-//! Inode header of an allocation group (format reference, section 3.2).
+//! Inode header of an allocation group (docs/format/groups.md#agi).
 //!
 //! The bytes are verified by [`Agi::verify`] when they are read and before they are written;
 //! [`Agi::decode`] takes verified bytes. Checksum and LSN are stamped by whoever writes the buffer.

@@ -1,4 +1,4 @@
-//! Counters that the superblock repeats from the groups (format reference, section 10.1).
+//! Counters that the superblock repeats from the groups (docs/format/counters.md#sums).
 
 use crate::bytes::put_be64;
 use crate::{Agf, Agi};

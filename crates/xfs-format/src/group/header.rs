@@ -18,7 +18,7 @@ pub enum HeaderError {
     /// A field must have one certain value and has another.
     #[error("{field} is {found:#x}, expected {expected:#x}")]
     Value {
-        /// Name in the format reference.
+        /// Name in docs/format/groups.md.
         field: &'static str,
         /// Value on disk.
         found: u64,
@@ -29,7 +29,7 @@ pub enum HeaderError {
     /// A field is outside its range.
     #[error("{field} is {found}, the range is {min} to {max}")]
     Range {
-        /// Name in the format reference.
+        /// Name in docs/format/groups.md.
         field: &'static str,
         /// Value on disk.
         found: u64,
@@ -69,7 +69,7 @@ pub enum HeaderError {
 }
 
 impl HeaderError {
-    /// The field that is wrong, by its name in the format reference.
+    /// The field that is wrong, by its name in docs/format/groups.md.
     #[must_use]
     pub const fn field(&self) -> &'static str {
         match self {

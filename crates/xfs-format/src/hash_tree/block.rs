@@ -1,8 +1,8 @@
 //! Blocks of hash trees: the header they share and the interior nodes.
 //!
-//! Layouts: format reference, sections 1.3, 6.3, 6.5 and 6.6. Version 4 volumes have the same
-//! structures behind shorter headers; [`DaLayout`] knows the difference. Accessors index
-//! directly and expect a block that [`verify_node`] accepted.
+//! Layouts: docs/format/hash-trees.md and docs/format/directories.md#block-header. Version 4
+//! volumes have the same structures behind shorter headers; [`DaLayout`] knows the difference.
+//! Accessors index directly and expect a block that [`verify_node`] accepted.
 
 use crate::bytes::{EditBytes, array, be16, be32};
 use crate::geometry::Geometry;

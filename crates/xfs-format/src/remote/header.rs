@@ -1,6 +1,6 @@
-//! The header that blocks of remote attribute values and of symbolic link targets share (format
-//! reference, sections 7.5 and 8): which bytes of the whole they hold, and the self-describing
-//! fields.
+//! The header that blocks of remote attribute values and of symbolic link targets share
+//! (docs/format/attributes.md#remote-values and docs/format/symlinks.md#extent-header): which bytes
+//! of the whole they hold, and the self-describing fields.
 
 use crate::HeaderFields;
 use crate::bytes::{EditBytes, be32};

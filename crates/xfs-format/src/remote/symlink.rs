@@ -1,4 +1,4 @@
-//! Blocks of a symbolic link target that does not fit the inode (format reference, section 8).
+//! Blocks of a symbolic link target that does not fit the inode (docs/format/symlinks.md).
 //!
 //! A buffer covers one mapped extent; on version 5 volumes each extent has one header.
 

@@ -1,4 +1,4 @@
-//! Superblock (format reference, section 2).
+//! Superblock (docs/format/superblock.md).
 //!
 //! [`Superblock::decode`] accepts what a kernel would mount or, with unknown read-only features,
 //! mount read-only; both versions 4 and 5. Every accepted superblock gives a [`Geometry`] whose

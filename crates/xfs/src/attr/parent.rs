@@ -1,5 +1,5 @@
-//! Parent pointers: one attribute for every directory entry that leads to the inode (format
-//! reference, section 7.7).
+//! Parent pointers: one attribute for every directory entry that leads to the inode
+//! (docs/format/parent-pointers.md).
 //!
 //! The name is the entry's, the value names the directory; both together are the identity, so two
 //! links of one name in two directories are two attributes. Values are never remote, and an inode

@@ -103,7 +103,7 @@ pub trait BtreeKind: Sized + 'static {
     /// Where the record sorts.
     fn key(record: &Self::Record) -> Self::Key;
 
-    /// Key of the last thing the record covers (format reference, section 4.5).
+    /// Key of the last thing the record covers (docs/format/btrees.md#order).
     fn high_key(record: &Self::Record) -> Self::Key;
 
     /// Decodes a stored key.

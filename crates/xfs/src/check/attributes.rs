@@ -1,4 +1,4 @@
-//! The attribute fork of one inode (format reference, section 7).
+//! The attribute fork of one inode (docs/format/attributes.md).
 
 use super::forks::Fork;
 use super::hash_tree::HashWalk;

@@ -1,4 +1,5 @@
-//! One directory: its entries, and what they say about other inodes (format reference, section 6).
+//! One directory: its entries, and what they say about other inodes
+//! (docs/format/directories.md#names).
 
 use super::directory::{DEFECTS_MAX, Directory, STRUCTURE};
 use super::directory_index;

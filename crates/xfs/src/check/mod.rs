@@ -4,8 +4,8 @@
 //! [`check`] never changes the volume. Findings are data ([`Finding`]); the check goes on after
 //! each and sees as much as it can. What could not be seen is not judged: conclusions from absence
 //! (a lost block, a missing link) are drawn only while everything could be read. The work is bounded
-//! by the metadata, whatever it says: no block is followed twice. What is checked: format reference,
-//! section 12.
+//! by the metadata, whatever it says: no block is followed twice. What is checked:
+//! docs/format/checks.md.
 //!
 //! Phases: superblocks and groups (headers, free list, trees); all inodes with their forks,
 //! directories and attributes; then the comparisons: owners of blocks, reverse mappings, reference

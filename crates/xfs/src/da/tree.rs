@@ -1,8 +1,8 @@
 //! A hash tree: finding leaves, walking along them, keeping the keys above them right.
 //!
 //! Interior entries are (highest hash of the child, child block); equal hashes may span leaves;
-//! the root stays at a fixed file block (format reference, section 6.6). A tree may be a single
-//! leaf at the root's place. Splits are in `split.rs`, merges in `join.rs`.
+//! the root stays at a fixed file block (docs/format/hash-trees.md#root-place). A tree may be a
+//! single leaf at the root's place. Splits are in `split.rs`, merges in `join.rs`.
 //!
 //! An operation that fails may have changed some blocks already: its transaction must be
 //! cancelled.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What `mkfs.xfs` of the time of a long-term kernel turned on, all of which that kernel can
-/// mount (format reference, section 2.4).
+/// mount (docs/format/features.md#presets).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
     /// Linux 4.19.

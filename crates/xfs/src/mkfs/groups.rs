@@ -1,4 +1,4 @@
-//! Number and size of the allocation groups (format reference, section 11.1).
+//! Number and size of the allocation groups (docs/format/geometry.md#groups).
 
 use super::error::MkfsError;
 use super::options::MkfsOptions;

@@ -79,7 +79,7 @@ mod tests {
         plan(&options).unwrap().log_blocks
     }
 
-    /// Measured with `mkfs.xfs` (format reference, section 11.4).
+    /// Measured with `mkfs.xfs` (docs/format/geometry.md#least-journal).
     #[test]
     fn least_logs_of_small_volumes() {
         let blocks = [1024, 2048, 4096, 8192, 16_384];

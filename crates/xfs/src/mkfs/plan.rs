@@ -1,4 +1,4 @@
-//! From options to the superblock of an empty volume (format reference, section 11).
+//! From options to the superblock of an empty volume (docs/format/geometry.md).
 
 use super::ag_static::StaticLayout;
 use super::error::MkfsError;
@@ -186,8 +186,8 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
     Ok(())
 }
 
-/// Numbers the inodes that every volume has (format reference, section 10.6): checkers compute the
-/// place from the geometry, so it must be free.
+/// Numbers the inodes that every volume has (docs/format/new-volumes.md#root-directory): checkers
+/// compute the place from the geometry, so it must be free.
 fn place_root(superblock: &mut Superblock) -> Result<(), MkfsError> {
     let geometry = superblock.geometry();
     let (log_group, log_block) = geometry.split_block(superblock.log_start);
@@ -238,7 +238,7 @@ mod tests {
         MkfsOptions::new(size, Uuid::from_u128(1))
     }
 
-    /// Format reference, section 10.6.
+    /// The table of docs/format/new-volumes.md#root-directory.
     #[test]
     fn root_inodes_are_where_checkers_look() {
         let root = |change: &dyn Fn(&mut MkfsOptions)| {

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::ops;
 use crate::volume::Volume;
 
-/// Offset of the quota flags in the superblock (format reference, section 2.1).
+/// Offset of the quota flags in the superblock (docs/format/superblock.md#fields).
 const QUOTA_FLAGS_OFFSET: usize = 176;
 
 /// Says in the superblock that nobody counts who uses what: from here on that would be wrong. A

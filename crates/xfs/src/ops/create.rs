@@ -130,7 +130,7 @@ pub(crate) fn create_root(
 }
 
 /// The inode of the realtime bitmap (`bitmap`) or summary: empty files that every volume has,
-/// rooted in the superblock (format reference, section 10.7).
+/// rooted in the superblock (docs/format/new-volumes.md#first-inodes).
 ///
 /// # Errors
 /// No space, or the device failed.

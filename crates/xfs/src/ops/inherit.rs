@@ -1,4 +1,4 @@
-//! What a directory hands down to what is created in it (format reference, section 5.2).
+//! What a directory hands down to what is created in it (docs/format/inodes.md#inheritance).
 
 use super::{NamedValue, NewInode, attributes, set_attributes};
 use crate::error::Error;

@@ -110,7 +110,7 @@ fn headers_of_groups_are_stamped_by_their_type() {
         let sector = journal.geometry.header_sector(AgNumber(0), 2);
         let mut bytes = vec![0; 512];
         read_exact_at(journal.device.as_ref(), sector, &mut bytes).unwrap();
-        // Position and checksum (format reference, section 3.3) are of long ago.
+        // Position and checksum (docs/format/groups.md#agi) are of long ago.
         bytes[312..316].fill(0xee);
         put_be64(&mut bytes, 320, 0);
         let regions = Journal::image_regions((sector, 1), buffer_type, &bytes);

@@ -487,7 +487,7 @@ const ALL_TREES: [TreeKind; 7] = [
     TreeKind::Bmbt,
 ];
 
-/// Shape of a tree on a volume; limits of heights: format reference, section 4.6.
+/// Shape of a tree on a volume; limits of heights: docs/format/btrees.md#heights.
 fn tree_geometry(tree: TreeKind, geometry: &Geometry) -> TreeGeometry {
     let ag_blocks = u64::from(geometry.ag_blocks);
     let limit = match tree {
