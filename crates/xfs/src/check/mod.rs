@@ -88,7 +88,7 @@ pub fn check(
         }
         Err(error) => return Err(error),
     };
-    let end = match crate::log::ends(volume.cache().device().as_ref(), volume.geometry()) {
+    let end = match crate::log::ends(volume.cache().device(), volume.geometry()) {
         // It was met when the volume was opened.
         Err(Error::Journal { .. }) => LogEnds { state: LogState::Dirty, ..LogEnds::default() },
         end => end?,

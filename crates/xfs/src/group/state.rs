@@ -66,6 +66,7 @@ impl GroupState {
         summary: &Arc<GroupSummary>,
     ) -> Result<Self, Error> {
         let geometry = base.geometry;
+        base.prefetch_headers(std::iter::once(number));
         let buffers = HeaderBuffers {
             agf: base.header(number, 1, BufferKind::Agf)?,
             agi: base.header(number, 2, BufferKind::Agi)?,

@@ -80,7 +80,7 @@ pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, 
     let (last, groups) = (AgNumber(old.ag_count - 1), old.ag_count..new.ag_count);
     let volume = Volume::create(Arc::clone(device), new.clone());
     let volume = volume.into_live(
-        &crate::log::ends(before.cache().device().as_ref(), before.geometry())?,
+        &crate::log::ends(before.cache().device(), before.geometry())?,
         &LiveOptions::default(),
     )?;
     write_groups(&volume, groups)?;

@@ -4,9 +4,9 @@ mod quota;
 
 use crate::error::Error;
 use crate::file::free_orphans;
-use crate::log::{self, LogArea, LogState};
+use crate::log::{self, LogState};
 use crate::recovery::{Place, recover_between};
-use crate::volume::{Access, LiveOptions, Volume, complete_copies, read_superblock};
+use crate::volume::{LiveOptions, Volume, complete_copies};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::Overlay;
@@ -21,14 +21,15 @@ impl Volume {
     /// No XFS superblock, features that this version does not know, a journal that cannot be
     /// replayed ([`Error::Journal`]), or the device failed.
     pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
-        let superblock = read_superblock(&device)?;
-        let geometry = superblock.geometry();
-        let ends = LogArea::new(device.as_ref(), &geometry).map(|area| area.ends(&geometry));
-        let Some(ends) = ends.transpose()?.filter(|ends| ends.state == LogState::Dirty) else {
-            return Ok(Self::new(device, superblock, Access::ReadOnly));
-        };
+        let volume = Self::open_unreplayed(Arc::clone(&device))?;
+        volume.prefetch_headers();
+        let ends = log::ends(&device, volume.geometry())?;
+        if ends.state != LogState::Dirty {
+            return Ok(volume);
+        }
         let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
-        let recovery = recover_between(Place::Memory, &device, &superblock, &ends, &mut |_| {})?;
+        let (place, superblock) = (Place::Memory, volume.superblock());
+        let recovery = recover_between(place, &device, superblock, &ends, &mut |_| {})?;
         let mut volume = Self::open_unreplayed(device)?;
         volume.set_recovery(recovery);
         Ok(volume)
@@ -51,13 +52,14 @@ impl Volume {
     pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
         let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
         volume.check_maintained()?;
-        let mut ends = log::ends(volume.cache().device().as_ref(), volume.geometry())?;
+        volume.prefetch_headers();
+        let mut ends = log::ends(volume.cache().device(), volume.geometry())?;
         let (place, superblock) = (Place::Device, volume.superblock());
         if let Some(recovery) = recover_between(place, &device, superblock, &ends, &mut |_| {})? {
             // The superblock, and sizes, may have changed.
             volume = Self::open_unreplayed(device)?;
             volume.set_recovery(Some(recovery));
-            ends = log::ends(volume.cache().device().as_ref(), volume.geometry())?;
+            ends = log::ends(volume.cache().device(), volume.geometry())?;
         }
         let volume = volume.into_live(&ends, options)?;
         if volume.counted_quotas() {
@@ -96,6 +98,6 @@ impl Volume {
         if self.is_replayed_in_memory() {
             return Ok(LogState::Dirty);
         }
-        Ok(log::ends(self.cache().device().as_ref(), self.geometry())?.state)
+        Ok(log::ends(self.cache().device(), self.geometry())?.state)
     }
 }

@@ -78,7 +78,7 @@ pub fn recover(
 ) -> Result<Option<RecoveryReport>, Error> {
     let superblock = read_superblock(device)?;
     let geometry = superblock.geometry();
-    let Some(area) = LogArea::new(device.as_ref(), &geometry) else {
+    let Some(area) = LogArea::new(device, &geometry) else {
         let what = "its journal is on another device, which this version does not read";
         return Err(Error::NotUsable(what.into()));
     };
@@ -98,7 +98,7 @@ pub(crate) fn recover_between(
     let Some(head) = ends.head.filter(|_| ends.state == LogState::Dirty) else {
         return Ok(None);
     };
-    let Some(area) = LogArea::new(device.as_ref(), &geometry) else { return Ok(None) };
+    let Some(area) = LogArea::new(device, &geometry) else { return Ok(None) };
     check_gate(superblock, head)?;
     let tail = area.checked_tail(&geometry, ends)?;
     let mut pass = Pass { area: &area, geometry: &geometry, tail, head };

@@ -41,7 +41,7 @@ impl Volume {
         options: &LiveOptions,
     ) -> Result<Self, Error> {
         if let Some(head) = ends.head
-            && let Some(area) = LogArea::new(self.cache.device().as_ref(), &self.geometry)
+            && let Some(area) = LogArea::new(self.cache.device(), &self.geometry)
         {
             // Ahead of the first flush of the journal.
             area.clear_stale(head, ends.tail, self.geometry.uuid)?;

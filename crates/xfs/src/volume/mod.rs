@@ -16,7 +16,7 @@ use crate::format::{
 };
 use crate::geometry::Geometry;
 use crate::group::{Group, GroupBase, GroupGuard, GroupSummary};
-use crate::inode::{DirtyFiles, InodeGuard, InodeState, InodeTable};
+use crate::inode::{DirtyFiles, InodeGuard, InodeState, InodeTable, place};
 use crate::log::{Journal, LogSpace, RecoveryReport};
 use crate::poison::Poison;
 use crate::rank;
@@ -374,6 +374,22 @@ impl Volume {
         kind: BufferKind,
     ) -> Result<BufferRef, Error> {
         self.group_base().header(ag, index, kind)
+    }
+
+    /// Begins to read the headers of all groups, and the root directory's inode.
+    pub(crate) fn prefetch_headers(&self) {
+        self.group_base().prefetch_headers((0..self.geometry.ag_count).map(AgNumber));
+        self.prefetch_inodes([self.geometry.root_inode]);
+    }
+
+    /// Begins to read the inodes of these numbers that are not in memory. Numbers that no inode
+    /// can have are left out.
+    pub fn prefetch_inodes(&self, numbers: impl IntoIterator<Item = InodeNumber>) {
+        let absent = |number: &InodeNumber| {
+            self.geometry.valid_inode(*number) && !self.inodes.knows(*number)
+        };
+        let places = numbers.into_iter().filter(absent);
+        self.cache.prefetch(places.map(|number| place(&self.geometry, number).0));
     }
 
     /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
