@@ -14,7 +14,7 @@ use undercroft_locks::{CHECKED, Condvar, OrderedMutex, assert_unlocked, with_key
 /// Longer than any of these tests takes on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Runs the threads to their end. A waiter that nobody wakes would hang; here it fails.
+/// Runs the threads to their end. A waiter that is never woken would hang; here it fails.
 fn all_end(work: Vec<Box<dyn FnOnce() + Send>>) {
     let (done, ends) = mpsc::channel();
     let threads = work.len();

@@ -1,9 +1,9 @@
-//! Hands out small integers, *tags*, to many threads and tasks; makes those wait who find none; wakes
-//! them in batches; and loses nobody.
+//! Hands out small integers, *tags*, to many threads and tasks; makes callers wait that find none;
+//! wakes them in batches; and loses no waiter.
 //!
-//! A block device takes so many requests at a time, each under a number: its tag. Whoever wants to
-//! submit gets a tag first, and a completion puts it. The same is wanted wherever a fixed number of
-//! slots is shared: buffers of a pool, entries of a ring, permits.
+//! A block device takes so many requests at a time, each under a number: its tag. A submitter gets
+//! a tag first, and a completion puts it. The same is wanted wherever a fixed number of slots is
+//! shared: buffers of a pool, entries of a ring, permits.
 //!
 //! ```
 //! use undercroft_tags::TagSet;
@@ -59,11 +59,11 @@
 //!
 //! # Fairness
 //!
-//! A wake-up is a hint to look again, not a tag: whoever comes at the right moment may be faster than
-//! the waiter who was woken (direct hand-over would leave every tag idle until its waiter has run).
-//! The waiter then goes back to its old place in its queue, so it is among the first to be woken the
-//! next time. In each wait queue the order is that of arrival; with
-//! [one queue](Builder::wait_queues) it is so for the whole set.
+//! A wake-up is a hint to look again, not a tag: a caller that comes at the right moment may be
+//! faster than the waiter that was woken (direct hand-over would leave every tag idle until its
+//! waiter has run). The waiter then goes back to its old place in its queue, so it is among the
+//! first to be woken the next time. In each wait queue the order is that of arrival; with [one
+//! queue](Builder::wait_queues) it is so for the whole set.
 //!
 //! # Why nobody is lost
 //!
@@ -84,9 +84,10 @@
 //!
 //! # Cost
 //!
-//! A get and a put by the same caller while nobody waits take one locked instruction (the tag comes
-//! back from the caller's own tag cache) or two (it comes from the bitmap); a put writes nothing
-//! shared but that. Callers count for themselves, and [`TagSet::statistics`] adds the counts up.
+//! A get and a put by the same caller while no caller waits take one locked instruction (the tag
+//! comes back from the caller's own tag cache) or two (it comes from the bitmap); a put writes
+//! nothing shared but that. Callers count for themselves, and [`TagSet::statistics`] adds the
+//! counts up.
 
 #![forbid(unsafe_code)]
 

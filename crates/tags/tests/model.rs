@@ -1,4 +1,4 @@
-//! One thread against a plain model of the set: what is handed out is free and within limits, and a
+//! One thread against a plain model of the set: tags handed out are free and within limits, and a
 //! get fails only when nothing within reach is free.
 
 #![cfg(not(any(loom, shuttle)))]

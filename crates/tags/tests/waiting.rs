@@ -119,7 +119,7 @@ fn whoever_gives_up_passes_its_wake_up_on() {
     // Woken, then given up: the next one is told.
     drop(waits.next());
     assert_eq!(*notes.lock().unwrap(), [0, 1]);
-    // Given up without having been woken: nobody is told, and the queue closes up.
+    // Given up without having been woken: no other waiter is woken, and the queue closes up.
     let second = waits.next();
     drop(waits.next());
     drop(second);
@@ -269,7 +269,7 @@ fn many_threads_share_few_tags() {
     }
 }
 
-/// An executor of one thread: what is woken is polled.
+/// An executor of one thread: a task that was woken is polled.
 #[test]
 fn tasks_share_few_tags() {
     struct Ready(usize, mpsc::Sender<usize>);
@@ -418,7 +418,7 @@ fn handles_move_between_threads() {
     sync::<undercroft_tags::User>();
 }
 
-/// A tag that a caller keeps for itself is free for everybody else, and survives its caller.
+/// A tag that a caller keeps for itself is free for all others, and survives its caller.
 #[test]
 fn a_kept_tag_is_free() {
     let set = TagSet::new(1).unwrap();

@@ -7,10 +7,10 @@ use crate::wait::Queues;
 
 /// The interface of the policies.
 pub(crate) trait Policy: fmt::Debug + Send + Sync {
-    /// `freed` tags were put, at least one, and somebody waited.
+    /// `freed` tags were put, at least one, and a caller waited.
     fn freed(&self, wakes: &Wakes<'_>, freed: u32);
 
-    /// A waiter has a tag and waits no more, and somebody else waits.
+    /// A waiter has a tag and waits no more, and another caller waits.
     fn look_again(&self, _wakes: &Wakes<'_>) {}
 }
 

@@ -15,7 +15,7 @@ pub enum Part {
     BarrierAfterPublish = 2,
     /// The second look for a tag.
     SecondLook = 4,
-    /// Passing on the wake-up of a waiter who gave up.
+    /// Passing on the wake-up of a waiter that gave up.
     PassingOn = 8,
     /// The carry of completions below a batch.
     Carry = 16,

@@ -1,4 +1,4 @@
-//! Waiters who give up: their wake-up goes to the next (invariant I5).
+//! Waiters that give up: their wake-up goes to the next (invariant I5).
 
 use std::time::Duration;
 

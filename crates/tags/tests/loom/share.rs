@@ -5,8 +5,8 @@ use undercroft_tags::TagSet;
 
 use crate::model;
 
-/// A user at the end of its share waits for its own tags, another one for any: whatever is put in
-/// whichever order, both get on. Depth 8 shared by two is four tags each.
+/// A user at the end of its share waits for its own tags, another one for any: both get on, in
+/// whichever order tags are put. Depth 8 shared by two is four tags each.
 #[test]
 fn two_users_wait_for_different_reasons() {
     model(2, || {

@@ -1,4 +1,4 @@
-//! Tags in tag caches, the gate, and waiters who come meanwhile.
+//! Tags in tag caches, the gate, and waiters that come meanwhile.
 
 use std::time::Duration;
 
