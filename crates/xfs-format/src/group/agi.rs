@@ -1,7 +1,7 @@
 //! Inode header of an allocation group (format reference, section 3.2).
 //!
 //! The bytes are verified by [`Agi::verify`] when they are read and before they are written;
-//! [`Agi::decode`] takes verified bytes. Checksum and LSN are stamped by whoever writes the buffer.
+//! [`Agi::decode`] takes verified bytes. Checksum and LSN are stamped by the writer of the buffer.
 
 use super::header::{
     HeaderError, TreeRoot, check_identity, check_range, check_root, store_changes, tree_root,

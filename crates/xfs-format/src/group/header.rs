@@ -8,7 +8,7 @@ use crate::units::{AgBlock, AgNumber};
 use thiserror::Error;
 use uuid::Uuid;
 
-/// What is wrong with a header.
+/// The defect of a header.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum HeaderError {
     /// The checksum does not match.

@@ -184,7 +184,7 @@ pub fn core_to_log(inode: &[u8]) -> [u8; LOG_CORE_LEN] {
 }
 
 /// Writes a core from the log over the one at the start of `inode`, which keeps its list pointer,
-/// checksum and position. Older kernels write shorter cores; what they leave out is zero.
+/// checksum and position. Older kernels write shorter cores; fields that they leave out are zero.
 ///
 /// # Errors
 /// The core has an impossible length, or the magic number is wrong.
