@@ -169,7 +169,7 @@ fn a_receiver_may_drop_requests_submit_and_drop_the_device() {
     });
 }
 
-/// Drops what it is given while it is called.
+/// Drops its requests while it is called.
 struct Careless;
 
 impl Driver for Careless {
@@ -399,7 +399,7 @@ fn a_stripe_names_the_leg_that_dropped_a_part() {
     });
 }
 
-/// Panics in the thread of whoever submits.
+/// Panics in the thread of the submitter.
 struct Panicking;
 
 impl Driver for Panicking {

@@ -1,4 +1,5 @@
-//! What the plug promises to its thread: when it flushes, what it merges, what it keeps apart.
+//! The contract of the plug with its thread: when it flushes, which bios it merges, which it keeps
+//! apart.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the queue of a leaf promises: tags, claims, time limits, closing, freezing, staging,
+//! The contract of the queue of a leaf: tags, claims, time limits, closing, freezing, staging,
 //! placement. On the null device, whose speed can be chosen.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -47,7 +47,7 @@ impl Batch {
         Self::default()
     }
 
-    /// Calls `alarm` with the first error, before those who wait can see it: at once if it is there
+    /// Calls `alarm` with the first error, before waiters can see it: at once if it is there
     /// already, else in the thread that completes the bio, where it must not wait for another. An
     /// alarm takes the place of the one before.
     pub fn on_first_error(&self, alarm: &Alarm) {

@@ -1,4 +1,4 @@
-//! The body of a bio: what it does, where, with which memory, and where it is told how it ended.
+//! The body of a bio: its operation, its sectors, its memory, and the receiver of its completion.
 
 use std::fmt;
 use std::sync::Arc;

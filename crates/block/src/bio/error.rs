@@ -24,7 +24,7 @@ pub struct BlockError(Box<FailedBio>);
 pub struct FailedBio {
     /// Name of the device that refused or failed.
     pub device: Arc<str>,
-    /// What was asked for.
+    /// The operation asked for.
     pub operation: Operation,
     /// First sector of the bio, as its submitter gave it.
     pub sector: Sector,

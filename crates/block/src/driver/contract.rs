@@ -71,11 +71,11 @@ pub trait DriverQueue {
     const BATCH: usize = 32;
 
     /// Takes requests from the front of `requests`, as many as there is room for, and starts them.
-    /// What ends meanwhile is put in `completions`; what is left in `requests` is offered again
-    /// when something was reaped.
+    /// Requests that end meanwhile are put in `completions`. Those left in `requests` are offered
+    /// again when a completion was reaped.
     ///
-    /// What was started may go out with the next [`reap`](Self::reap) only, so that one system
-    /// call does both: the thread calls that next, before it does anything else.
+    /// Requests that were started may go out with the next [`reap`](Self::reap) only, so that one
+    /// system call does both: the thread calls that next, before it does anything else.
     fn start(&mut self, requests: &mut RequestList, completions: &mut Completions);
 
     /// Puts requests that ended into `completions`, waiting as `wait` says when there is none.
@@ -111,15 +111,15 @@ pub trait DriverQueue {
     fn ignore(&mut self) {}
 
     /// Sends a message to the queue that `bell` belongs to, no later than the next
-    /// [`reap`](Self::reap) here. The message carries nothing: what it is about is to be put where
-    /// the other thread looks before. A queue that has no way to send it uses the waker.
+    /// [`reap`](Self::reap) here. The message carries nothing: its cause must be put before where
+    /// the other thread looks. A queue that has no way to send it uses the waker.
     fn ring(&mut self, bell: &Bell) {
         bell.wake();
     }
 
-    /// Asks for an early end of the request with `tag`, which comes back by
-    /// [`reap`](Self::reap) like any other: failed if that helped, else as it ended. A driver that
-    /// cannot stop what was started does nothing.
+    /// Asks for an early end of the request with `tag`, which comes back by [`reap`](Self::reap)
+    /// like any other: failed if that helped, else as it ended. A driver that cannot stop a request
+    /// that was started does nothing.
     fn cancel(&mut self, tag: u32) {
         let _ = tag;
     }

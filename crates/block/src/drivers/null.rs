@@ -139,7 +139,7 @@ struct Due {
 }
 
 impl Due {
-    /// Moves what has ended to `completions`; returns when the next one does.
+    /// Moves requests that have ended to `completions`; returns when the next one does.
     fn collect(&mut self, completions: &mut Completions) -> Option<Instant> {
         for request in self.stopped.drain(..) {
             completions.push(request, Err(rustix::io::Errno::CANCELED.into()));

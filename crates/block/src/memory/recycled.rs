@@ -1,8 +1,8 @@
 //! Boxes that their thread uses again.
 //!
 //! Bios and requests are made and answered millions of times a second and handed from one list to
-//! the next on the way. So each is a pointer to what it holds, and a box whose value is done with
-//! serves the next value of the same thread: neither an allocator nor a copy is on the way.
+//! the next on the way. So each is a pointer to its contents, and a box whose value is done with
+//! serves the next value of the same thread, without an allocator or a copy.
 #![allow(unsafe_code, reason = "takes the box out of a value that ends")]
 
 use std::cell::UnsafeCell;

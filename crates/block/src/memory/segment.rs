@@ -63,8 +63,8 @@ impl Segment {
         Self::view(&buffer[range], Owner::Buffer(Arc::clone(buffer)))
     }
 
-    /// The bytes `range` of memory that is not a [`Buffer`]: whatever a reader filled, handed on
-    /// without a copy. It has no alignment to speak of.
+    /// The bytes `range` of memory that is not a [`Buffer`]: for instance one that a reader filled,
+    /// handed on without a copy. It has no particular alignment.
     ///
     /// # Panics
     /// When the range is not inside the memory, as indexing a slice does.
@@ -124,7 +124,7 @@ impl fmt::Debug for Segment {
 }
 
 /// The segments of one write, in order. One fits without an allocation; more would make every bio
-/// larger than what is copied without a call.
+/// too large to be copied without a call.
 #[derive(Clone, Debug, Default)]
 pub struct SegmentList {
     segments: SmallVec<[Segment; 1]>,
@@ -162,7 +162,7 @@ impl SegmentList {
         self.push_zeroes(rest as usize);
     }
 
-    /// Cuts off everything from byte `at` on, without a copy; this list keeps what is before.
+    /// Cuts off everything from byte `at` on, without a copy; this list keeps the bytes before it.
     ///
     /// # Panics
     /// When the list has fewer bytes than `at`.

@@ -77,7 +77,7 @@ fn le64(bytes: &[u8], at: usize) -> u64 {
     u64::from(le32(bytes, at + 4)) << 32 | u64::from(le32(bytes, at))
 }
 
-/// Checks the header in a sector of 512 bytes; says what is wrong.
+/// Checks the header in a sector of 512 bytes; returns its defect.
 fn header(
     bytes: &[u8; SECTOR_SIZE as usize],
     block: u64,

@@ -144,8 +144,8 @@ impl Request {
         self.inner.length
     }
 
-    /// Number of this request among those in flight in its hardware queue, below the depth given
-    /// to the driver queue: an index for a driver's table, and what it puts in a ring.
+    /// Number of this request among those in flight in its hardware queue, below the depth given to
+    /// the driver queue: an index for a driver's table, and the number it puts in a ring.
     #[must_use]
     pub fn tag(&self) -> u32 {
         self.inner.tag.map_or(0, Tag::number)

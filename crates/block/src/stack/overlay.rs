@@ -13,7 +13,7 @@ use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// The contents of another device with changes that it never sees.
 ///
-/// What is written is kept in memory, in pieces of 4 KiB, and lost with the overlay. Reads of all
+/// Written data are kept in memory, in pieces of 4 KiB, and lost with the overlay. Reads of all
 /// else go to the device below, which is never written or flushed.
 pub struct Overlay {
     /// The device below, then the memory.

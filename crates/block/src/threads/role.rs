@@ -1,4 +1,4 @@
-//! What a thread is doing for others: one that may have to end what is waited for must not wait.
+//! The role of a thread: one that may have to end a request must not wait for requests.
 
 use std::cell::Cell;
 

@@ -1,4 +1,5 @@
-//! Which way a file device moves bytes, and what is said when it cannot be the one it should be.
+//! The engine by which a file device moves bytes, and the message when the wanted one cannot be
+//! used.
 
 use std::fmt;
 use std::io;

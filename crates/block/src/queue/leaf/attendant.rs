@@ -98,8 +98,8 @@ impl<D: Driver> Shared<D> {
             queues.iter().for_each(|queue| self.withdraw(queue));
         }
         if some_dropped || some_expired {
-            // The threads that drive the queues have something to stop or to sort out, or a driver
-            // that still waits for what it dropped.
+            // The threads that drive the queues have requests to stop or to take out, or a driver
+            // that still waits for requests it dropped.
             queues.iter().for_each(|queue| queue.mail.wake());
         }
         for (expired, queue) in expired.into_iter().zip(&queues) {

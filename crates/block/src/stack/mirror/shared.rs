@@ -16,7 +16,7 @@ use crate::stack::legs::Legs;
 pub(super) struct Shared {
     pub(super) legs: Legs,
     pub(super) members: Members,
-    /// Bios in flight, and those that wait for them.
+    /// Bios in flight, and bios that wait for them.
     pub(super) order: Mutex<OverlapTracker<Entry>>,
     pub(super) observer: Mutex<Option<Arc<Observer>>>,
 }

@@ -15,7 +15,7 @@ pub enum Event {
     Submitted {
         /// Its number: bios count from 0 in the order of submission.
         number: u64,
-        /// What it does.
+        /// Its change.
         change: Change,
     },
     /// A bio was answered.

@@ -258,8 +258,8 @@ impl Work {
     }
 }
 
-/// Lists the memory of a transfer from byte `skip` on, joining what is adjacent, as far as one
-/// entry goes.
+/// Lists the memory of a transfer from byte `skip` on, joining adjacent pieces, as far as one entry
+/// can hold.
 fn collect(
     memory: impl Iterator<Item = (*mut u8, usize)>,
     mut skip: u64,
