@@ -92,7 +92,7 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// A search of the whole group, whatever range of places is acceptable near the target.
+    /// A search of the whole group: any place is acceptable.
     pub(super) fn anywhere(
         trans: &Transaction<'r>,
         group: &GroupState,
@@ -103,7 +103,7 @@ impl<'r> Search<'r> {
         Self { low: AgBlock(0), high: AgBlock::NULL, hint: AgBlock(0), ..search }
     }
 
-    /// Sends an event to the receiver, if there is one. `at` and `len` are those of what was
+    /// Sends an event to the receiver, if there is one. `at` and `len` are those of the extent
     /// found.
     #[inline]
     pub(super) fn event(&self, step: AllocationStep, at: AgBlock, len: u32) {

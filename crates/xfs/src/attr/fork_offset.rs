@@ -1,8 +1,8 @@
 //! Where the attribute fork of an inode starts (algorithms reference, section 7.7).
 //!
 //! The inode's literal area is shared: the data fork lies below the offset, the attribute fork
-//! above. Attributes that grow move the boundary down as long as the data fork keeps what it uses;
-//! attributes that shrink do not move it back.
+//! above. Attributes that grow move the boundary down as long as the data fork keeps the bytes it
+//! uses; attributes that shrink do not move it back.
 
 use crate::format::ForkFormat;
 use crate::geometry::Geometry;

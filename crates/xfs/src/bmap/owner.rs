@@ -72,7 +72,7 @@ fn change(
     })
 }
 
-/// Gives up the blocks of an extent that was unmapped: those that nobody else has become free.
+/// Gives up the blocks of an extent that was unmapped: those without another owner become free.
 pub(super) fn release(
     trans: &mut Transaction<'_>,
     inode: &InodeState,

@@ -272,7 +272,7 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         pointer.store(&mut self.edit, self.frame.geometry.layout.right());
     }
 
-    /// The bytes, for what is not an entry.
+    /// The bytes, for fields outside the entries.
     pub(super) fn raw(&mut self) -> &mut EditBytes<'a> {
         &mut self.edit
     }

@@ -157,7 +157,7 @@ impl BusyExtents {
         self.removed(&extents);
     }
 
-    /// The checkpoints up to `checkpoint` are durable: what they freed is free for everybody.
+    /// The checkpoints up to `checkpoint` are durable: extents that they freed are free for all.
     pub(crate) fn set_durable(&self, checkpoint: u64) {
         self.remapped.set_durable(checkpoint);
         if self.is_empty() {

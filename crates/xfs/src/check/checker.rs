@@ -1,4 +1,4 @@
-//! What all parts of a check share: the volume, what was read, what was found.
+//! The state that all parts of a check share: the volume, blocks that were read, findings.
 
 use super::finding::{Finding, Place};
 use super::findings::Findings;
@@ -21,7 +21,7 @@ pub(super) struct Block {
     pub(super) bytes: Buffer,
 }
 
-/// What is wrong with a block.
+/// The defect of a block.
 #[derive(Debug)]
 pub(super) enum Defect {
     /// It cannot be read, or is another block: nothing in it can be believed.
@@ -75,7 +75,7 @@ impl Checker {
         self.add(Finding::error(structure, place, what));
     }
 
-    /// Reports a number that differs from what it should be.
+    /// Reports a number that differs from the expected one.
     pub(super) fn expect<T: PartialEq + std::fmt::Display>(
         &self,
         structure: &'static str,
@@ -184,7 +184,7 @@ impl Checker {
         }
     }
 
-    /// Reports a block that is not what it should be; gives it back if its entries may be right.
+    /// Reports a damaged block; gives it back if its entries may be right.
     pub(super) fn report_defect(
         &self,
         structure: &'static str,

@@ -237,7 +237,7 @@ impl Directory<'_, '_> {
     }
 }
 
-/// Where the tiling of a block in block form ends, whatever its tail says.
+/// Where the tiling of a block in block form ends, independent of its tail.
 fn table_base(bytes: &[u8]) -> usize {
     let tail = bytes.len() - dir_block::TAIL_SIZE;
     let count = be32(bytes, tail) as usize;

@@ -19,7 +19,7 @@ pub(super) struct Group {
     pub(super) rmaps: Vec<RmapRecord>,
     /// Records of the reference count tree, shared blocks only.
     pub(super) shared: Vec<RefcountRecord>,
-    /// Who owns which blocks as far as the group knows; free extents are owned by [`FREE`].
+    /// The owners of blocks as far as the group knows; free extents are owned by [`FREE`].
     pub(super) claims: Vec<RmapRecord>,
     /// Whether the claims of the group are complete.
     pub(super) space_known: bool,

@@ -1,5 +1,4 @@
-//! What is known about every inode: what its core says, and what directories and attributes say
-//! about it.
+//! The facts known about every inode: from its core, and from directories and attributes.
 //!
 //! Threads that look at directories in any order add to the record of the inode that an entry leads
 //! to; the two sides are compared at the end. Sums of hashes stand for the sets of directory

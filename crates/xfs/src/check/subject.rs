@@ -1,4 +1,4 @@
-//! One inode under examination, and what is examined with it.
+//! One inode under examination, and the state of its examination.
 
 use super::checker::Checker;
 use super::finding::Place;

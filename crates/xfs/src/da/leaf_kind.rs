@@ -29,8 +29,8 @@ pub(crate) trait LeafKind {
 
     /// Moves the upper entries of `left` to the empty leaf `right` so that both keep at least one
     /// entry, and says which of them the new entry belongs to. It may still not fit there: the
-    /// caller, who adds it, splits again. Where entries may be nearly as large as a leaf, a split
-    /// may add the entry itself, and counts it among those that each leaf keeps.
+    /// caller, which adds it, splits again. Where entries may be nearly as large as a leaf, a split
+    /// may add the entry itself, and counts it as one that its leaf keeps.
     fn split(
         &self,
         left: &mut EditBytes<'_>,

@@ -34,7 +34,7 @@ impl Volume {
             self.files().add_accessed(file_key(&state), inode)
         };
         if waiting > WAITING_MAX {
-            // Who reads need not hear of it; an error that matters has made the volume read-only.
+            // The reader is not told of it; an error that matters has made the volume read-only.
             let _ = store_accessed(self);
         }
     }

@@ -47,7 +47,7 @@ struct HeaderBuffers {
     agfl: BufferRef,
 }
 
-/// The headers as their buffers have them: nobody else changes those.
+/// The headers as their buffers have them: no other code changes those.
 #[derive(Debug)]
 struct StoredHeaders {
     agf: Agf,

@@ -2,10 +2,10 @@
 //!
 //! Extents move in an order in which they never meet (algorithms reference, section 5.8), all in one
 //! transaction if a checkpoint of the journal has room for it, which it nearly always has: a crash
-//! leaves the file as it was or as it becomes. If they are too many, they move one at a time
-//! as a kernel's always do, and a crash may leave what it leaves there: a range that is taken out
-//! reads as zeros, as far as it is gone already, and the first extents behind it have moved; a range
-//! that is put in has made the file larger, and the last extents of the file have moved.
+//! leaves the file as it was or as it becomes. If they are too many, they move one at a time as a
+//! kernel's always do, and a crash may leave the same as with a kernel: a range that is taken out
+//! reads as zeros, as far as it is gone already, and the first extents behind it have moved; a
+//! range that is put in has made the file larger, and the last extents of the file have moved.
 
 use super::{FileEdit, Step};
 use crate::bmap;
@@ -75,7 +75,7 @@ impl<'a> FileEdit<'a> {
         }
     }
 
-    /// Puts a hole of whole blocks into the file: what is there moves behind it.
+    /// Puts a hole of whole blocks into the file: data there moves behind it.
     ///
     /// # Errors
     /// The range is empty, not of whole blocks, or starts behind the file; the file would be larger
@@ -124,8 +124,8 @@ impl<'a> FileEdit<'a> {
         }
     }
 
-    /// Moves an extent. Until that is durable nobody overwrites its blocks: a crash would bring back
-    /// their place, and have there what was written for another one.
+    /// Moves an extent. Until that is durable its blocks are not overwritten: a crash would bring
+    /// back their old place in the file, with data written for the new one.
     fn shift(&self, step: &mut Step<'_>, extent: Extent, to: FileBlock) -> Result<(), Error> {
         self.protect(&extent);
         bmap::shift(&mut step.trans, &mut step.inode, extent, to)

@@ -20,7 +20,7 @@ impl FileEdit<'_> {
     pub(in crate::file) fn unshare(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.start();
-        // Nobody sees what lies behind the end, and writing it would move that.
+        // Bytes behind the end are not visible, and writing them would move the end.
         let size = self.size();
         let blocks = self.blocks_over(&(range.start..range.end.min(size).max(range.start)));
         let most = (PIECE_BYTES >> self.geometry().block_log).max(1) as u32;

@@ -27,7 +27,7 @@ pub(super) enum Place {
     Hole(FileBlock),
     /// Mapped and never written.
     Unwritten(Extent),
-    /// Written, and nobody else's.
+    /// Written, and this file's alone.
     Own(Extent),
     /// Written, and another file's as well.
     Shared(Extent),
@@ -66,7 +66,7 @@ impl FileEdit<'_> {
         })
     }
 
-    /// Zeroes what is stored between the end of the file and `offset`: it becomes visible when the
+    /// Zeroes bytes stored between the end of the file and `offset`: it becomes visible when the
     /// file grows beyond it.
     pub(super) fn zero_behind_end(&mut self, offset: u64) -> Result<(), Error> {
         let size = self.size();
@@ -86,7 +86,7 @@ impl FileEdit<'_> {
         left.map(drop)
     }
 
-    /// Writes the front of a range; returns what is left of it.
+    /// Writes the front of a range; returns the rest.
     fn put_front(
         &mut self,
         mut bytes: Range<u64>,
@@ -130,7 +130,7 @@ impl FileEdit<'_> {
                 return Ok(bytes.start);
             }
             Place::Own(extent) | Place::Unwritten(extent) if self.were_others(&extent, &bytes) => {
-                // A crash would bring back what they were: their data must be the same.
+                // A crash would bring back their old mapping: their data must be the old data.
                 self.volume.sync()?;
                 return Ok(bytes.start);
             }
@@ -255,7 +255,7 @@ impl FileEdit<'_> {
         Ok(extent.end())
     }
 
-    /// Writes to blocks that were preallocated: nobody sees what is in them until they count as
+    /// Writes to blocks that were preallocated: their content is not visible until they count as
     /// written.
     fn write_first(
         &mut self,
@@ -364,7 +364,7 @@ impl FileEdit<'_> {
         self.commit(step)
     }
 
-    /// Takes over what was set aside for the map of the file when its data became dirty.
+    /// Takes over the blocks reserved for the map of the file when its data became dirty.
     pub(super) fn adopt_margin(&self, step: &mut Step<'_>, source: Source<'_>) {
         if matches!(source, Source::Run(_)) {
             let margin = u64::from(self.volume.heights().bmap_data);
