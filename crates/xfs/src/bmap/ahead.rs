@@ -84,7 +84,7 @@ fn in_front(extents: &ExtentList, end: FileBlock) -> Option<u64> {
     Some(piece)
 }
 
-/// A power of two of at most `wish` blocks that the free space allows.
+/// A power of two, at most `wish` blocks, that the free space allows.
 fn moderate(volume: &Volume, wish: u64) -> u64 {
     let (free, all) = (volume.available_blocks(), volume.superblock().blocks);
     // 2 below five percent, 6 below one.

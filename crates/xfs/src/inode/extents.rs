@@ -27,7 +27,7 @@ impl ExtentList {
     /// An empty list.
     pub const EMPTY: Self = Self { extents: Vec::new() };
 
-    /// Takes over extents as decoded from a fork; they are checked by whoever decoded them.
+    /// Takes over extents as decoded from a fork; the decoder has checked them.
     #[must_use]
     pub fn from_sorted(extents: Vec<Extent>) -> Self {
         debug_assert!(extents.windows(2).all(|pair| pair[0].end() <= pair[1].offset));
@@ -159,7 +159,7 @@ impl ExtentList {
     }
 
     /// Removes the last extent that overlaps `[from, to)`, or the part of it inside; returns the
-    /// record before, what is left of it in front and behind, and the removed part.
+    /// record before, its rest in front and behind, and the removed part.
     pub fn remove_last(&mut self, from: FileBlock, to: FileBlock) -> Option<Removed> {
         let (record, removed) = self.last_in(from, to)?;
         let at = self.position(record.offset);
@@ -187,7 +187,7 @@ pub struct Removed {
     pub front: Option<Extent>,
     /// What stays behind.
     pub back: Option<Extent>,
-    /// What is gone.
+    /// The removed part.
     pub removed: Extent,
 }
 

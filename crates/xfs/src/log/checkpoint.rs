@@ -54,7 +54,7 @@ impl LogRecordHints {
     }
 }
 
-/// What was committed since the last checkpoint was closed.
+/// The changes committed since the last checkpoint was closed.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoint {
     pub(super) sequence: u64,

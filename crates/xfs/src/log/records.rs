@@ -61,7 +61,7 @@ impl RecordStream {
     ) -> Self {
         memory.clear();
         if memory.capacity() < bytes {
-            // To grow it would copy what it held.
+            // To grow it would copy its content.
             memory = Vec::with_capacity(bytes);
         }
         let mut stream =

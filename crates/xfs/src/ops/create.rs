@@ -44,7 +44,7 @@ pub struct NewInode<'a> {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Times; those that the volume cannot hold are moved to the nearest it can.
+    /// Times; ones that the volume cannot hold are moved to the nearest it can.
     pub times: Times,
     /// Device number of a device, zero for all others.
     pub device: DeviceNumber,

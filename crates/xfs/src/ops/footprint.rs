@@ -1,8 +1,8 @@
 //! Blocks that inodes will take, before they exist: what a size for a volume is computed from.
 //!
-//! The decisions are those that the operations take: what lies inside an inode, what in one block,
-//! what in a tree. Where the order of hashes decides how full blocks become, they count as half
-//! full, the least there is after splits. Inode chunks are not counted here.
+//! The decisions are those of the operations: which structures lie inside an inode, which in one
+//! block, which in a tree. Where the order of hashes decides how full blocks become, they count as
+//! half full, the least there is after splits. Inode chunks are not counted here.
 
 use crate::attr::fork_offset::{self, ForkShape, default_offset};
 use crate::format::dir_layout::DirLayout;
@@ -68,8 +68,8 @@ impl StoredAttribute {
         Self { name, value: PARENT_VALUE_SIZE, parent: true }
     }
 
-    /// Attributes of which only the bytes are known that they take as a list; those that are not
-    /// one are more than 254 bytes.
+    /// Attributes of which only the length as a list is known; without a list they have more than
+    /// 254 bytes.
     #[must_use]
     pub fn others(bytes: usize) -> Self {
         Self { name: 0, value: bytes.min(SHORTFORM_PART_MAX + 1), parent: false }

@@ -36,7 +36,7 @@ pub fn make(
     with_room(volume, || try_make(volume, parent, name, new, |inode| inode.number))
 }
 
-/// As [`make`]; nobody can remove the new file before it is open.
+/// As [`make`]; no other thread can remove the new file before it is open.
 ///
 /// # Errors
 /// As [`make`].
@@ -83,7 +83,8 @@ fn try_make<T>(
         let what = format!("{}: the directory allows no symbolic links", path_text(name));
         return Err(Error::NotPermitted(what));
     }
-    // One search says that the name is absent and where it goes; until then the directory stays.
+    // One search says that the name is absent and finds its place, which stays valid while the
+    // directory is locked.
     let slot = free_slot(&mut trans, directory, name)?;
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;

@@ -5,7 +5,7 @@ use crate::format::{BufferItem, BufferItemFlags};
 use rustc_hash::FxHashMap;
 use undercroft_block::Sector;
 
-/// How often each buffer will be freed in what is still to be replayed.
+/// How often each buffer will be freed in the transactions still to be replayed.
 #[derive(Debug, Default)]
 pub(super) struct Cancels {
     pending: FxHashMap<(Sector, u32), u32>,

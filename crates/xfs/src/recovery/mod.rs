@@ -1,10 +1,11 @@
 //! Recovery: what the journal of a volume that was not unmounted holds becomes part of the volume
 //! (journal reference, section 5).
 //!
-//! [`recover`] makes the volume on a device clean. It first reads all that is to be replayed and
-//! refuses what it does not know, before anything is written; an interruption at any point leaves
-//! a volume that can be recovered again. A volume that is only read is recovered in memory: the
-//! device is then an [overlay](undercroft_block::stack::Overlay), and what is below stays as it is.
+//! [`recover`] makes the volume on a device clean. It first reads all records to be replayed and
+//! refuses items that it does not know, before anything is written; an interruption at any point
+//! leaves a volume that can be recovered again. A volume that is only read is recovered in memory:
+//! the device is then an [overlay](undercroft_block::stack::Overlay), and the device below stays as
+//! it is.
 
 mod blocks;
 mod cancels;
@@ -63,7 +64,7 @@ pub enum RecoveryProgress {
 pub(crate) enum Place {
     /// To the volume itself: every step leaves it recoverable.
     Device,
-    /// To memory that nobody else sees.
+    /// To memory that no other program sees.
     Memory,
 }
 
@@ -86,7 +87,7 @@ pub fn recover(
     recover_between(Place::Device, device, &superblock, &ends, progress)
 }
 
-/// As [`recover`], to the device or to memory, with what is known of the volume already.
+/// As [`recover`], to the device or to memory, with the facts known of the volume already.
 pub(crate) fn recover_between(
     place: Place,
     device: &Arc<dyn BlockDevice>,
@@ -133,7 +134,7 @@ pub(crate) fn recover_between(
     }
     let replayed = read_superblock(device)?;
     if identity(&replayed) != identity(superblock) {
-        // Whoever changed it did not live to write the copies.
+        // Its change was interrupted before the copies were written.
         write_copies(device.as_ref(), &replayed)?;
     }
     Ok(Some(report))

@@ -23,7 +23,7 @@ pub struct AllocationEvent<'a> {
     pub group: AgNumber,
     /// The target until a place is chosen, then that place.
     pub block: AgBlock,
-    /// Length of what was found, 0 before.
+    /// Length of the extent found, 0 before.
     pub len: u32,
     /// Longest extent that may be given: that of the request, cut to what the group can spare.
     pub max_len: u32,
@@ -40,7 +40,7 @@ pub enum AllocationStep {
     Near,
     /// A search by size begins in the group: `vextent_this_ag`.
     BySize,
-    /// The group cannot spare what is asked for: `vextent_noagbp`.
+    /// The group cannot spare the space asked for: `vextent_noagbp`.
     Refused,
     /// No group could serve the request: `vextent_allfailed`.
     AllFailed,

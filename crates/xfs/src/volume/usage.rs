@@ -10,7 +10,7 @@ pub struct Usage {
     pub block_size: u32,
     /// Blocks for files and their metadata: all but the journal.
     pub blocks: u64,
-    /// Blocks that files can have: not taken, not promised to what is in memory, and not set aside
+    /// Blocks that files can have: not taken, not reserved for data in memory, and not set aside
     /// for the volume itself.
     pub free_blocks: u64,
     /// Inodes in use.
