@@ -106,7 +106,7 @@ fn at_end_of_file(
     groups::allocate(trans, &aligned)
 }
 
-/// Whatever there is, wherever it is. From now on this transaction asks for no more.
+/// Takes any extent, anywhere. From now on this transaction asks for no more.
 fn low_on_space(
     trans: &mut Transaction<'_>,
     attempt: &mut Request,

@@ -103,7 +103,7 @@ fn a_dropped_volume_answers_its_tickets() {
     }
 }
 
-/// Who closes a volume finds all callbacks done, slow ones as well.
+/// After a volume is closed all callbacks are done, slow ones as well.
 #[test]
 fn a_volume_that_is_closed_has_called_everybody() {
     let (_device, volume) = open(64 << 20);

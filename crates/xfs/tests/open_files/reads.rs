@@ -5,8 +5,8 @@ use std::sync::Arc;
 use undercroft_xfs::OpenFile;
 use undercroft_xfs::ops::Size;
 
-/// Reads of every length at every offset over data, holes, unwritten space and what is dirty are
-/// those of a model.
+/// Reads of every length at every offset over data, holes, unwritten space and dirty data are those
+/// of a model.
 #[test]
 fn any_range_reads_as_it_was_written() {
     let (device, volume) = open(64 << 20);

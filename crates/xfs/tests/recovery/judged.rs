@@ -16,9 +16,10 @@ use undercroft_xfs::recovery::recover;
 /// Why both replays do not agree.
 #[derive(Debug)]
 pub(crate) enum Disagreement {
-    /// The kernel does not mount what it left itself. `xfs_repair -n` has nothing against our replay.
+    /// The kernel does not mount the volume that it left itself. `xfs_repair -n` has nothing
+    /// against our replay.
     KernelFails(String),
-    /// What is wrong with our replay.
+    /// The defect of our replay.
     OursIsWrong(String),
 }
 
