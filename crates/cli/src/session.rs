@@ -12,7 +12,7 @@ use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, Volume};
 
-/// An open volume, and the clock of those who change it.
+/// An open volume, and the clock for changes of it.
 pub(crate) struct Session<'v> {
     /// The volume.
     pub(crate) volume: &'v Arc<Volume>,
@@ -134,7 +134,7 @@ impl<'v> Session<'v> {
     }
 
     /// Calls `visit` with an inode, and with `recursive` for everything below a directory,
-    /// directories before what is in them.
+    /// directories before their contents.
     pub(crate) fn walk(
         &self,
         path: &OsStr,

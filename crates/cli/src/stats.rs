@@ -161,7 +161,7 @@ fn table(devices: &[DeviceReport], out: &mut dyn Write) -> io::Result<()> {
     queues(devices, width, out)
 }
 
-/// The name of a device, indented below those that are stacked on it.
+/// The name of a device, indented below the devices stacked on it.
 fn name(report: &DeviceReport) -> String {
     format!("{:1$}{2}", "", 2 * report.depth, report.name)
 }

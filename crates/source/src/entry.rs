@@ -1,4 +1,4 @@
-//! One entry of a tree: a name, what it is, who owns it, and its extended attributes.
+//! One entry of a tree: its name, kind, owner, and extended attributes.
 //!
 //! Entries carry no file data; a regular file carries the map of its data ranges, so that a consumer
 //! can reserve space for the whole file before the first byte arrives.
@@ -34,8 +34,8 @@ pub struct Entry {
     pub xattrs: Vec<Xattr>,
     /// Whether further names of this entry may follow as [`Kind::HardLink`].
     pub links: Links,
-    /// Whether something else, which is no directory either, came before under this path: this takes
-    /// its place. What it names besides stays. Directories never say so.
+    /// Whether another entry, no directory either, came before under this path: this one takes its
+    /// place. Other names of the earlier file stay. Never set for directories.
     pub replaces: bool,
 }
 
@@ -59,7 +59,7 @@ impl Entry {
 pub enum Links {
     /// The entry has one name; no [`Kind::HardLink`] names it.
     Single,
-    /// Hard links to it may follow. Archives do not tell in advance, so this is what they always say.
+    /// Hard links to it may follow. Archives do not tell in advance, so this is always their value.
     Several,
 }
 

@@ -6,12 +6,12 @@
 //! [`Chunk`]s that need no copy on their way to a device.
 //!
 //! Contract:
-//! - the same input and [`Options`] give the same stream, whatever the host, the number of threads or
-//!   the order in which directories list their entries;
+//! - the same input and [`Options`] give the same stream, on any host, with any number of threads
+//!   and any order of entries in directories;
 //! - everything is kept: contents and holes, permission bits, numeric owners, nanosecond times, hard
 //!   links, symbolic links, devices, pipes, sockets, all extended attributes with ACLs;
-//! - memory is bounded whatever the input: data is read ahead within a fixed window, and what grows
-//!   with the tree is one directory's listing, or some 50 bytes for each name in an archive;
+//! - memory is bounded: data is read ahead within a fixed window, and only one directory's listing,
+//!   or some 50 bytes for each name in an archive, grows with the tree;
 //! - wrong input is an error that names the entry and the place, never a panic.
 //!
 //! ```

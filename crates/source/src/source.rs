@@ -22,7 +22,8 @@ pub trait Source: Send {
     /// The next entry, or `None` at the end. Data of the previous entry that was not taken is skipped.
     ///
     /// # Errors
-    /// What is wrong with the tree or archive, by name and place. After an error the source is at its end.
+    /// The fault of the tree or archive, by name and place. After an error the source is at its
+    /// end.
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError>;
 
     /// The next piece of the file that [`next_entry`](Self::next_entry) returned last, in ascending

@@ -72,7 +72,7 @@ pub(super) struct Args {
     format: FormatArgs,
 }
 
-/// What is changed on the way.
+/// Changes made to entries on the way.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Content")]
 struct ContentArgs {

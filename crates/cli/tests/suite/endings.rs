@@ -1,4 +1,4 @@
-//! How runs end: exit statuses, standard output that fails, and whom messages blame.
+//! How runs end: exit statuses, standard output that fails, and the causes that messages name.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -91,7 +91,7 @@ fn an_archive_that_nobody_reads_to_its_end_is_not_done() {
     }
 }
 
-/// Whoever looks at the first lines only is told, too, that there are faults.
+/// A reader of the first lines only is told, too, that there are faults.
 #[test]
 fn a_check_that_is_cut_off_keeps_its_verdict() {
     let sample = volume();
@@ -127,7 +127,7 @@ fn standard_output_is_to_blame_for_its_own_failures() {
             assert_eq!(output.status.code(), Some(1));
         }
     }
-    // Who prints nothing needs nothing; /dev/null is a place to print to, however it was opened.
+    // A command without output needs none; /dev/null is a place to print to, however it was opened.
     for command in ["mkdir \"$1\" /new >&-", "ls \"$1\" >/dev/null", "ls \"$1\" 1<>/dev/null"] {
         let output = redirected(&sample, &format!("\"$0\" {command}"));
         assert!(output.status.success(), "{command}");

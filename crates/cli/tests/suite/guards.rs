@@ -1,4 +1,5 @@
-//! A volume has one writer: what somebody else has is refused, and what is taken away is noticed.
+//! A volume has one writer: one in use by another program is refused, and one that is taken away is
+//! noticed.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -221,7 +221,7 @@ fn a_leg_of_a_mirror_is_filled_again() {
     assert!(read(home, &["a", "b", "c", "d"]) == good);
     succeeds(["check", &stack(home, "stripe:64k($b,$d)")]);
 
-    // One that missed what was written.
+    // A leg that missed the writes.
     let without = stack(home, "stripe:64k($a,mirror($c,$d))");
     succeeds(["mkdir", &without, "/new"]);
     let (a, c) = (stack(home, "$a"), stack(home, "$c"));

@@ -114,7 +114,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Whether a name of the present directory is to be unpacked, which the directory's own `.` and
-    /// `..` are not. A name that leads elsewhere, or that came before, is an error: who unpacks it
+    /// `..` are not. A name that leads elsewhere, or that came before, is an error: unpacking it
     /// would write behind a symbolic link, or over another file.
     fn admit(&mut self, name: &[u8], number: InodeNumber) -> Result<bool, UnpackError> {
         let parent = self.levels.iter().rev().nth(1).map(|level| level.number);

@@ -210,7 +210,7 @@ fn read_batch<S: Sink>(reader: &mut Reader<'_, S>, batch: Batch) -> Result<(), S
             break;
         }
     }
-    // What was read before an error is delivered before it.
+    // Items read before an error are delivered before it.
     if !matches!(result, Err(Stop::Abandoned)) {
         reader.flush()?;
     }

@@ -121,7 +121,7 @@ impl Filling {
     fn run(mut self, mut reader: TarReader, deliver: Deliver) {
         let end = self.fill(&mut reader, deliver).and_then(|()| self.flush());
         if let Err(Stop::Fault(fault)) = end {
-            // What came before the fault is told first; nobody may listen any more.
+            // Items before the fault are sent first; the receiver may be gone.
             let _ = self.flush().is_ok() && self.sender.send(Err(fault)).is_ok();
         }
     }

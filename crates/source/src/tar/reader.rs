@@ -53,7 +53,7 @@ pub struct TarReader {
     warnings: Warnings,
 }
 
-/// What is left of the current file.
+/// The rest of the current file.
 #[derive(Default)]
 struct FileData {
     /// Ranges whose data is still to come; the first may be the rest of one.
@@ -212,7 +212,7 @@ impl TarReader {
         self.bytes.skip(u64::MAX).map(|_| ()).map_err(io_problem)
     }
 
-    /// Leaves out what was not taken of the current file.
+    /// Skips the rest of the current file.
     fn skip_file(&mut self) -> Checked<()> {
         let file = std::mem::take(&mut self.file);
         self.skip(file.stored)
@@ -308,7 +308,8 @@ impl TarReader {
         Ok(true)
     }
 
-    /// The attributes of an entry, without those that no file of Linux can have, which are noted.
+    /// The attributes of an entry, without those that no file of Linux can have, which become
+    /// warnings.
     fn xattrs(&mut self, path: &EntryPath, extensions: &mut Extensions) -> Checked<Vec<Xattr>> {
         for name in extensions.take_foreign() {
             if self.options.strict {

@@ -1,7 +1,8 @@
 //! Which paths an archive has named so far.
 //!
-//! Paths are kept as 128-bit hashes: an archive of two million names takes about 100 MiB whatever
-//! their length. Two different paths among them have the same hash with a probability of 10^-26.
+//! Paths are kept as 128-bit hashes: an archive of two million names takes about 100 MiB, with
+//! names of any length. Two different paths among them have the same hash with a probability of
+//! 10^-26.
 
 use super::error::Problem;
 use crate::EntryPath;
@@ -31,7 +32,7 @@ pub(super) struct Admitted {
 pub(super) struct SeenPaths {
     /// By hash, which needs no further hashing with a secret.
     paths: HashMap<[u64; 2], Seen, FxBuildHasher>,
-    /// With a secret: nobody can choose names whose hashes meet.
+    /// With a secret: names with equal hashes cannot be chosen.
     hashes: RandomState,
     /// The parent of the last path, which is a directory: most often that of the next path too.
     parent: Vec<u8>,

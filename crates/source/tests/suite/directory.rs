@@ -251,7 +251,7 @@ fn a_file_that_changes_its_size_while_it_is_read_is_an_error() {
         file.write_all_at(&vec![1; 64 << 20], 0).unwrap();
         let mut source = DirectorySource::open(root.path(), &Options::default()).unwrap();
         while source.next_entry().unwrap().unwrap().path.is_root() {}
-        // The window of what is read ahead is far smaller than the file.
+        // The window of read-ahead is far smaller than the file.
         file.set_len(new_size).unwrap();
         let error = loop {
             match source.next_data() {

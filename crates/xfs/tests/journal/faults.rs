@@ -109,8 +109,8 @@ fn every_ticket_of_a_failed_checkpoint_is_told() {
     }
 }
 
-/// A transaction that gives up half-way takes nothing of it to the journal, nor earlier commits:
-/// the device holds the durable changes.
+/// A transaction that gives up half-way takes nothing of it to the journal, nor earlier commits
+/// that are not durable: the device holds the durable ones.
 #[test]
 fn half_a_transaction_is_never_written() {
     let device = make(&MkfsOptions::new(64 << 20, Uuid::from_u128(1)));

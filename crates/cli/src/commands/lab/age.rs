@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 /// Make the free space of a volume look as if it had been in use for years.
 ///
-/// A file for each group, filler/group-N, takes what is not to be free; its holes are the free
-/// space. The same options and seed make the same free space.
+/// A file for each group, filler/group-N, takes the space that is not to be free; its holes are the
+/// free space. The same options and seed make the same free space.
 ///
 ///   random        holes of 1 to --hole blocks between kept pieces of 1 to --kept blocks
 ///   pathological  --short holes that are a block too short for a request of --request blocks,

@@ -126,7 +126,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "write a number from 0 to 1".to_owned())
 }
 
-/// A deviation for which sizes stay what they are.
+/// A deviation for which sizes stay as they are.
 fn spread(text: &str) -> Result<f64, String> {
     let spread = text.parse().ok().filter(|spread| (0.0..=10.0).contains(spread));
     spread.ok_or_else(|| "write a number from 0 to 10".to_owned())

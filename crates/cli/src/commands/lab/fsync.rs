@@ -57,8 +57,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     directories: u16,
 
-    /// Iterations ahead of those that count: they fill the caches, and what comes behind them is
-    /// like what comes behind any other.
+    /// Iterations ahead of the measured ones. They fill the caches, so that the first measured one
+    /// is like all others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     warm_up: u16,
 

@@ -9,9 +9,9 @@ use undercroft_lab::tags::{self, Case, PolicyName, TagsOptions, Waiters};
 
 /// Wait for tags: wake policies against each other.
 ///
-/// A device takes a limited number of requests at a time; each needs a tag, a small number. Who
-/// finds none sleeps, and a completion that gives a tag back wakes sleepers. Whom it wakes, and how
-/// many, is the policy:
+/// A device takes a limited number of requests at a time; each needs a tag, a small number. A
+/// submitter that finds none sleeps, and a completion that gives a tag back wakes sleepers. Which
+/// it wakes, and how many, is the policy:
 ///
 ///   counters   two counters that only grow say how many wake-ups are due (Linux since 2022)
 ///   cyclic-8   after a batch of completions, a batch of waiters of one of eight queues (2014)
@@ -19,7 +19,7 @@ use undercroft_lab::tags::{self, Case, PolicyName, TagsOptions, Waiters};
 ///   wake-one   one waiter for each completion
 ///   wake-all   all waiters for each completion: the herd
 ///
-/// The device is simulated, as null_blk is: some threads complete what was submitted, at once.
+/// The device is simulated, as null_blk is: some threads complete submitted commands at once.
 ///
 /// Cases, and what to look for:
 ///
@@ -51,7 +51,7 @@ pub(super) struct Args {
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<PolicyArg>,
 
-    /// Who waits for a tag: the thread of a worker, or one task for each outstanding I/O.
+    /// The waiter for a tag: the thread of a worker, or one task for each outstanding I/O.
     #[arg(long, value_name = "WHO", default_value = "threads")]
     waiters: WaitersArg,
 
