@@ -95,7 +95,7 @@ pub(crate) struct TagsArguments {
     seed: u64,
 }
 
-/// Fails when somebody sleeps while tags stay free, or when a tag has two holders.
+/// Fails when a waiter sleeps while tags stay free, or when a tag has two holders.
 pub(crate) fn soak(arguments: &TagsArguments) -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["run", "--release", "--package", "undercroft-tags", "--example", "soak_tags"]);

@@ -1,4 +1,4 @@
-//! Why a judge could not be asked, and what it said when it found fault.
+//! The reason why a judge could not be asked, and its output when it found fault.
 
 use std::fmt;
 use std::io;
@@ -31,7 +31,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was attempted, as "cannot ...".
+        /// The action that failed, as "cannot ...".
         action: &'static str,
         /// On which file.
         path: PathBuf,

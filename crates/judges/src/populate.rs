@@ -92,7 +92,7 @@ fn files(home: &Path) -> Result<(), Error> {
     for piece in 0..6 {
         file.write_all_at(b"piece", piece * 3 * UNIT).map_err(Error::io("cannot write", &path))?;
     }
-    // Each piece is an extent of its own: far more than an inode can hold, whatever its size.
+    // Each piece is an extent of its own: far more than an inode of any size can hold.
     let (file, path) = open("btree")?;
     for piece in 0..700 {
         file.write_all_at(b"piece", piece * 2 * UNIT).map_err(Error::io("cannot write", &path))?;

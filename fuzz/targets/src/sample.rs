@@ -34,7 +34,7 @@ pub enum Content {
 pub struct Piece {
     /// Where it starts, in bytes.
     pub start: u64,
-    /// What it is.
+    /// Its kind.
     pub content: Content,
     /// The sound bytes.
     pub bytes: Vec<u8>,

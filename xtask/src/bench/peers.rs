@@ -43,7 +43,8 @@ struct Quoted {
 }
 
 impl Peers {
-    /// Makes what the competitors need and what is not measured: a mount point, a prototype file.
+    /// Makes the things that the competitors need and that are not measured: a mount point, a
+    /// prototype file.
     pub(super) fn prepare(source: &Source, work: &Path, newest: Xfsprogs) -> Result<Self> {
         let work =
             fs::canonicalize(work).with_context(|| format!("cannot resolve {}", work.display()))?;

@@ -1,7 +1,7 @@
 //! A tree with every odd thing that a tree can hold, one directory per kind of oddity.
 //!
 //! The file system that the tree is made on, or the rights of the process, may not allow all of it:
-//! what was left out is reported by name. On a [`crate::Scratch`] volume as root nothing is.
+//! missing parts are reported by name. On a [`crate::Scratch`] volume as root nothing is.
 
 mod attributes;
 mod data;

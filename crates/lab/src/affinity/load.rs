@@ -17,7 +17,7 @@ pub(super) struct Load {
 }
 
 impl Workload {
-    /// What it comes to in a run.
+    /// Its numbers in a run.
     pub(super) fn load(self, run: &RunOptions) -> Load {
         match self {
             Self::Large => Load {

@@ -26,7 +26,7 @@ pub(crate) use filler::{plain_inode, take};
 /// A volume that was aged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aged {
-    /// What was made and what it left.
+    /// The free space that was made, and the rest of the volume.
     pub outcome: AgeOutcome,
     /// The files that keep the rest.
     pub fillers: Vec<InodeNumber>,

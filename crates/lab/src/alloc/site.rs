@@ -25,7 +25,7 @@ pub(super) trait Site: Sync {
     fn sync(&self, file: &mut Self::File, job: &Job) -> Result<(), LabError>;
     /// Closes it.
     fn close(&self, file: Self::File) -> Result<(), LabError>;
-    /// Does what is left to do when the last file was closed.
+    /// Ends the work when the last file was closed.
     fn finish(&self) -> Result<(), LabError> {
         Ok(())
     }

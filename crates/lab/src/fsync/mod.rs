@@ -39,9 +39,9 @@ pub struct FsyncOptions {
     pub threads: Vec<usize>,
     /// Directories of each thread, which it uses in turn.
     pub directories: usize,
-    /// Iterations ahead of those that count, which fill the caches.
+    /// Iterations ahead of the measured ones, which fill the caches.
     pub warm_up: usize,
-    /// What is written.
+    /// The data written.
     pub workload: Workload,
 }
 

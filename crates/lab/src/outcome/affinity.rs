@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rate::Rate;
 
-/// A CPU by what it does in the experiment, as the tables of 2008 name them.
+/// A CPU by its role in the experiment, as the tables of 2008 name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The CPU of the application.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is done with every file.
+/// The operations on every file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {

@@ -43,7 +43,7 @@ impl fmt::Display for PolicyName {
     }
 }
 
-/// Who waits when there is no tag.
+/// The waiter when there is no tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waiters {
@@ -72,7 +72,7 @@ pub struct TagsOutcome {
     pub workers: usize,
     /// I/Os that one worker keeps outstanding, as far as there are tags.
     pub outstanding: usize,
-    /// Who waits for a tag.
+    /// The waiter for a tag.
     pub waiters: Waiters,
     /// Hardware queues that share the set.
     pub queues: usize,
@@ -97,7 +97,7 @@ pub struct TagsOutcome {
 }
 
 impl TagsOutcome {
-    /// Who worked, and how long, in words.
+    /// The workers, and the time, in words.
     pub(crate) fn crowd(&self) -> String {
         format!(
             "{} workers with {} outstanding each, waiting as {}, {} runs of {} s",

@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
     image: Description,
 
-    /// What the free space is to look like.
+    /// The pattern of the free space.
     #[arg(long, value_name = "MAP", default_value = "random")]
     map: MapArg,
 

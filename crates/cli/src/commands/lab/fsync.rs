@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::io::Write;
 use undercroft_lab::fsync::{self, FsyncOptions, Mode, Workload};
 
-/// Write small files and make each durable: what an fsync costs, and what a ticket for one saves.
+/// Write small files and make each durable: the cost of an fsync, and the saving of a ticket.
 ///
 /// In 2014 fs_mark asked for the fsync of 800,000 files at once, each by a kernel thread that
 /// waited: 400,000 context switches a second, and files/s that differed by a quarter from one
