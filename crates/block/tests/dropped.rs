@@ -256,7 +256,7 @@ fn a_driver_that_panics_in_a_thread_of_the_queue_leaves_nobody_waiting() {
     });
 }
 
-/// A driver with a thread that ends its requests through a channel, and counts what it has: wrong,
+/// A driver with a thread that ends its requests through a channel, and counts its requests: wrong,
 /// when that thread ends.
 struct Counting;
 

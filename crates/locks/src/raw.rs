@@ -1,4 +1,4 @@
-//! The locks of `parking_lot` with a rank: each method tells the thread's list what it does.
+//! The locks of `parking_lot` with a rank: each method updates the thread's list.
 #![allow(unsafe_code, reason = "the traits that make a lock of these are unsafe")]
 
 use std::ptr;

@@ -57,7 +57,7 @@ pub(crate) fn refuse(rule: Rule, wanted: &Held, other: &Held) {
     } else if !relock::is_at(wanted.place) {
         panic!("{message}");
     }
-    // Straight to the stream: a test that captures what is printed would lose it.
+    // Straight to the stream: a test that captures output would lose it.
     let _ = writeln!(std::io::stderr(), "{message}\nno panic can stop this here: abort");
     std::process::abort();
 }

@@ -1,4 +1,4 @@
-//! What a set is made of.
+//! The options of a set.
 
 use crate::error::ConfigError;
 use crate::policy::WakePolicy;

@@ -1,4 +1,4 @@
-//! What a caller may take: everything, or less.
+//! The tags that a caller may take: all, or fewer.
 
 /// The limits of a caller, kept with its place in a wait queue, so that a wake-up goes to a waiter
 /// that can use it.

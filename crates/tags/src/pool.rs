@@ -27,7 +27,7 @@ pub(crate) struct Pool {
     changes: Mutex<()>,
 }
 
-/// What a pool is made of, apart from its waiting.
+/// The options of a pool, apart from its waiting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolShape {
     /// The most tags it will have.

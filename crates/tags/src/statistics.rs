@@ -65,7 +65,7 @@ impl Sum for WaitCounts {
     }
 }
 
-/// What one caller counts. Only the caller writes, so a plain load and store is enough.
+/// The counts of one caller. Only the caller writes, so a plain load and store is enough.
 #[derive(Debug, Default)]
 pub(crate) struct CallerCounts {
     pub(crate) gets: Tally,

@@ -7,7 +7,7 @@ const MOST: u32 = 8;
 /// A waiter can count on this many batches.
 const BATCHES: u32 = 8;
 
-/// What the wake batch is computed from, apart from depth and users.
+/// The inputs of the wake batch, apart from depth and users.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchRule {
     /// The builder's own batch.

@@ -76,7 +76,7 @@ fn shape() -> impl Strategy<Value = Shape> {
         })
 }
 
-/// What a caller may take.
+/// The tags that a caller may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Any,
@@ -85,7 +85,7 @@ enum Kind {
     User(usize),
 }
 
-/// The set, its callers, and what they must hold.
+/// The set, its callers, and the tags that they must hold.
 struct Run {
     set: TagSet,
     callers: Vec<(Caller, Kind)>,

@@ -1,4 +1,4 @@
-//! What a block holds behind its header: the verifier of each kind.
+//! The content of a block behind its header: the verifier of each kind.
 
 use super::directory::block::verify_block;
 use super::directory::data::verify_data;

@@ -15,7 +15,7 @@ pub struct FieldDefect {
     pub rule: Rule,
 }
 
-/// What a field must hold.
+/// The values that a field may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Exactly this value.

@@ -74,7 +74,7 @@ impl Batch {
     /// Must not be called in a completion callback.
     pub fn wait(&self) -> Result<(), BlockError> {
         debug_assert!(!role::is_in_callback(), "a completion callback must not wait");
-        // Acquire: what the completing threads did to the bios is visible here.
+        // Acquire: the stores of the completing threads to the bios are visible here.
         let is_done = || (self.shared.outstanding.load(Ordering::Acquire) == 0).then_some(());
         self.shared.finished.wait_unplugged(is_done);
         self.check()

@@ -46,7 +46,7 @@ pub trait BlockDevice: Send + Sync {
     /// Whether operations that modify are refused.
     fn is_read_only(&self) -> bool;
 
-    /// What the device does with a bio.
+    /// The answer of the device to a bio.
     fn layer(&self) -> Layer<'_>;
 
     /// What passed so far through the leaves at or below this device.
@@ -127,7 +127,7 @@ pub trait BlockDevice: Send + Sync {
     }
 }
 
-/// What a device does with a bio.
+/// The handling of a bio by a device.
 pub enum Layer<'d> {
     /// It puts it in a request, and that in a queue.
     Leaf(&'d Arc<dyn RequestQueue>),

@@ -1,4 +1,4 @@
-//! What a driver implements.
+//! The traits that a driver implements.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,7 +15,7 @@ use crate::units::{Limits, Sector};
 
 /// What moves the bytes of a leaf device.
 pub trait Driver: Send + Sync + 'static {
-    /// What one thread drives.
+    /// The driver's part of a hardware queue, driven by one thread.
     type Queue: DriverQueue;
 
     /// How messages call the device.
@@ -43,7 +43,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Opens a queue in the thread that will drive it.
     ///
     /// # Errors
-    /// When the operating system refuses what the queue needs.
+    /// When the operating system refuses the resources of the queue.
     fn open_queue(self: &Arc<Self>, context: &QueueContext) -> Result<Self::Queue, OpenError>;
 
     /// Does `request` in the calling thread, whichever it is, and says how that ended. `None`,
@@ -55,7 +55,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 }
 
-/// What a driver queue is opened for.
+/// The hardware queue that a driver queue is opened for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueContext {
     /// Number of the hardware queue, from 0. Several threads may drive one.

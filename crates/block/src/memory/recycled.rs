@@ -27,7 +27,7 @@ pub(crate) trait Recycle: Sized + 'static {
     /// The spares of this thread; a `thread_local!` of each type.
     fn spares() -> &'static LocalKey<Spares<Self>>;
 
-    /// Drops what the value holds. The rest may stay as it is, for the next user to overwrite.
+    /// Drops the contents of the value. The rest may stay as it is, for the next user to overwrite.
     fn clear(&mut self);
 }
 

@@ -1,4 +1,4 @@
-//! Read-only views of shared memory: what a write bio is made of.
+//! Read-only views of shared memory: the data of a write bio.
 //!
 //! Many bios may point into one large buffer (a chunk of an archive that holds a hundred small
 //! files) and leave the device as one request without a copy. Zeroes for padding point to static

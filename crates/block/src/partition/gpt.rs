@@ -15,7 +15,7 @@ const ENTRY_MAX: u32 = 4096;
 /// Largest table read: eight times what tools write by default fits.
 const TABLE_MAX: u64 = 1 << 20;
 
-/// What the header of a sound copy says about the table.
+/// The description of the table in the header of a sound copy.
 struct Header {
     block_size: u64,
     table: u64,

@@ -21,7 +21,7 @@ pub struct Plug {
     staging: Rc<Staging>,
 }
 
-/// What one thread staged for one device.
+/// The bios that one thread staged for one device.
 struct Staging {
     device: Arc<dyn BlockDevice>,
     threshold: PlugThreshold,

@@ -25,7 +25,7 @@ pub(crate) trait Ordered {
     /// The number that it got when it entered.
     fn number(&self) -> u64;
 
-    /// Takes note of the number.
+    /// Records the number.
     fn set_number(&mut self, number: u64);
 }
 

@@ -21,8 +21,7 @@ pub struct Overlay {
     name: String,
     capacity: Sector,
     limits: Limits,
-    /// What the memory holds: first sectors of ranges, and where those end. They neither overlap
-    /// nor touch.
+    /// The ranges in memory: first sectors, and where those end. They neither overlap nor touch.
     held: RwLock<BTreeMap<u64, u64>>,
 }
 
@@ -61,7 +60,7 @@ impl Overlay {
         Place { leg: BELOW, sector, left: next - sector.0 }
     }
 
-    /// Notes that the memory holds the sectors from `start` to `end`.
+    /// Records that the memory holds the sectors from `start` to `end`.
     fn hold(&self, mut start: u64, mut end: u64) {
         let mut held = self.held.write();
         // Ranges that touch the new one become part of it.

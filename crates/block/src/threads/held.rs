@@ -14,7 +14,7 @@ pub(crate) fn send_by(send: fn()) {
     SEND.set(send);
 }
 
-/// Sends what this thread holds back.
+/// Sends the bios that this thread holds back.
 pub(crate) fn send() {
     SEND.get()();
 }

@@ -55,7 +55,7 @@ pub(crate) fn defers() -> bool {
     DEFERS.get()
 }
 
-/// Notes that something was submitted that waits for the next step, if `waits`.
+/// Records that something was submitted that waits for the next step, if `waits`.
 pub(crate) fn deferred(waits: bool) {
     DEFERRED.set(DEFERRED.get() || waits);
 }

@@ -12,7 +12,7 @@ pub(crate) fn become_worker() {
     IS_WORKER.set(true);
 }
 
-/// Notes whether this thread runs a completion callback; returns whether it did.
+/// Records whether this thread runs a completion callback; returns whether it did.
 pub(crate) fn set_in_callback(runs: bool) -> bool {
     IN_CALLBACK.replace(runs)
 }

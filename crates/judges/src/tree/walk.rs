@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
         self.note(path, Field::Holes, show(&left), show(&right));
     }
 
-    /// Notes a difference when the two values are not equal.
+    /// Records a difference when the two values are not equal.
     fn differ<T: PartialEq + Debug>(&mut self, path: &Path, field: Field, left: &T, right: &T) {
         if left != right {
             self.note(path, field, format!("{left:?}"), format!("{right:?}"));

@@ -1,4 +1,4 @@
-//! Two ever-growing counters, and what is spared.
+//! Two ever-growing counters, and the wake-ups that are spared.
 //!
 //! Tags put while a caller waited are counted, and so are the wake-ups granted for them; when the
 //! two are a batch apart, wake-ups are due. That is the scheme of 2022. A wake-up costs the waiter
@@ -8,8 +8,8 @@
 //! 1. Wake-ups for tags that are *not free any more*. Their holder will put them, and that put
 //!    counts again.
 //! 2. Wake-ups for tags that are *expected*: threads have been woken already, as many as there are
-//!    tags or as can run at once, and have not begun to look. At the end of its wait each of them does
-//!    here what a put does, so the next thread is woken when the one before is there.
+//!    tags or as can run at once, and have not begun to look. At the end of its wait each of them
+//!    does here the work of a put, so the next thread is woken when the one before is there.
 //!
 //! # Why nobody is lost
 //!
@@ -33,8 +33,8 @@
 //!
 //! *Progress* (invariant I3): suppose that every caller sleeps or is through, and one sleeps that
 //! could use a tag. All tags have been put since it was published (invariant I1). Of the counts of
-//! these last puts, look at the one that came last, and at what it spends: all tags it could use
-//! are free, and no caller takes one any more. If *w* = 0 then by (J) *c* - *g* is at least their
+//! these last puts, look at the one that came last, and at its spending: all tags it could use are
+//! free, and no caller takes one any more. If *w* = 0 then by (J) *c* - *g* is at least their
 //! number, and that is at least a batch (see [`crate::wake_batch`]), so the sleeper is woken. If
 //! *w* > 0, that thread begins to look afterwards (the barriers of [`crate::sync`]), finds a free
 //! tag, and puts it: the put was not the last. Or it gives up, and passes its wake-up on (invariant
@@ -49,8 +49,8 @@
 use super::wakes::{Policy, Wakes};
 use crate::sync::{self, AtomicU64, Ordering};
 
-/// The difference is what is still to be spent; below a batch it is carried to the next put. Nothing
-/// is ever reset, so a put in the middle of another one (on the same thread, too) finds nothing half
+/// The difference is still to be spent; below a batch it is carried to the next put. Nothing is
+/// ever reset, so a put in the middle of another one (on the same thread, too) finds nothing half
 /// done.
 #[derive(Debug)]
 pub(super) struct Counters {
@@ -67,7 +67,8 @@ impl Counters {
         Self { completions: AtomicU64::new(0), granted: AtomicU64::new(0), at_once }
     }
 
-    /// Grants what is due if it is `least` or more, and spares what would be for nothing.
+    /// Grants the wake-ups due if they are `least` or more, and spares those that would be for
+    /// nothing.
     ///
     /// Linux spends one batch per call and leaves the rest to later puts; then after a put of many
     /// tags, waiters sleep beside free tags for longer.
@@ -79,7 +80,7 @@ impl Counters {
             let due = u32::try_from(completions.wrapping_sub(granted)).unwrap_or(u32::MAX);
             #[cfg(loom)]
             let due = if sync::sabotage::leaves_out(sync::sabotage::Part::Carry) {
-                // What a single put counts.
+                // The counts of a single put.
                 due.min(1)
             } else {
                 due
@@ -115,14 +116,14 @@ impl Counters {
 
 impl Policy for Counters {
     fn freed(&self, wakes: &Wakes<'_>, freed: u32) {
-        // The put that adds last sees the sum of all, so a batch is missed by nobody.
+        // The put that adds last sees the sum of all, so no batch is missed.
         self.completions.fetch_add(u64::from(freed), Ordering::AcqRel);
         sync::barrier_after_count();
         self.spend(wakes, wakes.batch);
     }
 
     fn look_again(&self, wakes: &Wakes<'_>) {
-        // What is below a batch was left to later puts only if no batch was begun.
+        // Less than a batch was left to later puts only if no batch was begun.
         self.spend(wakes, 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The interface of the policies, and what they work with.
+//! The interface of the policies, and their view of the set.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) trait Policy: fmt::Debug + Send + Sync {
     fn look_again(&self, _wakes: &Wakes<'_>) {}
 }
 
-/// What a policy has to work with.
+/// The view of the set that a policy works with.
 pub(crate) struct Wakes<'a> {
     /// The wait queues.
     pub(crate) queues: &'a Queues,

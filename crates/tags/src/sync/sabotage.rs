@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
 
-/// What can be left out.
+/// The parts that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Part {

@@ -1,4 +1,4 @@
-//! What the fast path writes to shared memory.
+//! The writes of the fast path to shared memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -31,7 +31,7 @@ pub struct Agi {
     pub count: u32,
     /// Inode chunks.
     pub inobt: TreeRoot,
-    /// Free inodes among those that exist.
+    /// Free inodes; those of holes do not count.
     pub free_count: u32,
     /// First inode of the newest chunk, a hint; null if none.
     pub newest: AgInode,

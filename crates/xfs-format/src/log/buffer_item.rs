@@ -26,7 +26,7 @@ bitflags! {
     }
 }
 
-/// What a logged buffer holds, as far as the item says it.
+/// The kind of content of a logged buffer, as far as the item tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BufferItemType {

@@ -6,7 +6,7 @@ use crate::{FieldDefect, Rule};
 use bitflags::bitflags;
 
 bitflags! {
-    /// What an operation does. Only the combinations of the reference occur.
+    /// The flags of an operation. Only the combinations of the reference occur.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct OperationFlags: u8 {
         /// Opens a transaction.

@@ -20,7 +20,7 @@ pub const CRC_OFFSET: usize = 224;
 /// Bytes of the structure; the rest of the sector is zero.
 pub const SIZE: usize = 304;
 
-/// What a superblock begins with.
+/// The magic number of a superblock.
 pub const MAGIC: u32 = u32::from_be_bytes(*b"XFSB");
 const VERSION_MASK: u16 = 0xf;
 

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 /// operation at hand is done.
 pub(super) type Surplus = SmallVec<[AgBlock; 2]>;
 
-/// What a group that accepts a request gives.
+/// The space that a group gives to a request that it accepts.
 #[derive(Debug)]
 pub(super) struct Grant {
     /// Longest extent that may be given, at most the request's.

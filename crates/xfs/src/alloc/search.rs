@@ -1,5 +1,5 @@
-//! What all searches for a free extent share: the request as it stands in one group, the judgement
-//! of one free extent, and the best one so far.
+//! Common parts of all searches for a free extent: the request as it stands in one group, the
+//! judgement of one free extent, and the best one so far.
 //!
 //! Algorithms reference, sections 2.5 and 2.7.
 
@@ -52,7 +52,7 @@ pub(super) struct Search<'r> {
     trace: Option<&'r dyn AllocationTrace>,
 }
 
-/// What a look at a free extent came to.
+/// The result of a look at a free extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Verdict {
     /// The extent is the best so far.

@@ -1,4 +1,4 @@
-//! One attribute as callers name it, and what makes two the same.
+//! One attribute as callers name it, and the comparison of two.
 
 use crate::error::Error;
 use crate::format::{

@@ -19,7 +19,7 @@ const fn tree_root(pointers: usize) -> usize {
 const DATA_POINTERS: usize = 3;
 const ATTR_POINTERS: usize = 2;
 
-/// What the choice depends on.
+/// The inputs of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForkShape {
     /// Format of the data fork.

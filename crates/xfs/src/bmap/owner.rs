@@ -1,4 +1,5 @@
-//! What the groups know of the extents of a fork: reverse mappings, reference counts, free space.
+//! The records of groups about the extents of a fork: reverse mappings, reference counts, free
+//! space.
 
 use crate::alloc;
 use crate::error::Error;

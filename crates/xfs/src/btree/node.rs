@@ -97,7 +97,7 @@ pub(super) struct Child<K: BtreeKind> {
     pub(super) pointer: K::Pointer,
 }
 
-/// What an insertion stores at one level.
+/// The entry that an insertion stores at one level.
 #[derive(Debug)]
 pub(super) enum Entry<K: BtreeKind> {
     Record(K::Record),

@@ -101,7 +101,7 @@ const fn age_credit(kind: BufferKind) -> u8 {
 /// The most that [`age_credit`] gives.
 pub(super) const MOST_AGE_CREDIT: u8 = 15;
 
-/// What the lock of a buffer guards.
+/// The state that the lock of a buffer guards.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
@@ -115,7 +115,7 @@ pub(crate) struct Content {
     pub(crate) stale_checksum: bool,
     /// No longer in the cache, and never again: the cache has another buffer at this address.
     pub(crate) retired: bool,
-    /// What the journal knows; stays empty on volumes whose changes skip it.
+    /// The journal's state of the buffer; stays empty on volumes whose changes skip it.
     pub(crate) log: Logged,
 }
 
@@ -129,7 +129,7 @@ impl Content {
     }
 }
 
-/// What the journal keeps of a buffer.
+/// The journal's state of a buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Logged {
     /// The newest checkpoint that holds changes of it, 0 if none does. Until that one is durable,
@@ -273,7 +273,7 @@ impl ReadGuard<'_> {
         self.content.joined || self.content.dirty || self.content.stale_checksum
     }
 
-    /// What the buffer holds.
+    /// The kind of the buffer.
     #[must_use]
     pub fn kind(&self) -> BufferKind {
         self.content.kind

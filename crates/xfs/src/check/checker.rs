@@ -89,7 +89,7 @@ impl Checker {
         }
     }
 
-    /// Notes that something could not be seen, so that nothing is concluded from its absence.
+    /// Records that something could not be seen, so that nothing is concluded from its absence.
     pub(super) fn set_incomplete(&self) {
         self.incomplete.store(true, Ordering::Relaxed);
     }
@@ -98,14 +98,14 @@ impl Checker {
         !self.incomplete.load(Ordering::Relaxed)
     }
 
-    /// Notes the log position that a piece of metadata carries.
+    /// Records the log position that a piece of metadata carries.
     pub(super) fn note_lsn(&self, lsn: Lsn) {
         if !lsn.is_null() && lsn.0 > self.latest.load(Ordering::Relaxed) {
             self.latest.fetch_max(lsn.0, Ordering::Relaxed);
         }
     }
 
-    /// Notes the log position in the header of a v5 block.
+    /// Records the log position in the header of a v5 block.
     pub(super) fn note_header_lsn(&self, kind: BufferKind, bytes: &[u8]) {
         if self.geometry().features.crc
             && let Some(lsn) = Header::of(kind).and_then(|header| header.lsn(bytes))

@@ -16,7 +16,7 @@ use crate::inode::ForkKind;
 use crate::units::{FileBlock, InodeNumber};
 use std::sync::atomic::Ordering;
 
-/// Checks a directory and notes its entries in the table of inodes.
+/// Checks a directory and records its entries in the table of inodes.
 pub(super) fn check(scan: &Scan<'_>, subject: &Subject<'_>, fork: &Fork) {
     let layout = DirLayout::new(scan.checker.geometry());
     let listing = Listing::default();

@@ -7,7 +7,7 @@ use crate::format::InodeCore;
 use crate::inode::ForkKind;
 use crate::units::InodeNumber;
 
-/// What the check of inodes works on.
+/// The state that the check of inodes works on.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
     pub(super) checker: &'a Checker,

@@ -196,7 +196,7 @@ impl GroupState {
         self.recent.find(tree, level, block)
     }
 
-    /// Notes the block of a tree that a step used.
+    /// Records the block of a tree that a step used.
     pub(crate) fn remember_block(
         &mut self,
         tree: TreeKind,

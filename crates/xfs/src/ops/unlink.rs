@@ -176,7 +176,8 @@ pub(super) enum UnlinkPlan {
     /// It is freed in the same transaction: it is not open, and no thread reads or writes it as
     /// long as its locks are held.
     Free { _locks: (DataLock, BlocksFrozen) },
-    /// It goes on the list of unlinked inodes. It is open, or large, or being read or written now.
+    /// It is put on the list of unlinked inodes. It is open, or large, or being read or written
+    /// now.
     List,
     /// It is on that list, and is to be freed now.
     Listed(Arc<Inode>),

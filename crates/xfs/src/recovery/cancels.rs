@@ -12,7 +12,7 @@ pub(super) struct Cancels {
 }
 
 impl Cancels {
-    /// First pass: notes an item that frees a buffer.
+    /// First pass: records an item that frees a buffer.
     pub(super) fn note(&mut self, item: &BufferItem) {
         if item.flags.contains(BufferItemFlags::CANCEL) {
             *self.pending.entry((item.sector, u32::from(item.sectors))).or_default() += 1;

@@ -224,7 +224,7 @@ impl Pass<'_> {
         Ok((count, last))
     }
 
-    /// First pass: checks that all items are known and whole, and notes which buffers are freed.
+    /// First pass: checks that all items are known and whole, and records which buffers are freed.
     fn first(&mut self, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Cancels, Error> {
         let mut cancels = Cancels::default();
         self.run(

@@ -97,7 +97,7 @@ impl Volume {
         self.recovery.is_some() && self.access == Access::ReadOnly
     }
 
-    /// Notes what replaying the journal did.
+    /// Records the result of the replay of the journal.
     pub(crate) fn set_recovery(&mut self, report: Option<RecoveryReport>) {
         self.recovery = report;
     }

@@ -37,7 +37,8 @@ impl fmt::Display for Engine {
     }
 }
 
-/// What a device does without, and why. Its text is one line with the reason and the remedy.
+/// The engine or option that a device does without, and the reason. Its text is one line with the
+/// reason and the remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Fallback {

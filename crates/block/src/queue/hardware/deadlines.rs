@@ -117,7 +117,7 @@ impl Deadlines {
         self.lookout.tell();
     }
 
-    /// Notes that `requests` go to the driver now.
+    /// Records that `requests` go to the driver now.
     pub(crate) fn start<'r>(&self, requests: impl Iterator<Item = &'r Request>) {
         let at = clock::nanoseconds();
         let mut state = self.state.lock();
@@ -138,7 +138,7 @@ impl Deadlines {
         self.lookout.tell();
     }
 
-    /// Notes that the driver gave `request` back untouched.
+    /// Records that the driver gave `request` back untouched.
     pub(crate) fn wait_again(&self, request: &Request) {
         let slot = &mut self.state.lock().slots[request.inner.deadline as usize];
         if let Phase::Started { .. } = slot.phase {

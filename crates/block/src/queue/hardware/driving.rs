@@ -1,5 +1,5 @@
-//! Driving a hardware queue: tags for its requests, and its driver queue. What the thread of a
-//! queue and a submitter that has claimed one do alike.
+//! Driving a hardware queue: tags for its requests, and its driver queue. The common work of the
+//! thread of a queue and of a submitter that has claimed one.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl<D: Driver> Driving<D> {
         }
     }
 
-    /// Starts what waits, as far as there are tags and room now.
+    /// Starts waiting requests, as far as there are tags and room now.
     pub(crate) fn go_on(&mut self) {
         if !self.tagged.is_empty() {
             self.queue.start(&mut self.tagged, &mut self.completions);

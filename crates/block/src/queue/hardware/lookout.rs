@@ -18,7 +18,7 @@ pub(crate) struct Lookout {
     changed: Event,
 }
 
-/// What the thread sees.
+/// The state that the thread sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight<T> {
     /// Something to do.

@@ -1,4 +1,4 @@
-//! The thread that attends to a leaf: answers what no other thread may answer.
+//! The thread that attends to a leaf: it answers requests that no other thread may answer.
 //!
 //! That is requests over their time limit, since the thread that drives their queue may be stuck in
 //! the driver, and requests that the driver dropped, since it may have dropped them while it held
@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::request::dropped::{self, Home};
 use crate::threads::{clock, role};
 
-/// What the thread is to do.
+/// The work for the thread.
 enum Task {
     Attend,
     End,

@@ -1,4 +1,4 @@
-//! The way in: what a device can serve is counted as inside, stamped, and put in order.
+//! The way in: requests that a device can serve are counted as inside, stamped, and put in order.
 
 use super::shared::Shared;
 use crate::affinity::Stamp;

@@ -1,4 +1,4 @@
-//! What a description says of one file, and the values of options.
+//! The options of one file in a description, and their values.
 
 use std::fmt;
 use std::path::PathBuf;

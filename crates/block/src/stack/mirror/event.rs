@@ -23,7 +23,7 @@ pub enum MirrorEvent {
         /// The error it failed with.
         error: BlockError,
     },
-    /// A leg holds again what the others hold.
+    /// A leg has the data of the others again.
     Resynchronised {
         /// Name of the leg.
         leg: Arc<str>,

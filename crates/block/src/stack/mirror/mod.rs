@@ -11,7 +11,7 @@
 //!   written after it. A bio that conflicts with one that another thread holds in its plug waits
 //!   for that plug to be flushed.
 //! - **Resynchronising** copies to a leg that was dropped, or that was added without the contents,
-//!   what the others hold, a region at a time, while bios go on ([`Mirror::resynchronise`]).
+//!   the data of the others, a region at a time, while bios go on ([`Mirror::resynchronise`]).
 
 mod entry;
 mod event;
@@ -58,8 +58,8 @@ impl Mirror {
         Self::with_stale(legs, &[])
     }
 
-    /// A mirror of `legs`, of which those with numbers in `stale` do not hold what the others hold:
-    /// they are not used until they are [resynchronised](Self::resynchronise).
+    /// A mirror of `legs`, of which those with numbers in `stale` do not hold the data of the
+    /// others: they are not used until they are [resynchronised](Self::resynchronise).
     ///
     /// # Errors
     /// As [`new`](Self::new), and when all legs are stale, or one of them is shorter than a leg

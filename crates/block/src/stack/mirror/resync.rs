@@ -1,4 +1,4 @@
-//! Filling a leg with what the others hold, while bios go on.
+//! Filling a leg with the data of the others, while bios go on.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

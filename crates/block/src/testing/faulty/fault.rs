@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Faults, and their conditions.
 
 use std::fmt;
 use std::io;
@@ -35,7 +35,7 @@ pub(super) enum Effect {
     Misdirected { by: u64 },
 }
 
-/// What the submitter is told.
+/// The result for the submitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Error(io::ErrorKind),

@@ -1,4 +1,4 @@
-//! What a recorder notes.
+//! The events that a recorder keeps.
 
 use std::fmt;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub enum Event {
     Mark(Arc<str>),
 }
 
-/// What a bio does to the disk.
+/// The change that a bio makes to the disk.
 #[derive(Clone)]
 pub struct Change {
     /// Never a read.

@@ -104,7 +104,7 @@ impl Recorder {
         Self { below: [below], log: Arc::new(Mutex::new(log)) }
     }
 
-    /// Notes `text` between the events, for instance that a call has returned.
+    /// Records `text` between the events, for instance that a call has returned.
     pub fn mark(&self, text: &str) {
         self.log.lock().push(Event::Mark(text.into()));
     }

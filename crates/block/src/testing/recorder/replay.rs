@@ -111,7 +111,7 @@ impl DiskState {
         }
     }
 
-    /// What the disk holds after a crash here.
+    /// The contents of the disk after a crash here.
     pub(super) fn crash(&self, unflushed: Unflushed) -> Contents {
         let mut contents = self.durable.clone();
         for (number, volatile) in &self.volatile {

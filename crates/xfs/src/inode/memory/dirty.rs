@@ -217,7 +217,7 @@ impl DirtyData {
         runs
     }
 
-    /// Notes that a run was sent by the write-back `number`.
+    /// Records that a run was sent by the write-back `number`.
     pub(crate) fn set_sent(&mut self, run: &Run, number: u64) {
         for (first, _) in &run.parts {
             if let Some(piece) = self.pieces.get_mut(first) {

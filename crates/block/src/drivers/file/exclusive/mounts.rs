@@ -1,4 +1,4 @@
-//! What the kernel has mounted, as this process sees it.
+//! The mounts of the kernel, as this process sees them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
