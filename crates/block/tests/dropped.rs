@@ -231,7 +231,7 @@ fn requests_dropped_in_a_call_of_the_driver_are_answered_outside_of_it() {
 }
 
 #[test]
-fn a_driver_that_panics_in_a_thread_of_the_queue_leaves_nobody_waiting() {
+fn a_driver_that_panics_in_a_thread_of_the_queue_leaves_no_waiter() {
     ends(|| {
         for threads in [1, 2] {
             let drive = Drive::Threads(threads);
@@ -335,7 +335,7 @@ impl DriverQueue for CountingQueue {
 }
 
 #[test]
-fn a_driver_that_counts_what_it_dropped_stops_nobody() {
+fn a_driver_that_counts_dropped_requests_stops_no_thread() {
     ends(|| {
         for claimed in [false, true] {
             let options = QueueOptions { depth: 2, max_depth: 2, ..QueueOptions::default() };

@@ -267,7 +267,7 @@ fn a_full_set_of_tags_is_waited_for() {
 }
 
 #[test]
-fn direct_transfers_refuse_what_is_not_aligned() {
+fn direct_transfers_refuse_unaligned_ranges() {
     for options in ways().into_iter().filter(|options| options.direct) {
         let scratch = Scratch::new();
         let device = open(&scratch.write(&[7; 4 * BLOCK]), &options);

@@ -136,7 +136,7 @@ fn bios_that_overlap_take_effect_in_the_order_of_submission() {
 }
 
 #[test]
-fn a_flush_bio_goes_behind_what_is_staged() {
+fn a_flush_bio_goes_behind_staged_bios() {
     let disk = disk();
     let batch = Batch::new();
     let plug = Plug::new(&disk);
@@ -173,7 +173,7 @@ fn waiting_for_a_buffer_sends_the_bios_that_hold_buffers() {
 }
 
 #[test]
-fn synchronous_calls_see_and_follow_what_is_staged() {
+fn synchronous_calls_see_and_follow_staged_bios() {
     let disk = disk();
     let batch = Batch::new();
     let plug = Plug::new(&disk);

@@ -434,7 +434,7 @@ fn counters_tell_where_requests_were_started_and_answered() {
 }
 
 #[test]
-fn what_is_larger_than_a_request_is_split() {
+fn bios_larger_than_a_request_are_split() {
     let limits = Limits { max_request_bytes: 8 * SECTOR_SIZE, ..Limits::default() };
     let null = NullOptions { limits, ..NullOptions::default() };
     let device: Arc<dyn BlockDevice> =

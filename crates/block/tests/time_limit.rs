@@ -263,7 +263,7 @@ fn blocking(options: QueueOptions) -> (Arc<dyn BlockDevice>, Receiver<Sector>, S
 
 /// All workers are stuck: what waits for them is answered, and so is what comes later.
 #[test]
-fn a_blocking_call_that_does_not_end_holds_nobody_up() {
+fn a_blocking_call_that_does_not_end_holds_no_other_up() {
     ends(|| {
         for order in [OverlapOrder::Kept, OverlapOrder::LeftToSubmitters] {
             let drive = Drive::Threads(2);

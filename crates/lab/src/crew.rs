@@ -84,7 +84,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn nobody_begins_before_the_gate_opens() {
+    fn no_thread_begins_before_the_gate_opens() {
         let begun = AtomicUsize::new(0);
         let gate = Gate::default();
         std::thread::scope(|scope| {

@@ -100,7 +100,7 @@ fn a_short_queue_carries_everything() {
 
 /// All wait for a gate, which opens time and again; some give up early and look again.
 #[test]
-fn all_are_woken_also_among_those_who_give_up() {
+fn all_are_woken_also_among_waiters_that_give_up() {
     const THREADS: usize = 4;
     const ROUNDS: usize = 1_000;
     let state = Arc::new((OrderedMutex::<_, GROUP>::new((0_usize, 0_usize)), Condvar::new()));

@@ -26,7 +26,7 @@ fn ends(test: &str) -> String {
 }
 
 #[test]
-fn what_is_set_down_is_not_held() {
+fn locks_set_down_are_not_held() {
     let inode = OrderedMutex::<_, INODE>::new(1);
     let group = OrderedMutex::<_, GROUP>::new(());
     let mut held = inode.lock();

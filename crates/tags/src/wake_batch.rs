@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explicit_batch_ends_where_somebody_could_be_left_asleep() {
+    fn an_explicit_batch_ends_where_a_waiter_could_be_left_asleep() {
         let rule = BatchRule {
             explicit: Some(6),
             min_shallow: None,

@@ -29,7 +29,7 @@ fn a_built_volume_reads_back() {
 }
 
 #[test]
-fn json_has_what_is_promised() {
+fn json_has_the_documented_fields() {
     let sample = sample(&[]);
     let tree = sample.path("tree");
     let other = sample.path("other");

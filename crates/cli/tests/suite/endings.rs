@@ -79,7 +79,7 @@ fn values_that_no_volume_could_take_are_wrong_usage() {
 
 /// In a pipeline it shows: an archive that ends early is not whole.
 #[test]
-fn an_archive_that_nobody_reads_to_its_end_is_not_done() {
+fn an_archive_not_read_to_its_end_is_not_done() {
     let sample = volume();
     let local = sample.path("local");
     fs::write(&local, vec![b'x'; 8 << 20]).unwrap();

@@ -47,7 +47,7 @@ fn foreign(home: &Path) -> Vec<(PathBuf, &'static str)> {
 }
 
 #[test]
-fn every_reader_refuses_what_is_no_volume() {
+fn every_reader_refuses_files_that_are_no_volume() {
     let home = tempfile::tempdir().unwrap();
     for (image, word) in foreign(home.path()) {
         let name = image.display().to_string();

@@ -119,7 +119,7 @@ fn every_command_reads_a_stack() {
 }
 
 #[test]
-fn what_is_wrong_with_a_stack_is_said_with_its_place() {
+fn faults_of_a_stack_are_named_with_their_place() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let tree = tree(home);

@@ -161,7 +161,7 @@ fn the_first_name_in_order_is_the_file_and_the_others_are_links() {
 }
 
 #[test]
-fn what_is_excluded_is_left_out_with_everything_below() {
+fn excluded_entries_are_left_out_with_everything_below() {
     let root = scratch();
     fs::create_dir_all(root.path().join("src/target/deep")).unwrap();
     fs::write(root.path().join("src/target/deep/file"), b"").unwrap();

@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_archives_never_panic_and_keep_the_promises(
+    fn mutated_archives_never_panic_and_keep_the_rules(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         sealed in any::<bool>(),
     ) {

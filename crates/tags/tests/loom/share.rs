@@ -62,7 +62,7 @@ fn an_idle_user_leaves_its_share() {
 
 /// A shallow waiter first in the queue cannot use the tag that is put: the deep one gets it.
 #[test]
-fn a_wake_up_goes_to_who_can_use_it() {
+fn a_wake_up_goes_to_a_waiter_that_can_use_it() {
     model(3, || {
         let set = TagSet::builder(3).min_shallow_depth(1).wait_queues(1).build().unwrap();
         let mut holder = set.caller();

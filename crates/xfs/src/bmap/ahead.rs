@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_cover_what_is_wanted() {
+    fn windows_cover_the_wanted_blocks() {
         let most = u64::from(MAX_EXTENT_LEN);
         assert_eq!(window_of(&[], 5..5 + 2 * most), (0, 5 + 2 * most));
         assert_eq!(window_of(&[], 17..16 + most), (16, 16 + most));

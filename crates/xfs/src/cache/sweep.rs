@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_goes() {
+    fn unused_buffers_are_dropped() {
         let cache = cache();
         for number in 0..20 * COUNT {
             drop(insert(&cache, number));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_again_and_again_stays() {
+    fn buffers_used_again_and_again_stay() {
         let cache = cache();
         let used = insert(&cache, 20 * COUNT).sector();
         for number in 0..4 * COUNT {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_come_to_by_another_way_is_what_the_cache_has() {
+    fn buffers_reached_by_another_way_are_those_of_the_cache() {
         let (cache, ended) = (cache(), AtomicBool::new(false));
         let (sector, kind) = (insert(&cache, 1).sector(), BufferKind::InodeCluster);
         let part = cache.shards.iter().position(|shard| !shard.read().buffers.is_empty()).unwrap();

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_stays() {
+    fn buffers_on_their_way_stay() {
         let start = Instant::now();
         let (cache, buffer, _) = sent();
         let sector = buffer.sector();

@@ -80,7 +80,7 @@ impl Journal {
 }
 
 #[test]
-fn a_tail_hides_what_is_before_it() {
+fn a_tail_hides_records_before_it() {
     let mut journal = Journal::new();
     journal.labelled(2, "one");
     let (own, regions) = (journal.head, journal.mode_regions(0o40_711));

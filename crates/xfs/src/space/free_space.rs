@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_blocks_of_each_group_are_nobodys() {
+    fn the_last_blocks_of_each_group_are_not_given_out() {
         let space = FreeSpace::new(2);
         assert!(!space.reserve(1));
         space.add(10);

@@ -89,7 +89,7 @@ fn random_writes_are_read_before_and_after_write_back() {
 }
 
 #[test]
-fn a_budget_bounds_what_is_dirty() {
+fn a_budget_bounds_dirty_data() {
     let volume = open(memory(256 << 20), 1 << 20);
     let mut most = 0;
     for number in 0..50 {
@@ -303,7 +303,7 @@ fn threads_write_and_sync_at_once() {
 }
 
 #[test]
-fn a_direct_write_sees_what_is_dirty() {
+fn a_direct_write_sees_dirty_data() {
     let volume = open(memory(256 << 20), 8 << 20);
     let file = create(&volume, "file");
     write(&file, 0, b"0123456789").unwrap();

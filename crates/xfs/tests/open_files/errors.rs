@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Writes that fail at once, in any thread that sends them, at every place in turn: all callers are
 /// told, none hangs.
 #[test]
-fn a_write_that_fails_at_once_is_told_to_everybody() {
+fn a_write_that_fails_at_once_is_told_to_all_callers() {
     for nth in 0..60 {
         let (done, finished) = channel();
         thread::spawn(move || {

@@ -81,7 +81,7 @@ fn what_a_rename_replaces_stays_as_long_as_it_is_open() {
 }
 
 #[test]
-fn closing_frees_what_is_open_without_a_name() {
+fn closing_frees_open_files_without_a_name() {
     let (device, volume) = open(64 << 20);
     let before = volume.usage().unwrap();
     let file = make(&volume, "file").unwrap();

@@ -84,7 +84,7 @@ fn a_file_in_many_pieces_reads_whole() {
 }
 
 #[test]
-fn reading_what_is_no_regular_file_says_so() {
+fn reading_other_kinds_than_regular_files_is_an_error() {
     let (_device, volume) = open(64 << 20);
     let root = OpenFile::open(&volume, crate::stand::root(&volume)).unwrap();
     assert!(root.read(0, &mut [0; 10]).is_err());

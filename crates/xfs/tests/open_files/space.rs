@@ -51,7 +51,7 @@ fn dirty_files_that_go_give_their_space_back() {
 /// A file that is written, closed, and written again is not trimmed while it comes back, and gives
 /// all back at the end.
 #[test]
-fn space_ahead_goes_with_the_last_who_has_the_file_open() {
+fn space_ahead_goes_with_the_last_opening() {
     let (device, volume) = open(256 << 20);
     let (one, two) = (make(&volume, "file").unwrap(), None::<OpenFile>);
     let mut other = two;

@@ -79,7 +79,7 @@ mod models {
     use crate::threads::sync::Mutex;
 
     #[test]
-    fn an_idle_thread_hears_of_what_is_due() {
+    fn an_idle_thread_hears_of_due_requests() {
         loom::model(|| {
             let state = Arc::new((Lookout::default(), Mutex::new(0)));
             let starter = {

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_permit_is_had_when_it_fits_or_nobody_else_has_one() {
+    fn a_permit_is_granted_when_it_fits_or_no_other_is_out() {
         let budget = Budget::new(100);
         assert!(budget.try_take(1000).is_ok());
         let returns = budget.try_take(1).unwrap_err();

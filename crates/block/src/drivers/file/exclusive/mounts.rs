@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_escaped_is_unescaped() {
+    fn only_escaped_bytes_are_unescaped() {
         assert_eq!(unescape(br"a\134\04\999b"), br"a\\04\999b");
     }
 }
