@@ -12,7 +12,7 @@ use crate::{shell, workspace};
 /// its own, in a target directory of its own, since it changes the flags of every crate.
 struct Checker {
     name: &'static str,
-    /// What the models are about.
+    /// The subject of the models.
     subject: &'static str,
     package: &'static str,
     /// Which target of the package has the models.

@@ -78,7 +78,7 @@ struct Address {
 }
 
 impl Failure {
-    /// What the causes of an error tell; `message` is all of it in words.
+    /// The facts of the causes of an error; `message` is all of it in words.
     pub(crate) fn new(error: &anyhow::Error, message: String) -> Self {
         let mut failure = Self {
             error: message,

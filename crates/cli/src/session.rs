@@ -50,7 +50,7 @@ impl<'v> Session<'v> {
         ops::resolve(self.volume, path.as_bytes()).map_err(|error| at_path(error, path))
     }
 
-    /// What the inode at a path holds.
+    /// The inode at a path.
     pub(crate) fn inode(&self, path: &OsStr) -> Result<Arc<Inode>> {
         self.volume.inode(self.find(path)?).map_err(|error| at_path(error, path))
     }

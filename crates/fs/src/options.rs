@@ -23,9 +23,9 @@ pub enum AccessTimes {
 pub struct OpenOptions {
     /// It may be changed, through its journal.
     pub writable: bool,
-    /// What a volume that was not unmounted has in its journal counts: it is replayed, in memory if
-    /// the volume is only read. Without this such a volume is seen as it happens to be on the
-    /// device, and is not opened for change.
+    /// The journal of a volume that was not unmounted counts: it is replayed, in memory if the
+    /// volume is only read. Without this such a volume is seen as it happens to be on the device,
+    /// and is not opened for change.
     pub replay: bool,
     /// Where times of changes come from.
     pub clock: Clock,

@@ -35,7 +35,7 @@ pub enum Error {
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -50,7 +50,7 @@ impl Error {
     }
 }
 
-/// What a judge said about a volume that it does not accept.
+/// The output of a judge about a volume that it does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The command line, which a person can repeat.

@@ -88,7 +88,7 @@ pub enum LabError {
     Placement {
         /// I/Os submitted to the device.
         submitted: u64,
-        /// What the device counted.
+        /// The statistics of the device.
         counted: Box<undercroft_block::Statistics>,
     },
     /// An operation in a directory failed.

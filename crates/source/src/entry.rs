@@ -25,7 +25,7 @@ pub const MAX_XATTR_VALUE: usize = 64 * 1024;
 pub struct Entry {
     /// Path relative to the root; the root itself is the empty path.
     pub path: EntryPath,
-    /// What the entry is.
+    /// The kind of the entry.
     pub kind: Kind,
     /// Permission bits, owner and modification time. Those of a [`Kind::HardLink`] are the ones of
     /// the file it names and need not be looked at.
@@ -63,7 +63,7 @@ pub enum Links {
     Several,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A directory. A second directory entry with a path that came before replaces the metadata and
@@ -74,7 +74,7 @@ pub enum Kind {
         /// Length in bytes.
         size: u64,
         /// Where data is, ascending, not overlapping, not touching, none empty, all within `size`.
-        /// What lies between is a hole and reads as zeros. Ends need not be aligned to anything.
+        /// The ranges between are holes and read as zeros. Ends need not be aligned to anything.
         data: Vec<DataRange>,
     },
     /// A symbolic link with the bytes of its target (1 to [`MAX_SYMLINK_TARGET`], no NUL).

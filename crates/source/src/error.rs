@@ -1,4 +1,4 @@
-//! What goes wrong when a source is opened.
+//! Errors of opening a source.
 
 use crate::directory::DirectoryError;
 use crate::tar::TarError;

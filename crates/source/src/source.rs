@@ -1,4 +1,4 @@
-//! What a source is: two passes over the same entries.
+//! The trait of sources: two passes over the same entries.
 
 use crate::chunk::Data;
 use crate::entry::Entry;
@@ -39,7 +39,7 @@ pub trait Source: Send {
     /// [`SourceError::NotScanned`] without a scan that came to its end.
     fn restart(&mut self) -> Result<(), SourceError>;
 
-    /// What the last pass that came to its end was read in spite of.
+    /// The warnings of the last pass that came to its end.
     fn warnings(&self) -> Warnings {
         Warnings::default()
     }

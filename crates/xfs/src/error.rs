@@ -144,7 +144,7 @@ pub enum Error {
         kind: ErrorKind,
     },
 
-    /// An argument is outside what the format can hold.
+    /// An argument is outside the range of the format.
     #[error("{0}")]
     Invalid(String),
 

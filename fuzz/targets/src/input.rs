@@ -44,7 +44,7 @@ pub enum Change<'a> {
         /// Added to it.
         add: i8,
     },
-    /// What another piece holds from this offset on.
+    /// The bytes of another piece from this offset on.
     Copy {
         /// Index of the other piece, to be taken modulo their count.
         from: u16,

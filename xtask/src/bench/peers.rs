@@ -69,7 +69,7 @@ impl Peers {
         &self.image
     }
 
-    /// Removes what the last competitor wrote.
+    /// Removes the output of the last competitor.
     pub(super) fn clean(&self) -> Result<()> {
         if self.image.exists() {
             fs::remove_file(&self.image)

@@ -252,7 +252,7 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
     Ok(())
 }
 
-/// Says what the archive was taken in spite of.
+/// Prints the warnings about the archive.
 fn warn(summary: &Summary) {
     let warnings = &summary.warnings;
     if warnings.no_end {

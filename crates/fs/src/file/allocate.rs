@@ -21,7 +21,7 @@ pub enum Allocation {
         /// Whether the size stays.
         keep_size: bool,
     },
-    /// It is taken out of the file, and what follows moves to its place. Whole blocks.
+    /// It is taken out of the file, and the data behind it moves to its place. Whole blocks.
     Collapse,
     /// A hole of that length is put in, and data there moves behind it. Whole blocks.
     Insert,

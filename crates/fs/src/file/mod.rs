@@ -66,8 +66,8 @@ impl File {
         self.open.size()
     }
 
-    /// Fills `bytes` with what the file holds from `offset` on; returns how many bytes that were:
-    /// fewer than asked for at the end of the file, 0 behind it.
+    /// Fills `bytes` with the content of the file from `offset` on; returns how many bytes that
+    /// were: fewer than asked for at the end of the file, 0 behind it.
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.

@@ -137,7 +137,7 @@ impl FileSystem {
         Ok(OsString::from_vec(target.at(path)?).into())
     }
 
-    /// The path of what a path leads to, from the root, without symbolic links and dots.
+    /// The path of the file that a path leads to, from the root, without symbolic links and dots.
     ///
     /// # Errors
     /// As [`open_path`](Self::open_path).

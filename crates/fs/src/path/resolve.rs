@@ -28,7 +28,7 @@ impl Follow<'_> {
     pub(super) const BUT_LAST: Self = Self { last: false, make: None };
 }
 
-/// What a path leads to.
+/// The inode that a path leads to.
 #[derive(Debug)]
 pub(super) struct Located {
     /// The file; `None` if only the last part does not exist.
@@ -81,7 +81,7 @@ impl FileSystem {
         resolver.run()
     }
 
-    /// What a path leads to, links followed; it must exist.
+    /// The inode that a path leads to, links followed; it must exist.
     pub(super) fn find(&self, path: &[u8], follow: Follow<'_>) -> Result<Arc<Inode>, Error> {
         let missing = || Error::NotFound(ops::path_text(path));
         self.locate(path, follow)?.inode.ok_or_else(missing)
@@ -134,7 +134,7 @@ impl Resolver<'_> {
         self.way.last().map_or(&self.root, |(_, inode)| inode)
     }
 
-    /// What a name stands for in that directory.
+    /// The inode of a name in that directory.
     fn child(&self, name: &[u8]) -> Result<Option<Arc<Inode>>, Error> {
         let Some(new) = self.follow.make else { return self.fs.child(self.here(), name) };
         loop {

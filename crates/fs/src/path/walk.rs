@@ -60,7 +60,7 @@ pub struct Walk {
 }
 
 impl FileSystem {
-    /// A walk over what lies at and below a path.
+    /// A walk over the files at and below a path.
     ///
     /// # Errors
     /// As [`FileSystem::open_path`].

@@ -58,7 +58,7 @@ pub struct Summary {
     pub free_bytes: u64,
     /// Of those, the bytes that only the volume's trees may take, as they grow.
     pub reserved_bytes: u64,
-    /// What the source was read in spite of.
+    /// The warnings of the source.
     pub warnings: Warnings,
     /// What passed through the devices: the whole one first, then those it is stacked on.
     pub devices: Vec<DeviceReport>,
@@ -144,7 +144,7 @@ fn needed_size(options: &PackOptions, survey: Option<Survey>, tried: u64) -> Opt
     Some(size)
 }
 
-/// The options of the volume with what the survey found.
+/// The options of the volume with the results of the survey.
 fn volume_options(
     options: &PackOptions,
     wanted: SizeChoice,

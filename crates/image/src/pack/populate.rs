@@ -194,7 +194,7 @@ impl<'a> Populator<'a> {
         Ok(map.filter(|map| !map.is_empty()))
     }
 
-    /// Takes away what came before under a name.
+    /// Takes away the file that came before under a name.
     fn remove(&mut self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), Error> {
         // Data on its way must not arrive in blocks that have another owner by then.
         self.writer.finish()?;

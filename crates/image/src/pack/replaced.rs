@@ -1,4 +1,4 @@
-//! What came before under a name that comes again.
+//! Files that came before under a name that comes again.
 
 use std::sync::Arc;
 use undercroft_xfs::format::{FileType, Timestamp};

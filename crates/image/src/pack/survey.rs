@@ -13,7 +13,7 @@ use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 use uuid::Uuid;
 
-/// What a source holds, as far as the size of a volume depends on it.
+/// The content of a source, as far as the size of a volume depends on it.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Inodes of all kinds.

@@ -71,7 +71,7 @@ pub enum UnpackError {
     Destination {
         /// The destination.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 
@@ -86,7 +86,7 @@ pub enum UnpackError {
         action: &'static str,
         /// Path below the destination.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 

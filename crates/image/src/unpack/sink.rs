@@ -1,4 +1,4 @@
-//! What a volume is unpacked into, and the one loop that does it.
+//! The targets that a volume is unpacked into, and the one loop that does it.
 
 use super::links::{InodeSet, Links};
 use super::walk::{Step, Walk};

@@ -15,7 +15,7 @@ use undercroft_xfs::units::InodeNumber;
 /// Entries read from a directory at a time.
 const BATCH: usize = 128;
 
-/// What the walk came to.
+/// The item that the walk reached.
 pub(super) enum Step {
     /// A name; its path is [`Walk::path`]. The root directory comes first, with the empty path.
     Enter(Arc<Inode>),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::options::RunOptions;
 use crate::outcome::affinity::Workload;
 
-/// What the applications do.
+/// The I/O of the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) devices: usize,

@@ -41,7 +41,7 @@ pub(super) struct Times {
     pub(super) cpu: Duration,
 }
 
-/// What a run took.
+/// The time of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     pub(super) elapsed: Duration,

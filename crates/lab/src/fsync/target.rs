@@ -1,4 +1,4 @@
-//! What the workload runs on.
+//! The targets of the workload.
 
 use std::sync::Arc;
 use std::time::Instant;

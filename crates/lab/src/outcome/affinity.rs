@@ -1,4 +1,4 @@
-//! What one placement of queueing and completion did.
+//! The outcome of one placement of queueing and completion.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the experiments on the allocator find.
+//! The outcomes of the experiments on the allocator.
 
 use serde::{Deserialize, Serialize};
 use undercroft_xfs::frag::Layout;

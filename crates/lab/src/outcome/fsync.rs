@@ -1,4 +1,4 @@
-//! What a workload of small files and fsync found.
+//! The outcome of a workload of small files and fsync.
 
 use std::fmt;
 use std::str::FromStr;

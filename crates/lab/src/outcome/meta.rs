@@ -1,4 +1,4 @@
-//! What the experiment on empty files found.
+//! The outcome of the experiment on empty files.
 
 use serde::{Deserialize, Serialize};
 

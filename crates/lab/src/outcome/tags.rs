@@ -1,4 +1,4 @@
-//! What one wake policy did in one case.
+//! The outcome of one wake policy in one case.
 
 use std::fmt;
 
@@ -63,7 +63,7 @@ impl fmt::Display for Waiters {
     }
 }
 
-/// What one policy did in one case, over all its runs.
+/// The outcome of one policy in one case, over all its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TagsOutcome {
     /// The wake policy.

@@ -1,4 +1,4 @@
-//! Unplugging a device that is made of many: what a lock for each of them costs.
+//! Unplugging a device that is made of many: the cost of a lock for each of them.
 //!
 //! Source: Patocka and Axboe 2008 (lkml 0804.3/3398). One logical device over 48 disks runs an OLTP
 //! mix. Each disk holds requests back for a while, so that neighbours leave together; a thread that

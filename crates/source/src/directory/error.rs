@@ -1,4 +1,4 @@
-//! What goes wrong in a directory tree.
+//! Errors of a directory tree.
 
 use crate::EntryPath;
 use std::io;

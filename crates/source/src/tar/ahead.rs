@@ -16,7 +16,7 @@ const BATCH_ITEMS: usize = 256;
 /// being used again.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// What the thread is to deliver.
+/// The work for the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deliver {
     /// Entries alone.
@@ -51,7 +51,7 @@ impl Ahead {
         Ok(Self { batches, items: VecDeque::new(), warnings: Warnings::default() })
     }
 
-    /// What the archive was read in spite of; known at its end.
+    /// The warnings of the archive; known at its end.
     pub(super) fn warnings(&self) -> &Warnings {
         &self.warnings
     }

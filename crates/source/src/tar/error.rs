@@ -1,4 +1,4 @@
-//! What goes wrong in an archive.
+//! Errors of an archive.
 
 use crate::entry::{MAX_DATA_RANGES, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
 use std::fmt;

@@ -199,7 +199,7 @@ fn parse(digits: &[u8]) -> Option<u64> {
     all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
 }
 
-/// An empty value takes back what came before.
+/// An empty value takes back the earlier one.
 fn present(value: &[u8]) -> Option<Vec<u8>> {
     (!value.is_empty()).then(|| value.to_vec())
 }

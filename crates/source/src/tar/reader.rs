@@ -1,6 +1,6 @@
 //! The entries of an archive, one after the other.
 //!
-//! What the format leaves open is decided like this:
+//! Questions that the format leaves open are decided like this:
 //! - An archive ends with two zero blocks, or one at the end of the stream; one that ends behind a whole
 //!   entry without them gives a warning. What follows the end is read, so that a decompressor sees its
 //!   check sums, and ignored.
@@ -62,7 +62,7 @@ struct FileData {
     stored: u64,
 }
 
-/// What a header starts.
+/// The item that a header starts.
 enum Body {
     /// `size` bytes of data, of which the archive stores `ranges`.
     File {
@@ -94,7 +94,7 @@ impl TarReader {
         }
     }
 
-    /// What the archive was read in spite of, as far as it was read.
+    /// The warnings of the archive, as far as it was read.
     pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }

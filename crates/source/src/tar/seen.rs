@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// What a path was used for, and where.
+/// The use of a path, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Offset of the header in the archive.
@@ -18,7 +18,7 @@ pub(super) struct Seen {
     pub(super) directory: bool,
 }
 
-/// What comes of the use of a path.
+/// The result of the use of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Admitted {
     /// The parents that have not come, from the top down.

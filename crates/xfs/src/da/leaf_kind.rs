@@ -1,4 +1,5 @@
-//! What the hash tree must know of its leaves: directories and attributes each have their own.
+//! The properties of leaves that the hash tree needs: directories and attributes each have their
+//! own.
 
 use crate::bytes::EditBytes;
 use crate::format::BufferKind;
@@ -18,7 +19,7 @@ pub(crate) trait LeafKind {
     /// How its buffers are read and verified.
     const KIND: BufferKind;
 
-    /// What a split must know of the entry it makes room for.
+    /// The entry that a split makes room for.
     type Entry;
 
     /// Makes a zeroed block, whose common header is written, an empty leaf.

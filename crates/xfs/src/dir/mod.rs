@@ -53,7 +53,7 @@ pub(crate) fn leave_inode<F: DaForkMut + ?Sized>(fork: &mut F) -> Result<(), Err
     grow::short_to_block(fork, DirLayout::new(fork.geometry())).map(drop)
 }
 
-/// What a name stands for.
+/// The target of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Inode.

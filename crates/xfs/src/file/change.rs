@@ -75,7 +75,7 @@ impl OpenFile {
         self.change(now, |edit| edit.unshare(range.clone()))
     }
 
-    /// Takes a range of whole blocks out of the file: what follows moves to its place.
+    /// Takes a range of whole blocks out of the file: the data behind it moves to its place.
     ///
     /// # Errors
     /// The range is empty, not of whole blocks, or reaches the end of the file; as for

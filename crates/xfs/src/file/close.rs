@@ -54,7 +54,7 @@ impl OpenFile {
     }
 }
 
-/// Gives back what a file has behind its end for writes to come.
+/// Gives back the space of a file behind its end for writes to come.
 pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
     let lock = file_locks(inode).lock_data();
     let trimmed = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())
@@ -69,7 +69,7 @@ pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives back what all files have behind their ends for writes to come.
+/// Gives back the space of all files behind their ends for writes to come.
 ///
 /// # Errors
 /// A damaged structure; the device failed.

@@ -14,7 +14,7 @@ pub(super) fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Drops what a write-back has sent.
+/// Drops data that a write-back has sent.
 pub(super) fn release(inode: &Inode, number: u64) {
     let mut state = inode.write();
     let size = state.core.size;

@@ -211,7 +211,7 @@ impl BufferedWrite<'_> {
         }
         let mut reserved = self.reserve(&planned)?;
         if appends && self.bytes.len() <= SMALL_WRITE {
-            // Mostly to the end of what the last write made dirty.
+            // Mostly to the end of the data that the last write made dirty.
             let append = |dirty: &mut DirtyData| dirty.append(self.offset, self.bytes.as_slice());
             if let Some(more) = self.apply(&mut reserved, append) {
                 return Ok(more);
@@ -338,7 +338,7 @@ impl BufferedWrite<'_> {
             Planned::Partial { start, from, part } => {
                 let OpenFile { volume, inode, locks, .. } = self.file;
                 let mut block = vec![0; unit as usize];
-                // What lies behind the end of the file stays zero.
+                // Bytes behind the end of the file stay zero.
                 read(volume, inode, locks, *start, &mut block)?;
                 let inside = (from - start) as usize;
                 let part = &self.bytes.as_slice()[part.clone()];

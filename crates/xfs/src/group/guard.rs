@@ -61,12 +61,12 @@ impl GroupLock {
     }
 }
 
-/// What a volume keeps of one group.
+/// The state that a volume keeps of one group.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// Its lock, and what that guards.
+    /// Its lock, and the state that it guards.
     lock: GroupLock,
-    /// What can be read without it.
+    /// The figures that can be read without it.
     pub(crate) summary: Arc<GroupSummary>,
     /// Busy extents, which have a lock of their own.
     pub(crate) busy: Arc<BusyExtents>,

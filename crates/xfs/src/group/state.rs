@@ -105,7 +105,7 @@ impl GroupState {
         Ok(state)
     }
 
-    /// Tells others what the group has.
+    /// Updates the summary of the group for other threads.
     pub(crate) fn publish(&self, geometry: &Geometry, heights: &TreeHeights) {
         let reserved = self.reserved.outstanding(&self.agf, &self.agi, Pool::Ordinary);
         self.summary.publish(longest_usable(geometry, heights, &self.agf, reserved));

@@ -205,7 +205,7 @@ fn merge(left: &RmapRecord, right: &RmapRecord) -> Option<RmapRecord> {
     contiguous.then_some(RmapRecord { len, ..*left })
 }
 
-/// What stays of `record` in front of and behind `gone`; `None` if it does not cover it.
+/// The rest of `record` in front of and behind `gone`; `None` if it does not cover it.
 fn without(
     record: &RmapRecord,
     gone: &RmapRecord,

@@ -47,7 +47,7 @@ struct Lists {
     wanted: Vec<Wanted>,
 }
 
-/// What one ticket waits for.
+/// One ticket, and the files that it waits for.
 pub(crate) struct Wanted {
     pub(crate) files: Files,
     pub(crate) unsequenced: UnsequencedTicket,

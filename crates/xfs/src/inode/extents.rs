@@ -12,7 +12,7 @@ pub struct ExtentList {
     extents: Vec<Extent>,
 }
 
-/// What adding an extent did to the records: what a tree on disk must do as well.
+/// The change of records when an extent is added: a tree on disk must change in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// A record of its own.
@@ -183,9 +183,9 @@ fn continues(left: &Extent, right: &Extent) -> bool {
 pub struct Removed {
     /// The record as it was.
     pub record: Extent,
-    /// What stays in front.
+    /// The part that stays in front.
     pub front: Option<Extent>,
-    /// What stays behind.
+    /// The part that stays behind.
     pub back: Option<Extent>,
     /// The removed part.
     pub removed: Extent,

@@ -29,7 +29,7 @@ pub struct Fork {
     pub(crate) groups: OnceLock<Vec<AgNumber>>,
 }
 
-/// What a fork holds inside the inode.
+/// The content of a fork inside the inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForkContent {
     /// A device number (devices), or nothing of meaning (FIFOs, sockets).

@@ -96,7 +96,7 @@ impl InodeState {
         self.changed = true;
     }
 
-    /// Says that what the inode holds was changed at `now`.
+    /// Records that the content of the inode was changed at `now`.
     pub fn set_modified(&mut self, now: Timestamp) {
         self.core.mtime = now;
         self.set_changed(now);

@@ -116,7 +116,7 @@ impl InodeTable {
     }
 }
 
-/// Adds an inode to its part; what goes for it is freed without the lock.
+/// Adds an inode to its part; inodes dropped for it are freed without the lock.
 fn insert(mut inodes: MutexGuard<'_, Known>, number: InodeNumber, inode: Arc<Inode>) -> Arc<Inode> {
     let gone = inodes.shrink();
     inodes.by_number.insert(number, Entry { inode: Arc::clone(&inode), referenced: false });

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread::{self, ThreadId};
 
-/// What the thread is given to do.
+/// The work for the thread.
 enum Job {
     Tell(Vec<Receiver>, Answer),
     /// Say that everything before was done.

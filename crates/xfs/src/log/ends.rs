@@ -18,7 +18,7 @@ const RECORDS_IN_FLIGHT: usize = 8;
 /// Place of the flags of an operation in its header.
 const FLAGS_OFFSET: usize = 9;
 
-/// What the journal of a volume holds.
+/// The state of the journal of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogState {
     /// Nothing: the volume was unmounted, or never mounted.

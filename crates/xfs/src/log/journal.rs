@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use undercroft_block::{Alarm, Batch, flush_plugs};
 use undercroft_locks::{Condvar, OrderedMutex, OrderedRwLock, RwLockReadGuard};
 
-/// What a journal works on.
+/// The volume's parts that a journal works on.
 pub(crate) struct JournalParts {
     pub(crate) cache: Arc<Cache>,
     pub(crate) geometry: Arc<Geometry>,

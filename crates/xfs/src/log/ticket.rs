@@ -18,7 +18,7 @@ enum State {
     Done(Answer),
 }
 
-/// What a ticket and the journal share.
+/// The shared state of a ticket and the journal.
 struct Shared {
     state: Mutex<State>,
     answered: Condvar,
@@ -87,8 +87,8 @@ impl SyncTicket {
     /// Sleeps until the answer is there.
     ///
     /// # Errors
-    /// A write or a flush failed, or the volume was dropped or closed before: nothing is known about
-    /// what the ticket stands for.
+    /// A write or a flush failed, or the volume was dropped or closed before: the changes of the
+    /// ticket may be durable or not.
     pub fn wait(self) -> Result<(), Error> {
         // The journal may wait for bios that this thread holds back.
         undercroft_block::flush_plugs();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
-/// What the thread is asked to do.
+/// The requests to the thread.
 #[derive(Default)]
 struct Requests {
     /// This checkpoint should become durable.

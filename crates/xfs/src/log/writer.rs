@@ -42,7 +42,7 @@ const PUSH_BYTES: usize = 8 << 20;
 /// filling it, and transactions wait meanwhile.
 const SPARE_BYTES: usize = 16 << 20;
 
-/// What the thread that writes the journal works on.
+/// The state of the writer of the journal.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// Where the next record goes.
@@ -348,7 +348,7 @@ impl Journal {
     ) -> Result<(), Error> {
         let writes = Batch::new();
         let plug = Plug::new(self.cache.device());
-        // What lies behind the end of the journal goes to its start.
+        // The part behind the end of the journal is written at its start.
         let before_end = (self.shape.blocks - position.block()) as usize * LOG_BLOCK;
         let cut = before_end.clamp(range.start, range.end);
         let first = self.shape.start.0 + u64::from(position.block());

@@ -1,4 +1,4 @@
-//! By what a volume is found: its label and its UUID.
+//! The identity of a volume: its label and its UUID.
 
 use crate::bytes::{be32, put_be32};
 use crate::cache::stamp;

@@ -18,7 +18,7 @@ pub fn minimum_log_blocks(geometry: &Geometry) -> u64 {
     transaction_minimum(geometry).max(MIN_BLOCKS).max(floor)
 }
 
-/// What the largest transactions need.
+/// The space that the largest transactions need.
 fn transaction_minimum(geometry: &Geometry) -> u64 {
     let largest = largest(geometry);
     let log_block = LOG_BLOCK as u64;

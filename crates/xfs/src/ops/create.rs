@@ -35,7 +35,7 @@ pub struct Times {
     pub creation: Timestamp,
 }
 
-/// What a new inode is.
+/// The attributes of a new inode.
 #[derive(Clone, Debug)]
 pub struct NewInode<'a> {
     /// Type and permission bits.

@@ -1,4 +1,4 @@
-//! Blocks that inodes will take, before they exist: what a size for a volume is computed from.
+//! Blocks that inodes will take, before they exist: the size for a volume is computed from them.
 //!
 //! The decisions are those of the operations: which structures lie inside an inode, which in one
 //! block, which in a tree. Where the order of hashes decides how full blocks become, they count as
@@ -21,7 +21,7 @@ const ACL_HEADER: usize = 4;
 /// Bytes of an ACL's entry, in its form for programs and on disk.
 const ACL_ENTRY: (usize, usize) = (8, 12);
 
-/// What an inode holds.
+/// The content of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A directory, whose names are counted by [`DirectoryFootprint`].
@@ -93,7 +93,7 @@ impl StoredAttribute {
     }
 }
 
-/// What one inode takes.
+/// The blocks that one inode takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     /// Blocks for data, link target, attributes and maps.
@@ -103,7 +103,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// What an inode takes that has `attributes`, its parent pointers first among them.
+    /// The blocks of an inode with `attributes`, its parent pointers first among them.
     #[must_use]
     pub fn new(geometry: &Geometry, content: Content, attributes: &[StoredAttribute]) -> Self {
         let pointers = attributes.iter().take_while(|attribute| attribute.parent).count();

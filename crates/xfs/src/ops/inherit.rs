@@ -18,7 +18,7 @@ const COMMON: InodeFlags = InodeFlags::SYNC
     .union(InodeFlags::NODEFRAG)
     .union(InodeFlags::FILESTREAM);
 
-/// What a new inode gets from its directory.
+/// The attributes that a new inode inherits from its directory.
 #[derive(Debug)]
 pub(super) struct Inherited {
     /// Group, from a directory with the set-group-id bit.

@@ -21,8 +21,8 @@ use crate::units::InodeNumber;
 use crate::volume::Volume;
 use std::sync::Arc;
 
-/// Creates `name` in the directory `parent`, with what the directory hands down: group, project,
-/// flags, default access list. The times of the directory become those of the new inode's change.
+/// Creates `name` in the directory `parent`, with the inherited attributes: group, project, flags,
+/// default access list. The times of the directory become those of the new inode's change.
 ///
 /// # Errors
 /// The name exists, or cannot be stored; no space; a damaged structure; the device failed.
@@ -50,7 +50,7 @@ pub fn make_open(
     with_room(volume, || try_make(volume, parent, name, new, |inode| OpenFile::of(volume, inode)))
 }
 
-/// Does what needs an inode; once more when its space may wait for the journal.
+/// Does work that needs an inode; once more when its space may wait for the journal.
 pub(super) fn with_room<T>(
     volume: &Volume,
     attempt: impl Fn() -> Result<Option<T>, Error>,

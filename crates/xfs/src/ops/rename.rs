@@ -18,7 +18,7 @@ use crate::trans::Transaction;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
-/// What a rename does about a name that is there already.
+/// The choice of a rename about a name that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameMode {
     /// Takes its place: a file that of a file, a directory that of an empty directory. The inode it
@@ -140,7 +140,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Finds out what the names stand for and locks it all; `None` if there is nothing to do.
+    /// Looks up both names and locks their inodes; `None` if there is nothing to do.
     fn make(
         volume: &'a Volume,
         from: Name<'a>,
@@ -257,8 +257,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Makes sure of the space for the worst case: an entry, or two that outgrow their short form,
-    /// and a parent pointer for each inode that moves. On a full volume what needs none of it is
-    /// done without, as in Linux.
+    /// and a parent pointer for each inode that moves. On a full volume, operations that need none
+    /// of it are done without, as in Linux.
     fn reserve(&self, trans: &mut Transaction<'_>, inodes: &Locked) -> Result<(), Error> {
         let count = if self.mode == RenameMode::Exchange { 2 } else { 1 };
         // ".." of a directory that moves may outgrow its form too.

@@ -17,7 +17,7 @@ use undercroft_block::Sector;
 /// An item and, if it is a buffer, its first region.
 type Block<'b, 't> = (&'b LogItem<'t>, Option<&'b BufferItem>);
 
-/// Copies what an item holds of its buffer into `bytes`.
+/// Copies the parts of the buffer in an item into `bytes`.
 fn copy_runs(item: &BufferItem, regions: &[&[u8]], bytes: &mut [u8]) -> Result<(), String> {
     let mut regions = regions.iter().copied();
     for run in item.runs() {

@@ -240,7 +240,7 @@ impl Finisher<'_> {
         Ok(())
     }
 
-    /// Exchanges what remains of the ranges of two files.
+    /// Exchanges the rest of the ranges of two files.
     fn exchange(&mut self, exchange: &Exchange) -> Result<(), Error> {
         let Exchange { sides, blocks, flags } = exchange;
         let kind =

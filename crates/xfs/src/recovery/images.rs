@@ -1,4 +1,4 @@
-//! What the metadata blocks that recovery changes will hold.
+//! The new contents of the metadata blocks that recovery changes.
 //!
 //! Blocks are read when the first change of them is met, and written when all is replayed, or
 //! earlier when they take too much memory. A block is stamped with the position of the last

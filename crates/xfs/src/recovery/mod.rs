@@ -68,10 +68,10 @@ pub(crate) enum Place {
     Memory,
 }
 
-/// Makes the volume on `device` clean by what its journal holds; `None` if it was clean.
+/// Makes the volume on `device` clean by its journal; `None` if it was clean.
 ///
 /// # Errors
-/// There is no usable volume; the journal is on another device or damaged; it holds what this
+/// There is no usable volume; the journal is on another device or damaged; it holds items that this
 /// version does not know; or the device failed.
 pub fn recover(
     device: &Arc<dyn BlockDevice>,
@@ -140,12 +140,12 @@ pub(crate) fn recover_between(
     Ok(Some(report))
 }
 
-/// What the copies of the superblock should have in common with it, of all that is logged.
+/// The logged fields that the copies of the superblock should have in common with it.
 const fn identity(superblock: &Superblock) -> (u64, u32, [u8; 12]) {
     (superblock.blocks, superblock.ag_count, superblock.label)
 }
 
-/// Does what a volume needs beyond the changes that were logged, through its journal.
+/// Does the work of a volume beyond its logged changes, through its journal.
 fn complete(
     place: Place,
     device: &Arc<dyn BlockDevice>,

@@ -16,7 +16,7 @@ pub enum Pool {
     Metadata,
 }
 
-/// What a request may do with blocks whose freeing is not durable yet.
+/// The use that a request may make of blocks whose freeing is not durable yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusyBlocks {
     /// Leave them: writes there do not go through the journal.

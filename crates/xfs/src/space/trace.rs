@@ -1,4 +1,4 @@
-//! What the allocator did, step by step.
+//! The steps of the allocator.
 //!
 //! The events and their fields are those of the kernel's tracepoints `xfs_alloc_*` (algorithms
 //! reference, section 2.16), so that a trace of ours and one of a kernel can be compared line by

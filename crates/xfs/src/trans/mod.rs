@@ -42,7 +42,7 @@ pub struct Transaction<'v> {
     low_on_space: bool,
     /// On a live volume: leave to run.
     permit: Option<Permit<'v>>,
-    /// What the journal must know besides buffers; stays empty on other volumes.
+    /// The content for the journal besides buffers; stays empty on other volumes.
     notes: LogRecordHints,
 }
 
@@ -204,7 +204,7 @@ impl<'v> Transaction<'v> {
         let buffer = self.volume.cache().fresh(address, kind);
         let mut guard = self.edit(&buffer);
         if self.is_live() {
-            // What the disk holds there is anything: all of the buffer must be logged.
+            // The content of the disk there is arbitrary: all of the buffer must be logged.
             let len = guard.len();
             guard.0.changes.mark(0..len);
         }

@@ -266,7 +266,7 @@ impl Volume {
         self.journal.as_ref()
     }
 
-    /// What the groups add up to.
+    /// The sums over the groups.
     ///
     /// # Errors
     /// A group's headers are damaged, or the device failed.
@@ -302,7 +302,7 @@ impl Volume {
         self.free_space.available()
     }
 
-    /// What the volume keeps of a group.
+    /// The state that the volume keeps of a group.
     pub(crate) fn group(&self, ag: AgNumber) -> &Group {
         &self.groups[ag.0 as usize]
     }
@@ -361,7 +361,7 @@ impl Volume {
         }
     }
 
-    /// What the groups stand on.
+    /// The shared state under all groups.
     pub(crate) fn group_base(&self) -> GroupBase<'_> {
         let Self { cache, geometry, heights, free_space, .. } = self;
         GroupBase { cache, geometry, heights, free_space }

@@ -3,7 +3,8 @@
 use super::Volume;
 use crate::error::Error;
 
-/// What a volume has, and what of it is free. Of a live volume these are the figures of now.
+/// The blocks and inodes of a volume, and the free ones. Of a live volume these are the present
+/// figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of a block.

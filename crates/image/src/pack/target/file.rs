@@ -55,7 +55,7 @@ impl TargetFile {
     /// # Errors
     /// It exists and `force` is not set, it is in use, or it cannot be written.
     pub(super) fn open(leaf: &FileLeaf, force: bool) -> Result<Self, PackError> {
-        // What a link leads to is replaced, not the link, as `cp` does.
+        // The target of a link is replaced, not the link, as `cp` does.
         let path = &behind_link(&leaf.path)?;
         let failed =
             |action| move |source| PackError::Target { action, image: path.clone(), source };

@@ -35,7 +35,7 @@ impl Source<'_> {
     }
 }
 
-/// What the blocks of a write hold already.
+/// The old content of the blocks of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Old<'e> {
     /// Where that is.

@@ -1,4 +1,4 @@
-//! Ranges taken out of a file or put into it, with what follows moved.
+//! Ranges taken out of a file or put into it; the data behind them moves.
 //!
 //! Extents move in an order in which they never meet (algorithms reference, section 5.8), all in one
 //! transaction if a checkpoint of the journal has room for it, which it nearly always has: a crash
@@ -19,10 +19,10 @@ use std::ops::Range;
 /// Blocks of the trees of a group that one extent may change which moves or goes.
 const BLOCKS_PER_EXTENT: usize = 8;
 
-/// What a log item takes in the journal besides a block.
+/// The space that a log item takes in the journal besides a block.
 const ITEM_OVERHEAD: usize = 256;
 
-/// What one transaction has room for.
+/// The limits of one transaction.
 struct StepLimits {
     /// Bytes of the journal.
     bytes: usize,
@@ -31,7 +31,7 @@ struct StepLimits {
 }
 
 impl<'a> FileEdit<'a> {
-    /// Takes a range of whole blocks out of the file: what follows moves to its place.
+    /// Takes a range of whole blocks out of the file: the data behind it moves to its place.
     ///
     /// # Errors
     /// The range is empty, not of whole blocks, or reaches the end of the file; as for

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const PIECE_BYTES: u64 = 1 << 20;
 
 impl FileEdit<'_> {
-    /// Copies what other files have, too, of a range of bytes, in whole blocks.
+    /// Copies the blocks of a range of bytes that other files share, in whole blocks.
     ///
     /// # Errors
     /// The range is empty; no space; a damaged structure; the device failed.

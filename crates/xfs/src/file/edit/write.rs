@@ -20,7 +20,7 @@ const COPY_MAX: u32 = 4 << 20;
 /// Most zeros of one write.
 const ZEROES_MAX: u64 = 4 << 20;
 
-/// What the blocks at a place of a file are.
+/// The state of the blocks at a place of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// Not mapped, up to this block.
@@ -81,7 +81,7 @@ impl FileEdit<'_> {
         {
             left = self.put_front(bytes.clone(), source);
         }
-        // Also of what an error ended: blocks may have been overwritten.
+        // Also after an error: blocks may have been overwritten.
         self.before_next_checkpoint()?;
         left.map(drop)
     }
@@ -150,7 +150,7 @@ impl FileEdit<'_> {
         Ok(self.byte(done).min(bytes.end))
     }
 
-    /// What the front of a range of blocks is.
+    /// The state of the front of a range of blocks.
     pub(super) fn place(&self, blocks: Range<FileBlock>) -> Result<Place, Error> {
         let Some(extent) = self.extents()?.first_in(blocks.start, blocks.end) else {
             return Ok(Place::Hole(blocks.end));
@@ -220,7 +220,7 @@ impl FileEdit<'_> {
         hole: &Range<FileBlock>,
     ) -> u64 {
         let Some(dirty) = &state.memory.dirty else { return state.core.size };
-        // What ends where the hole begins was written before.
+        // The extent that ends where the hole begins was written before.
         let continues = extents.before(hole.start).is_some_and(|last| last.end() == hole.start);
         dirty.stored_size.max(if continues { self.byte(hole.start) } else { 0 })
     }

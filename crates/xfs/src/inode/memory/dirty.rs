@@ -226,7 +226,7 @@ impl DirtyData {
         }
     }
 
-    /// Drops what the write-back `number` has sent: it can be read from the device now.
+    /// Drops data that the write-back `number` has sent: it can be read from the device now.
     pub(crate) fn drop_sent(&mut self, number: u64) {
         let before = self.bytes();
         let (log, blocks) = (self.block_log, &mut self.blocks);

@@ -70,7 +70,7 @@ impl Losses {
         self.count > 0
     }
 
-    /// What an opening that begins now knows already.
+    /// The count of losses that a new opening need not be told.
     pub(crate) fn known(&self) -> u64 {
         self.told
     }
