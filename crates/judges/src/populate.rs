@@ -19,7 +19,7 @@ use crate::random::Random;
 /// | `attributes/{short,leaf,node,remote}` | an attribute fork of each form |
 /// | `links/{short,remote}` | symbolic links |
 /// | `files/{extents,btree,punched,unwritten,shared,clone,truncated}` | data forks |
-/// | `aged/` | what is left of many files, created and removed by turns |
+/// | `aged/` | the rest of many files, created and removed by turns |
 ///
 /// Everything depends on `root` alone, but for times and the kernel's choice of blocks.
 ///

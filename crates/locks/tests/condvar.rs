@@ -131,7 +131,7 @@ fn all_are_woken_also_among_waiters_that_give_up() {
 #[test]
 fn a_wait_ends_when_its_time_is_over() {
     let (lock, changed) = (OrderedMutex::<_, INODE>::new(()), Condvar::new());
-    changed.notify_one(); // for nobody: it is not kept
+    changed.notify_one(); // without a waiter: it is not kept
     let mut guard = lock.lock();
     assert!(changed.wait_for(&mut guard, Duration::from_millis(1)).timed_out());
     assert!(lock.is_locked());

@@ -65,7 +65,7 @@
 //! first to be woken the next time. In each wait queue the order is that of arrival; with [one
 //! queue](Builder::wait_queues) it is so for the whole set.
 //!
-//! # Why nobody is lost
+//! # Why no waiter is lost
 //!
 //! The design is that of Linux's `sbitmap` and `blk-mq` tags, whose history is a list of lost
 //! wake-ups. These invariants keep them away; each is upheld where the last column says, and the
@@ -75,9 +75,9 @@
 //! |---|---|---|
 //! | I1 | a put and a waiter never overlook each other: each writes, passes a full barrier, and looks | `sync`, `Place::publish`, `Pool::look_for_waiters`; for tags kept by callers, `tag_cache`; for threads on their way, `Place::answer` |
 //! | I2 | what the last holder of a tag did is seen by the next: release in the put, acquire in the get | `Word::clear`, `Word::take`, `TagCache::take` |
-//! | I3 | enough puts are still to come for every sleeper: the batch is small enough for what a waiter can count on, and what is below a batch is carried | `wake_batch`, `policy`; the proof is in `policy::counters` |
+//! | I3 | enough puts are still to come for every sleeper: the batch is small enough for the puts that a waiter can count on, and less than a batch is carried | `wake_batch`, `policy`; the proof is in `policy::counters` |
 //! | I4 | a search fails only after it saw every tag within reach busy | `Bitmap::find`, `Pool::close_gate` |
-//! | I5 | a waiter who gives up, or cannot use its wake-up, passes it on | `Place::drop`, `Place::sleep_again` |
+//! | I5 | a waiter that gives up, or cannot use its wake-up, passes it on | `Place::drop`, `Place::sleep_again` |
 //! | I6 | a sleeper holds no tag that only it could put | the caller's duty, see [`Caller`] |
 //!
 //! No timeout is part of any of this.

@@ -11,9 +11,9 @@
 //!    tags or as can run at once, and have not begun to look. At the end of its wait each of them
 //!    does here the work of a put, so the next thread is woken when the one before is there.
 //!
-//! # Why nobody is lost
+//! # Why no waiter is lost
 //!
-//! Write *c* for the puts counted, *g* for what is granted or spared, *f* for the free tags, *w*
+//! Write *c* for the puts counted, *g* for wake-ups granted or spared, *f* for the free tags, *w*
 //! for the threads that were woken and have not begun to look. While a caller waits, and apart from
 //! puts between their bit and their count,
 //!

@@ -86,7 +86,7 @@ pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, Disagreement
     kernel.unmount().map_err(|error| text(&error))?;
     let kernel = mount(&theirs, Access::ReadOnly).map_err(|error| text(&error))?;
     let replayed = mount(&ours, Access::ReadOnly).map_err(|error| text(&error))?;
-    // A promise about attributes stamps its file with the time at which it is kept.
+    // The work of an intent about attributes stamps its file with the time of the replay.
     let ctime = report.as_ref().is_none_or(|report| report.intents == 0);
     let options = Options { ctime, ..Options::default() };
     let compared = tree::compare(replayed.path(), kernel.path(), &options);

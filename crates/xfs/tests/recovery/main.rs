@@ -112,7 +112,7 @@ fn cut_off(promises: &[Promise]) {
                 Err(Disagreement::KernelFails(_)) => {}
                 Err(what) => failed.push(format!("{promise:?} after {delay} ms: {what}")),
             }
-            // Promises about names are kept too soon to be met often.
+            // Intents about names are done too soon to be met often.
             if delay >= 80 && (finished > 0 || promise == Promise::Names) {
                 break;
             }

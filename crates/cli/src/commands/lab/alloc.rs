@@ -14,9 +14,9 @@ use undercroft_lab::alloc::{self, AllocOptions, Case, Variant};
 ///
 /// Near mode looks for space close to a file. Since 2019 it looks by size and by place at once
 /// (Foster, Linux 5.5). To show that extents stayed where they were, 64 writers created, wrote and
-/// synced 40,000 files of 4 KiB to 500 MB until a volume of 500 GB in 16 groups was 70 % full, and
-/// the distance of each extent from its hint was counted: that from the extent before it in the
-/// file, or from the inode.
+/// synced 40,000 files of 4 KiB to 500 MB until a volume of 500 GB in 16 groups was 70 % full. Then
+/// the distance of each extent from its hint was counted. The hint is the extent before it in the
+/// file, or the inode.
 ///
 ///   clean         the workload on a new volume
 ///   random        the workload where free space has many extents of random lengths
@@ -28,7 +28,7 @@ use undercroft_lab::alloc::{self, AllocOptions, Case, Variant};
 ///   near-2018     the walk through the by-block tree that it replaced
 ///   by-size       the smallest extent that is long enough, wherever it is
 ///   indexed       one that is long enough and close, found with an index in memory; it leaves close
-///                 space to those who need it
+///                 space to requests that need it
 ///
 /// Volumes are sparse files: metadata is real, data is accepted and dropped, so 500 GB need some
 /// 400 MB. Each volume is checked when its run is over. With --on the same files are made in a

@@ -1,9 +1,9 @@
 //! How files get their names when the image is whole: all of them, or none.
 //!
 //! One file gets its name in one step, also where it replaces another. Several cannot: the
-//! operating system knows no such step. So steps that can fail come first, steps done are undone
-//! when a later one fails, and the steps are in such an order that a process which is killed
-//! between them leaves nothing that opens as an image but is not whole:
+//! operating system knows no such step. So steps that can fail come first, and steps done are
+//! undone when a later one fails. A process that is killed between two steps leaves nothing that
+//! opens as an image but is not whole. The order is:
 //!
 //! 1. All new files get temporary names, beside those they will have.
 //! 2. Old files that are replaced are moved aside, the first one first.
