@@ -1,9 +1,9 @@
 //! Trees to pack: a directory or a tar archive as a deterministic stream of entries.
 //!
-//! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with gzip,
-//! zstd or xz) or standard input, and gives a [`Source`]: first, if wanted, a scan that shows every
-//! entry without data, then the stream of entries, each regular file followed by its data in shared
-//! [`Chunk`]s that need no copy on their way to a device.
+//! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with
+//! gzip, zstd or xz) or standard input, and gives a [`Source`]. It has a scan, which shows every
+//! entry without data, and the stream of entries. Each regular file is followed by its data in
+//! shared [`Chunk`]s, which need no copy on their way to a device.
 //!
 //! Contract:
 //! - the same input and [`Options`] give the same stream, on any host, with any number of threads

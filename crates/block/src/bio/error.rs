@@ -57,8 +57,8 @@ pub enum Reason {
     /// The operating system refused it.
     #[error(transparent)]
     Io(#[from] Arc<io::Error>),
-    /// It was not done in the time that the device allows. What becomes of it is not known: the
-    /// driver was asked to stop it.
+    /// It was not done in the time that the device allows. Its outcome is not known: the driver was
+    /// asked to stop it.
     #[error("it was not done in the time limit of the device")]
     TimedOut,
     /// The device was closed before it was done.

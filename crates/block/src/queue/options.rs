@@ -35,10 +35,10 @@ pub struct QueueOptions {
     /// stuck there.
     ///
     /// A late request may still be carried out at any time, so the driver keeps its resources until
-    /// it hands the request in, or drops it: the memory, so a read completes without its buffer;
-    /// the tag, so no other request gets it; and the place in the order of those that overlap (with
-    /// [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data). Its result is
-    /// ignored then.
+    /// it hands the request in, or drops it. These are the memory, so a read completes without its
+    /// buffer; the tag, so no other request gets it; and the place in the order of overlapping
+    /// requests (with [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data).
+    /// Its result is ignored then.
     ///
     /// A request that waits for a tag or for others has no limit as long as these are done in time.
     /// But while the driver keeps any request of the device beyond its limit, the limit also holds
@@ -76,7 +76,7 @@ pub enum Drive {
     Threads(usize),
 }
 
-/// What becomes of requests that overlap while one of them, which modifies, is not finished.
+/// The treatment of requests that overlap while one of them, which modifies, is not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlapOrder {
     /// They take effect in the order of their submission; a flush waits for the requests submitted

@@ -1,10 +1,10 @@
 //! The thread that attends to a leaf: it answers requests that no other thread may answer.
 //!
-//! That is requests over their time limit, since the thread that drives their queue may be stuck in
-//! the driver, and requests that the driver dropped, since it may have dropped them while it held
-//! locks or was called by a thread whose queue is borrowed: receivers, which may submit, run where
-//! no call of the driver is under way. A leaf without a time limit has no such thread before a
-//! request is dropped.
+//! These are requests over their time limit, since the thread that drives their queue may be stuck
+//! in the driver. They are also requests that the driver dropped: it may have held locks then, or
+//! been called by a thread whose queue is borrowed. Receivers, which may submit, run where no call
+//! of the driver is under way. A leaf without a time limit has no such thread before a request is
+//! dropped.
 
 use std::io;
 use std::sync::{Arc, Weak};

@@ -34,10 +34,10 @@ use undercroft_lab::tags::{self, Case, PolicyName, TagsOptions, Waiters};
 ///                a share of the mean.
 ///
 /// Reading the table: IOPS with the deviation of the runs in brackets. Below it, for each variant,
-/// its speed as a share of cyclic-8's (mean of the runs in turn and its standard error), how often
-/// a get slept, how many wake-ups a put granted and how many of them led to a tag, context switches
-/// (voluntary: slept; involuntary: preempted) and CPU time for each I/O, and the time from asking
-/// for a tag to the end of the I/O in microseconds.
+/// its speed as a share of cyclic-8's (mean of the runs in turn and its standard error). Then how
+/// often a get slept, how many wake-ups a put granted, and how many of them led to a tag. Then
+/// context switches (voluntary: slept; involuntary: preempted) and CPU time for each I/O, and the
+/// time from asking for a tag to the end of the I/O in microseconds.
 ///
 /// For example: undercroft lab tags --case depth --policy counters --policy cyclic-8
 #[derive(clap::Args)]
