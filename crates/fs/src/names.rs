@@ -121,8 +121,8 @@ impl FileSystem {
         Ok(self.make_directory(parent, name, new)?.metadata())
     }
 
-    /// As [`mkdir`](Self::mkdir), for a parent that is known; the new directory is returned open,
-    /// so that it is not removed before the caller uses it.
+    /// As [`mkdir`](Self::mkdir), for a parent that is known to exist. The new directory is
+    /// returned open, so that it is not freed before the caller uses it.
     pub(crate) fn make_directory(
         &self,
         parent: InodeNumber,
