@@ -68,8 +68,8 @@ impl StoredAttribute {
         Self { name, value: PARENT_VALUE_SIZE, parent: true }
     }
 
-    /// Attributes of which only the length as a list is known; without a list they have more than
-    /// 254 bytes.
+    /// Attributes of which only the length as a list is known; attributes outside a list have more
+    /// than 254 bytes.
     #[must_use]
     pub fn others(bytes: usize) -> Self {
         Self { name: 0, value: bytes.min(SHORTFORM_PART_MAX + 1), parent: false }
