@@ -107,8 +107,8 @@ pub struct Features {
     pub unknown_ro_compat: u32,
     /// Features that must be known.
     pub incompat: Incompat,
-    /// Log features: [`LOGGED_ATTRIBUTES`](Self::LOGGED_ATTRIBUTES), or bits that must be known to whoever
-    /// writes the journal.
+    /// Log features: [`LOGGED_ATTRIBUTES`](Self::LOGGED_ATTRIBUTES), or bits that a writer of the
+    /// journal must know.
     pub log_incompat: u32,
     /// Version 5: checksums and self-describing metadata.
     pub crc: bool,

@@ -162,7 +162,7 @@ impl Header {
         if self.per_block { block_size } else { len }
     }
 
-    /// Checks checksum, magic, volume and address, in this order; says what is wrong.
+    /// Checks checksum, magic, volume and address, in this order; returns the first defect.
     ///
     /// # Errors
     /// The field that does not hold, with both values.

@@ -1,4 +1,4 @@
-//! What a metadata buffer holds: decides how it is verified and stamped.
+//! The kind of content of a metadata buffer: decides how it is verified and stamped.
 
 /// The B+trees of the format (docs/format/btrees.md#trees).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +100,7 @@ impl BufferKind {
     }
 }
 
-/// What a metadata buffer holds.
+/// The kind of content of a metadata buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BufferKind {
     /// A superblock copy.

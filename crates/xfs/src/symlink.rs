@@ -87,7 +87,7 @@ pub(crate) fn check(target: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`check`], for what somebody wants to be a target.
+/// As [`check`], for the target of a new link.
 pub(crate) fn refuse(target: &[u8]) -> Result<(), Error> {
     check(target).map_err(|what| {
         let what = format!("symbolic link: {what}");

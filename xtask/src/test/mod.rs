@@ -23,11 +23,11 @@ pub(crate) enum Step {
     Setup,
     /// Formatting
     Fmt,
-    /// Size, leftovers and neatness of the files in the repository; ways of imports; citations
+    /// Size, traces of work and neatness of the files in the repository; ways of imports; citations
     Tidy,
     /// Lints
     Clippy,
-    /// Documentation and its links; what is public
+    /// Documentation and its links; lists of public items
     Docs,
     /// Licences and origins of dependencies; the lock file of the fuzz targets
     Licences,

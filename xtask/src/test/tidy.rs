@@ -1,4 +1,4 @@
-//! What no compiler looks at: the size of files, leftovers of work, neatness.
+//! Checks that no compiler makes: the size of files, traces of work, neatness.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -76,7 +76,7 @@ fn is_text(path: &Path) -> bool {
         || path.ends_with(".ci/run")
 }
 
-/// What is wrong with one file.
+/// The faults of one file.
 fn faults_of(path: &Path, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let lines = text.lines().count();

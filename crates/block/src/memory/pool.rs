@@ -85,7 +85,7 @@ impl BufferPool {
 
     /// A buffer of `length` bytes, as soon as the budget allows it.
     ///
-    /// The contents are whatever an earlier user left: fill all of it, or use
+    /// The contents are those of an earlier use: fill all of it, or use
     /// [`get_zeroed`](Self::get_zeroed). A buffer larger than the whole budget is granted when no
     /// other is in use, so that a small budget slows a caller down but cannot stop it.
     ///
@@ -195,8 +195,8 @@ impl Keeper for PoolShared {
 }
 
 impl PoolState {
-    /// Gives kept memory back, largest first, until `budget` bytes hold what is left of it and
-    /// what is in use.
+    /// Gives kept memory back, largest first, until `budget` bytes hold the rest of it and the
+    /// memory in use.
     fn release_kept(&mut self, budget: usize) {
         for list in self.free.iter_mut().rev() {
             while self.kept > 0 && self.in_use.saturating_add(self.kept) > budget {

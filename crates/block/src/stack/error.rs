@@ -45,7 +45,7 @@ pub enum StackError {
     /// No leg holds the contents.
     #[error("all legs of the mirror are stale; one must hold the contents")]
     AllStale,
-    /// A leg that is to be filled has no room for what the others hold.
+    /// A leg that is to be filled has no room for the data of the others.
     #[error(
         "{leg} has {found} bytes, the other legs of the mirror {needed}; make it that long first"
     )]

@@ -139,7 +139,7 @@ impl Sink for DirectorySink {
         let name = first.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let to = self.place.current();
         match rustix::fs::linkat(from, name, to, item.name(), AtFlags::empty()) {
-            // What it links to could not be made, which was counted.
+            // Its target could not be made, which was counted.
             Err(rustix::io::Errno::NOENT) if item.kind.is_special() => Ok(()),
             linked => linked.map_err(|error| failed("link", item, error)),
         }

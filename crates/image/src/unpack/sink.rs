@@ -1,4 +1,4 @@
-//! What a volume is unpacked into, and the one loop that does it.
+//! The targets that a volume is unpacked into, and the one loop that does it.
 
 use super::links::{InodeSet, Links};
 use super::walk::{Step, Walk};
@@ -11,7 +11,7 @@ use undercroft_xfs::ops::{self, NamedValue};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{OpenFile, Volume};
 
-/// What was unpacked.
+/// Counts of the files unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Regular files.

@@ -60,7 +60,7 @@ impl TarSink<'_> {
         Ok(())
     }
 
-    /// Fills the last block of what was stored.
+    /// Fills the last block of the data stored.
     fn pad(&mut self, stored: u64) -> io::Result<()> {
         let missing = stored.next_multiple_of(BLOCK) - stored;
         // Less than a block.

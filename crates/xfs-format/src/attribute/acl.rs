@@ -28,9 +28,9 @@ const ENTRIES_MAX: usize = (super::ATTR_VALUE_MAX - HEADER) / DISK_ENTRY;
 /// Which of the two lists of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AclKind {
-    /// Who may access the file.
+    /// The access to the file itself.
     Access,
-    /// What new files in the directory get.
+    /// The list that new files in the directory get.
     Default,
 }
 
@@ -66,7 +66,7 @@ impl AclKind {
     }
 }
 
-/// Whom an entry is about. The order is that of a list.
+/// The user, group or class that an entry is about. The order is that of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AclTag {
     /// The owner.
@@ -79,7 +79,7 @@ pub enum AclTag {
     Group(u32),
     /// Upper bound of what all but owner and others may do.
     Mask,
-    /// Everybody else.
+    /// All others.
     Other,
 }
 
@@ -112,9 +112,9 @@ impl AclTag {
 /// One entry of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AclEntry {
-    /// Whom it is about.
+    /// Its user, group or class.
     pub tag: AclTag,
-    /// What they may do: read 4, write 2, execute 1.
+    /// Their permissions: read 4, write 2, execute 1.
     pub permissions: u8,
 }
 
@@ -273,8 +273,8 @@ impl Acl {
         }
     }
 
-    /// Takes away from an access list what `mode` does not give: a list that is handed down to a
-    /// new file allows no more than whoever creates the file.
+    /// Takes away from an access list the permissions that `mode` does not give: a list that is
+    /// handed down to a new file allows no more than the mode that the file is created with.
     pub fn restrict(&mut self, mode: u16) {
         for index in 0..self.entries.len() {
             if let Some(shift) = self.shift(self.entries[index].tag) {

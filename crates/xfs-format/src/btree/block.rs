@@ -20,7 +20,7 @@ pub struct HeaderLayout {
     pub long: bool,
 }
 
-/// What the header of a new block says.
+/// The fields of the header of a new block.
 #[derive(Clone, Copy, Debug)]
 pub struct NewHeader {
     /// Level, 0 is a leaf.

@@ -16,7 +16,7 @@ pub struct InodeChunkRecord {
     pub holemask: u16,
     /// Inodes that exist, 4 to 64. Always 64 without SPINODES.
     pub count: u8,
-    /// Free inodes among those that exist.
+    /// Free inodes; those of holes do not count.
     pub freecount: u8,
     /// Bit `i` set: inode `i` is free, or does not exist.
     pub free: u64,

@@ -181,7 +181,7 @@ pub const fn block_form_size(data_end: usize, count: usize) -> usize {
 /// Checks the content of a local fork, which is exactly the directory.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_shortform(
     bytes: &[u8],
     layout: DirLayout,

@@ -2,7 +2,7 @@
 //! (docs/format/groups.md#agfl).
 //!
 //! The list is a ring of slots in a sector of its own; its ends and its length are fields of the
-//! [`Agf`], so the operations take both. Checksum and LSN are stamped by whoever writes the buffer.
+//! [`Agf`], so the operations take both. Checksum and LSN are stamped by the writer of the buffer.
 
 use super::agf::Agf;
 use super::free_list_slots::slot_offset;

@@ -1,5 +1,5 @@
-//! What the headers of an allocation group have in common: their errors, the checks of the fields
-//! that identify them, and the pair of root and height of a tree.
+//! Common parts of the headers of an allocation group: their errors, the checks of the fields that
+//! identify them, and the pair of root and height of a tree.
 
 use crate::bytes::{EditBytes, array, be32};
 use crate::checksum::ChecksumError;
@@ -8,7 +8,7 @@ use crate::units::{AgBlock, AgNumber};
 use thiserror::Error;
 use uuid::Uuid;
 
-/// What is wrong with a header.
+/// The defect of a header.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum HeaderError {
     /// The checksum does not match.

@@ -10,7 +10,7 @@ use crate::{AttrFlags, FieldDefect, Rule};
 pub enum AttrAction {
     /// It gets a value, whether it exists or not.
     Set(NameValue),
-    /// It goes, if it exists.
+    /// It is removed, if it exists.
     Remove(Vec<u8>),
     /// It gets another value.
     Replace(NameValue),

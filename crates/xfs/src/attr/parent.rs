@@ -25,7 +25,7 @@ pub(crate) struct ParentPointer<'a> {
 }
 
 impl<'a> ParentPointer<'a> {
-    /// The value to store; it goes into [`attribute`](Self::attribute).
+    /// The value to store in [`attribute`](Self::attribute).
     #[must_use]
     pub(crate) fn value(&self) -> [u8; PARENT_VALUE_SIZE] {
         let mut value = [0; PARENT_VALUE_SIZE];

@@ -35,7 +35,7 @@ impl<'a> ForkReader<'a> {
         let extents = extents(self.volume, self.inode, self.kind)?;
         let geometry = self.volume.geometry();
         let end = if kind == BufferKind::Symlink {
-            // One buffer for what is left of an extent, which has one header.
+            // One buffer for the rest of an extent, which has one header.
             extents.at_or_after(block).map_or(block, |extent| extent.end())
         } else {
             FileBlock(block.0.saturating_add(self.block_blocks().into()))

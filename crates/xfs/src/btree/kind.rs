@@ -1,4 +1,4 @@
-//! What the engine must know about one kind of tree.
+//! The properties of one kind of tree that the engine needs.
 
 use crate::bytes::{EditBytes, be32, be64};
 use crate::format::{FieldDefect, TreeGeometry, TreeKind};

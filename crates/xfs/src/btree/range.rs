@@ -69,7 +69,7 @@ impl<K: BtreeKind> Cursor<K> {
         self.load_root(store)?;
         let height = self.levels.len();
         // Last key seen per level. Keys ascend along a level, so that no entry is visited twice,
-        // whatever the pointers of a corrupt tree say.
+        // even where the pointers of a tree are corrupt.
         let mut seen: SmallVec<[Option<K::Key>; 8]> = SmallVec::from_elem(None, height);
         let mut level = height - 1;
         self.levels[level].index = 1;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, SegmentList, read_exact_at};
 
-/// Dirty bytes above which a commit writes back what was not used lately.
+/// Dirty bytes above which a commit writes back buffers that were not used lately.
 const DIRTY_LIMIT: usize = 32 << 20;
 
 /// Memory for copies of buffers on their way to the device.
@@ -34,7 +34,7 @@ pub struct Cache {
     pub(super) sweeps: SweepSchedule,
     /// Write-backs on their way, without a journal.
     pub(super) writes: Batch,
-    /// Their buffers; whoever has the lock is the only one to send more.
+    /// Their buffers; only the holder of the lock sends more.
     pub(super) under_way: Mutex<Vec<BufferRef>>,
     pub(super) pool: BufferPool,
     pub(super) prefetches: Prefetches,
@@ -124,8 +124,8 @@ impl Cache {
     }
 
     /// Keeps a buffer that was read without a lock when so many had gone. Another thread may have
-    /// read it, too: the first one wins, as it may have changed its own. `None` if it can have come,
-    /// been changed, written and gone since: then what was read is old.
+    /// read it, too: the first one wins, as it may have changed its own. `None` if it can have
+    /// come, been changed, written and gone since: then the bytes read are old.
     pub(super) fn keep(&self, buffer: BufferRef, evictions: u64) -> Option<BufferRef> {
         let mut part = self.shard(buffer.sector()).write();
         if let Some(known) = part.buffers.get(&buffer.sector()) {
@@ -185,7 +185,7 @@ impl Cache {
         })
     }
 
-    /// A zeroed buffer at `address`, in place of whatever was there.
+    /// A zeroed buffer at `address`, in place of any other there.
     pub(crate) fn fresh(&self, address: BufferAddress, kind: BufferKind) -> BufferRef {
         let (sector, len) = (address.first(), address.len());
         let buffer = MetaBuffer::new(address, kind, vec![0; len]);

@@ -57,7 +57,7 @@ pub struct Finding {
     pub structure: &'static str,
     /// Name of the field; empty if it is about the structure as a whole, or if the text names it.
     pub field: &'static str,
-    /// What is wrong with it, in plain words.
+    /// The defect, in plain words.
     pub what: String,
 }
 

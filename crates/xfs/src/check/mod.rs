@@ -57,7 +57,7 @@ use std::sync::Arc;
 use subject::Scan;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
 
-/// Checks the file system that starts at sector 0 of `device`, and hands what is wrong with it to
+/// Checks the file system that starts at sector 0 of `device`, and hands its defects to
 /// `on_finding`, phase by phase.
 ///
 /// ```no_run

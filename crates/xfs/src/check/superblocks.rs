@@ -109,7 +109,7 @@ fn primary(checker: &Checker, superblock: &Superblock) {
 /// A field by its name in docs/format/superblock.md, as a number.
 type Field = (&'static str, fn(&Superblock) -> u64);
 
-/// What all copies say alike.
+/// The fields that are equal in all copies.
 const COMMON: [Field; 27] = [
     ("blocklog", |s| s.block_log.into()),
     ("sectlog", |s| s.sector_log.into()),

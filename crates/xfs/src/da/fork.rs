@@ -39,7 +39,7 @@ pub trait DaFork {
     /// Reads and verifies the block at `block`; `None` for a hole. The owner is checked.
     fn read(&mut self, block: FileBlock, kind: BufferKind) -> Result<Option<BufferRef>, Error>;
 
-    /// An error for damage found in this fork: what is wrong, and at which file block.
+    /// An error for damage found in this fork: the defect, and its file block.
     fn corrupt(&self, block: FileBlock, what: String) -> Error;
 }
 

@@ -68,7 +68,7 @@ impl<L: LeafKind> HashTree<L> {
         Ok(moved)
     }
 
-    /// Brings the keys above the leaf of `path` in line with what the leaf holds now.
+    /// Brings the keys above the leaf of `path` in line with the entries of the leaf.
     pub(crate) fn fix_hashes<F: DaForkMut + ?Sized>(&self, fork: &mut F, path: &Path) {
         for pair in path.steps.windows(2).rev() {
             let [parent, child] = pair else { continue };
@@ -263,7 +263,7 @@ impl<L: LeafKind> HashTree<L> {
     }
 }
 
-/// What the header of `buffer` says about itself.
+/// The fields of the header of `buffer` about itself.
 pub(crate) fn identity<F: DaFork + ?Sized>(fork: &F, buffer: &BufferRef) -> BlockIdentity {
     BlockIdentity { blkno: buffer.sector(), uuid: fork.geometry().meta_uuid, owner: fork.inode() }
 }

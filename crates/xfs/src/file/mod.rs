@@ -1,15 +1,15 @@
 //! Files in use: reading, writing through memory, and durability.
 //!
-//! An [`OpenFile`] is one opening of a file. What is in memory of the file is the inode's
-//! (`inode/memory`), shared by all who have it open: dirty data, the space promised for it, space
-//! ahead. When the last of them lets go, space ahead is given back, and a file without a name is
+//! An [`OpenFile`] is one opening of a file. The state of the file in memory is the inode's
+//! (`inode/memory`), shared by all its openings: dirty data, the space reserved for it, space
+//! ahead. When the last opening is dropped, space ahead is given back, and a file without a name is
 //! freed. [`DirtyFiles`] are the files of a volume that have something to be written back; the
 //! thread of the journal asks them for it, and they never ask the journal.
 //!
-//! What is written stays in memory, block by block, until it is written back; readers see it. Space
-//! for it is promised when it is written, and chosen when it is written back, for all that is dirty
-//! at a place at once. How much may be dirty is a budget of bytes; whoever writes takes a permit
-//! first, and when there is none, writes back itself.
+//! Written data stays in memory, block by block, until it is written back; readers see it. Space
+//! for it is reserved when it is written, and chosen when it is written back, for all that is dirty
+//! at a place at once. How much may be dirty is a budget of bytes; a writer takes a permit first,
+//! and when there is none, writes back itself.
 //!
 //! An fsync is a ticket ([`OpenFile::fsync`]). The thread of the journal takes all files whose
 //! tickets wait, writes their data back under one plug, and makes it durable together with their

@@ -1,10 +1,9 @@
 //! Reading the data of files.
 //!
-//! A read looks at the mapping under the lock of the inode, takes what is dirty from memory there,
-//! and lets the lock go; then it reads from the device. Meanwhile the blocks stay the file's
-//! ([`FileLocks::use_blocks`]). The device reads into memory
-//! that the thread uses again and again, from where bytes are copied once, while the processor still
-//! has them.
+//! A read looks at the mapping under the lock of the inode, takes dirty data from memory there, and
+//! lets the lock go; then it reads from the device. Meanwhile the blocks stay the file's
+//! ([`FileLocks::use_blocks`]). The device reads into memory that the thread uses again and again,
+//! from where bytes are copied once, while the processor still has them.
 
 use super::OpenFile;
 use super::kind::check_kind;
@@ -33,9 +32,9 @@ thread_local! {
 }
 
 impl OpenFile {
-    /// Fills `bytes` with what the file holds from `offset` on; returns how many bytes that were:
-    /// fewer than asked for at the end of the file, 0 behind it. What is not stored reads as zeros.
-    /// Bytes behind those are left as they are.
+    /// Fills `bytes` with the content of the file from `offset` on; returns how many bytes that
+    /// were: fewer than asked for at the end of the file, 0 behind it. Ranges that are not stored
+    /// read as zeros. Bytes behind those are left as they are.
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.
@@ -58,7 +57,7 @@ struct Part {
     sector: Sector,
     /// Bytes of the first sector that are not wanted.
     skipped: usize,
-    /// Where it goes, in the caller's memory.
+    /// Its place in the caller's memory.
     range: Range<usize>,
 }
 
@@ -147,8 +146,8 @@ fn part(geometry: &Geometry, extent: &Extent, first: u64, range: Range<usize>) -
     Part { sector, skipped, range }
 }
 
-/// What is left of these parts to be read when a range of them came from memory. Both ends of such
-/// a range are those of blocks, or of the read.
+/// The parts left to be read when a range of them came from memory. Both ends of such a range are
+/// those of blocks, or of the read.
 fn leave_out(
     geometry: &Geometry,
     parts: SmallVec<[Part; 4]>,

@@ -1,4 +1,4 @@
-//! What the groups of a volume stand on.
+//! The shared state under all groups of a volume.
 
 use crate::cache::{BufferAddress, BufferRef, Cache};
 use crate::error::Error;

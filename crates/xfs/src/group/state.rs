@@ -47,7 +47,7 @@ struct HeaderBuffers {
     agfl: BufferRef,
 }
 
-/// The headers as their buffers have them: nobody else changes those.
+/// The headers as their buffers have them: no other code changes those.
 #[derive(Debug)]
 struct StoredHeaders {
     agf: Agf,
@@ -106,7 +106,7 @@ impl GroupState {
         Ok(state)
     }
 
-    /// Tells others what the group has.
+    /// Updates the summary of the group for other threads.
     pub(crate) fn publish(&self, geometry: &Geometry, heights: &TreeHeights) {
         let reserved = self.reserved.outstanding(&self.agf, &self.agi, Pool::Ordinary);
         self.summary.publish(longest_usable(geometry, heights, &self.agf, reserved));
@@ -197,7 +197,7 @@ impl GroupState {
         self.recent.find(tree, level, block)
     }
 
-    /// Notes the block of a tree that a step used.
+    /// Records the block of a tree that a step used.
     pub(crate) fn remember_block(
         &mut self,
         tree: TreeKind,

@@ -42,8 +42,8 @@ pub fn inode_chunks(
     records::<Inobt>(volume, ag, visit)
 }
 
-/// Whether the tree of its group says that an inode is in use; `None` if somebody holds the group
-/// and the caller does not `wait`.
+/// Whether the tree of its group says that an inode is in use; `None` if another thread holds the
+/// group and the caller does not `wait`.
 ///
 /// # Errors
 /// A header or the tree is damaged, or the device failed.

@@ -18,7 +18,7 @@ const RECORDS_IN_FLIGHT: usize = 8;
 /// Place of the flags of an operation in its header.
 const FLAGS_OFFSET: usize = 9;
 
-/// What the journal of a volume holds.
+/// The state of the journal of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogState {
     /// Nothing: the volume was unmounted, or never mounted.
@@ -52,7 +52,7 @@ pub(crate) struct LogEnds {
 pub struct Torn {
     /// Position of the first record that does not count.
     pub lsn: Lsn,
-    /// What is wrong with it.
+    /// The defect.
     pub what: String,
 }
 
@@ -107,8 +107,8 @@ impl LogArea<'_> {
         Ok(flags.contains(OperationFlags::UNMOUNT))
     }
 
-    /// The first record among those that can have been under way at the crash which was not
-    /// written completely.
+    /// Of the records that can have been under way at the crash, the first that was not written
+    /// completely.
     fn first_torn(
         &self,
         geometry: &Geometry,

@@ -67,7 +67,7 @@ impl LogArea<'_> {
             let hole = self.first_of_cycle(head.saturating_sub(flight)..head, last)?;
             return Ok(Some(hole.unwrap_or(head)));
         }
-        // Some of what was under way is before the end of the log.
+        // Some of the records under way are before the end of the log.
         let before = self.blocks - (flight - head);
         let hole = self.first_of_cycle(before..self.blocks, last.wrapping_sub(1))?;
         if hole.is_some() {

@@ -140,8 +140,8 @@ fn regions(shape: &LogShape, position: Lsn, sealed: &SealedRecords) -> Vec<Vec<u
 }
 
 proptest! {
-    /// What goes in comes out, cut over records, around the end of the journal, whatever the sizes;
-    /// and the estimate is never too low.
+    /// Items read back are the items written: cut over records, around the end of the journal, of
+    /// all sizes. The estimate is never too low.
     #[test]
     fn regions_survive_the_journal(
         words in prop::collection::vec(1_usize..9000, 1..40),

@@ -269,7 +269,7 @@ pub(crate) fn reservations(geometry: &Geometry) -> Vec<Reservation> {
     .to_vec()
 }
 
-/// What an operation does, for its share of the journal.
+/// The kind of an operation, for its share of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// A new inode under a new name.

@@ -1,4 +1,4 @@
-//! By what a volume is found: its label and its UUID.
+//! The identity of a volume: its label and its UUID.
 
 use crate::bytes::{be32, put_be32};
 use crate::cache::stamp;
@@ -72,7 +72,7 @@ fn current(volume: &Volume) -> Result<Superblock, Error> {
     Ok(Superblock::decode(&bytes)?)
 }
 
-/// Gives the volume on `device`, which nobody has open, another UUID; its journal is replayed
+/// Gives the volume on `device`, which must not be open, another UUID; its journal is replayed
 /// first. Metadata goes on to carry the UUID of its making, which the superblock remembers; with
 /// that one itself, the volume is as it was made.
 ///

@@ -18,9 +18,9 @@ const OWNER_REFCOUNT: u64 = -8_i64 as u64;
 /// One block or header sector of a new volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticBlock {
-    /// Where it goes.
+    /// Its place.
     pub sector: Sector,
-    /// What it holds.
+    /// Its kind.
     pub kind: BufferKind,
     /// Its bytes, checksum and LSN zero.
     pub bytes: Vec<u8>,
@@ -77,8 +77,8 @@ struct Extent {
 /// list, and the roots of all trees with the free space and the mappings of exactly these blocks
 /// and of the log.
 ///
-/// All space behind them is in the free-space trees; whoever writes them then fills the free lists
-/// (at least two blocks for each of bnobt, cntbt and rmapbt) and makes the first inodes.
+/// All space behind them is in the free-space trees; the caller writes them, then fills the free
+/// lists (at least two blocks for each of bnobt, cntbt and rmapbt) and makes the first inodes.
 #[must_use]
 pub fn ag_static(superblock: &Superblock, ag: AgNumber) -> Vec<StaticBlock> {
     let geometry = superblock.geometry();
@@ -178,7 +178,7 @@ fn log_extent(superblock: &Superblock, geometry: &Geometry, ag: AgNumber) -> Opt
     (group == ag).then_some(Extent { start: start.0, length: superblock.log_blocks })
 }
 
-/// What is free behind the roots, before and behind the log.
+/// The free extents behind the roots, before and behind the log.
 fn free_extents(
     geometry: &Geometry,
     layout: &StaticLayout,

@@ -51,7 +51,7 @@ impl Preset {
         PRESETS.iter().find(|(known, _)| *known == name).map(|(_, preset)| *preset)
     }
 
-    /// The features it turns on, beyond those that every volume has.
+    /// The features it turns on, beyond the ones that every volume has.
     pub(super) fn features(self) -> &'static [Feature] {
         use Feature::{
             Bigtime, Exchange, Finobt, Inobtcount, Nrext64, Parent, Reflink, Rmapbt, Sparse,

@@ -60,7 +60,7 @@ fn with_true_range(error: MkfsError, options: &MkfsOptions) -> MkfsError {
     }
 }
 
-/// The last of the numbers from `low` to `high` that fits, if those that do come first.
+/// The last of the numbers from `low` to `high` that fits; all that fit come first.
 fn partition_point(low: u64, high: u64, fits: impl Fn(&u64) -> bool) -> Option<u64> {
     let (mut low, mut high) = (low, high.checked_add(1)?);
     if low >= high || !fits(&low) {
@@ -106,7 +106,7 @@ fn attempt(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
 ///
 /// # Errors
 ///
-/// What is wrong with the options at any size.
+/// The defect of the options at any size.
 pub fn minimum_size(options: &MkfsOptions) -> Result<u64, MkfsError> {
     let attempt = |size| attempt(&MkfsOptions { size, ..options.clone() });
     let (mut low, mut high) = (0, MIN_AG_BYTES);

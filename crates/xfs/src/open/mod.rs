@@ -15,7 +15,7 @@ impl Volume {
     /// Opens the file system that starts at sector 0 of `device`, for reading.
     ///
     /// If it was not unmounted, its journal is replayed in memory: the volume is seen with its
-    /// latest changes, and nothing is written. [`recovery`](Self::recovery) tells what was done.
+    /// latest changes, and nothing is written. [`recovery`](Self::recovery) tells the result.
     ///
     /// # Errors
     /// No XFS superblock, features that this version does not know, a journal that cannot be
@@ -42,7 +42,7 @@ impl Volume {
     ///
     /// Transactions are atomic, and durable once [`sync`](Self::sync) or a [ticket](Self::force)
     /// says so. [`close`](Self::close) leaves the volume as an unmount does; a volume that is
-    /// dropped without it is left as a crash leaves it, to be replayed by whoever opens it next.
+    /// dropped without it is left as a crash leaves it, and replayed when it is opened next.
     ///
     /// If it was not unmounted, its journal is replayed first.
     ///
@@ -66,12 +66,12 @@ impl Volume {
             quota::switch_quotas_off(&volume)?;
         }
         complete_copies(volume.cache().device().as_ref(), volume.superblock())?;
-        // Nobody has files open yet that whoever had the volume before left without a name.
+        // Files that the last user of the volume left without a name are not open.
         free_orphans(&volume)?;
         Ok(volume)
     }
 
-    /// Opens a volume that nobody else uses for changes that skip the journal.
+    /// Opens a volume that no other program uses, for changes that skip the journal.
     ///
     /// The changes are on the device once [`mkfs::finish`](crate::mkfs::finish) has returned. An
     /// interruption before leaves a damaged volume: this is for copies, to prepare or to study

@@ -60,7 +60,7 @@ pub(super) fn clear_flags(device: &dyn BlockDevice, geometry: &Geometry) -> Resu
     Ok(flush(device)?)
 }
 
-/// Adds up what the headers of the groups say.
+/// Adds up the counters of the group headers.
 fn count(device: &dyn BlockDevice, geometry: &Geometry) -> Result<Counters, Error> {
     let mut sum = Counters::default();
     for ag in (0..geometry.ag_count).map(AgNumber) {

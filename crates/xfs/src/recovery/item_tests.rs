@@ -80,7 +80,7 @@ impl Journal {
 }
 
 #[test]
-fn a_tail_hides_what_is_before_it() {
+fn a_tail_hides_records_before_it() {
     let mut journal = Journal::new();
     journal.labelled(2, "one");
     let (own, regions) = (journal.head, journal.mode_regions(0o40_711));
@@ -137,7 +137,7 @@ fn clusters_are_replayed_as_they_were_logged() {
         let cluster = journal.root_cluster();
         let regions = Journal::image_regions(cluster, BufferItemType::Inodes, &inode);
         journal.record(2, 32 << 10, &framed(1, regions));
-        // Whoever reads the inode sees what is wrong with it.
+        // A read of the inode finds the defect.
         let root = recover(&journal.device, &mut |_| {})
             .and_then(|_| Volume::open(Arc::clone(&journal.device)))
             .and_then(|volume| volume.inode(volume.geometry().root_inode).map(drop));

@@ -1,4 +1,4 @@
-//! What a crash leaves behind that nobody refers to: inodes without a name, and extents that were
+//! Remains of a crash without a reference: inodes without a name, and extents that were
 //! set aside for copy-on-write (journal reference, section 5.5, steps 6 and 7).
 
 use crate::alloc;

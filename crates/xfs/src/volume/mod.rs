@@ -35,9 +35,10 @@ use undercroft_locks::OrderedMutex;
 pub enum Access {
     /// Never.
     ReadOnly,
-    /// A new image that nobody else can see: changes skip the journal, the superblock comes last.
+    /// A new image that no other program can see: changes skip the journal, the superblock comes
+    /// last.
     Bulk,
-    /// Through the journal: at any time the device holds what was committed up to some point.
+    /// Through the journal: at any time the device holds all commits up to some point.
     Live,
 }
 
@@ -54,8 +55,8 @@ pub struct Volume {
     /// Bytes of the journal that transactions need.
     log_space: LogSpace,
     groups: Vec<Group>,
-    /// Changed by every transaction, as are the lists below: not on the cache lines of what is
-    /// only read.
+    /// Changed by every transaction, as are the lists below: not on the cache lines of fields that
+    /// are only read.
     free_space: Arc<CachePadded<FreeSpace>>,
     allocator: Allocator,
     /// Number of the open checkpoint of the journal, 0 without one.
@@ -91,12 +92,12 @@ impl Volume {
         self.recovery.as_ref()
     }
 
-    /// Whether the journal on the disk still holds what was replayed.
+    /// Whether the journal on the disk still holds the records replayed.
     pub(crate) fn is_replayed_in_memory(&self) -> bool {
         self.recovery.is_some() && self.access == Access::ReadOnly
     }
 
-    /// Notes what replaying the journal did.
+    /// Records the result of the replay of the journal.
     pub(crate) fn set_recovery(&mut self, report: Option<RecoveryReport>) {
         self.recovery = report;
     }
@@ -265,7 +266,7 @@ impl Volume {
         self.journal.as_ref()
     }
 
-    /// What the groups add up to.
+    /// The sums over the groups.
     ///
     /// # Errors
     /// A group's headers are damaged, or the device failed.
@@ -301,7 +302,7 @@ impl Volume {
         self.free_space.available()
     }
 
-    /// What the volume keeps of a group.
+    /// The state that the volume keeps of a group.
     pub(crate) fn group(&self, ag: AgNumber) -> &Group {
         &self.groups[ag.0 as usize]
     }
@@ -313,22 +314,22 @@ impl Volume {
     }
 
     /// The checkpoint of the journal that collects the changes of now; `None` on a volume whose
-    /// changes skip the journal. What it frees stays busy until it is durable.
+    /// changes skip the journal. Extents that it frees stay busy until it is durable.
     #[must_use]
     pub fn open_checkpoint(&self) -> Option<u64> {
         Some(self.open_checkpoint.load(Ordering::Acquire)).filter(|number| *number > 0)
     }
 
-    /// Keeps everybody from overwriting blocks in use before the transaction that is under way is
-    /// durable: a crash would bring back what they are now.
+    /// Forbids overwriting blocks in use before the transaction under way is durable: a crash would
+    /// bring back their present mapping.
     pub(crate) fn protect(&self, busy: &BusyExtents, range: AllocRecord) {
         if let Some(checkpoint) = self.open_checkpoint() {
             busy.insert_remapped(range, checkpoint);
         }
     }
 
-    /// Says that a checkpoint of this number is open on a volume without a journal: what is freed
-    /// stays busy, for those who repeat what another allocator did on a journaled one.
+    /// Says that a checkpoint of this number is open on a volume without a journal: freed extents
+    /// stay busy, for a replay of another allocator's work on a journaled one.
     #[doc(hidden)]
     pub fn set_open_checkpoint(&self, number: NonZeroU64) {
         self.open_checkpoint.store(number.get(), Ordering::Release);
@@ -360,7 +361,7 @@ impl Volume {
         }
     }
 
-    /// What the groups stand on.
+    /// The shared state under all groups.
     pub(crate) fn group_base(&self) -> GroupBase<'_> {
         let Self { cache, geometry, heights, free_space, .. } = self;
         GroupBase { cache, geometry, heights, free_space }
@@ -421,7 +422,7 @@ impl Volume {
     /// Makes a new inode known; its number must not be in use.
     pub(crate) fn insert_inode(&self, inode: InodeState) -> InodeGuard {
         let number = inode.number;
-        // Locked before anybody can find it.
+        // Locked before another thread can find it.
         let guard = InodeGuard::of_new(inode);
         self.inodes.insert(number, &guard.inode());
         guard

@@ -103,7 +103,7 @@ fn recovery_of_promises_can_be_cut_off_anywhere() {
     if !kernel::available_or_report("xfs::recovery::again::recovery_of_promises_can_be_cut_off") {
         return;
     }
-    // Whether a promise is unfinished when the volume goes down is a matter of luck.
+    // Whether an intent is unfinished when the volume goes down is a matter of luck.
     let delays = [20, 35, 50, 80, 110, 150, 200, 300].into_iter().cycle().take(32);
     let unfinished = delays.map(Duration::from_millis).find(|delay| {
         let scratch = tempfile::tempdir().unwrap();

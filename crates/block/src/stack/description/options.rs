@@ -1,4 +1,4 @@
-//! What a description says of one file, and the values of options.
+//! The options of one file in a description, and their values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use crate::units::SECTOR_SIZE;
 pub struct FileLeaf {
     /// Where it is.
     pub path: PathBuf,
-    /// Its length in bytes. A file that is made gets it, instead of what it needs for its part of
-    /// the device; one that exists must have it.
+    /// Its length in bytes. A file that is made gets it, instead of the length of its part of the
+    /// device; one that exists must have it.
     pub size: Option<u64>,
     /// Past the page cache.
     pub direct: bool,

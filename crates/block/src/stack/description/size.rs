@@ -9,7 +9,7 @@ use crate::units::SECTOR_SIZE;
 /// Lengths of new files are multiples of this many bytes, so that direct I/O reaches their end.
 const UNIT: u64 = 4096;
 
-/// A part of a device whose length is given is too short for what it has to hold.
+/// A part of a device whose length is given is too short for its share.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{what} has {available} bytes, it needs {needed}")]
 pub struct NoRoom {
@@ -123,7 +123,7 @@ fn allot_linear(
         .try_for_each(|(leg, given, fixed)| allot(leg, fixed.unwrap_or(each), given, lengths))
 }
 
-/// The next multiple of `unit`; what has none is refused by every file system.
+/// The next multiple of `unit`; a size without one is refused by every file system.
 fn round_up(bytes: u64, unit: u64) -> u64 {
     bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX)
 }

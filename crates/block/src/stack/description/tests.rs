@@ -257,7 +257,7 @@ fn descriptions() -> impl Strategy<Value = Description> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_parsed_to_the_same(device in descriptions()) {
+    fn printed_descriptions_are_parsed_to_the_same(device in descriptions()) {
         prop_assert_eq!(parse(&device.to_string()).unwrap(), device);
     }
 

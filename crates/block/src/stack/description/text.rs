@@ -27,7 +27,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Description, DescriptionError> {
     })
 }
 
-/// What is wrong, and at which byte.
+/// The fault, and its byte.
 struct Problem {
     at: usize,
     problem: String,

@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Description, DescriptionE
     })
 }
 
-/// What is wrong, and where in the text.
+/// The fault, and its place in the text.
 struct Problem {
     span: Range<usize>,
     problem: String,

@@ -1,4 +1,4 @@
-//! What a device is made of.
+//! The tree of files and stacked devices.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use crate::stack::delay::Slowness;
 /// Deepest nesting that a description may have; deeper devices are made by their constructors.
 pub const MAX_DEPTH: usize = 32;
 
-/// What a device is made of.
+/// The tree of files and stacked devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Description {
     /// A file or a block device.
