@@ -1,5 +1,5 @@
-//! Log item of a metadata buffer: which of its parts were changed (journal reference, sections 3.2
-//! and 4.1).
+//! Log item of a metadata buffer: which of its parts were changed
+//! (docs/format/journal/items.md#buffer).
 
 use super::item::check_at_least;
 use crate::bytes::{CHANGE_UNIT, be16, be32, le16, le32, le64};

@@ -1,5 +1,5 @@
 //! Intents: work that a kernel promised in one transaction and did, or did not do, in a later one
-//! (journal reference, sections 3.6 to 3.11).
+//! (docs/format/journal/intents.md).
 //!
 //! An intent has a number; the item that says that it is done carries the same one. Numbers come
 //! back once they are done.

@@ -1,4 +1,4 @@
-//! An attribute to change (journal reference, section 3.10).
+//! An attribute to change (docs/format/journal/intents.md#attributes).
 
 use super::item::check_length;
 use crate::bytes::{le16, le32, le64};

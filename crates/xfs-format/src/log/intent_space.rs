@@ -1,5 +1,5 @@
 //! What intents say about space: extents, reverse mappings, reference counts, mappings of forks
-//! (journal reference, sections 3.6 to 3.9).
+//! (docs/format/journal/intents.md#free-extents).
 //!
 //! Whether the blocks exist is checked where the work is done.
 

@@ -1,5 +1,5 @@
-//! The two ends of the journal: where recovery starts, and where the next record goes (journal
-//! reference, section 5.2).
+//! The two ends of the journal: where recovery starts, and where the next record goes
+//! (docs/format/journal/ends.md#tail).
 
 use super::area::LogArea;
 use super::head::FLIGHT;
@@ -183,8 +183,9 @@ impl LogArea<'_> {
     }
 
     /// Overwrites what may look like a record of the next rounds: blocks that a crash left behind
-    /// the head, as far as writes that were under way can have reached (sections 1.7 and 5.2). A
-    /// clean journal can have such blocks too: `xfs_db` leaves holes when it changes the UUID.
+    /// the head, as far as writes that were under way can have reached
+    /// (docs/format/journal/ends.md#stale-blocks). A clean journal can have such blocks too:
+    /// `xfs_db` leaves holes when it changes the UUID.
     pub(crate) fn clear_stale(&self, head: Lsn, tail: Lsn, uuid: Uuid) -> Result<(), Error> {
         let start = u64::from(head.block());
         let free = self.distance(start, u64::from(tail.block()));

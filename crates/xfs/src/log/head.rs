@@ -1,4 +1,4 @@
-//! Where the journal ends: the block that is written next (journal reference, section 5.1).
+//! Where the journal ends: the block that is written next (docs/format/journal/ends.md#head).
 //!
 //! Every block carries the cycle in which it was written, so the end is where the cycles change.
 //! Up to eight writes are under way at once and complete in any order; a crash therefore leaves

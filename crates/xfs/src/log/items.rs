@@ -1,4 +1,4 @@
-//! Log items straight from the buffers they describe (journal reference, sections 3.2 to 3.5).
+//! Log items straight from the buffers they describe (docs/format/journal/items.md).
 //!
 //! Inodes are never logged as parts of their cluster: each goes as core and forks.
 

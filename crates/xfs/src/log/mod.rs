@@ -1,4 +1,4 @@
-//! The journal (journal reference).
+//! The journal (docs/format/journal/README.md).
 //!
 //! [`state()`] tells the content of a journal, from its two ends (`head`, `ends`) and the records
 //! between them (`area`, `record`). On a volume that is open for change, transactions commit into

@@ -1,5 +1,4 @@
-//! The bytes of a checkpoint as records of the journal (journal reference, sections 1.4 to 1.6 and
-//! 2.3).
+//! The bytes of a checkpoint as records of the journal (docs/format/journal/records.md).
 //!
 //! Operations are packed while they come. Where the records go is settled later, when everything
 //! that the first of them declares clean is known: then they are sealed.

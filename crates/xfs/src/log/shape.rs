@@ -1,4 +1,4 @@
-//! Where the journal is, and what records look like in it (journal reference, sections 1.1 to 1.3).
+//! Where the journal is, and what records look like in it (docs/format/journal/area.md).
 
 use crate::format::OperationHeader;
 use crate::format::log_record::{LOG_BLOCK, MAX_BUFFER, MIN_BUFFER, header_blocks, next_cycle};

@@ -1,5 +1,5 @@
 //! Writes checkpoints to the journal, and buffers to their places, in the order that makes a crash
-//! at any point harmless (journal reference, sections 6.2 and 7.2).
+//! at any point harmless (docs/format/journal/writing.md#order-of-writes).
 //!
 //! One thread at a time is the writer. For each checkpoint it
 //!
@@ -38,8 +38,8 @@ const RECORDS_IN_FLIGHT: usize = 8;
 /// Bytes of buffers that are sent to their places in one go.
 const PUSH_BYTES: usize = 8 << 20;
 
-/// Memory of records that is kept for the next ones: finding memory, and zeroing it, takes as long as
-/// filling it, and transactions wait meanwhile.
+/// Memory of records that is kept for the next ones: finding memory, and zeroing it, takes as long
+/// as filling it, and transactions wait meanwhile.
 const SPARE_BYTES: usize = 16 << 20;
 
 /// The state of the writer of the journal.
@@ -203,8 +203,8 @@ impl Journal {
         checkpoint.bytes += super::items::bound(&content, &self.geometry);
     }
 
-    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty from
-    /// then on.
+    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty
+    /// from then on.
     fn log_items(
         &self,
         checkpoint: &mut Checkpoint,

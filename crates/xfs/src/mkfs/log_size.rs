@@ -1,4 +1,4 @@
-//! Least length of the log (journal reference, sections 6.4 and 6.6).
+//! Least length of the log (docs/format/journal/reservations.md#least-length).
 
 use crate::format::log_record::{LOG_BLOCK, MAX_BUFFER, header_blocks};
 use crate::geometry::Geometry;

@@ -1,4 +1,4 @@
-//! Replay of buffers and of new chunks of inodes (journal reference, sections 3.2, 3.5 and 4).
+//! Replay of buffers and of new chunks of inodes (docs/format/journal/replay.md).
 
 use super::images::magic;
 use super::replay::{Replay, flat};

@@ -1,5 +1,5 @@
 //! Buffers that were freed: what was logged of them before must not be replayed over what took
-//! their place (journal reference, section 4.4).
+//! their place (docs/format/journal/replay.md#cancelled-buffers).
 
 use crate::format::{BufferItem, BufferItemFlags};
 use rustc_hash::FxHashMap;

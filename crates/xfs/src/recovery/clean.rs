@@ -1,5 +1,5 @@
 //! The end of recovery: true counters in the superblock, and a journal that says that nothing is
-//! left to do (journal reference, sections 5.5 and 5.6).
+//! left to do (docs/format/journal/replay.md#after-the-second-pass).
 
 use crate::bytes::{be16, be32, put_be16, put_be32};
 use crate::error::Error;

@@ -1,4 +1,5 @@
-//! Finishing what a kernel had promised (journal reference, section 5.5, step 4).
+//! Intents that a kernel left unfinished, carried out
+//! (docs/format/journal/intents.md#carrying-out).
 //!
 //! All unfinished intents are finished in one transaction: either all of it is in the journal, with
 //! what says that they are done, or recovery starts again from the same place.

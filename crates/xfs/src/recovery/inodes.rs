@@ -1,4 +1,4 @@
-//! Replay of inodes (journal reference, sections 3.3, 3.4 and 5.4).
+//! Replay of inodes (docs/format/journal/replay.md#inodes).
 
 use super::blocks::verify_inodes;
 use super::replay::{Replay, flat};

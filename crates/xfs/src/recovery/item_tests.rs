@@ -1,5 +1,5 @@
-//! Recovery of single items: the cases of the journal reference, section 7.7, that depend on what the
-//! disk holds, or on how an item describes it.
+//! Recovery of single items: the cases of docs/format/journal/writing.md#answers-to-mistakes that
+//! depend on what the disk holds, or on how an item describes it.
 
 use super::recover;
 use super::tests::{Journal, framed, refused};

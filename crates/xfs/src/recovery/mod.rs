@@ -1,5 +1,5 @@
 //! Recovery: what the journal of a volume that was not unmounted holds becomes part of the volume
-//! (journal reference, section 5).
+//! (docs/format/journal/replay.md).
 //!
 //! [`recover`] makes the volume on a device clean. It first reads all records to be replayed and
 //! refuses items that it does not know, before anything is written; an interruption at any point

@@ -1,5 +1,5 @@
 //! Directory blocks whose file system blocks are scattered, and of which the journal held only some
-//! (journal reference, section 9).
+//! (docs/format/journal/replay.md#scattered-blocks).
 //!
 //! A kernel logs the pieces of such a block that changed, each as a buffer of its own. Only the
 //! first has a header, and its checksum is over all of them: it can be made only when the mapping

@@ -1,5 +1,5 @@
-//! Transactions, put together from the operations of the records (journal reference, sections 2.2
-//! and 2.4).
+//! Transactions, put together from the operations of the records
+//! (docs/format/journal/operations.md).
 
 use crate::error::Error;
 use crate::format::{LogItemKind, OperationFlags as Flags, OperationHeader, TransactionHeader};

@@ -1,5 +1,6 @@
-//! The constraints on whoever writes a journal (journal reference, section 7.2), each checked on all
-//! that a long history sent to its device: a small journal, written around several times.
+//! The constraints on the writer of a journal (docs/format/journal/writing.md#constraints), each
+//! checked on all that a long history sent to its device: a small journal, written around several
+//! times.
 
 use crate::audit::{Audit, Checkpoint, Item, Record, Step};
 use crate::crash::{History, make};
