@@ -12,6 +12,7 @@
 //! that is large enough the memory comes from the allocator as usual: the budget alone decides
 //! whether a caller waits.
 
+use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -48,6 +49,13 @@ struct PoolState {
     kept: usize,
     /// Bytes handed out.
     in_use: usize,
+}
+
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (budget, in_use) = (self.shared.budget, self.bytes_in_use());
+        f.debug_struct("BufferPool").field("budget", &budget).field("in_use", &in_use).finish()
+    }
 }
 
 impl BufferPool {

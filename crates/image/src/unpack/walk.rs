@@ -106,6 +106,7 @@ impl<'v> Walk<'v> {
             entries.push_back((entry.name.to_vec(), entry.inode));
             entries.len() < BATCH
         });
+        self.volume.prefetch_inodes(entries.iter().map(|(_, number)| *number));
         match read {
             Ok(behind) => *next = behind,
             Err(error) => return Err(self.damaged(error)),

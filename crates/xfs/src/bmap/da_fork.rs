@@ -124,6 +124,23 @@ impl DaFork for ForkReader<'_> {
         Ok(Some(buffer))
     }
 
+    fn prefetch(&mut self, from: FileBlock, count: usize) -> FileBlock {
+        let mut next = from;
+        let mut places = Vec::with_capacity(count);
+        while places.len() < count {
+            let Ok(Some(block)) = self.next_mapped(next) else {
+                next = FileBlock(u64::MAX);
+                break;
+            };
+            // The kind matters for symbolic links alone.
+            let Ok(Some(address)) = self.address(block, BufferKind::DirData) else { break };
+            places.push(address);
+            next = FileBlock(block.0 + u64::from(self.block_blocks()));
+        }
+        self.volume.cache().prefetch(places);
+        next
+    }
+
     fn corrupt(&self, block: FileBlock, what: String) -> Error {
         let structure = match self.kind {
             ForkKind::Data => "directory",

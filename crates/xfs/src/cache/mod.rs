@@ -11,6 +11,7 @@ mod in_place;
 mod opened;
 mod prefetch;
 mod shard;
+mod speed;
 mod sweep;
 mod sweep_schedule;
 mod table;

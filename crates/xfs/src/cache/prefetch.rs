@@ -83,7 +83,8 @@ impl Cache {
         let prefetch = self.prefetches.take(address)?;
         let mut bytes = Vec::with_capacity(address.len());
         for part in prefetch.parts {
-            bytes.extend_from_slice(&part.wait().into_buffer().ok()?);
+            let arrived = self.speed.measure_wait(|| part.wait());
+            bytes.extend_from_slice(&arrived.into_buffer().ok()?);
         }
         Some(Arrived { bytes, evictions: prefetch.evictions })
     }

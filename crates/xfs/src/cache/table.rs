@@ -3,6 +3,7 @@
 use super::buffer::{BufferAddress, BufferRef, Content, MetaBuffer};
 use super::prefetch::{Arrived, Prefetches};
 use super::shard::{SHARDS, Shard};
+use super::speed::ReadSpeed;
 use super::sweep_schedule::SweepSchedule;
 use super::verify::verify;
 use crate::error::Error;
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, SegmentList, read_exact_at};
 
 /// Dirty bytes above which a commit writes back buffers that were not used lately.
@@ -38,6 +40,7 @@ pub struct Cache {
     pub(super) under_way: Mutex<Vec<BufferRef>>,
     pub(super) pool: BufferPool,
     pub(super) prefetches: Prefetches,
+    pub(super) speed: ReadSpeed,
 }
 
 impl Cache {
@@ -55,6 +58,7 @@ impl Cache {
             under_way: Mutex::default(),
             pool: BufferPool::new(POOL_BYTES),
             prefetches: Prefetches::default(),
+            speed: ReadSpeed::default(),
         }
     }
 
@@ -67,6 +71,17 @@ impl Cache {
     /// The same bytes, whole sectors in all, in memory that the device takes.
     pub(crate) fn in_fitting_memory(&self, segments: SegmentList) -> SegmentList {
         segments.aligned_to(self.memory_alignment)
+    }
+
+    /// Counts a read past the cache that took so long.
+    pub(crate) fn count_read(&self, time: Duration) {
+        self.speed.count(time);
+    }
+
+    /// Whether the device takes so long to answer that reads are worth beginning ahead of their
+    /// use: as it was for the last reads of metadata that were waited for.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.speed.is_slow()
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
@@ -104,7 +119,7 @@ impl Cache {
             {
                 return Ok(kept);
             }
-            let bytes = self.read_from_device(address)?;
+            let bytes = self.speed.measure(|| self.read_from_device(address))?;
             let buffer = self.verified(address, kind, bytes)?;
             if let Some(kept) = self.keep_and_shrink(buffer, evictions) {
                 return Ok(kept);

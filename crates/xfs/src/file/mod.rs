@@ -13,8 +13,9 @@
 //!
 //! An fsync is a ticket ([`OpenFile::fsync`]). The thread of the journal takes all files whose
 //! tickets wait, writes their data back under one plug, and makes it durable together with their
-//! mappings and sizes by one checkpoint. While that is under way the next tickets gather: so a force
-//! is immediate when nothing goes on, and covers the more the more is going on, without a timer.
+//! mappings and sizes by one checkpoint. While that is under way the next tickets gather: so a
+//! force is immediate when nothing goes on, and covers the more the more is going on, without a
+//! timer.
 //!
 //! ```
 //! # use undercroft_block::{BlockDevice, MemoryDevice};
@@ -55,6 +56,7 @@
 //! bios back in a plug flushes it before it waits for any of them: others may wait for these bios.
 
 mod access;
+mod ahead;
 mod change;
 mod close;
 mod dirty;
@@ -62,6 +64,7 @@ mod durable;
 mod edit;
 mod kind;
 mod open;
+mod parts;
 mod read;
 mod reclaim;
 mod seek;

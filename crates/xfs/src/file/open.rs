@@ -1,5 +1,6 @@
 //! An open file.
 
+use super::ahead::Ahead;
 use super::edit::FileEdit;
 use crate::error::Error;
 use crate::format::Timestamp;
@@ -29,6 +30,7 @@ pub struct OpenFile {
     pub(super) known_losses: AtomicU64,
     /// Not let go of yet.
     pub(super) is_open: bool,
+    pub(super) ahead: Ahead,
 }
 
 impl OpenFile {
@@ -97,6 +99,7 @@ impl OpenFile {
             generation: state.core.generation,
             known_losses: AtomicU64::new(state.memory.losses.known()),
             is_open: true,
+            ahead: Ahead::default(),
         }
     }
 

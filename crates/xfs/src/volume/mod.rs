@@ -27,8 +27,12 @@ use parking_lot::Mutex;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use undercroft_block::{BlockDevice, Sector, read_exact_at};
+use std::time::Instant;
+use undercroft_block::{BlockDevice, BufferPool, Sector, read_exact_at};
 use undercroft_locks::OrderedMutex;
+
+/// Memory for file data that is read ahead of its readers, in bytes.
+const READ_AHEAD_BYTES: usize = 64 << 20;
 
 /// Whether a volume may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,8 @@ pub struct Volume {
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
     moves: OrderedMutex<(), { rank::MOVES }>,
+    /// Memory for file data that is read ahead.
+    read_ahead_memory: BufferPool,
 }
 
 impl Volume {
@@ -82,8 +88,11 @@ impl Volume {
     /// # Errors
     /// No XFS superblock, features that this version does not know, or the device failed.
     pub fn open_unreplayed(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let start = Instant::now();
         let superblock = read_superblock(&device)?;
-        Ok(Self::new(device, superblock, Access::ReadOnly))
+        let volume = Self::new(device, superblock, Access::ReadOnly);
+        volume.cache.count_read(start.elapsed());
+        Ok(volume)
     }
 
     /// What replaying the journal did when the volume was opened, if there was something to replay.
@@ -143,6 +152,7 @@ impl Volume {
             generations: AtomicU64::new(0),
             next_directory_group: AtomicU32::new(0),
             moves: OrderedMutex::default(),
+            read_ahead_memory: BufferPool::new(READ_AHEAD_BYTES),
         }
     }
 
@@ -346,6 +356,10 @@ impl Volume {
     /// Fails if something failed before behind which nothing can be relied upon.
     pub(crate) fn check_poison(&self) -> Result<(), Error> {
         self.poison.check()
+    }
+
+    pub(crate) fn read_ahead_memory(&self) -> &BufferPool {
+        &self.read_ahead_memory
     }
 
     /// How the volume may be changed.

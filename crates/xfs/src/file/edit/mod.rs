@@ -3,8 +3,9 @@
 //! Each operation is a chain of steps. A step is one transaction that leaves the volume consistent
 //! and touches a bounded number of extents; between two of them the file has the old data in some
 //! places and the new data in others, never anything else. What a step maps is on the device before
-//! it commits (journal reference, section 7.4): new blocks are chosen, written, and only then
-//! mapped. Blocks that other files have, too, are never overwritten: their data moves to new ones.
+//! it commits (docs/format/journal/writing.md#file-data): new blocks are chosen, written, and only
+//! then mapped. Blocks that other files have, too, are never overwritten: their data moves to new
+//! ones.
 //!
 //! Locks: that of the data of the file is held for as long as the [`FileEdit`] lives, so that only
 //! one operation at a time changes its mapping, and none while the file is being freed. The inode
