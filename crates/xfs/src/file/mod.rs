@@ -73,6 +73,7 @@ mod sync;
 mod write;
 mod write_back;
 
+pub use ahead::ReadPattern;
 pub use edit::{CloneRange, Size};
 pub use open::OpenFile;
 pub use read::{data_ranges, read_link};

@@ -8,6 +8,7 @@
 mod common;
 
 mod ahead;
+mod ahead_of_writers;
 mod callbacks;
 mod errors;
 mod lifecycle;
