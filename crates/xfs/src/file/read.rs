@@ -134,7 +134,7 @@ pub(super) fn read(
 
 /// Looks where the front of a range is, and fills in what needs no device. Returns how many bytes
 /// that answers, and those of them that are to be read.
-fn plan(
+pub(super) fn plan(
     volume: &Volume,
     inode: &Inode,
     offset: u64,

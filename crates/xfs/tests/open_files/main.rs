@@ -16,3 +16,4 @@ mod locks;
 mod reads;
 mod space;
 mod stand;
+mod tickets;
