@@ -143,7 +143,7 @@ fn slow(device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
     let count = AtomicU64::new(0);
     let late = Fault::new()
         .on(Operation::Read)
-        .when(move |_| count.fetch_add(1, Ordering::Relaxed) % 5 == 0)
+        .when(move |_| count.fetch_add(1, Ordering::Relaxed).is_multiple_of(5))
         .late(Duration::from_millis(2));
     let slowness = Slowness { latency: Duration::from_micros(300), bandwidth: None };
     let faulty: Arc<dyn BlockDevice> = Arc::new(FaultyDevice::new(Arc::clone(device), [late]));
