@@ -2,7 +2,8 @@
 //!
 //! The bytes are guarded by a lock of their own so that the type is safe to share, but the right to
 //! change them is decided above: the lock of an allocation group or of an inode
-//! (docs/decisions/locks.md#order-of-locks). The inner lock is therefore never contended except by write-back.
+//! (docs/decisions/locks.md#order-of-locks). The inner lock is therefore never contended except by
+//! write-back.
 
 use super::opened::{Opened, expect_closed};
 use crate::bytes::{Changes, EditBytes, put_be32};
