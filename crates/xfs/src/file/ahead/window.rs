@@ -2,8 +2,12 @@
 
 use std::ops::Range;
 
-/// Bytes that are read ahead of a reader that has begun to go on where it ended.
-const FIRST: u64 = 128 << 10;
+/// Fewest bytes that are read ahead of a reader that has begun to go on where it ended. At first
+/// they are four times those that it reads at once.
+const LEAST: u64 = 16 << 10;
+
+/// Most bytes of the first window of a reader that did not say how it reads.
+const FIRST: u64 = 512 << 10;
 
 /// The same of a reader that said that it reads in order.
 const FIRST_IN_ORDER: u64 = 1 << 20;
@@ -11,6 +15,9 @@ const FIRST_IN_ORDER: u64 = 1 << 20;
 /// Most bytes that are read ahead of a reader: enough for 4 GB/s from a device that answers after
 /// two milliseconds, and for 400 MB/s from one that takes twenty.
 const MOST: u64 = 8 << 20;
+
+/// A run of reads may leave this part of its bytes, read ahead and not asked for.
+const WASTE: u64 = 10;
 
 /// The order in which an open file is going to be read, as far as its reader knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +43,11 @@ pub(super) struct Window {
     begun: u64,
     /// The reader had to wait for what was read ahead.
     is_late: bool,
+    /// Bytes that were read one after the other up to `next`.
+    run: u64,
+    /// Bytes of a run before something is read ahead of it. Grows with each run that left much of
+    /// what was read ahead for it: a reader that takes a few blocks here and there wastes little.
+    threshold: u64,
 }
 
 impl Window {
@@ -58,12 +70,24 @@ impl Window {
         (self.bytes, self.begun) = (0, 0);
     }
 
+    /// Ends a run: the reader jumps, and does not come back to what was read ahead.
+    fn end_run(&mut self) {
+        let left = self.begun.saturating_sub(self.next);
+        if left > self.run / WASTE {
+            self.threshold = (2 * self.threshold).max(self.run).clamp(LEAST, MOST);
+        } else if self.run > self.threshold {
+            self.threshold = 0;
+        }
+        self.run = 0;
+        self.restart();
+    }
+
     /// Notes a read of `range` of a file of `size` bytes; returns the range to be read ahead of the
     /// next one. `changed`: the data of the file changed since the read before.
     ///
-    /// The window is [`FIRST`] at first, is doubled when the reader was ahead of it, and moves on
-    /// when the reader comes to its second half. So its bytes are those that the device has under
-    /// way in the time that it takes to answer, twice.
+    /// The window is doubled when the reader was ahead of it, and moves on when the reader comes to
+    /// its second half. So its bytes are those that the device has under way in the time that it
+    /// takes to answer, twice.
     pub(super) fn follow(
         &mut self,
         range: &Range<u64>,
@@ -71,19 +95,29 @@ impl Window {
         changed: bool,
     ) -> Option<Range<u64>> {
         let jumps = self.is_left(range.start);
-        self.next = range.end;
-        if jumps || changed {
+        if jumps {
+            self.end_run();
+        } else if changed {
             self.restart();
         }
-        let waits_for_a_second = jumps && self.pattern == ReadPattern::Unknown;
-        if waits_for_a_second || changed || self.pattern == ReadPattern::Random {
+        self.next = range.end;
+        self.run += range.end - range.start;
+        let must_wait = match self.pattern {
+            ReadPattern::Unknown => jumps || self.run <= self.threshold,
+            ReadPattern::Sequential => false,
+            ReadPattern::Random => true,
+        };
+        if must_wait || changed {
             return None;
         }
         let begun = self.begun.max(range.end);
         if begun - range.end > self.bytes / 2 || begun >= size {
             return None;
         }
-        let first = if self.pattern == ReadPattern::Sequential { FIRST_IN_ORDER } else { FIRST };
+        let first = match self.pattern {
+            ReadPattern::Sequential => FIRST_IN_ORDER,
+            _ => (4 * (range.end - range.start)).clamp(LEAST, FIRST),
+        };
         let grown = if self.is_late { 2 * self.bytes } else { self.bytes };
         self.bytes = grown.clamp(first, MOST);
         self.is_late = false;
@@ -134,6 +168,23 @@ mod tests {
         window.set_pattern(ReadPattern::Sequential);
         let at = 5_000_000;
         assert_eq!(window.follow(&(0..at), SIZE, false), Some(at..at + FIRST_IN_ORDER));
+    }
+
+    #[test]
+    fn a_reader_of_a_few_blocks_here_and_there_wastes_little() {
+        let mut window = Window::default();
+        let (mut ahead, mut read) = (0, 0);
+        for stride in 0..1000 {
+            for begun in walk(&mut window, stride << 20, 4096, 3) {
+                ahead += begun.end - begun.start;
+            }
+            read += 3 * 4096;
+        }
+        assert!(ahead > 0 && ahead < read / WASTE, "{ahead} for {read}");
+        // A long run is trusted again, and the next one, too.
+        assert!(!walk(&mut window, 0, 4096, 64).is_empty());
+        assert!(walk(&mut window, 256 << 10, 4096, 10_000).len() > 1);
+        assert!(!walk(&mut window, 512 << 20, 4096, 2).is_empty());
     }
 
     #[test]
