@@ -3,6 +3,8 @@
 mod counts;
 mod layers;
 mod licences;
+mod programs;
+mod scratch;
 mod tidy;
 
 use std::fs;
@@ -130,14 +132,17 @@ fn tests(counts: &mut Counts) -> Result<()> {
     if record.exists() {
         fs::remove_file(&record).with_context(|| format!("cannot remove {}", record.display()))?;
     }
-    let mut test = |targets: &[&str]| {
-        let mut command = workspace::cargo();
-        command.args(["test", "--workspace", "--all-features", "--no-fail-fast"]).args(targets);
-        command.env(kernel::RECORD_VARIABLE, &record);
-        shell::run_through(&mut command, |line| counts.line(line))
-    };
-    // Without the programs that are examples: clippy has seen them, and tests run those for readers.
-    let passed = [test(&["--lib", "--bins", "--tests"]), test(&["--doc"])];
+    let scratch = scratch::Scratch::new();
+    let mut environment = vec![(kernel::RECORD_VARIABLE, record.as_path())];
+    if let Some(scratch) = &scratch {
+        println!("files of tests are in {}", scratch.path().display());
+        environment.push(("TMPDIR", scratch.path()));
+    }
+    let ran = programs::run(&environment, |line| counts.line(line));
+    let mut documented = workspace::cargo();
+    documented.args(["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]);
+    documented.envs(environment);
+    let passed = [ran, shell::run_through(&mut documented, |line| counts.line(line))];
     counts.not_run = fs::read_to_string(&record)
         .map_or_else(|_| Vec::new(), |text| text.lines().map(str::to_owned).collect());
     for test in &counts.not_run {
