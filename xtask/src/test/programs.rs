@@ -68,9 +68,8 @@ impl Program {
         command.envs(environment.iter().copied()).stdin(Stdio::null());
         let (mut output, input) = std::io::pipe()?;
         command.stdout(input.try_clone()?).stderr(input);
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
+        let mut child =
+            command.spawn().with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
         // Our ends of the pipe, without which it would never end.
         drop(command);
         let mut text = Vec::new();

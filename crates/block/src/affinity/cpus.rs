@@ -192,7 +192,7 @@ pub(crate) fn current_cpu() -> u32 {
     rustix::thread::sched_getcpu() as u32
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

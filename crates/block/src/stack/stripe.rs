@@ -168,7 +168,7 @@ impl Stacked for Stripe {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use proptest::prelude::*;
 

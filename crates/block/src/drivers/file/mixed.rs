@@ -210,7 +210,7 @@ impl Drop for MixedQueue {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;

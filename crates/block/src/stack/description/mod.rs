@@ -45,5 +45,5 @@ pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
 pub use tree::{Description, MAX_DEPTH};
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -62,5 +62,5 @@ impl Driver for UringDriver {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
