@@ -1,4 +1,4 @@
-//! Set-up and checks: `cargo xtask test` installs what is missing and runs everything.
+//! Set-up and checks: `cargo xtask test` installs missing packages and runs every check.
 
 #![forbid(unsafe_code)]
 
@@ -28,13 +28,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install what is missing and run every check
+    /// Install missing packages and run every check
     Test {
         /// Only this step; may be given several times
         #[arg(long, value_name = "STEP")]
         only: Vec<test::Step>,
     },
-    /// Write the lists of what is public under docs/public anew
+    /// Write the lists of public items under docs/public anew
     Public,
     /// Measure against other tools
     #[command(subcommand)]
@@ -84,7 +84,7 @@ enum Soak {
     Check(soak::CheckArguments),
     /// The same cut off by crashes: what answered tickets cover is there
     ServeCrash(soak::ServeCrashArguments),
-    /// Tags for many threads: nobody may be left asleep
+    /// Tags for many threads: no waiter may be left asleep
     Tags(tags::TagsArguments),
     /// Larger models of the tag bitmap
     Models(tags::ModelsArguments),

@@ -1,5 +1,5 @@
-//! What is public of the crates for programs: kept as lists under `docs/public`, so that a change of
-//! it shows in a diff. Taken from the documentation that `cargo doc` has written.
+//! The public items of the crates for programs: kept as lists under `docs/public`, so that a change
+//! of it shows in a diff. Taken from the documentation that `cargo doc` has written.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{shell, workspace};
 
-/// Crates whose surface is a promise.
+/// Crates with a stable public surface.
 const CRATES: [&str; 7] = [
     "undercroft-block",
     "undercroft-fs",
@@ -21,7 +21,7 @@ const CRATES: [&str; 7] = [
     "undercroft-xfs-format",
 ];
 
-/// Behind this the page of an item lists what it has from traits.
+/// Behind this the page of an item lists its items from traits.
 const TRAITS: &str = "id=\"trait-implementations\"";
 
 /// What an item has that is public with it: anchors of its page.

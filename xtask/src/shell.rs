@@ -1,4 +1,4 @@
-//! Running other programs: every failure names the command line and what it said.
+//! Running other programs: every failure names the command line and its output.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -50,7 +50,7 @@ pub(crate) fn run_through(command: &mut Command, mut see: impl FnMut(&str)) -> R
     Ok(())
 }
 
-/// Runs `command` and returns what it printed; on failure the error carries both its outputs.
+/// Runs `command` and returns its output; on failure the error carries both its outputs.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())

@@ -178,7 +178,7 @@ pub(crate) struct TornArguments {
 }
 
 /// Kills processes that change directories with blocks of 64 KiB or replay a journal with blocks of
-/// 16 KiB, takes the power away from others, and has the kernel mount what is left. Needs root.
+/// 16 KiB, takes the power away from others, and lets the kernel mount the result. Needs root.
 pub(crate) fn torn(arguments: &TornArguments) -> Result<()> {
     shell::run(&mut example("undercroft-xfs", "soak_torn", &[&arguments.count, &arguments.seed]))
 }

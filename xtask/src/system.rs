@@ -18,7 +18,7 @@ const fn program(name: &'static str, package: &'static str) -> Program {
     Program { name, package }
 }
 
-/// What the tests ask: judges, archives, devices.
+/// The tools of the tests: judges, archives, devices.
 pub(crate) const FOR_TESTS: &[Program] = &[
     program("mkfs.xfs", "xfsprogs"),
     program("xfs_db", "xfsprogs"),
@@ -37,7 +37,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("man", "man-db"),
 ];
 
-/// What the benchmarks compare with, beyond the judges.
+/// The competitors of the benchmarks, beyond the judges.
 pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("mkfs.xfs", "xfsprogs"),
     program("mke2fs", "e2fsprogs"),

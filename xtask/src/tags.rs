@@ -12,7 +12,7 @@ use crate::{shell, workspace};
 /// its own, in a target directory of its own, since it changes the flags of every crate.
 struct Checker {
     name: &'static str,
-    /// What the models are about.
+    /// The subject of the models.
     subject: &'static str,
     package: &'static str,
     /// Which target of the package has the models.
@@ -95,7 +95,7 @@ pub(crate) struct TagsArguments {
     seed: u64,
 }
 
-/// Fails when somebody sleeps while tags stay free, or when a tag has two holders.
+/// Fails when a waiter sleeps while tags stay free, or when a tag has two holders.
 pub(crate) fn soak(arguments: &TagsArguments) -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["run", "--release", "--package", "undercroft-tags", "--example", "soak_tags"]);

@@ -43,7 +43,7 @@ impl Driver for SlowMemory {
         CAPACITY
     }
 
-    /// Called once, with the way to hand in what was done.
+    /// Called once, with the way to hand in finished requests.
     fn attach(&self, completer: Completer) {
         let (work, requests) = channel::<Work>();
         let thread = std::thread::spawn(move || {
@@ -72,7 +72,7 @@ impl Driver for SlowMemory {
 }
 
 impl Drop for SlowMemory {
-    /// All queues are closed: without anybody who could send more work, the thread ends.
+    /// All queues are closed: without a sender of more work, the thread ends.
     fn drop(&mut self) {
         if let Some((work, thread)) = self.thread.take() {
             drop(work);
@@ -145,7 +145,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let error = read_buffer(&device, STUCK, 4096).expect_err("the driver never answers");
     assert!(matches!(error.reason, Reason::TimedOut), "{error:?}");
     println!("{error}: {}", error.reason);
-    // Waits for what is under way and ends the threads; the stuck request goes with its thread.
+    // Waits for the requests under way and ends the threads; the stuck request goes with its
+    // thread.
     drop(device);
     Ok(())
 }

@@ -84,4 +84,5 @@ pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions, Staging, Unplug
 pub use request::{Failure, Request, RequestList};
 pub use stack::window::Window;
 pub use statistics::{Latencies, QueueLatencies, QueueName, QueueReport, Statistics};
+pub use threads::own_queues::drives_queues;
 pub use units::{Limits, SECTOR_SIZE, Sector};

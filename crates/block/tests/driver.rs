@@ -1,4 +1,4 @@
-//! The example of a driver does what it says.
+//! The example of a driver keeps the contract of drivers.
 
 #[path = "../examples/driver.rs"]
 mod example;

@@ -169,7 +169,7 @@ fn a_receiver_may_drop_requests_submit_and_drop_the_device() {
     });
 }
 
-/// Drops what it is given while it is called.
+/// Drops its requests while it is called.
 struct Careless;
 
 impl Driver for Careless {
@@ -231,7 +231,7 @@ fn requests_dropped_in_a_call_of_the_driver_are_answered_outside_of_it() {
 }
 
 #[test]
-fn a_driver_that_panics_in_a_thread_of_the_queue_leaves_nobody_waiting() {
+fn a_driver_that_panics_in_a_thread_of_the_queue_leaves_no_waiter() {
     ends(|| {
         for threads in [1, 2] {
             let drive = Drive::Threads(threads);
@@ -256,7 +256,7 @@ fn a_driver_that_panics_in_a_thread_of_the_queue_leaves_nobody_waiting() {
     });
 }
 
-/// A driver with a thread that ends its requests through a channel, and counts what it has: wrong,
+/// A driver with a thread that ends its requests through a channel, and counts its requests: wrong,
 /// when that thread ends.
 struct Counting;
 
@@ -335,7 +335,7 @@ impl DriverQueue for CountingQueue {
 }
 
 #[test]
-fn a_driver_that_counts_what_it_dropped_stops_nobody() {
+fn a_driver_that_counts_dropped_requests_stops_no_thread() {
     ends(|| {
         for claimed in [false, true] {
             let options = QueueOptions { depth: 2, max_depth: 2, ..QueueOptions::default() };
@@ -399,7 +399,7 @@ fn a_stripe_names_the_leg_that_dropped_a_part() {
     });
 }
 
-/// Panics in the thread of whoever submits.
+/// Panics in the thread of the submitter.
 struct Panicking;
 
 impl Driver for Panicking {

@@ -1,4 +1,4 @@
-//! One writer: a file or disk in use is kept from others, by whatever name they come.
+//! One writer: a file or disk in use is kept from others, under any name.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -36,7 +36,7 @@ fn has_root(test: &str) -> bool {
     kernel::available_or_report(&format!("block::exclusive::{test}"))
 }
 
-/// Who keeps `path` from being opened for change.
+/// The holder that keeps `path` from being opened for change.
 fn holder(path: &Path) -> Holder {
     match FileDevice::open(path, false) {
         Err(OpenError::Taken(Taken { name, holder })) => {

@@ -1,4 +1,4 @@
-//! What is special about the file driver: opening, sizes, permissions, its threads.
+//! Properties of the file driver alone: opening, sizes, permissions, its threads.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -44,7 +44,7 @@ fn only_files_that_exist_are_opened_and_nothing_is_created() {
     assert!(matches!(error, OpenError::NotAFile { .. }));
     let error = FileDevice::open("/dev/null".as_ref(), false).unwrap_err();
     assert!(matches!(error, OpenError::NotAFile { .. }));
-    // Nobody is at its other end.
+    // Its other end is closed.
     let pipe = scratch.directory.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let error = FileDevice::open(&pipe, true).unwrap_err();
@@ -137,7 +137,7 @@ fn a_panic_in_a_callback_leaves_the_workers_alive() {
 fn an_error_of_the_system_reaches_every_bio_with_its_own_address() {
     let scratch = Scratch::new();
     let path = scratch.file(&[0; 4096]);
-    // The descriptor does not allow what the options promise.
+    // The descriptor does not allow the access that the options name.
     let file = fs::File::open(&path).unwrap();
     let device = FileDevice::from_file(file, "disk", &FileOptions::default()).unwrap();
     let device: Arc<dyn BlockDevice> = Arc::new(device);
@@ -157,8 +157,8 @@ fn an_error_of_the_system_reaches_every_bio_with_its_own_address() {
     assert_eq!(device.statistics().requests, 1);
 }
 
-/// Faults at random: every bio is answered exactly once, and those that failed are as many as the
-/// faulty device says.
+/// Faults at random: every bio is answered exactly once, and as many failed as the faulty device
+/// says.
 #[test]
 fn every_bio_is_answered_once_whatever_fails() {
     const BIOS: u64 = 20_000;

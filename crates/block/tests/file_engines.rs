@@ -107,7 +107,7 @@ fn beyond_the_end_of_the_file_there_are_zeroes() {
         let found = read(&device, 0, 3 * BLOCK);
         assert_eq!(found[..], [&[7; BLOCK + 100][..], &[0; 2 * BLOCK - 100]].concat());
         assert_eq!(read_buffer(&*device, Sector(16), BLOCK).unwrap()[..], [0; BLOCK]);
-        // Writing brings back what was cut off.
+        // Writing brings back the bytes that were cut off.
         write(&device, 16, filled(BLOCK, 8));
         assert_eq!(read(&device, 16, BLOCK)[..], [8; BLOCK]);
         assert_eq!(fs::metadata(scratch.path()).unwrap().len(), 3 * BLOCK as u64);
@@ -155,7 +155,7 @@ fn zeroes_and_discards_give_space_back() {
 fn what_the_system_refuses_fails_with_its_own_address() {
     for options in ways() {
         let scratch = Scratch::new();
-        // The descriptor does not allow what the options promise.
+        // The descriptor does not allow the access that the options name.
         let file = File::open(scratch.write(&[7; 16 * BLOCK])).unwrap();
         let device: Arc<dyn BlockDevice> =
             Arc::new(FileDevice::from_file(file, "disk", &options).unwrap());
@@ -267,7 +267,7 @@ fn a_full_set_of_tags_is_waited_for() {
 }
 
 #[test]
-fn direct_transfers_refuse_what_is_not_aligned() {
+fn direct_transfers_refuse_unaligned_ranges() {
     for options in ways().into_iter().filter(|options| options.direct) {
         let scratch = Scratch::new();
         let device = open(&scratch.write(&[7; 4 * BLOCK]), &options);

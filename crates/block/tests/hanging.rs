@@ -34,8 +34,8 @@ fn submit(device: &Arc<dyn BlockDevice>, queue: &CompletionQueue) {
     }
 }
 
-/// Takes the answers of all that was submitted; each must come once, name what it is about, and
-/// have a reason that `expected` accepts.
+/// Takes the answers of all bios submitted; each must come once, name its operation and sectors,
+/// and have a reason that `expected` accepts.
 fn assert_failed(file: &SilentFile, queue: &CompletionQueue, expected: fn(&BlockError) -> bool) {
     let mut missing = [true; ALL];
     for _ in 0..ALL {
@@ -99,8 +99,8 @@ fn closing_ends_what_hangs_in_a_ring() {
     }
 }
 
-/// A server that does not hear that nobody waits any more: nothing can be done but to wait, until it
-/// is gone.
+/// A server that does not hear that no thread waits any more: nothing can be done but to wait,
+/// until it is gone.
 #[test]
 fn what_cannot_be_cancelled_ends_with_its_file_system() {
     if !available_or_report("block::hanging::what_cannot_be_cancelled_ends_with_its_file_system") {

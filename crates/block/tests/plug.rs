@@ -1,4 +1,5 @@
-//! What the plug promises to its thread: when it flushes, what it merges, what it keeps apart.
+//! The contract of the plug with its thread: when it flushes, which bios it merges, which it keeps
+//! apart.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -135,7 +136,7 @@ fn bios_that_overlap_take_effect_in_the_order_of_submission() {
 }
 
 #[test]
-fn a_flush_bio_goes_behind_what_is_staged() {
+fn a_flush_bio_goes_behind_staged_bios() {
     let disk = disk();
     let batch = Batch::new();
     let plug = Plug::new(&disk);
@@ -172,7 +173,7 @@ fn waiting_for_a_buffer_sends_the_bios_that_hold_buffers() {
 }
 
 #[test]
-fn synchronous_calls_see_and_follow_what_is_staged() {
+fn synchronous_calls_see_and_follow_staged_bios() {
     let disk = disk();
     let batch = Batch::new();
     let plug = Plug::new(&disk);

@@ -1,4 +1,4 @@
-//! What the queue of a leaf promises: tags, claims, time limits, closing, freezing, staging,
+//! The contract of the queue of a leaf: tags, claims, time limits, closing, freezing, staging,
 //! placement. On the null device, whose speed can be chosen.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -445,7 +445,7 @@ fn counters_tell_where_requests_were_started_and_answered() {
 }
 
 #[test]
-fn what_is_larger_than_a_request_is_split() {
+fn bios_larger_than_a_request_are_split() {
     let limits = Limits { max_request_bytes: 8 * SECTOR_SIZE, ..Limits::default() };
     let null = NullOptions { limits, ..NullOptions::default() };
     let device: Arc<dyn BlockDevice> =

@@ -1,4 +1,4 @@
-//! Stacked devices pass the checks that every device passes, whatever their legs are and do.
+//! Stacked devices pass the checks that every device passes, with legs of every kind and behaviour.
 
 mod history;
 

@@ -1,5 +1,5 @@
 //! Requests that a driver does not end in time: they are answered at their limit, their memory and
-//! tags stay away until the driver lets go, and nobody waits for what may never come.
+//! tags stay away until the driver lets go, and no thread waits for an answer that may never come.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod remote;
@@ -43,7 +43,7 @@ fn assert_timed_out(error: &BlockError, device: &str) {
     assert!(matches!(error.reason, Reason::TimedOut), "{error:?}");
 }
 
-/// A channel of completions, and what has a bio answered there.
+/// A channel of completions, and the receiver that sends a bio's there.
 fn told() -> (impl Fn(Bio) -> Bio, Receiver<Completion>) {
     let (sender, receiver) = mpsc::channel();
     let told = move |bio: Bio| {
@@ -53,7 +53,7 @@ fn told() -> (impl Fn(Bio) -> Bio, Receiver<Completion>) {
     (told, receiver)
 }
 
-/// Whoever waits need not be in a call of this crate, even if it has claimed the device.
+/// The waiter need not be in a call of this crate, even if it has claimed the device.
 #[test]
 fn an_answer_that_is_late_changes_nothing() {
     ends(|| {
@@ -114,7 +114,7 @@ fn memory_goes_back_when_the_driver_lets_go() {
         let [ended, dropped] = late;
         remote.end(ended, Ok(()));
         drop(dropped);
-        // Through the queue, so that what was let go before is dealt with.
+        // Through the queue, so that requests let go before are dealt with.
         device.drain();
         drop((device, remote));
         while pool.bytes_in_use() > 0 {
@@ -191,7 +191,7 @@ fn a_device_closes_although_requests_never_come_back() {
     });
 }
 
-/// What a late write may still change is changed by nobody else.
+/// Sectors that a late write may still change are changed by no other request.
 #[test]
 fn what_overlaps_with_a_late_write_waits_for_it_and_fails_in_time() {
     ends(|| {
@@ -263,7 +263,7 @@ fn blocking(options: QueueOptions) -> (Arc<dyn BlockDevice>, Receiver<Sector>, S
 
 /// All workers are stuck: what waits for them is answered, and so is what comes later.
 #[test]
-fn a_blocking_call_that_does_not_end_holds_nobody_up() {
+fn a_blocking_call_that_does_not_end_holds_no_other_up() {
     ends(|| {
         for order in [OverlapOrder::Kept, OverlapOrder::LeftToSubmitters] {
             let drive = Drive::Threads(2);

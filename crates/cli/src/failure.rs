@@ -1,4 +1,4 @@
-//! What is known of an error: for programs, with `--json`, and for the exit status.
+//! The facts known of an error: for programs, with `--json`, and for the exit status.
 
 use serde::Serialize;
 use std::io;
@@ -41,7 +41,7 @@ impl std::fmt::Display for AtPath {
     }
 }
 
-/// An error as JSON. What is not known is left out.
+/// An error as JSON. Unknown fields are left out.
 #[derive(Serialize)]
 pub(crate) struct Failure {
     error: String,
@@ -78,7 +78,7 @@ struct Address {
 }
 
 impl Failure {
-    /// What the causes of an error tell; `message` is all of it in words.
+    /// The facts of the causes of an error; `message` is all of it in words.
     pub(crate) fn new(error: &anyhow::Error, message: String) -> Self {
         let mut failure = Self {
             error: message,
@@ -90,7 +90,7 @@ impl Failure {
             path: error.downcast_ref().map(|AtPath(path)| path.clone()),
             usage: false,
         };
-        // The innermost cause knows best what it is; the outermost path is the whole one.
+        // The innermost cause has the kind; the outermost path is the whole one.
         for cause in error.chain() {
             failure.add(cause);
         }
@@ -102,7 +102,7 @@ impl Failure {
         &self.error
     }
 
-    /// Whether an argument was wrong, whatever the volume holds.
+    /// Whether an argument was wrong, independent of the volume.
     pub(crate) const fn is_usage(&self) -> bool {
         self.usage
     }

@@ -44,7 +44,7 @@ pub(crate) struct ImageArgs {
     #[command(flatten)]
     stats: StatsArgs,
 
-    /// What was opened, for the statistics at the end.
+    /// Devices that were opened, for the statistics at the end.
     #[arg(skip)]
     opened: RefCell<Vec<Arc<dyn BlockDevice>>>,
 }

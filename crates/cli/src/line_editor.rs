@@ -12,7 +12,7 @@ use rustyline::{Context, Editor, Helper};
 use std::ffi::OsStr;
 use undercroft_xfs::format::FileType;
 
-/// What is asked with.
+/// The prompt.
 const PROMPT: &str = "undercroft> ";
 
 /// Reads lines from the terminal.
@@ -69,7 +69,7 @@ impl Words<'_> {
         let number = self.session.find(OsStr::new(directory))?;
         let mut found = Vec::new();
         for (name, child) in self.session.names(number)? {
-            // A name that would have to be quoted is left to whoever types it.
+            // A name that needs quotes is not completed.
             let special = |letter: char| letter.is_control() || " '\"\\#".contains(letter);
             let Ok(name) = String::from_utf8(name) else { continue };
             if name.starts_with(begin) && !name.contains(special) {

@@ -1,11 +1,11 @@
 //! The command `undercroft`: parses arguments, calls the libraries, prints.
 //!
 //! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
-//! function. What they share is here: values of options ([`value`], [`owner`], [`mode_change`]), the
+//! function. Shared parts are here: values of options ([`value`], [`owner`], [`mode_change`]), the
 //! choice of a volume inside an image ([`image`]), work on an open volume ([`session`]), lines that
 //! are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
-//! ([`format_options`]), words for numbers ([`text`]), what `--stats` prints ([`stats`]), standard
-//! output ([`standard_output`]), and how a run ends ([`report`], [`failure`]).
+//! ([`format_options`]), words for numbers ([`text`]), the output of `--stats` ([`stats`]),
+//! standard output ([`standard_output`]), and how a run ends ([`report`], [`failure`]).
 
 mod commands;
 mod failure;

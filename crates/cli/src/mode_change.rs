@@ -31,7 +31,7 @@ enum Operation {
 enum Permissions {
     /// These bits, and with `search` the executable ones if it is a directory or one is set.
     Bits { bits: u16, search: bool },
-    /// What another class has, as a shift of its bits.
+    /// The bits of another class, as a shift.
     Copy(u32),
 }
 
@@ -39,7 +39,7 @@ const EXECUTE: u16 = 0o111;
 const SET_ID: u16 = 0o6000;
 
 impl ModeChange {
-    /// What the bits of a file become.
+    /// The new bits of a file.
     pub(crate) fn apply(&self, mode: u16, is_directory: bool) -> u16 {
         match self {
             Self::Set(bits) => *bits,

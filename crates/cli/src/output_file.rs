@@ -1,4 +1,4 @@
-//! Files that commands write beside what they work on: pictures and records.
+//! Files that commands write besides volumes: pictures and records.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Writes a file that is not there yet; with `force` also one that is there, unless it holds a
-/// volume or a disk. What is no file, such as a pipe, is written to.
+/// volume or a disk. Anything else but a file, such as a pipe, is written to.
 pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
     check(path, force)?;
     let written = match fs::metadata(path) {

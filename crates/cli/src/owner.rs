@@ -42,7 +42,7 @@ impl FromStr for NewOwner {
 }
 
 impl NewOwner {
-    /// Owner and group of what is created: what was given of them, and the rest of `otherwise`.
+    /// Owner and group of new files: the given ones, the others from `otherwise`.
     pub(crate) fn of_new(
         given: Option<&Self>,
         session: &Session<'_>,
@@ -54,7 +54,7 @@ impl NewOwner {
     }
 
     /// The numbers of owner and group. Names are those of /etc/passwd and /etc/group of the volume;
-    /// what is no name there is a number.
+    /// any other word is a number.
     pub(crate) fn resolve(&self, session: &Session<'_>) -> Result<(Option<u32>, Option<u32>)> {
         let user = self.user.as_deref();
         let uid = user.map(|user| number(session, USERS, user)).transpose()?;

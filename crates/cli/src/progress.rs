@@ -18,7 +18,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows what is done, of `total` bytes if that is known.
+    /// Shows the bytes done, of `total` if that is known.
     pub(crate) fn show(&self, entries: u64, bytes: u64, total: Option<u64>) {
         let Self(bar) = self;
         let Some(total) = total else {

@@ -15,7 +15,7 @@ pub(crate) enum Outcome {
     Done,
     /// A check found faults.
     Findings,
-    /// Whoever read the output went away before its end, and misses some of it.
+    /// The reader of the output closed it before its end, and misses some of it.
     Cut,
 }
 
@@ -93,7 +93,7 @@ fn message(error: &anyhow::Error) -> String {
     shortened(&text)
 }
 
-/// The image whose file system has no space for what was written to it.
+/// The image whose file system has no space for the data written to it.
 fn full_host<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e str> {
     match cause.downcast_ref::<VolumeError>()? {
         VolumeError::Device(error) if error.is_no_space() => Some(&error.device),
@@ -107,7 +107,7 @@ fn full_host<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e str
     }
 }
 
-/// Longest word of a message, in bytes. Longer ones are paths, or what was typed.
+/// Longest word of a message, in bytes. Longer ones are paths, or words typed by the user.
 const WORD_MAX: usize = 200;
 
 /// A message whose long words have lost their middles.

@@ -12,7 +12,7 @@ use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, Volume};
 
-/// An open volume, and the clock of those who change it.
+/// An open volume, and the clock for changes of it.
 pub(crate) struct Session<'v> {
     /// The volume.
     pub(crate) volume: &'v Arc<Volume>,
@@ -50,7 +50,7 @@ impl<'v> Session<'v> {
         ops::resolve(self.volume, path.as_bytes()).map_err(|error| at_path(error, path))
     }
 
-    /// What the inode at a path holds.
+    /// The inode at a path.
     pub(crate) fn inode(&self, path: &OsStr) -> Result<Arc<Inode>> {
         self.volume.inode(self.find(path)?).map_err(|error| at_path(error, path))
     }
@@ -134,7 +134,7 @@ impl<'v> Session<'v> {
     }
 
     /// Calls `visit` with an inode, and with `recursive` for everything below a directory,
-    /// directories before what is in them.
+    /// directories before their contents.
     pub(crate) fn walk(
         &self,
         path: &OsStr,

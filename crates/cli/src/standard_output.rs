@@ -1,12 +1,12 @@
 //! Standard output, whose failures are told from all others.
 //!
-//! Commands write while they read volumes, and name in an error what they were about. When it was
-//! standard output that failed, it is to blame, and nothing else.
+//! Commands write while they read volumes, and name their subject in an error. When standard output
+//! failed, the error names it alone.
 
 use std::io::{self, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether nobody opened it for this program.
+/// Whether standard output was closed when the program started.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn look() {

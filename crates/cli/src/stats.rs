@@ -10,11 +10,11 @@ use undercroft_block::{Latencies, QueueLatencies, QueueReport};
 /// The option.
 #[derive(clap::Args)]
 pub(crate) struct StatsArgs {
-    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies,
-    /// and for each hardware queue the bios whose request was started on the CPU that submitted it
+    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies.
+    /// For each hardware queue, the bios whose request was started on the CPU that submitted it
     /// (Q-local) or on another (Q-remote), and the requests answered on the CPU where they ended
-    /// (C-local) or handed to another for it (C-remote). As tables on standard error; with --json as
-    /// one more line of JSON.
+    /// (C-local) or handed to another for it (C-remote). As tables on standard error; with --json
+    /// as one more line of JSON.
     #[arg(long)]
     stats: bool,
 }
@@ -161,7 +161,7 @@ fn table(devices: &[DeviceReport], out: &mut dyn Write) -> io::Result<()> {
     queues(devices, width, out)
 }
 
-/// The name of a device, indented below those that are stacked on it.
+/// The name of a device, indented below the devices stacked on it.
 fn name(report: &DeviceReport) -> String {
     format!("{:1$}{2}", "", 2 * report.depth, report.name)
 }

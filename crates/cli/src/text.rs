@@ -127,8 +127,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// A name for a terminal: UTF-8 as it is; characters that control the terminal, or the order of
-/// what is shown, and all other bytes escaped.
+/// A name for a terminal: UTF-8 as it is; characters that control the terminal, or the order of the
+/// text, and all other bytes escaped.
 pub(crate) fn name(bytes: &[u8]) -> String {
     let plain = |letter: char| !letter.is_control() && !is_directional(letter) && letter != '\\';
     match std::str::from_utf8(bytes) {

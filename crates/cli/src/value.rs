@@ -34,8 +34,8 @@ pub(crate) fn label() -> impl TypedValueParser<Value = OsString> {
 }
 
 /// Bytes: a number, which may have a fraction, with an optional suffix. K, M, G, T, P and E with or
-/// without "iB" are powers of 1024, as in GNU tools; with "B", powers of 1000. What is left of a
-/// fraction below a byte is dropped.
+/// without "iB" are powers of 1024, as in GNU tools; with "B", powers of 1000. A part below a byte
+/// is dropped.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let of_number = |symbol: char| symbol.is_ascii_digit() || symbol == '.';
     let digits = text.find(|symbol| !of_number(symbol)).unwrap_or(text.len());

@@ -1,6 +1,6 @@
 //! Words of a line of the shell: quoted as in other shells, with the escapes that `ls` prints.
 //!
-//! White space separates words, `#` begins a comment. What is in single quotes stands for itself.
+//! White space separates words, `#` begins a comment. Text in single quotes stands for itself.
 //! Elsewhere `\n`, `\r`, `\t` and `\xHH` are the byte that `ls` shows so, a backslash at the end of
 //! a line continues it, and before any other character it takes its meaning away. In double quotes
 //! it does so only where the character has one. Words are bytes, as names are.
@@ -50,7 +50,7 @@ pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, Unfinished> {
 
 type Rest<'l> = Peekable<slice::Iter<'l, u8>>;
 
-/// What is behind a double quotation mark, up to the second one.
+/// The text behind a double quotation mark, up to the second one.
 fn quoted(rest: &mut Rest<'_>, word: &mut Vec<u8>) -> Result<(), Unfinished> {
     loop {
         match rest.next().ok_or(Unfinished::Quotation)? {

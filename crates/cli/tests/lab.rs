@@ -40,7 +40,7 @@ fn a_table_made_later_is_the_one_printed_then() {
     assert!(printed.contains("the herd") && printed.contains("wake-one"), "{printed}");
     assert_eq!(succeeds(&["table", &file]), printed);
 
-    // Records are added to those that are there.
+    // Records are added to existing ones.
     let second = run("depth", &file);
     let both = succeeds(&["table", &file]);
     assert_eq!(both, format!("{printed}{second}"));

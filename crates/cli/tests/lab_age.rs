@@ -43,13 +43,13 @@ fn random_free_space_is_that_of_the_seed() {
     assert_eq!(first["free"], again["free"]);
     assert_ne!(first["free"], other["free"]);
     assert_eq!((&first["experiment"], &first["map"]), (&"age".into(), &"random".into()));
-    // 32,768 blocks a group and 37.5 for a hole and what is kept behind it.
+    // 32,768 blocks a group and 37.5 for a hole and the blocks kept behind it.
     let extents = first["free_extents"].as_u64().unwrap();
     assert!((6200..7400).contains(&extents), "{extents}");
     let same = std::fs::read(image("a.img")).unwrap() == std::fs::read(image("b.img")).unwrap();
     assert!(same, "the same seed makes the same bytes");
 
-    // What ageing reports is what everybody sees.
+    // The free space reported by ageing is the one that other tools see.
     let layout: Value =
         serde_json::from_str(&succeeds(&["frag", "--json", &image("a.img")])).unwrap();
     assert_eq!(layout["free_by_size"], first["free"]);

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-/// A parameter and what it may be.
+/// A parameter and its allowed values.
 type Walk<'a> = (&'a str, &'a [&'a str]);
 
 /// The arguments that make a run a short one, and the parameters to walk.
@@ -152,7 +152,7 @@ fn extremes_are_runs_or_errors() {
                 }
             }
         }
-        // The map of holes is larger than what a small volume has, whatever one of its numbers is.
+        // The map of holes is larger than a small volume, for any value of one of its numbers.
         assert!(runs > 0 || fixed.contains(&"pathological"), "{fixed:?}");
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));

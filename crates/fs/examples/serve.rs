@@ -32,7 +32,7 @@ async fn client(fs: FileSystem, number: usize) -> Result<u64, Failure> {
         // Many clients wait here at a time: one write of the journal answers them all.
         spawn_blocking(append).await??.await?;
         if number == 0 && record == RECORDS / 2 {
-            // The name goes, the file stays for whoever has it open.
+            // The name is removed, the file stays as long as it is open.
             let (fs, name) = (fs.clone(), name.clone());
             spawn_blocking(move || fs.unlink(fs.root(), name.as_bytes())).await??;
         }

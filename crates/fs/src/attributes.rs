@@ -1,4 +1,4 @@
-//! Changes of what is known of a file.
+//! Changes of the metadata of a file.
 
 use crate::{File, FileSystem, Metadata};
 use undercroft_xfs::format::{InodeFlags, Timestamp};
@@ -15,7 +15,7 @@ pub enum SetTime {
     To(Timestamp),
 }
 
-/// What is to become of a file; `None` leaves a field as it is.
+/// Changes of a file; `None` leaves a field as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Permission bits, with setuid, setgid and sticky. An access list follows.
@@ -72,8 +72,8 @@ impl Change {
 }
 
 impl FileSystem {
-    /// Changes what is known of a file, and returns what it is then. Size, hints and the rest are a
-    /// step each, in this order; what fails leaves the steps behind it undone.
+    /// Changes the metadata of a file, and returns the result. Size, hints and the rest are a step
+    /// each, in this order; after a failure the later steps are not done.
     ///
     /// # Errors
     /// No file has the number; a value that the file cannot have; its flags forbid it; no space; a

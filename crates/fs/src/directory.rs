@@ -26,10 +26,10 @@ pub struct Entry<'a> {
 }
 
 impl FileSystem {
-    /// Calls `visit` for the entries of a directory from `cookie` on until it returns `false`:
-    /// 0 is the start, others are those of entries. Returns the cookie to go on at: that of the last
-    /// entry visited, or one behind all. A name that stays is listed once, whatever becomes of others
-    /// between two calls.
+    /// Calls `visit` for the entries of a directory from `cookie` on until it returns `false`: 0 is
+    /// the start, others belong to entries. Returns the cookie to go on at: that of the last entry
+    /// visited, or one behind all. A name that stays is listed once, even if others change between
+    /// two calls.
     ///
     /// No lock is held while `visit` runs.
     ///
@@ -48,7 +48,7 @@ impl FileSystem {
         })
     }
 
-    /// As [`readdir`](Self::readdir), with what is known of each file. Files that are removed
+    /// As [`readdir`](Self::readdir), with the metadata of each file. Files that are removed
     /// meanwhile are left out.
     ///
     /// # Errors
@@ -62,7 +62,8 @@ impl FileSystem {
         let directory = self.inode(directory)?;
         self.list(&directory, cookie, |batch| {
             for entry in batch.iter() {
-                // By name, so that it is what the name stands for, not what has the number now.
+                // By name, so that it is the file of that name, not another one that has the number
+                // now.
                 let Some(inode) = self.child(&directory, entry.name)? else { continue };
                 if !visit(&entry, &self.metadata_of(&inode)) {
                     return Ok(Some(entry.next));

@@ -43,7 +43,7 @@ impl PathError {
 
     pub(crate) fn new(path: &[u8], error: Error) -> Self {
         let path_of = || path_text(path);
-        // These name what they are about; here it is the whole path.
+        // These name their subject; here it is the whole path.
         let error = match error {
             Error::NotFound(_) => Error::NotFound(path_of()),
             // It was removed between two steps on the way.
@@ -84,7 +84,7 @@ impl From<Error> for PathError {
     }
 }
 
-/// For those that only look at what went wrong.
+/// For callers that only look at the cause.
 impl From<PathError> for Error {
     fn from(error: PathError) -> Self {
         error.error

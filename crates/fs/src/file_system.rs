@@ -15,9 +15,9 @@ use undercroft_xfs::{Error, SyncTicket, Volume};
 
 /// An open file system, used by any number of threads. A clone is another handle of the same.
 ///
-/// Verbs by number take inode numbers, as servers know files. A number stands for whatever file has
-/// it at the time: whoever keeps one over a time in which others remove files holds the file
-/// [open](Self::open_number) as well, or keeps its generation too and asks with
+/// Verbs by number take inode numbers, as servers know files. A number stands for the file that has
+/// it at the time. A server that keeps one while others remove files also holds the file
+/// [open](Self::open_number), or keeps its generation too and asks with
 /// [`open_handle`](Self::open_handle). Verbs by path resolve symbolic links inside the volume.
 #[derive(Clone)]
 pub struct FileSystem {
@@ -125,7 +125,7 @@ impl FileSystem {
         self.clock.now()
     }
 
-    /// Sets the time of access of what was read now, if it is due.
+    /// Sets the time of access of an inode that was read now, if it is due.
     pub(crate) fn note_read(&self, inode: &Arc<Inode>) {
         if !self.is_writable() {
             return;
@@ -143,8 +143,9 @@ impl FileSystem {
         if is_gone { Err(Error::Stale { inode: number }) } else { Ok(inode) }
     }
 
-    /// What `name` stands for in a directory. While the directory is locked for the look nobody
-    /// takes the name away, so it is the file that had the name, whatever has its number later.
+    /// The inode that `name` stands for in a directory. While the directory is locked for the look
+    /// no thread takes the name away, so it is the file that had the name, even if another has its
+    /// number later.
     pub(crate) fn child(
         &self,
         directory: &Inode,

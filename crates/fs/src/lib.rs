@@ -7,8 +7,8 @@
 //! - by path, in the manner of `std::fs`: [`read`](FileSystem::read), [`write`](FileSystem::write),
 //!   [`walk`](FileSystem::walk), [`remove_dir_all`](FileSystem::remove_dir_all), ...
 //!
-//! A [`File`] is an open file: bytes read and written, space given and taken, and tickets for what
-//! is to be durable. Nothing here has a state of files of its own, it is all in `undercroft_xfs`.
+//! A [`File`] is an open file: bytes read and written, space given and taken, and tickets for
+//! durability. Nothing here has a state of files of its own, it is all in `undercroft_xfs`.
 //!
 //! Verbs by number fail with [`Error`], verbs by path with [`PathError`], which is one with a path.
 //!

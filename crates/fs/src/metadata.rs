@@ -1,4 +1,4 @@
-//! What is known of a file besides its content.
+//! The metadata of a file.
 
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{DeviceNumber, FileType, InodeFlags, Timestamp};
@@ -11,7 +11,7 @@ const UNIT_LOG: u8 = 9;
 /// Permission bits in a mode, with setuid, setgid and sticky.
 const PERMISSIONS: u16 = 0o7777;
 
-/// What is known of a file, as it was at one moment.
+/// The metadata of a file, as it was at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
@@ -32,8 +32,8 @@ pub struct Metadata {
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
-    /// Space in units of 512 bytes, as `st_blocks` has it: what is allocated, and what is promised
-    /// to data in memory.
+    /// Space in units of 512 bytes, as `st_blocks` has it: blocks allocated, and blocks reserved
+    /// for data in memory.
     pub blocks: u64,
     /// Bytes of a block of the volume.
     pub block_size: u32,
@@ -52,7 +52,7 @@ pub struct Metadata {
     /// First flag word.
     pub flags: InodeFlags,
     /// New space of the file is taken in multiples of this, in bytes; 0: no hint. Of a directory,
-    /// what it hands down.
+    /// the hint that it hands down.
     pub extent_size: u64,
     /// Shared blocks are copied in multiples of this before one changes, in bytes; 0: no hint.
     pub copy_extent_size: u64,
@@ -62,7 +62,7 @@ impl Metadata {
     /// Of an inode that is locked.
     pub(crate) fn of(volume: &Volume, inode: &InodeState) -> Self {
         let (core, geometry) = (&inode.core, volume.geometry());
-        // What is promised contains room for the tree of the mapping, which most files never need.
+        // The reservation contains room for the tree of the mapping, which most files never need.
         let promised = inode.reserved_ahead().saturating_sub(volume.heights().bmap_data.into());
         let blocks = core.nblocks.saturating_add(promised);
         let device = match &inode.data.content {

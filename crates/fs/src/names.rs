@@ -17,8 +17,8 @@ pub struct Owner {
     pub gid: u32,
 }
 
-/// What a new file is, of whatever kind. It may also get a group, flags, a project, size hints and
-/// access lists from its directory.
+/// The attributes of a new file of any kind. It may also get a group, flags, a project, size hints
+/// and access lists from its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewFile {
     /// Permission bits, with setuid, setgid and sticky. A umask is the caller's; where the directory
@@ -47,11 +47,11 @@ impl NewFile {
 pub enum Existing {
     /// Fails.
     Refuse,
-    /// Opens it, of whatever kind it is.
+    /// Opens it, of any kind.
     Open,
 }
 
-/// How a name is moved. By default what has the new name is replaced.
+/// How a name is moved. By default a file at the new name is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RenameFlags {
     /// The new name must be free.
@@ -64,7 +64,7 @@ pub struct RenameFlags {
 }
 
 impl RenameFlags {
-    /// Replace what has the new name.
+    /// Replace a file at the new name.
     pub const REPLACE: Self = Self { no_replace: false, exchange: false, whiteout: None };
     /// Only if the new name is free.
     pub const NO_REPLACE: Self = Self { no_replace: true, ..Self::REPLACE };
@@ -100,7 +100,7 @@ impl FileSystem {
                 }
             }
             match self.make(parent, name, &self.inode_for(FileType::Regular, new)) {
-                // Somebody was faster.
+                // Another thread was faster.
                 Err(Error::Exists(_)) if existing == Existing::Open => {}
                 other => return other,
             }
@@ -121,8 +121,8 @@ impl FileSystem {
         Ok(self.make_directory(parent, name, new)?.metadata())
     }
 
-    /// As [`mkdir`](Self::mkdir), of a number that is known to be a file's; opened, so that it is
-    /// still there when somebody looks.
+    /// As [`mkdir`](Self::mkdir), for a parent that is known to exist. The new directory is
+    /// returned open, so that it is not freed before the caller uses it.
     pub(crate) fn make_directory(
         &self,
         parent: InodeNumber,
@@ -211,7 +211,7 @@ impl FileSystem {
     }
 
     /// Takes away the name of a file that is no directory; returns its number. With its last name
-    /// the file is freed, or when nobody has it open any more.
+    /// the file is freed, or when its last opening is dropped.
     ///
     /// # Errors
     /// There is no such name, or it is a directory; `parent` is gone; a damaged structure; the
@@ -234,7 +234,7 @@ impl FileSystem {
     /// one file stay as they are.
     ///
     /// # Errors
-    /// `from` does not exist; what has the new name is in the way; a directory would come to lie
+    /// `from` does not exist; the file at the new name is in the way; a directory would come to lie
     /// below itself; flags that do not go together; no space; a damaged structure; the device
     /// failed; the volume is read-only.
     pub fn rename(

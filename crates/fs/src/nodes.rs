@@ -7,7 +7,7 @@ use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, ops};
 
 impl FileSystem {
-    /// What is known of the file of this number.
+    /// The metadata of the file of this number.
     ///
     /// # Errors
     /// No file has the number; it is damaged; the device failed.
@@ -26,7 +26,7 @@ impl FileSystem {
         Ok(self.metadata_of(&*inode.ok_or_else(missing)?))
     }
 
-    /// The file of a number and generation that somebody kept, perhaps for long.
+    /// The file of a number and generation that a caller kept, perhaps for long.
     ///
     /// # Errors
     /// [`Error::Stale`] if it was removed, also if another has its number; a damaged structure; the
@@ -44,8 +44,8 @@ impl FileSystem {
         self.lookup(directory, b"..")
     }
 
-    /// Opens the file of this number, of whatever kind. While it is open it is not freed, and its
-    /// number is not used again.
+    /// Opens the file of this number, of any kind. While it is open it is not freed, and its number
+    /// is not used again.
     ///
     /// # Errors
     /// As [`stat`](Self::stat).

@@ -3,13 +3,14 @@
 use crate::clock::Clock;
 use undercroft_xfs::volume::LiveOptions;
 
-/// Which reads set the time of access of what they read. A time of access is kept in memory and
+/// The reads that set the time of access of their file. A time of access is kept in memory and
 /// stored with other changes: it is never a write of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessTimes {
     /// None.
     Never,
-    /// Those of what was changed since it was read last, or not read for a day, as Linux does.
+    /// Reads of files that were changed since they were read last, or not read for a day, as Linux
+    /// does.
     #[default]
     Relative,
     /// All.
@@ -22,9 +23,9 @@ pub enum AccessTimes {
 pub struct OpenOptions {
     /// It may be changed, through its journal.
     pub writable: bool,
-    /// What a volume that was not unmounted has in its journal counts: it is replayed, in memory if
-    /// the volume is only read. Without this such a volume is seen as it happens to be on the
-    /// device, and is not opened for change.
+    /// The journal of a volume that was not unmounted counts: it is replayed, in memory if the
+    /// volume is only read. Without this such a volume is seen as it happens to be on the device,
+    /// and is not opened for change.
     pub replay: bool,
     /// Where times of changes come from.
     pub clock: Clock,

@@ -24,7 +24,8 @@ struct Target {
     crc: usize,
 }
 
-/// Length and place of the checksum by the magic number at the start (format reference, 1.3).
+/// Length and place of the checksum by the magic number at the start
+/// (docs/format/checksums.md#places).
 fn target(bytes: &[u8], at: usize) -> Option<Target> {
     let (len, crc) = match bytes.get(at..at + 4)? {
         b"XFSB" => (512, 224),

@@ -175,7 +175,7 @@ fn a_destination_that_is_not_empty_is_refused_and_replaced_on_request() {
     unpack::to_directory(&volume, &destination, true, &mut |_| {}).unwrap();
     compare_trees(&scratch.path().join("tree"), &destination).assert_same();
     assert_eq!(fs::read(outside.join("file")).unwrap(), b"mine");
-    // A second time over what is there now.
+    // A second time over the files of the first.
     unpack::to_directory(&volume, &destination, true, &mut |_| {}).unwrap();
     compare_trees(&scratch.path().join("tree"), &destination).assert_same();
 }

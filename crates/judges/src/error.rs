@@ -1,4 +1,4 @@
-//! Why a judge could not be asked, and what it said when it found fault.
+//! The reason why a judge could not be asked, and its output when it found fault.
 
 use std::fmt;
 use std::io;
@@ -31,11 +31,11 @@ pub enum Error {
     /// A system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was attempted, as "cannot ...".
+        /// The action that failed, as "cannot ...".
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -50,7 +50,7 @@ impl Error {
     }
 }
 
-/// What a judge said about a volume that it does not accept.
+/// The output of a judge about a volume that it does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The command line, which a person can repeat.

@@ -21,7 +21,7 @@ pub enum Tool {
 pub struct Format {
     /// Unique in [`FORMATS`].
     pub name: &'static str,
-    /// What makes it.
+    /// The tool that makes it.
     pub tool: Tool,
     /// Arguments of `mkfs.xfs`.
     pub arguments: &'static [&'static str],

@@ -37,8 +37,8 @@ impl LoopMount {
     /// at a time.
     ///
     /// # Errors
-    /// The kernel refuses the volume: the error carries what it logged about it. Or the process
-    /// lacks the right to mount; see [`crate::kernel`].
+    /// The kernel refuses the volume: the error carries its log messages. Or the process lacks the
+    /// right to mount; see [`crate::kernel`].
     pub fn new(image: &Path, access: Access, options: &[&str]) -> Result<Self, Error> {
         let directory = tempfile::Builder::new()
             .prefix("undercroft-mount-")
@@ -110,8 +110,8 @@ impl LoopMount {
 impl Drop for LoopMount {
     fn drop(&mut self) {
         if self.mounted && self.detach().is_err() {
-            // Somebody still has a file open: the volume goes when that file is closed, and the
-            // directory, now empty, can be removed.
+            // A program still has a file open: the volume is unmounted when that file is closed,
+            // and the directory, now empty, can be removed.
             let _ = program::run(Command::new("umount").arg("--lazy").arg(self.path()));
         }
     }

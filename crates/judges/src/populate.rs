@@ -19,7 +19,7 @@ use crate::random::Random;
 /// | `attributes/{short,leaf,node,remote}` | an attribute fork of each form |
 /// | `links/{short,remote}` | symbolic links |
 /// | `files/{extents,btree,punched,unwritten,shared,clone,truncated}` | data forks |
-/// | `aged/` | what is left of many files, created and removed by turns |
+/// | `aged/` | the rest of many files, created and removed by turns |
 ///
 /// Everything depends on `root` alone, but for times and the kernel's choice of blocks.
 ///
@@ -92,7 +92,7 @@ fn files(home: &Path) -> Result<(), Error> {
     for piece in 0..6 {
         file.write_all_at(b"piece", piece * 3 * UNIT).map_err(Error::io("cannot write", &path))?;
     }
-    // Each piece is an extent of its own: far more than an inode can hold, whatever its size.
+    // Each piece is an extent of its own: far more than an inode of any size can hold.
     let (file, path) = open("btree")?;
     for piece in 0..700 {
         file.write_all_at(b"piece", piece * 2 * UNIT).map_err(Error::io("cannot write", &path))?;

@@ -19,7 +19,7 @@ pub fn find(program: &OsStr) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// What a finished program printed (both streams, output first) and how it ended.
+/// The output of a finished program (both streams, output first) and its exit status.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) command: String,

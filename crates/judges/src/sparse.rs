@@ -29,7 +29,7 @@ pub(crate) fn dense(file: BorrowedFd<'_>, size: u64) -> Result<bool, Errno> {
     Ok(size == 0 || seek(file, SeekFrom::Hole(0))? >= size)
 }
 
-/// Grows each range to multiples of `unit`, clipped to `size`, and joins those that then touch.
+/// Grows each range to multiples of `unit`, clipped to `size`, and joins ranges that then touch.
 pub(crate) fn round(map: &[(u64, u64)], unit: u64, size: u64) -> Map {
     let grown = map.iter().map(|&(start, end)| {
         (start - start % unit, end.checked_next_multiple_of(unit).unwrap_or(u64::MAX).min(size))

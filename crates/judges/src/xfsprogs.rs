@@ -153,7 +153,7 @@ impl Xfsprogs {
         Err(Error::Complaint(Report { command, status: status.to_string(), complaints }))
     }
 
-    /// Runs `xfs_db` commands on `image`, read-only, and returns what they print.
+    /// Runs `xfs_db` commands on `image`, read-only, and returns their output.
     ///
     /// # Errors
     /// The tool cannot open the image or does not run. A command that fails inside `xfs_db` leaves
@@ -179,9 +179,9 @@ impl Xfsprogs {
         program::run(command.arg(image))?.success()
     }
 
-    /// Copies the whole tree in `image` to the existing directory `destination`, with attributes:
-    /// a reader that is neither ours nor the kernel's. Only the newest can, and as root: owners and
-    /// attributes of other namespaces than users' are among what it copies.
+    /// Copies the whole tree in `image` to the existing directory `destination`, with attributes: a
+    /// reader that is neither ours nor the kernel's. Only the newest can, and as root: it also
+    /// copies owners, and attributes of other namespaces than users'.
     ///
     /// # Errors
     /// The tool does not run, or says anything while it copies.

@@ -162,7 +162,7 @@ fn blocks_instead_of_maps() {
 
 #[test]
 fn hard_links() {
-    // Both pairs keep their two names, contents and times; only who belongs to whom changes.
+    // Both pairs keep their two names, contents and times; only the pairing of the names changes.
     let found = after(|root| {
         fs::remove_file(root.join("twin2")).unwrap();
         fs::hard_link(root.join("name"), root.join("twin2")).unwrap();

@@ -26,7 +26,7 @@ enum GateState {
 }
 
 impl Gate {
-    /// Lets everybody begin.
+    /// Lets all threads begin.
     pub(crate) fn open(&self) {
         self.set(GateState::Open);
     }
@@ -47,7 +47,7 @@ impl Gate {
 /// Starts `count` threads that wait at `gate` and then run `life` with their index.
 ///
 /// # Errors
-/// A thread could not be started; those that were end without having begun.
+/// A thread could not be started; the others end without having begun.
 pub(crate) fn muster<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     gate: &'scope Gate,
@@ -72,7 +72,7 @@ pub(crate) fn muster<'scope, T: Send + 'scope>(
 pub(crate) fn dismiss<T>(threads: Vec<ScopedJoinHandle<'_, Option<T>>>) -> Vec<T> {
     let join = |thread: ScopedJoinHandle<'_, Option<T>>| match thread.join() {
         Ok(result) => result,
-        // A defect of the experiment or of what it measures; it goes on where it is seen.
+        // A defect of the experiment or of the measured code; the panic goes on in this thread.
         Err(panic) => std::panic::resume_unwind(panic),
     };
     threads.into_iter().filter_map(join).collect()
@@ -84,7 +84,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn nobody_begins_before_the_gate_opens() {
+    fn no_thread_begins_before_the_gate_opens() {
         let begun = AtomicUsize::new(0);
         let gate = Gate::default();
         std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ pub enum LabError {
     NotARecord {
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Its defect.
         source: serde_json::Error,
     },
     /// Records could not be read.
@@ -28,7 +28,7 @@ pub enum LabError {
         /// Why not.
         source: io::Error,
     },
-    /// Tags, commands and completions of a run do not add up: a defect of what was measured.
+    /// Tags, commands and completions of a run do not add up: a defect of the measured code.
     #[error(
         "{ios} I/Os were completed with {gets} gets and {puts} puts of tags; {in_use} tags are still \
          in use and {waiting} waiters asleep. This is a defect of the tags or of the experiment"
@@ -88,7 +88,7 @@ pub enum LabError {
     Placement {
         /// I/Os submitted to the device.
         submitted: u64,
-        /// What the device counted.
+        /// The statistics of the device.
         counted: Box<undercroft_block::Statistics>,
     },
     /// An operation in a directory failed.
@@ -113,7 +113,7 @@ pub enum LabError {
     /// Free space cannot be made to look as asked for.
     #[error("cannot age the volume: {0}")]
     Map(String),
-    /// What an experiment left is damaged: a defect of what was measured.
+    /// The volume that an experiment left is damaged: a defect of the measured code.
     #[error("the volume is damaged after the run, a defect of what was measured: {0}")]
     Unsound(String),
     /// A thread could not be bound to a CPU.

@@ -57,7 +57,7 @@ impl LatencyRecorder {
         self.histogram.add(&other.histogram).expect("all recorders have the same bounds");
     }
 
-    /// What was collected.
+    /// The latencies collected.
     #[must_use]
     pub fn latency(&self) -> Latency {
         let histogram = &self.histogram;

@@ -6,13 +6,13 @@
 //! ```
 //!
 //! An experiment runs one workload on several variants of a mechanism, in turn and in one run, so
-//! that a disturbance of the machine hits all of them. What it finds are [`Outcome`]s. Together
-//! with the [`Session`] (machine, version, seed, command) each becomes a [`Record`], one line of
-//! JSON. Tables and plots are made of records and of nothing else: a table printed after a run and
-//! one made of its file a year later are the same.
+//! that a disturbance of the machine hits all of them. Its results are [`Outcome`]s. Together with
+//! the [`Session`] (machine, version, seed, command) each becomes a [`Record`], one line of JSON.
+//! Tables and plots are made of records and of nothing else: a table printed after a run and one
+//! made of its file a year later are the same.
 //!
-//! The crate has no mechanism of its own: tags, queues and drivers are those that everybody uses.
-//! What it simulates is what stands below them, a device that takes its time.
+//! The crate has no mechanism of its own: tags, queues and drivers are those of all programs. It
+//! simulates only the layer below them, a device that takes its time.
 
 pub mod affinity;
 pub mod age;

@@ -35,10 +35,10 @@ pub(crate) fn open(path: &Path, bytes: u64) -> Result<(Arc<dyn BlockDevice>, Vol
     Ok((device, volume))
 }
 
-/// The file as a disk: around the page cache, if the file system that it is on can do that for single
-/// sectors, which one in memory cannot. What the page cache has room for, and how fast memory for it
-/// is found, is not what is measured; and what was written leaves nothing behind that has to go
-/// before the next iteration.
+/// The file as a disk: around the page cache, if the file system that it is on can do that for
+/// single sectors, which one in memory cannot. The room of the page cache, and the time to find
+/// memory for it, are not to be measured; and no dirty pages stay that must be written before the
+/// next iteration.
 fn device(path: &Path) -> Result<Arc<dyn BlockDevice>, LabError> {
     let direct = FileOptions { direct: true, ..FileOptions::default() };
     if let Ok(device) = FileDevice::open_with(path, &direct)
@@ -46,7 +46,7 @@ fn device(path: &Path) -> Result<Arc<dyn BlockDevice>, LabError> {
     {
         return Ok(Arc::new(device));
     }
-    // The thread that needs an I/O done does it: all who wait here wait for the disk.
+    // The thread that needs an I/O does it: all waiters here wait for the disk.
     let options = FileOptions { engine: Engine::Threads, threads: 0, ..FileOptions::default() };
     Ok(Arc::new(FileDevice::open_with(path, &options)?))
 }

@@ -1,4 +1,4 @@
-//! What all experiments take: how large, how long, how often, which seed.
+//! Options of all experiments: size, time, repeats, seed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How fast something went over several runs, and what it cost.
+//! The rate of operations over several runs, and their CPU time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::usage::Usage;
 /// Part of a run before its window, in which things settle.
 pub(crate) const WARM_UP: u32 = 10;
 
-/// What was counted in the measured part of one run.
+/// The counts of the measured part of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     /// Its length.

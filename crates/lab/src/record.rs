@@ -29,7 +29,7 @@ pub struct Session {
 /// object of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What was found; its kind is the field `experiment`.
+    /// The result; its kind is the field `experiment`.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// How it was found.

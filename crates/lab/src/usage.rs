@@ -1,4 +1,4 @@
-//! What a run cost the process: CPU time and context switches.
+//! The cost of a run for the process: CPU time and context switches.
 
 use std::ops::Sub;
 

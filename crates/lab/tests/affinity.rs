@@ -1,5 +1,5 @@
-//! The experiment on affinity in its smoke size: the counters are exactly those that each row asks
-//! for.
+//! The experiment on affinity in its smoke size: the counters are exactly the ones that each row
+//! asks for.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

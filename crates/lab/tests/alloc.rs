@@ -1,4 +1,4 @@
-//! The experiments on the allocator in their smoke size: what is counted, and what is left.
+//! The experiments on the allocator in their smoke size: the counts, and the volumes left.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,5 +1,5 @@
 //! The experiments on tags in their smoke size: every variant runs, its sums add up (a run fails if
-//! not), and the records say what was asked for. No test here looks at a figure that depends on
+//! not), and the records have the options given. No test here looks at a figure that depends on
 //! time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]

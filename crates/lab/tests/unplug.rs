@@ -37,8 +37,8 @@ fn locks_are_those_that_each_variant_takes() {
             }
             Variant::TestFirst => {
                 assert_eq!(one.locks_per_idle_unplug, 0.0);
-                // An I/O takes the lock to be staged; it and who sends it on take it once more at
-                // most for each thread that looked while it was there.
+                // An I/O takes the lock to be staged; the I/O and the thread that sends it on take
+                // it once more at most for each thread that looked while it was there.
                 let most = 1.0 + 3.0 * one.unplugs_per_io;
                 assert!((1.0..=most).contains(&one.locks_per_io), "{one:?}");
             }

@@ -7,11 +7,11 @@
 //! 1. A waiter has seen, under the ordered mutex, that the condition does not hold. Still under it,
 //!    it counts itself and takes the inner mutex; only then it unlocks the ordered one. It gives
 //!    the inner one up by falling asleep, which the inner variable makes one step.
-//! 2. Whoever makes the condition hold does so under the ordered mutex: before 1, and the waiter
-//!    sees the condition; or after it, and then what 1 did happened before. So the count that the
-//!    notifier reads has the waiter in it, for it leaves the count only when it has woken up; no
-//!    stronger order of memory than that of the ordered mutex is needed. And the notifier gets the
-//!    inner mutex only when the waiter sleeps, so its notification finds the waiter.
+//! 2. The notifier makes the condition hold under the ordered mutex. If it does so before 1, the
+//!    waiter sees the condition. If it does so after 1, the count that it reads has the waiter in
+//!    it: a waiter leaves the count only when it has woken up. The order of memory of the ordered
+//!    mutex is enough. The notifier gets the inner mutex only when the waiter sleeps, so its
+//!    notification finds the waiter.
 //!
 //! No deadlock comes of the two mutexes: the inner one is taken under the ordered one, or under
 //! none, and a waiter that wakes up gives the inner one up before it takes the ordered one again.
@@ -27,11 +27,10 @@ use crate::{MutexGuard, held, raw};
 /// Wakes threads that wait for what an [`OrderedMutex`](crate::OrderedMutex) protects to change.
 ///
 /// As with any condition variable, the condition is changed under the mutex. Notifying costs one
-/// load while nobody waits.
+/// load while no thread waits.
 ///
 /// A thread that waits may hold other locks, of lower rank than the mutex (or of the same rank and
-/// lower keys), as the mutex is taken again. Whether those who notify need one of them is not
-/// checked.
+/// lower keys), as the mutex is taken again. Whether a notifier needs one of them is not checked.
 #[derive(Debug, Default)]
 pub struct Condvar {
     waiters: AtomicUsize,

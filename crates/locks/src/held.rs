@@ -1,4 +1,4 @@
-//! What the current thread holds, and whether it may wait for more.
+//! The locks that the current thread holds, and whether it may wait for more.
 //!
 //! The list is the thread's own: guards do not leave their thread, so a lock is released where it
 //! was taken. Every function here does nothing in builds without checks.
@@ -145,7 +145,7 @@ pub fn with_key<R>(key: u64, take: impl FnOnce() -> R) -> R {
 /// As [`with_key`], for a lock that may have none.
 #[inline]
 pub(crate) fn with_next_key<R>(key: Option<u64>, take: impl FnOnce() -> R) -> R {
-    /// Puts back what was there before, also when `take` panics.
+    /// Puts back the earlier value, also when `take` panics.
     struct Restore(Option<u64>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -173,7 +173,7 @@ pub fn assert_unlocked(what: &str) {
 }
 
 impl Held {
-    /// Panics if the thread must not wait for this lock while it holds those that count.
+    /// Panics if the thread must not wait for this lock while it holds others that count.
     #[track_caller]
     fn check_against(self, counts: impl Fn(&Self) -> bool) {
         let broken = |other: &Self| {

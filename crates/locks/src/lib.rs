@@ -28,7 +28,7 @@
 //!   example. Without keys, a thread holds one lock of a rank.
 //! - A lock that the thread holds is not taken again, not even shared twice: a writer that waits in
 //!   between would stop both.
-//! - `try_` methods may do all this, for they do not wait; what they got counts as held.
+//! - `try_` methods may do all this, for they do not wait. A lock that they took counts as held.
 //!
 //! [`assert_unlocked`] is for places from which code is called that may take any lock.
 //!

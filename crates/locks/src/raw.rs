@@ -1,4 +1,4 @@
-//! The locks of `parking_lot` with a rank: each method tells the thread's list what it does.
+//! The locks of `parking_lot` with a rank: each method updates the thread's list.
 #![allow(unsafe_code, reason = "the traits that make a lock of these are unsafe")]
 
 use std::ptr;
@@ -34,9 +34,9 @@ impl<const RANK: u8> RawOrderedMutex<RANK> {
     }
 }
 
-// SAFETY: the lock of `parking_lot` inside is what is locked and unlocked, once for each call, so
-// this is as exclusive as that is. A check that panics does so before the lock is taken, and never
-// where `lock_api` takes a lock again for a guard that exists (`relock`).
+// SAFETY: each call locks or unlocks the lock of `parking_lot` inside once, so this is as exclusive
+// as that is. A check that panics does so before the lock is taken, and never where `lock_api`
+// takes a lock again for a guard that exists (`relock`).
 unsafe impl<const RANK: u8> RawMutex for RawOrderedMutex<RANK> {
     const INIT: Self = Self { raw: parking_lot::RawMutex::INIT };
 

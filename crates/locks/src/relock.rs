@@ -1,11 +1,12 @@
 //! Locks that are taken again for a guard that set them down.
 //!
 //! `MutexGuard::unlocked(&mut guard, work)` and its like unlock, work, and lock again when the work
-//! is done or panics. A panic out of that second lock would leave the guard to a caller who may
-//! catch the panic, and then reads and unlocks what it does not hold. So there a violation has to
-//! end the process. `lock_api` does not say which call it is, but the place of the caller does: all
-//! its functions for users pass on their line, while this call comes from its own. (So does a call
-//! through a function pointer, as in `map(OrderedMutex::lock)`: that ends the process, too.)
+//! is done or panics. A panic out of that second lock would leave the guard to a caller that may
+//! catch the panic, and then reads and unlocks a lock that it does not hold. So there a violation
+//! has to end the process. `lock_api` does not say which call it is, but the place of the caller
+//! does: all its functions for users pass on their line, while this call comes from its own. (So
+//! does a call through a function pointer, as in `map(OrderedMutex::lock)`: that ends the process,
+//! too.)
 
 use std::panic::Location;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! What is said of a lock that is wanted out of order, and how the thread is stopped.
+//! The message about a lock that is wanted out of order, and how the thread is stopped.
 
 use std::fmt;
 use std::io::Write;
@@ -9,7 +9,7 @@ use crate::relock;
 
 static NAMES: OnceLock<&'static [&'static str]> = OnceLock::new();
 
-/// Gives names to ranks, for messages: the first to rank 0, and so on. What is said first, stays.
+/// Gives names to ranks, for messages: the first to rank 0, and so on. Names given first stay.
 pub fn name_ranks(names: &'static [&'static str]) {
     if crate::CHECKED {
         NAMES.get_or_init(|| names);
@@ -47,8 +47,9 @@ pub(crate) fn refuse(rule: Rule, wanted: &Held, other: &Held) {
         rule.remedy(),
     );
     if std::thread::panicking() {
-        // A second panic would end the process and hide the first. What is out of order only waits
-        // for a deadlock that another thread has to join; but alone this one would hang.
+        // A second panic would end the process and hide the first. A wait out of order needs
+        // another thread to become a deadlock; where the lock is already this thread's own, it
+        // would hang alone.
         let certain = wanted.mode == Mode::Exclusive || other.mode == Mode::Exclusive;
         if rule != Rule::Twice || !certain {
             return;
@@ -56,7 +57,7 @@ pub(crate) fn refuse(rule: Rule, wanted: &Held, other: &Held) {
     } else if !relock::is_at(wanted.place) {
         panic!("{message}");
     }
-    // Straight to the stream: a test that captures what is printed would lose it.
+    // Straight to the stream: a test that captures output would lose it.
     let _ = writeln!(std::io::stderr(), "{message}\nno panic can stop this here: abort");
     std::process::abort();
 }

@@ -14,7 +14,7 @@ use undercroft_locks::{CHECKED, Condvar, OrderedMutex, assert_unlocked, with_key
 /// Longer than any of these tests takes on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Runs the threads to their end. A waiter that nobody wakes would hang; here it fails.
+/// Runs the threads to their end. A waiter that is never woken would hang; here it fails.
 fn all_end(work: Vec<Box<dyn FnOnce() + Send>>) {
     let (done, ends) = mpsc::channel();
     let threads = work.len();
@@ -100,7 +100,7 @@ fn a_short_queue_carries_everything() {
 
 /// All wait for a gate, which opens time and again; some give up early and look again.
 #[test]
-fn all_are_woken_also_among_those_who_give_up() {
+fn all_are_woken_also_among_waiters_that_give_up() {
     const THREADS: usize = 4;
     const ROUNDS: usize = 1_000;
     let state = Arc::new((OrderedMutex::<_, GROUP>::new((0_usize, 0_usize)), Condvar::new()));
@@ -131,7 +131,7 @@ fn all_are_woken_also_among_those_who_give_up() {
 #[test]
 fn a_wait_ends_when_its_time_is_over() {
     let (lock, changed) = (OrderedMutex::<_, INODE>::new(()), Condvar::new());
-    changed.notify_one(); // for nobody: it is not kept
+    changed.notify_one(); // without a waiter: it is not kept
     let mut guard = lock.lock();
     assert!(changed.wait_for(&mut guard, Duration::from_millis(1)).timed_out());
     assert!(lock.is_locked());

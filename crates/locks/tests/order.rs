@@ -1,4 +1,4 @@
-//! What a thread may wait for, and what it is told when it may not.
+//! The locks that a thread may wait for, and the message when it may not.
 #![cfg(any(debug_assertions, feature = "checked"))]
 
 mod common;

@@ -12,7 +12,7 @@ use undercroft_locks::{MutexGuard, OrderedMutex, assert_unlocked};
 
 const CHILD: &str = "UNDERCROFT_LOCKS_OUT_OF_ORDER";
 
-/// Runs a test of this file alone, as a program that it may end. Returns what it said.
+/// Runs a test of this file alone, as a program that it may end. Returns its output.
 fn ends(test: &str) -> String {
     let program = env::current_exe().expect("this program");
     let mut command = Command::new(program);
@@ -26,7 +26,7 @@ fn ends(test: &str) -> String {
 }
 
 #[test]
-fn what_is_set_down_is_not_held() {
+fn locks_set_down_are_not_held() {
     let inode = OrderedMutex::<_, INODE>::new(1);
     let group = OrderedMutex::<_, GROUP>::new(());
     let mut held = inode.lock();
@@ -40,7 +40,7 @@ fn what_is_set_down_is_not_held() {
     assert_unlocked("the end of the test");
 }
 
-/// A panic would leave a guard that shows and unlocks what it does not hold.
+/// A panic would leave a guard that shows and unlocks a lock that it does not hold.
 #[test]
 fn a_lock_taken_again_out_of_order_ends_the_process() {
     if env::var_os(CHILD).is_none() {

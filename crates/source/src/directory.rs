@@ -1,8 +1,8 @@
 //! A directory tree as a source.
 //!
-//! Threads read ahead of the consumer, up to 64 MiB; the consumer sees the order of the walk whatever
-//! the number of threads. The parts: `walk` says what comes, `reader` reads it, `window` puts the
-//! results in order, `links` decides which name of a file is its first.
+//! Threads read ahead of the consumer, up to 64 MiB; the consumer sees the order of the walk with
+//! any number of threads. The parts: `walk` lists the entries, `reader` reads them, `window` puts
+//! the results in order, `links` decides which name of a file is its first.
 //!
 //! Of several names of a file the first in the order of the walk is the file and the others are hard
 //! links; names that are excluded do not count.
@@ -48,7 +48,8 @@ enum State {
 }
 
 impl DirectorySource {
-    /// A source that packs what is in the directory `root`; a symbolic link to one is followed.
+    /// A source that packs the contents of the directory `root`; a symbolic link to one is
+    /// followed.
     ///
     /// # Errors
     /// [`SourceError::Open`] when it is no directory that can be opened.

@@ -1,4 +1,4 @@
-//! One entry of a tree: a name, what it is, who owns it, and its extended attributes.
+//! One entry of a tree: its name, kind, owner, and extended attributes.
 //!
 //! Entries carry no file data; a regular file carries the map of its data ranges, so that a consumer
 //! can reserve space for the whole file before the first byte arrives.
@@ -25,7 +25,7 @@ pub const MAX_XATTR_VALUE: usize = 64 * 1024;
 pub struct Entry {
     /// Path relative to the root; the root itself is the empty path.
     pub path: EntryPath,
-    /// What the entry is.
+    /// The kind of the entry.
     pub kind: Kind,
     /// Permission bits, owner and modification time. Those of a [`Kind::HardLink`] are the ones of
     /// the file it names and need not be looked at.
@@ -34,8 +34,8 @@ pub struct Entry {
     pub xattrs: Vec<Xattr>,
     /// Whether further names of this entry may follow as [`Kind::HardLink`].
     pub links: Links,
-    /// Whether something else, which is no directory either, came before under this path: this takes
-    /// its place. What it names besides stays. Directories never say so.
+    /// Whether another entry, no directory either, came before under this path: this one takes its
+    /// place. Other names of the earlier file stay. Never set for directories.
     pub replaces: bool,
 }
 
@@ -59,11 +59,11 @@ impl Entry {
 pub enum Links {
     /// The entry has one name; no [`Kind::HardLink`] names it.
     Single,
-    /// Hard links to it may follow. Archives do not tell in advance, so this is what they always say.
+    /// Hard links to it may follow. Archives do not tell in advance, so this is always their value.
     Several,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A directory. A second directory entry with a path that came before replaces the metadata and
@@ -74,7 +74,7 @@ pub enum Kind {
         /// Length in bytes.
         size: u64,
         /// Where data is, ascending, not overlapping, not touching, none empty, all within `size`.
-        /// What lies between is a hole and reads as zeros. Ends need not be aligned to anything.
+        /// The ranges between are holes and read as zeros. Ends need not be aligned to anything.
         data: Vec<DataRange>,
     },
     /// A symbolic link with the bytes of its target (1 to [`MAX_SYMLINK_TARGET`], no NUL).

@@ -1,4 +1,4 @@
-//! What goes wrong when a source is opened.
+//! Errors of opening a source.
 
 use crate::directory::DirectoryError;
 use crate::tar::TarError;
@@ -11,7 +11,7 @@ pub enum SourceError {
     /// The directory or archive does not open.
     #[error("cannot open the source {}: {source}; check that it exists and that you may read it", path.display())]
     Open {
-        /// What was to be opened.
+        /// The path to be opened.
         path: PathBuf,
         /// Why not.
         source: io::Error,
@@ -21,7 +21,7 @@ pub enum SourceError {
     Pattern {
         /// The pattern as it was given.
         pattern: String,
-        /// What is wrong with it.
+        /// The defect of the pattern.
         source: globset::Error,
     },
     /// A stream could not be kept for the second pass.

@@ -1,17 +1,17 @@
 //! Trees to pack: a directory or a tar archive as a deterministic stream of entries.
 //!
-//! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with gzip,
-//! zstd or xz) or standard input, and gives a [`Source`]: first, if wanted, a scan that shows every
-//! entry without data, then the stream of entries, each regular file followed by its data in shared
-//! [`Chunk`]s that need no copy on their way to a device.
+//! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with
+//! gzip, zstd or xz) or standard input, and gives a [`Source`]. It has a scan, which shows every
+//! entry without data, and the stream of entries. Each regular file is followed by its data in
+//! shared [`Chunk`]s, which need no copy on their way to a device.
 //!
 //! Contract:
-//! - the same input and [`Options`] give the same stream, whatever the host, the number of threads or
-//!   the order in which directories list their entries;
+//! - the same input and [`Options`] give the same stream, on any host, with any number of threads
+//!   and any order of entries in directories;
 //! - everything is kept: contents and holes, permission bits, numeric owners, nanosecond times, hard
 //!   links, symbolic links, devices, pipes, sockets, all extended attributes with ACLs;
-//! - memory is bounded whatever the input: data is read ahead within a fixed window, and what grows
-//!   with the tree is one directory's listing, or some 50 bytes for each name in an archive;
+//! - memory is bounded: data is read ahead within a fixed window, and only one directory's listing,
+//!   or some 50 bytes for each name in an archive, grows with the tree;
 //! - wrong input is an error that names the entry and the place, never a panic.
 //!
 //! ```

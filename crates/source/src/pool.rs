@@ -16,12 +16,12 @@ const KEPT: usize = 64;
 /// The buffers of one source. All are `BUFFER_SIZE + BUFFER_SLACK` bytes long.
 #[derive(Debug, Default)]
 pub(crate) struct BufferPool {
-    /// Shared buffers, oldest first; one that nobody else refers to is free.
+    /// Shared buffers, oldest first; one without other references is free.
     shared: Mutex<Vec<Arc<Vec<u8>>>>,
 }
 
 impl BufferPool {
-    /// A buffer that nobody else refers to, with arbitrary contents: the one filled last, which may
+    /// A buffer without other references, with arbitrary contents: the one filled last, which may
     /// still be in the caches of the processor. Never waits: when none is free, a new one is made.
     pub(crate) fn take(&self) -> Arc<Vec<u8>> {
         let mut shared = self.shared.lock();

@@ -1,4 +1,4 @@
-//! What a source is: two passes over the same entries.
+//! The trait of sources: two passes over the same entries.
 
 use crate::chunk::Data;
 use crate::entry::Entry;
@@ -22,7 +22,8 @@ pub trait Source: Send {
     /// The next entry, or `None` at the end. Data of the previous entry that was not taken is skipped.
     ///
     /// # Errors
-    /// What is wrong with the tree or archive, by name and place. After an error the source is at its end.
+    /// The fault of the tree or archive, by name and place. After an error the source is at its
+    /// end.
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError>;
 
     /// The next piece of the file that [`next_entry`](Self::next_entry) returned last, in ascending
@@ -38,7 +39,7 @@ pub trait Source: Send {
     /// [`SourceError::NotScanned`] without a scan that came to its end.
     fn restart(&mut self) -> Result<(), SourceError>;
 
-    /// What the last pass that came to its end was read in spite of.
+    /// The warnings of the last pass that came to its end.
     fn warnings(&self) -> Warnings {
         Warnings::default()
     }

@@ -1,9 +1,9 @@
 //! A tar archive as a source: a file or a stream, plain or compressed.
 //!
-//! A thread reads, decompresses and decodes ahead of the consumer; file data is handed out as slices
-//! of what it read. A scan of a plain archive in a file reads little but its headers. Anything else
-//! that is to be scanned is first decompressed into an unlinked temporary file, which then serves
-//! both passes.
+//! A thread reads, decompresses and decodes ahead of the consumer; file data is handed out as
+//! slices of the bytes read. A scan of a plain archive in a file reads little but its headers.
+//! Anything else that is to be scanned is first decompressed into an unlinked temporary file, which
+//! then serves both passes.
 
 mod acl;
 mod ahead;

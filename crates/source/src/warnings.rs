@@ -1,6 +1,6 @@
-//! What a source was read in spite of.
+//! Warnings of a source.
 
-/// What the reader of a tree should know, although the tree could be read.
+/// Warnings about a tree that could be read all the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Warnings {
     /// The archive ends behind a whole entry, but without the zero blocks that end an archive: more

@@ -1,5 +1,5 @@
-//! Random work on small sets for as many operations as wanted, with more threads than processors and
-//! random stalls; fails when somebody sleeps while tags stay free.
+//! Random work on small sets for as many operations as wanted, with more threads than processors
+//! and random stalls; fails when a waiter sleeps while tags stay free.
 //!
 //! `soak_tags OPERATIONS [SEED]`; `cargo xtask soak tags --operations N` builds and runs it.
 
@@ -14,7 +14,8 @@ use undercroft_tags::{Builder, Caller, Tag, TagSet, User, WakePolicy};
 const WORKERS: usize = 16;
 /// Operations on one set before the next one is made.
 const ROUND: u64 = 20_000_000;
-/// Time without any operation after which somebody is lost. Every stall is a thousand times shorter.
+/// Time without any operation after which a waiter is lost. Every stall is a thousand times
+/// shorter.
 const STUCK: Duration = Duration::from_secs(20);
 /// Tags that a worker holds at most.
 const MOST_HELD: usize = 8;
@@ -159,7 +160,7 @@ impl<'a> Worker<'a> {
 
     fn step(&mut self) {
         match self.random.below(1000) {
-            // A worker that waits holds no tag: nobody else could put it (invariant I6).
+            // A worker that waits holds no tag: no other thread could put it (invariant I6).
             0..=79 => {
                 while !self.held.is_empty() {
                     self.put();

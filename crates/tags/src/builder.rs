@@ -1,4 +1,4 @@
-//! What a set is made of.
+//! The options of a set.
 
 use crate::error::ConfigError;
 use crate::policy::WakePolicy;
@@ -95,8 +95,8 @@ impl Builder {
         self
     }
 
-    /// Keeps the tags `0..tags` for [reserved callers](crate::Caller::for_reserved), who keep a set
-    /// alive that is otherwise full (error handling, for instance).
+    /// Keeps the tags `0..tags` for [reserved callers](crate::Caller::for_reserved), which keep a
+    /// set alive that is otherwise full (error handling, for instance).
     #[must_use]
     pub fn reserved(mut self, tags: u32) -> Self {
         self.reserved = tags;
@@ -110,8 +110,8 @@ impl Builder {
         self
     }
 
-    /// Whether a caller keeps the tag it [put](crate::Caller::put) last for its next get, while
-    /// nobody waits; it does by default. That nearly halves the time of a get and a put. Tag caches
+    /// Whether a caller keeps the tag it [put](crate::Caller::put) last for its next get, while no
+    /// caller waits; it does by default. That nearly halves the time of a get and a put. Tag caches
     /// are not used in a round-robin set or with fair sharing, nor where the system has no
     /// `membarrier` (other than Linux, some sandboxes).
     #[must_use]

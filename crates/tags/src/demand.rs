@@ -1,7 +1,7 @@
-//! What a caller may take: everything, or less.
+//! The tags that a caller may take: all, or fewer.
 
-/// The limits of a caller, kept with its place in a wait queue, so that a wake-up goes to somebody
-/// who can use it.
+/// The limits of a caller, kept with its place in a wait queue, so that a wake-up goes to a waiter
+/// that can use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Demand {
     /// Reaches only so deep into the map.

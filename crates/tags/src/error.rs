@@ -12,7 +12,7 @@ pub enum ConfigError {
     /// A depth above the limit of the library, or above the one the set was made for.
     #[error("depth {depth} is above {most}, the most that this set can have")]
     TooManyTags {
-        /// What was asked for.
+        /// The value asked for.
         depth: u32,
         /// The limit.
         most: u32,
@@ -20,7 +20,7 @@ pub enum ConfigError {
     /// No tag would be left for callers that are not reserved.
     #[error("{reserved} reserved tags leave none of {depth} for other callers")]
     AllReserved {
-        /// What was asked for.
+        /// The value asked for.
         reserved: u32,
         /// Depth of the set.
         depth: u32,
@@ -31,7 +31,7 @@ pub enum ConfigError {
     /// A shallow limit, or the least one, that is zero or above the depth.
     #[error("a shallow limit of {limit} is not between 1 and the depth, {depth}")]
     ShallowOutOfRange {
-        /// What was asked for.
+        /// The value asked for.
         limit: u32,
         /// Tags that are not reserved.
         depth: u32,
@@ -42,7 +42,7 @@ pub enum ConfigError {
         "a shallow limit of {limit} is below {least}, the least declared when the set was built"
     )]
     ShallowNotDeclared {
-        /// What was asked for.
+        /// The value asked for.
         limit: u32,
         /// The declared minimum.
         least: u32,
@@ -50,7 +50,7 @@ pub enum ConfigError {
     /// A number of wait queues outside 1 to 8.
     #[error("{queues} wait queues; there are 1 to {most}")]
     WaitQueues {
-        /// What was asked for.
+        /// The value asked for.
         queues: usize,
         /// The limit.
         most: usize,
@@ -58,7 +58,7 @@ pub enum ConfigError {
     /// A wake batch that could leave the last waiter asleep.
     #[error("a wake batch of {batch} is not between 1 and {most}, the most that wakes everybody")]
     WakeBatch {
-        /// What was asked for.
+        /// The value asked for.
         batch: u32,
         /// The limit at this depth and policy.
         most: u32,

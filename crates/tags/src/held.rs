@@ -1,10 +1,10 @@
-//! Who holds what, checked in debug builds: a set of tags beside the bitmap, since the bit of a tag
-//! in a tag cache is busy and nobody holds it. Nothing of it is left in release builds.
+//! The tags that are held, checked in debug builds. They are a set beside the bitmap, since the bit
+//! of a tag in a tag cache is busy and the tag is not held. Release builds have no such set.
 
 #[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The tags that somebody holds.
+/// The tags that are held.
 #[derive(Debug)]
 pub(crate) struct Held {
     #[cfg(debug_assertions)]
@@ -34,7 +34,7 @@ impl Held {
         }
     }
 
-    /// A bit comes back, as tag `number`. Panics in debug builds when nobody holds it.
+    /// A bit comes back, as tag `number`. Panics in debug builds when it is not held.
     #[inline(always)]
     pub(crate) fn take_back(&self, bit: u32, number: u32) {
         #[cfg(debug_assertions)]

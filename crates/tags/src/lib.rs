@@ -1,9 +1,9 @@
-//! Hands out small integers, *tags*, to many threads and tasks; makes those wait who find none; wakes
-//! them in batches; and loses nobody.
+//! Hands out small integers, *tags*, to many threads and tasks; makes callers wait that find none;
+//! wakes them in batches; and loses no waiter.
 //!
-//! A block device takes so many requests at a time, each under a number: its tag. Whoever wants to
-//! submit gets a tag first, and a completion puts it. The same is wanted wherever a fixed number of
-//! slots is shared: buffers of a pool, entries of a ring, permits.
+//! A block device takes so many requests at a time, each under a number: its tag. A submitter gets
+//! a tag first, and a completion puts it. The same is wanted wherever a fixed number of slots is
+//! shared: buffers of a pool, entries of a ring, permits.
 //!
 //! ```
 //! use undercroft_tags::TagSet;
@@ -59,13 +59,13 @@
 //!
 //! # Fairness
 //!
-//! A wake-up is a hint to look again, not a tag: whoever comes at the right moment may be faster than
-//! the waiter who was woken (direct hand-over would leave every tag idle until its waiter has run).
-//! The waiter then goes back to its old place in its queue, so it is among the first to be woken the
-//! next time. In each wait queue the order is that of arrival; with
-//! [one queue](Builder::wait_queues) it is so for the whole set.
+//! A wake-up is a hint to look again, not a tag: a caller that comes at the right moment may be
+//! faster than the waiter that was woken (direct hand-over would leave every tag idle until its
+//! waiter has run). The waiter then goes back to its old place in its queue, so it is among the
+//! first to be woken the next time. In each wait queue the order is that of arrival; with [one
+//! queue](Builder::wait_queues) it is so for the whole set.
 //!
-//! # Why nobody is lost
+//! # Why no waiter is lost
 //!
 //! The design is that of Linux's `sbitmap` and `blk-mq` tags, whose history is a list of lost
 //! wake-ups. These invariants keep them away; each is upheld where the last column says, and the
@@ -75,18 +75,19 @@
 //! |---|---|---|
 //! | I1 | a put and a waiter never overlook each other: each writes, passes a full barrier, and looks | `sync`, `Place::publish`, `Pool::look_for_waiters`; for tags kept by callers, `tag_cache`; for threads on their way, `Place::answer` |
 //! | I2 | what the last holder of a tag did is seen by the next: release in the put, acquire in the get | `Word::clear`, `Word::take`, `TagCache::take` |
-//! | I3 | enough puts are still to come for every sleeper: the batch is small enough for what a waiter can count on, and what is below a batch is carried | `wake_batch`, `policy`; the proof is in `policy::counters` |
+//! | I3 | enough puts are still to come for every sleeper: the batch is small enough for the puts that a waiter can count on, and less than a batch is carried | `wake_batch`, `policy`; the proof is in `policy::counters` |
 //! | I4 | a search fails only after it saw every tag within reach busy | `Bitmap::find`, `Pool::close_gate` |
-//! | I5 | a waiter who gives up, or cannot use its wake-up, passes it on | `Place::drop`, `Place::sleep_again` |
+//! | I5 | a waiter that gives up, or cannot use its wake-up, passes it on | `Place::drop`, `Place::sleep_again` |
 //! | I6 | a sleeper holds no tag that only it could put | the caller's duty, see [`Caller`] |
 //!
 //! No timeout is part of any of this.
 //!
 //! # Cost
 //!
-//! A get and a put by the same caller while nobody waits take one locked instruction (the tag comes
-//! back from the caller's own tag cache) or two (it comes from the bitmap); a put writes nothing
-//! shared but that. Callers count for themselves, and [`TagSet::statistics`] adds the counts up.
+//! A get and a put by the same caller while no caller waits take one locked instruction (the tag
+//! comes back from the caller's own tag cache) or two (it comes from the bitmap); a put writes
+//! nothing shared but that. Callers count for themselves, and [`TagSet::statistics`] adds the
+//! counts up.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A user's membership among those who share a set.
+//! A user's membership in the users that share a set.
 
 use crate::set::TagSet;
 use crate::users::Users;
@@ -12,7 +12,7 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Joins those who share the set.
+    /// Joins the users that share the set.
     pub(crate) fn enter(set: &TagSet) -> Self {
         let number = set.normal().users().map(Users::enter);
         Self { set: set.clone(), number }

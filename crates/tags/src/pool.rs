@@ -11,7 +11,7 @@ use crate::users::Users;
 use crate::wait::Queues;
 use crate::wake_batch::BatchRule;
 
-/// Tags numbered from zero, whoever waits for them, and the policy between the two.
+/// Tags numbered from zero, their waiters, and the policy between the two.
 #[derive(Debug)]
 pub(crate) struct Pool {
     bitmap: Bitmap,
@@ -27,7 +27,7 @@ pub(crate) struct Pool {
     changes: Mutex<()>,
 }
 
-/// What a pool is made of, apart from its waiting.
+/// The options of a pool, apart from its waiting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolShape {
     /// The most tags it will have.
@@ -116,7 +116,7 @@ impl Pool {
         (base, mask)
     }
 
-    /// What is left of the share of the demand's user, who is active from now on.
+    /// The rest of the share of the demand's user, which is active from now on.
     fn share_left(&self, demand: Demand) -> u32 {
         let (Some(users), Some(user)) = (&self.users, demand.user) else { return u32::MAX };
         if !users.is_active(user) {
@@ -152,16 +152,16 @@ impl Pool {
         }
     }
 
-    /// Puts what is in tag caches, because somebody found no tag without it. Returns whether it was
-    /// worth looking again.
+    /// Puts the tags of tag caches, because a caller found no tag without them. Returns whether it
+    /// was worth looking again.
     #[cold]
     pub(crate) fn close_gate(&self) -> bool {
         #[cfg(loom)]
         if sync::sabotage::leaves_out(sync::sabotage::Part::Closing) {
             return false;
         }
-        // Each tag counts as a put of its own. The gate's lock is free again: waiters who are woken
-        // may come back here.
+        // Each tag counts as a put of its own. The gate's lock is free again: waiters that are
+        // woken may come back here.
         let Some(emptied) = self.gate.close() else { return false };
         for bit in emptied {
             self.put(bit, 1);
@@ -198,7 +198,7 @@ impl Pool {
         Wakes { queues: &self.queues, available: self.available(), batch: self.batch() }
     }
 
-    /// Changes the depth and wakes everybody.
+    /// Changes the depth and wakes all waiters.
     pub(crate) fn resize(&self, depth: u32) {
         let changes = self.changes.lock();
         self.bitmap.set_depth(depth);
@@ -207,8 +207,8 @@ impl Pool {
         self.wake_everybody();
     }
 
-    /// A user begins or ceases to share. Shares grow when one ceases: those who waited for their own
-    /// share's sake look again.
+    /// A user begins or ceases to share. Shares grow when one ceases: waiters that were held up by
+    /// their own share look again.
     pub(crate) fn set_active(&self, user: u32, active: bool) {
         let Some(users) = &self.users else { return };
         let changes = self.changes.lock();
@@ -222,14 +222,15 @@ impl Pool {
         }
     }
 
-    /// Computes the wake batch anew. A smaller one needs no wake-up: sleepers saw more tags busy than
-    /// it takes. A larger one goes with a wake-up of everybody, so nobody counts on the old one.
+    /// Computes the wake batch anew. A smaller one needs no wake-up: sleepers saw more tags busy
+    /// than it takes. A larger one goes with a wake-up of all waiters, so none counts on the old
+    /// one.
     fn follow(&self, depth: u32) {
         let users = self.users.as_ref().map_or(1, Users::active);
         self.batch.store(self.rule.batch(depth, users), Ordering::Relaxed);
     }
 
-    /// Wakes everybody, after a change that may help any of them.
+    /// Wakes all waiters, after a change that may help any of them.
     pub(crate) fn wake_everybody(&self) {
         sync::barrier_after_change();
         if self.queues.waiting() != 0 {

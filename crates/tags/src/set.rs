@@ -16,7 +16,7 @@ static SETS: AtomicU32 = AtomicU32::new(0);
 
 /// A set of tags; clones are the same set.
 ///
-/// Tags are got through a [`Caller`](crate::Caller) and put by anybody.
+/// Tags are got through a [`Caller`](crate::Caller) and put by any thread.
 #[derive(Clone)]
 pub struct TagSet(Arc<Inner>);
 
@@ -65,7 +65,7 @@ impl TagSet {
     /// the tag for the next get: use it where the thread that got the tag puts it.
     ///
     /// # Wrong use
-    /// A tag that nobody holds (put twice, for instance), that is out of range, or that belongs to
+    /// A tag that is not held (put twice, for instance), that is out of range, or that belongs to
     /// another set, panics in debug builds. In release builds:
     ///
     /// - a tag put twice is free, and may be handed out to two callers. Waiters may be woken for
@@ -194,7 +194,7 @@ impl TagSet {
         self.0.normal.users().map_or(0, Users::active)
     }
 
-    /// Number of tags that somebody holds.
+    /// Number of tags that are held.
     #[must_use]
     pub fn in_use(&self) -> u32 {
         self.pools()
@@ -205,8 +205,8 @@ impl TagSet {
             .sum()
     }
 
-    /// The tags that somebody holds, in rising order; each word as it was at one moment, the whole as
-    /// it was at none.
+    /// The tags that are held, in rising order; each word as it was at one moment, the whole as it
+    /// was at none.
     pub fn iter_busy(&self) -> impl Iterator<Item = Tag> + '_ {
         self.pools()
             .flat_map(|(first, pool)| {
@@ -266,7 +266,7 @@ impl TagSet {
 }
 
 impl fmt::Debug for TagSet {
-    /// For people: depth, policy, busy tags as ranges, and who waits in which queue.
+    /// For people: depth, policy, busy tags as ranges, and the waiters of each queue.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rule = self.0.normal.rule();
         formatter

@@ -5,9 +5,9 @@ use crate::layout::{Layout, low_bits};
 /// Which bits of each word a caller may take.
 ///
 /// A limit of *n* of a map of depth *d* gives each word a share in proportion to its bits, and the
-/// remainder to the first words, so the shares add up to *n* whatever the number of words (Linux
+/// remainder to the first words, so the shares add up to *n* for any number of words. Linux does so
 /// since 2025; before, each word had the limit for itself, and a limit of one allowed one tag per
-/// word).
+/// word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Every bit.

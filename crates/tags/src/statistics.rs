@@ -26,8 +26,8 @@ pub struct Statistics {
     pub wakes_granted: u64,
     /// Wake-ups after which the waiter got a tag.
     pub wakes_used: u64,
-    /// Wake-ups of waiters who had no use for them, given to another waiter; that counts as granted,
-    /// too.
+    /// Wake-ups of waiters that had no use for them, given to another waiter; that counts as
+    /// granted, too.
     pub wakes_passed_on: u64,
 }
 
@@ -65,7 +65,7 @@ impl Sum for WaitCounts {
     }
 }
 
-/// What one caller counts. Only the caller writes, so a plain load and store is enough.
+/// The counts of one caller. Only the caller writes, so a plain load and store is enough.
 #[derive(Debug, Default)]
 pub(crate) struct CallerCounts {
     pub(crate) gets: Tally,
@@ -99,7 +99,7 @@ pub(crate) struct Register(Mutex<Callers>);
 #[derive(Debug, Default)]
 struct Callers {
     present: Vec<Counts>,
-    /// Sums over those that are gone.
+    /// Sums over callers that are gone.
     gone: CallerSums,
     /// Callers ever made.
     made: u32,
@@ -116,7 +116,7 @@ impl Register {
         (counts, before)
     }
 
-    /// A caller goes; what it counted stays in the sums.
+    /// A caller is dropped; its counts stay in the sums.
     pub(crate) fn leave(&self, counts: &Counts) {
         let mut callers = self.0.lock();
         callers.gone.add(counts);

@@ -21,9 +21,9 @@
 //!   compiler from reordering; the thread that closes has [`sync::heavy_barrier`], which makes
 //!   every running thread of the process execute a full barrier (Linux, `membarrier`). Where there
 //!   is none, the gate never opens.
-//! - The gate opens again when nobody waits, after some thousand gets without trouble, so the price
-//!   of closing vanishes among them. The one who opens looks for waiters afterwards, and a waiter
-//!   looks at the gate after it is published; one of the two sees the other.
+//! - The gate opens again when no caller waits, after some thousand gets without trouble, so the
+//!   price of closing vanishes among them. The thread that opens it looks for waiters afterwards,
+//!   and a waiter looks at the gate after it is published; one of the two sees the other.
 //!
 //! A tag moves between holder, tag cache and bitmap in single steps (a swap, the change of a bit),
 //! and it is in no two of them at any moment. There is no second place that could disagree with the
@@ -115,8 +115,8 @@ impl Gate {
         self.tag_caches.lock().retain(|other| !Arc::ptr_eq(other, tag_cache));
     }
 
-    /// Closes an open gate and empties all tag caches. `None` when it was closed already; then
-    /// whoever closed it may not have put all of the tags yet, and will wake waiters for them.
+    /// Closes an open gate and empties all tag caches. `None` when it was closed already; then the
+    /// thread that closed it may not have put all of the tags yet, and will wake waiters for them.
     pub(crate) fn close(&self) -> Option<Emptied> {
         if !self.is_open() {
             return None;
@@ -130,8 +130,8 @@ impl Gate {
         Some(tag_caches.iter().filter_map(|tag_cache| tag_cache.take()).collect())
     }
 
-    /// Opens the gate if nobody waits, as `waiting` says. Returns false if somebody began to wait at
-    /// the same moment: then it must be closed again.
+    /// Opens the gate if no caller waits, as `waiting` says. Returns false if a caller began to
+    /// wait at the same moment: then it must be closed again.
     pub(crate) fn open(&self, waiting: impl Fn() -> bool) -> bool {
         if !self.may_open {
             return true;

@@ -7,8 +7,8 @@ use crate::demand::Demand;
 use crate::membership::Membership;
 use crate::set::TagSet;
 
-/// One of those who share a set, such as one of several queues over one device; clones are the same
-/// user.
+/// One of the users that share a set, such as one of several queues over one device; clones are the
+/// same user.
 ///
 /// With [fair sharing](crate::Builder::fair_sharing), an active user may hold at most
 /// max(⌈depth / active users⌉, 4) tags (Linux, `hctx_may_queue`). A user is active from its first get
@@ -19,7 +19,7 @@ use crate::set::TagSet;
 pub struct User(Arc<Membership>);
 
 impl TagSet {
-    /// A new user among those who share the set.
+    /// A new user of the set, with a share of its own.
     #[must_use]
     pub fn user(&self) -> User {
         User::new(self)

@@ -18,7 +18,7 @@ const TABLES: usize = 30;
 #[derive(Debug)]
 struct State {
     in_flight: AtomicU32,
-    /// 1 while the user counts among those who share.
+    /// 1 while the user counts in the shares.
     active: AtomicU32,
 }
 
@@ -116,7 +116,7 @@ impl Users {
         if depth == 1 { 1 } else { depth.div_ceil(self.active().max(1)).max(LEAST_SHARE) }
     }
 
-    /// What is left of a user's share. Callers of one user that look at the same moment may exceed it
+    /// The rest of a user's share. Callers of one user that look at the same moment may exceed it
     /// by one tag each: a check that counts first would make others sleep for tags never taken.
     pub(crate) fn left(&self, user: u32, depth: u32) -> u32 {
         self.share(depth).saturating_sub(self.in_flight(user))

@@ -7,7 +7,7 @@ const MOST: u32 = 8;
 /// A waiter can count on this many batches.
 const BATCHES: u32 = 8;
 
-/// What the wake batch is computed from, apart from depth and users.
+/// The inputs of the wake batch, apart from depth and users.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchRule {
     /// The builder's own batch.
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explicit_batch_ends_where_somebody_could_be_left_asleep() {
+    fn an_explicit_batch_ends_where_a_waiter_could_be_left_asleep() {
         let rule = BatchRule {
             explicit: Some(6),
             min_shallow: None,

@@ -1,4 +1,4 @@
-//! One thread against a plain model of the set: what is handed out is free and within limits, and a
+//! One thread against a plain model of the set: tags handed out are free and within limits, and a
 //! get fails only when nothing within reach is free.
 
 #![cfg(not(any(loom, shuttle)))]
@@ -76,7 +76,7 @@ fn shape() -> impl Strategy<Value = Shape> {
         })
 }
 
-/// What a caller may take.
+/// The tags that a caller may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Any,
@@ -85,7 +85,7 @@ enum Kind {
     User(usize),
 }
 
-/// The set, its callers, and what they must hold.
+/// The set, its callers, and the tags that they must hold.
 struct Run {
     set: TagSet,
     callers: Vec<(Caller, Kind)>,

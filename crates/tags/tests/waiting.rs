@@ -108,7 +108,7 @@ fn a_waiter_that_lost_the_race_keeps_its_place() {
 }
 
 #[test]
-fn whoever_gives_up_passes_its_wake_up_on() {
+fn a_waiter_that_gives_up_passes_its_wake_up_on() {
     let set = TagSet::builder(1).wait_queues(1).build().unwrap();
     let tag = set.caller().try_get().unwrap();
     let notes = Arc::default();
@@ -119,7 +119,7 @@ fn whoever_gives_up_passes_its_wake_up_on() {
     // Woken, then given up: the next one is told.
     drop(waits.next());
     assert_eq!(*notes.lock().unwrap(), [0, 1]);
-    // Given up without having been woken: nobody is told, and the queue closes up.
+    // Given up without having been woken: no other waiter is woken, and the queue closes up.
     let second = waits.next();
     drop(waits.next());
     drop(second);
@@ -227,7 +227,7 @@ fn a_completion_may_interrupt_a_completion() {
 
 /// The other waiters of a batch are told though the first one's callback panics.
 #[test]
-fn a_panic_in_a_callback_loses_nobody() {
+fn a_panic_in_a_callback_loses_no_waiter() {
     let set = TagSet::builder(1).policy(WakePolicy::WakeAll).build().unwrap();
     let tag = set.caller().try_get().unwrap();
     let mut caller = set.caller();
@@ -269,7 +269,7 @@ fn many_threads_share_few_tags() {
     }
 }
 
-/// An executor of one thread: what is woken is polled.
+/// An executor of one thread: a task that was woken is polled.
 #[test]
 fn tasks_share_few_tags() {
     struct Ready(usize, mpsc::Sender<usize>);
@@ -334,7 +334,7 @@ fn shares_are_fair() {
 
 /// A waiter that is limited and woken while another user's tags are free passes its wake-up on.
 #[test]
-fn wake_ups_are_for_those_who_can_use_them() {
+fn wake_ups_are_for_waiters_that_can_use_them() {
     let set = TagSet::builder(8).fair_sharing(true).wait_queues(1).build().unwrap();
     let (large, small) = (set.user(), set.user());
     let mut few = small.caller();
@@ -418,7 +418,7 @@ fn handles_move_between_threads() {
     sync::<undercroft_tags::User>();
 }
 
-/// A tag that a caller keeps for itself is free for everybody else, and survives its caller.
+/// A tag that a caller keeps for itself is free for all others, and survives its caller.
 #[test]
 fn a_kept_tag_is_free() {
     let set = TagSet::new(1).unwrap();

@@ -151,7 +151,7 @@ impl Changes {
     }
 }
 
-/// A buffer open for change; every write marks what it touched.
+/// A buffer open for change; every write marks the bytes it touched.
 #[derive(Debug)]
 pub struct EditBytes<'a> {
     bytes: &'a mut [u8],

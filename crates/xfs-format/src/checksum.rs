@@ -1,4 +1,4 @@
-//! CRC-32C of metadata (format reference, section 1.3).
+//! CRC-32C of metadata (docs/format/checksums.md#algorithm).
 //!
 //! The checksum covers a whole structure with its own four bytes counted as zero, and is the one
 //! field of the format that is stored little-endian.

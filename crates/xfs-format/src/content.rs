@@ -1,4 +1,4 @@
-//! What a block holds behind its header: the verifier of each kind.
+//! The content of a block behind its header: the verifier of each kind.
 
 use super::directory::block::verify_block;
 use super::directory::data::verify_data;
@@ -10,8 +10,8 @@ use super::{BufferKind, verify_attr_leaf, verify_attr_remote};
 use crate::geometry::Geometry;
 use crate::verify_symlink;
 
-/// Checks the structure of a block. Group headers are checked by whoever decodes them, since they
-/// need the number of their group; trees and inodes by their own modules.
+/// Checks the structure of a block. Group headers are checked where they are decoded, since the
+/// checks need the number of their group; trees and inodes by their own modules.
 ///
 /// # Errors
 /// The field that is wrong.

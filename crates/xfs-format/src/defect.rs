@@ -1,21 +1,21 @@
-//! What is wrong with a field.
+//! The defect of a field.
 
 use std::fmt;
 use thiserror::Error;
 
-/// A field that holds what it must not hold.
+/// A field that holds a value it must not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {found:#x}, must be {rule}")]
 pub struct FieldDefect {
-    /// Name of the field, as in the format reference.
+    /// Name of the field, as in docs/format.
     pub field: &'static str,
-    /// What it holds.
+    /// Its value.
     pub found: u64,
-    /// What it must hold.
+    /// The values that are allowed.
     pub rule: Rule,
 }
 
-/// What a field must hold.
+/// The values that a field may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Exactly this value.

@@ -1,4 +1,4 @@
-//! Feature masks of the superblock (format reference, section 2.4).
+//! Feature masks of the superblock (docs/format/features.md#masks).
 
 use bitflags::bitflags;
 
@@ -47,7 +47,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// Bits of `versionnum` above the version (format reference, section 2.2).
+    /// Bits of `versionnum` above the version (docs/format/features.md#version-bits).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct VersionBits: u16 {
         /// Some inode has, or may have, an attribute fork.
@@ -78,7 +78,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// `features2` of the superblock (format reference, section 2.3).
+    /// `features2` of the superblock (docs/format/features.md#features2).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Features2: u32 {
         /// Lazy superblock counters.
@@ -107,8 +107,8 @@ pub struct Features {
     pub unknown_ro_compat: u32,
     /// Features that must be known.
     pub incompat: Incompat,
-    /// Log features: [`LOGGED_ATTRIBUTES`](Self::LOGGED_ATTRIBUTES), or bits that must be known to whoever
-    /// writes the journal.
+    /// Log features: [`LOGGED_ATTRIBUTES`](Self::LOGGED_ATTRIBUTES), or bits that a writer of the
+    /// journal must know.
     pub log_incompat: u32,
     /// Version 5: checksums and self-describing metadata.
     pub crc: bool,

@@ -1,7 +1,8 @@
 //! Sizes of one volume, and the conversions between its numbers.
 //!
 //! A `Geometry` is small, immutable and passed around; there are no globals, so that two volumes
-//! can be open at once (design, decision 5). Formulas: format reference, sections 1.2 and 5.6.
+//! can be open at once (design, decision 5). Formulas: docs/format/numbers.md and
+//! docs/format/inode-chunks.md.
 
 use crate::Features;
 use crate::units::{AgBlock, AgInode, AgNumber, FileBlock, FsBlock, InodeNumber};
@@ -211,7 +212,7 @@ impl Geometry {
         FsBlock(inode.0 >> self.inodes_per_block_log())
     }
 
-    /// Whether an inode of this number can exist (format reference, section 1.2).
+    /// Whether an inode of this number can exist (docs/format/numbers.md#inode-numbers).
     #[must_use]
     pub fn valid_inode(&self, inode: InodeNumber) -> bool {
         let (ag, agino) = self.split_inode(inode);

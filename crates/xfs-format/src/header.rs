@@ -1,8 +1,8 @@
 //! Self-describing headers: where each kind of block keeps its checksum, its address, its owner
 //! and the volume it belongs to.
 //!
-//! Table and checking order: format reference, sections 1.3 and 1.4. The structure behind the
-//! header is checked by the verifier of each kind.
+//! Table and checking order: docs/format/checksums.md#places and docs/format/checksums.md#order.
+//! The structure behind the header is checked by the verifier of each kind.
 
 use super::{BufferKind, TreeKind, checksum};
 use crate::bytes::{be16, be32, be64};
@@ -162,7 +162,7 @@ impl Header {
         if self.per_block { block_size } else { len }
     }
 
-    /// Checks checksum, magic, volume and address, in this order; says what is wrong.
+    /// Checks checksum, magic, volume and address, in this order; returns the first defect.
     ///
     /// # Errors
     /// The field that does not hold, with both values.

@@ -1,6 +1,6 @@
-//! What a metadata buffer holds: decides how it is verified and stamped.
+//! The kind of content of a metadata buffer: decides how it is verified and stamped.
 
-/// The B+trees of the format (format reference, section 4.2).
+/// The B+trees of the format (docs/format/btrees.md#trees).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TreeKind {
     /// Free space by block.
@@ -20,7 +20,7 @@ pub enum TreeKind {
 }
 
 impl TreeKind {
-    /// Name used in messages, as in the format reference.
+    /// Name used in messages, as in docs/format/btrees.md.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl BufferKind {
     }
 }
 
-/// What a metadata buffer holds.
+/// The kind of content of a metadata buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BufferKind {
     /// A superblock copy.

@@ -1,7 +1,7 @@
 //! The on-disk format of XFS: bytes decoded, encoded and verified, and nothing else. There is no I/O
 //! here and no state, so that parsers, forensic tools and file systems can share it.
 //!
-//! - [`Superblock`] says what a volume is; [`Geometry`] follows from it, and everything else needs it.
+//! - [`Superblock`] describes a volume; [`Geometry`] follows from it, and everything else needs it.
 //! - The headers of an allocation group, [`Agf`], [`Agi`] and its free list.
 //! - Blocks, records and keys of all trees ([`TreeGeometry`], [`RmapRecord`], ...).
 //! - [`InodeCore`], with its flags and times, and what forks of inodes hold, in the inode or in
@@ -9,8 +9,9 @@
 //!   hashes that both share ([`da_block`]).
 //! - Records of the journal ([`log_record`]), and the items in them ([`BufferItem`], [`Intent`], ...).
 //!
-//! Every structure is one file with its name. Decoding is total: any bytes give a value or an error
-//! that names the field, what was found and the rule that it breaks.
+//! Every structure is one file with its name; docs/format/README.md describes them. Decoding is
+//! total: any bytes give a value or an error that names the field, its value and the rule that it
+//! breaks.
 //!
 //! ```
 //! use undercroft_xfs_format::{Superblock, SuperblockError};
@@ -30,7 +31,7 @@ mod features;
 mod kind;
 pub mod units;
 
-// What follows from a superblock, and checksums.
+// Sizes that follow from a superblock, and checksums.
 pub mod checksum;
 pub mod geometry;
 
@@ -51,7 +52,7 @@ mod remote;
 mod attribute;
 pub mod superblock;
 
-// What any block holds, and what the journal holds.
+// The contents of any block, and of the journal.
 mod content;
 mod log;
 

@@ -2,7 +2,7 @@
 //!
 //! Numbers of different kinds do not mix: a conversion is a method of
 //! [`Geometry`](crate::Geometry), which knows the sizes. Lengths are plain integers in blocks and
-//! are named so. Layouts: format reference, sections 1.1 and 1.2.
+//! are named so. Layouts: docs/format/numbers.md.
 
 use std::fmt;
 

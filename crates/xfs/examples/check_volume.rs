@@ -1,4 +1,4 @@
-//! Checks volumes and prints what is wrong with them.
+//! Checks volumes and prints their defects.
 //!
 //! `cargo run --release -p undercroft-xfs --example check_volume -- IMAGE...`
 

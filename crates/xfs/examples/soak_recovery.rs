@@ -21,7 +21,7 @@ const FORMATS: [&[&str]; 8] = [
     &["-l", "su=32k"],
     &["-s", "size=4096"],
     &["-b", "size=1024", "-n", "size=4096"],
-    // A journal so small that it goes round and round.
+    // A journal so small that it wraps around often.
     &["-d", "agcount=2", "-l", "size=10m"],
 ];
 

@@ -4,8 +4,7 @@
 //!
 //! `cargo run --release -p undercroft-xfs --example soak_torn -- CUTS SEED`: so many cuts of each
 //! kind. Needs root and strace. Kinds: a process that is killed at one of its calls that write to a
-//! file; a loss of power, by a recording, of a disk that writes what it is given as a whole or not at
-//! all.
+//! file; a loss of power, by a recording, of a disk that does each write as a whole or not at all.
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
@@ -38,10 +37,10 @@ const WRITES: &str = "pwrite64,pwritev,pwritev2";
 /// One unit is the whole disk.
 const WHOLE: u64 = 1 << 40;
 
-/// Leaves what is left of some work in the file `image` of a directory, by a seed.
+/// Leaves the remains of some work in the file `image` of a directory, by a seed.
 type Cut = fn(Work, &Path, u64);
 
-/// What is cut off.
+/// The work that is cut off.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// Names come and go in directories with blocks of 64 KiB.

@@ -19,7 +19,7 @@ pub enum Error {
     #[error(transparent)]
     Device(#[from] BlockError),
 
-    /// Somebody else has become able to change what the device is stored in.
+    /// Another program has become able to change the file or disk of the device.
     #[error(transparent)]
     Taken(#[from] Taken),
 
@@ -40,7 +40,7 @@ pub enum Error {
         structure: &'static str,
         /// Where it starts.
         sector: Sector,
-        /// The field and what is wrong with it.
+        /// The field and its defect.
         what: String,
     },
 
@@ -53,7 +53,7 @@ pub enum Error {
         structure: &'static str,
         /// Where it is.
         sector: Sector,
-        /// The field and what is wrong with it.
+        /// The field and its defect.
         defect: HeaderError,
     },
 
@@ -66,7 +66,7 @@ pub enum Error {
         group: AgNumber,
         /// Block in the group.
         block: AgBlock,
-        /// The field and what is wrong with it.
+        /// The field and its defect.
         what: String,
     },
 
@@ -79,7 +79,7 @@ pub enum Error {
     Inode {
         /// Which.
         inode: InodeNumber,
-        /// The field and what is wrong with it.
+        /// The field and its defect.
         what: String,
     },
 
@@ -92,7 +92,7 @@ pub enum Error {
         inode: InodeNumber,
         /// File block.
         block: FileBlock,
-        /// The field and what is wrong with it.
+        /// The field and its defect.
         what: String,
     },
 
@@ -105,7 +105,7 @@ pub enum Error {
     Journal {
         /// Position of the record.
         lsn: Lsn,
-        /// What is wrong.
+        /// The defect.
         what: String,
     },
 
@@ -137,14 +137,14 @@ pub enum Error {
     WrongKind {
         /// Path or inode.
         path: String,
-        /// What was expected.
+        /// The expected value.
         what: &'static str,
         /// What programs know this as: [`NotDirectory`](ErrorKind::NotDirectory),
         /// [`IsDirectory`](ErrorKind::IsDirectory), or what Linux has for it.
         kind: ErrorKind,
     },
 
-    /// An argument is outside what the format can hold.
+    /// An argument is outside the range of the format.
     #[error("{0}")]
     Invalid(String),
 
@@ -222,8 +222,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether metadata on the disk is not what it must be, as opposed to a request that cannot be
-    /// served or a device that failed.
+    /// Whether metadata on the disk is damaged, as opposed to a request that cannot be served or a
+    /// device that failed.
     #[must_use]
     pub const fn is_damage(&self) -> bool {
         matches!(
@@ -278,8 +278,8 @@ impl Error {
         }
     }
 
-    /// The same error of a request whose inode number came from the volume: what is not in use then
-    /// is damage.
+    /// The same error of a request whose inode number came from the volume: an inode that is not in
+    /// use is damage then.
     #[must_use]
     pub fn into_damage(self) -> Self {
         match self {

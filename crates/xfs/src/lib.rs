@@ -42,11 +42,11 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
-// Without the internals much is for nobody in this build.
+// Without the internals much is unused in this build.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub, dead_code, unused_imports))]
 
 // Rooms by floors, from the ground up: each imports only from floors above it in this list, which
-// `cargo xtask test` checks. What has no page of its own in the documentation is the engine's.
+// `cargo xtask test` checks. Items without a page in the documentation are the engine's.
 
 // Ground: errors, the order of locks, tables with locks of their own.
 mod busy;
@@ -120,8 +120,8 @@ pub use undercroft_xfs_format::{Geometry, units};
 use undercroft_xfs_format::{bytes, geometry};
 pub use volume::Volume;
 
-/// Parts of the engine, for experiments with them and for the tests of this project. They promise
-/// nothing: each version may change them.
+/// Parts of the engine, for experiments with them and for the tests of this project. They are not
+/// stable: each version may change them.
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals {

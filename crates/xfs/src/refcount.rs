@@ -23,7 +23,7 @@ const PINNED: u32 = u32::MAX;
 /// Blocks that lost their last owner.
 pub(crate) type Freed = SmallVec<[AllocRecord; 2]>;
 
-/// What is left of the owners of a range of blocks.
+/// The remaining owners of a range of blocks.
 #[derive(Default)]
 struct Left {
     /// Blocks that have none.
@@ -48,9 +48,9 @@ pub(crate) fn increase(
     rewrite(trans, group, RefcountDomain::Shared, AllocRecord { start, len }, more).map(drop)
 }
 
-/// Takes one owner from each of `len` blocks from `start`; those that have none left are
-/// returned, for the caller to free. Those that have one left are not overwritten until this is
-/// durable.
+/// Takes one owner from each of `len` blocks from `start`; blocks without a remaining owner are
+/// returned, for the caller to free. Blocks with one remaining owner are not overwritten until this
+/// is durable.
 ///
 /// # Errors
 /// The tree is damaged; no space for it, see [`check_room`].

@@ -1,5 +1,4 @@
-//! Targets of symbolic links: in the inode, or in up to three extents (format reference, section
-//! 8).
+//! Targets of symbolic links: in the inode, or in up to three extents (docs/format/symlinks.md).
 //!
 //! The fork is the data fork of the link, its blocks are file system blocks. Buffers of kind
 //! [`BufferKind::Symlink`] cover the rest of the mapped extent from their file block on, on reading
@@ -88,7 +87,7 @@ pub(crate) fn check(target: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`check`], for what somebody wants to be a target.
+/// As [`check`], for the target of a new link.
 pub(crate) fn refuse(target: &[u8]) -> Result<(), Error> {
     check(target).map_err(|what| {
         let what = format!("symbolic link: {what}");

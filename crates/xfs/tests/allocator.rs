@@ -21,7 +21,7 @@ fn with(variant: Variant) -> AllocatorOptions {
     AllocatorOptions { variant, ..AllocatorOptions::default() }
 }
 
-/// A history with this variant, and the judges' word on what it leaves.
+/// A history with this variant, and the judges' verdict on the volume it leaves.
 fn run(variant: Variant, seed: u64, options: &MkfsOptions, operations: u64) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("allocator.img");

@@ -34,8 +34,9 @@ fn is_seen(pristine: &Path, copy: &Path, damage: &Damage) -> Result<bool, String
     Ok(!findings.is_empty())
 }
 
-/// Judges one damage: we see what `xfs_repair -n` sees, and what it is silent about. Where the
-/// kernel puts things differs from volume to volume, so that a script may change nothing.
+/// Judges one damage: our check finds all that `xfs_repair -n` finds, and defects that it does not
+/// report. Where the kernel puts things differs from volume to volume, so that a script may change
+/// nothing.
 fn judge(pristine: &Path, copy: &Path, damage: &Damage) -> Result<(), String> {
     if is_seen(pristine, copy, damage)? {
         return Ok(());

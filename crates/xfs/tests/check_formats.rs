@@ -11,7 +11,7 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
 use undercroft_xfs::recovery::LogState;
 
-/// Makes a filled volume and has it judged by both sides; says what they disagree about.
+/// Makes a filled volume and has it judged by both sides; returns their disagreements.
 fn judge(format: &Format) -> Result<(), String> {
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let image = scratch.path().join("image");

@@ -124,7 +124,7 @@ fn threads_share_a_volume() {
     }
 }
 
-/// What is stored, unwritten and shared is where the kernel sees it.
+/// Stored, unwritten and shared ranges are where the kernel sees them.
 #[test]
 fn maps_are_those_that_the_kernel_sees() {
     if !kernel::available_or_report("xfs::data::maps_are_those_that_the_kernel_sees") {
@@ -147,8 +147,7 @@ fn maps_are_those_that_the_kernel_sees() {
     }
 }
 
-/// Whatever a crash leaves: the kernel's replay of it and ours have all that was synced, and the
-/// same beyond that.
+/// After any crash the kernel's replay and ours have all that was synced, and the same beyond that.
 #[test]
 fn synced_data_is_there_after_a_crash() {
     if !kernel::available_or_report("xfs::data::synced_data_is_there_after_a_crash") {
@@ -159,8 +158,8 @@ fn synced_data_is_there_after_a_crash() {
     }
 }
 
-/// A range is taken out of a file of hundreds of extents, or put into it, as a whole, whatever the
-/// moment of a crash.
+/// A range is taken out of a file of hundreds of extents, or put into it, as a whole, at any moment
+/// of a crash.
 #[test]
 fn ranges_are_taken_out_and_put_in_as_a_whole() {
     if !kernel::available_or_report("xfs::data::ranges_are_taken_out_and_put_in_as_a_whole") {

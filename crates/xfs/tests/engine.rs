@@ -25,7 +25,7 @@ fn new(kind: FileType) -> NewInode<'static> {
     NewInode { uid: 1, gid: 2, ..NewInode::new(kind, 0o755) }
 }
 
-/// A volume under test and what it should hold.
+/// A volume under test and its expected content.
 struct History {
     volume: Volume,
     placement: DataPlacement,

@@ -282,7 +282,7 @@ fn contents() {
     ]);
 }
 
-/// Gone is gone, by its number and for whoever holds it.
+/// A file that is gone is gone, by its number and for its holders.
 #[test]
 fn removed_inodes_are_stale() {
     let sample = Sample::new();
@@ -314,7 +314,7 @@ fn removed_inodes_are_stale() {
         ("open", OpenFile::open(volume, file).map(drop)),
     ];
     expect(answers.map(|(request, answer)| (request, answer, ErrorKind::Stale)));
-    // A directory that somebody has open is there, and takes no names.
+    // A removed directory that is open is there, and takes no names.
     sample.make(root, "empty", FileType::Directory).unwrap();
     let root = volume.inode(root).unwrap();
     let number = ops::lookup(volume, &root.read(), b"empty").unwrap().unwrap();

@@ -88,7 +88,7 @@ fn work(mount: &Path, random: &mut Random, operations: u32) {
     }
 }
 
-/// Has the kernel work on a volume, repeats it on a copy, and returns what was seen.
+/// Has the kernel work on a volume, repeats it on a copy, and returns the observations.
 fn compared(case: &Case) -> Replay {
     let directory = tempfile::tempdir().unwrap();
     let (image, copy) = (directory.path().join("kernel.img"), directory.path().join("copy.img"));
@@ -129,7 +129,7 @@ fn compared(case: &Case) -> Replay {
     replay
 }
 
-/// Without reverse mappings: the trace does not tell who owns a block.
+/// Without reverse mappings: the trace does not tell the owner of a block.
 const PLAIN: &[&str] = &["-m", "rmapbt=0", "-d", "agcount=4"];
 
 #[test]

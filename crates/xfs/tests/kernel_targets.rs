@@ -122,8 +122,8 @@ type Maps = (Vec<Vec<Piece>>, Vec<Vec<Piece>>);
 
 /// Does the writes, but none to a file of many pieces; returns those that were done.
 ///
-/// A kernel enters what it writes as unwritten first, and may need a tree of mappings for that for
-/// a moment. Files that never come near that take the same blocks everywhere.
+/// A kernel maps new blocks as unwritten first, and may need a tree of mappings for that for a
+/// moment. Files that never come near that take the same blocks everywhere.
 fn by_the_kernel(image: &Path, writes: Vec<Write>) -> (Vec<Write>, Maps) {
     let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
     let open = |name| OpenOptions::new().read(true).write(true).open(mount.join(name)).unwrap();

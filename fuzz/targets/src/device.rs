@@ -47,7 +47,7 @@ impl PatchedDevice {
         Self { sample, patched, read: AtomicU64::new(0), budget: AtomicU64::new(u64::MAX) }
     }
 
-    /// Allows further reads of `bytes` bytes, whatever was left before.
+    /// Allows further reads of `bytes` bytes, in place of the rest.
     pub fn allow(&self, bytes: u64) {
         self.budget.store(self.read() + bytes, Ordering::Relaxed);
     }
@@ -83,7 +83,7 @@ pub(crate) fn apply(sample: &Sample, bytes: &mut [u8], offset: u16, change: &Cha
     }
 }
 
-/// Puts the bytes of a piece, which need not be whole sectors, over what is there.
+/// Puts the bytes of a piece, which need not be whole sectors, over the old ones.
 fn insert(sample: &Sample, patched: &mut HashMap<u64, [u8; 512]>, start: u64, bytes: &[u8]) {
     let (mut at, mut rest) = (start, bytes);
     while !rest.is_empty() {

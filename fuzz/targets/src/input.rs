@@ -1,7 +1,7 @@
 //! Inputs that choose and patch: the language in which a fuzzer describes damage.
 //!
 //! Every string of bytes is a valid input, short ones mean something, and a change of one byte
-//! changes one thing; what is missing at the end counts as zeros.
+//! changes one thing; bytes missing at the end count as zeros.
 
 /// Takes numbers from the front of an input.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub enum Change<'a> {
         /// Added to it.
         add: i8,
     },
-    /// What another piece holds from this offset on.
+    /// The bytes of another piece from this offset on.
     Copy {
         /// Index of the other piece, to be taken modulo their count.
         from: u16,

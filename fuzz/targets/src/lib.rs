@@ -1,4 +1,4 @@
-//! What is fuzzed, as plain functions of bytes: every decoder, and whole volumes.
+//! Fuzz targets, as plain functions of bytes: every decoder, and whole volumes.
 //!
 //! Everything here is fed bytes from outside and must answer with an error or a result: a panic, an
 //! endless loop or memory without bound is a defect. The functions are the bodies of the fuzz

@@ -1,4 +1,4 @@
-//! Recovery of a journal whose transaction was patched: the records are sound, what they hold is
+//! Recovery of a journal whose transaction was patched: the records are sound, their contents are
 //! not.
 
 use crate::PatchedDevice;
@@ -86,7 +86,7 @@ fn sound_regions(sample: &Sample) -> Vec<Vec<u8>> {
     regions
 }
 
-/// One of each kind of promise about blocks, about nothing that the sample has.
+/// One of each kind of intent about blocks, for blocks that the sample does not have.
 fn intents() -> Vec<IntentWork> {
     let (start, offset, len) = (FsBlock(40), FileBlock(7), 1);
     vec![

@@ -1,4 +1,4 @@
-//! What a sample volume holds: every form of directory, attribute fork, mapping and link.
+//! The content of a sample volume: every form of directory, attribute fork, mapping and link.
 
 use std::sync::Arc;
 use undercroft_xfs::Transaction;

@@ -20,7 +20,7 @@ const CHUNK: u64 = 4096;
 /// Bytes of the only record in the journal of a new volume.
 const LOG_RECORD: usize = 1024;
 
-/// What a piece of metadata is.
+/// The kind of a piece of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A verified buffer, or one inode of a cluster.
@@ -34,7 +34,7 @@ pub enum Content {
 pub struct Piece {
     /// Where it starts, in bytes.
     pub start: u64,
-    /// What it is.
+    /// Its kind.
     pub content: Content,
     /// The sound bytes.
     pub bytes: Vec<u8>,
@@ -228,7 +228,7 @@ impl Piece {
     }
 }
 
-/// What a block of a sound v5 volume holds, by its magic number.
+/// The content of a block of a sound v5 volume, by its magic number.
 fn kind_of(bytes: &[u8]) -> Option<BufferKind> {
     const TREES: [TreeKind; 7] = [
         TreeKind::Bnobt,

@@ -37,7 +37,7 @@ pub(crate) fn run(input: &[u8]) {
         Ok(volume) => {
             let volume = Arc::new(volume);
             drop(volume.log_state().map_err(|error| error.to_string()));
-            // No step reads a block twice for long: what it read is kept.
+            // No step reads a block twice for long: blocks read are kept.
             visit::tree(&volume, device.driver(), 2 * sample.bytes);
             device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);
             let unpacked = to_tar(&volume, &mut Sink(ARCHIVE), &mut |_| ());

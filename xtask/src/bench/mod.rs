@@ -1,10 +1,10 @@
 //! `cargo xtask bench build`: how fast a tree becomes an image, side by side with other tools on
 //! the same work in one run.
 //!
-//! All competitors take turns, round after round, so that a change of the machine's mood hits all
-//! of them; what counts is the median, of the rounds after a first one. Before each turn, outside
-//! the measured time, the old output is removed, everything is written back, and the source is
-//! read through: it is in the page cache for everybody, also on machines that give memory back to
+//! All competitors take turns, round after round, so that a disturbance of the machine hits all of
+//! them; what counts is the median, of the rounds after a first one. Before each turn, outside the
+//! measured time, the old output is removed, everything is written back, and the source is read
+//! through: it is in the page cache for all competitors, also on machines that give memory back to
 //! their host as soon as it is idle.
 
 mod live;
@@ -118,7 +118,7 @@ pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     Ok(())
 }
 
-/// One competitor's turn: its seconds and what it printed.
+/// One competitor's turn: its seconds and its output.
 fn turn(source: &Source, peers: &Peers, competitor: &Competitor) -> Result<(f64, String)> {
     peers.clean()?;
     peers.make_room(competitor)?;

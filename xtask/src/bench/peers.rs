@@ -43,7 +43,8 @@ struct Quoted {
 }
 
 impl Peers {
-    /// Makes what the competitors need and what is not measured: a mount point, a prototype file.
+    /// Makes the things that the competitors need and that are not measured: a mount point, a
+    /// prototype file.
     pub(super) fn prepare(source: &Source, work: &Path, newest: Xfsprogs) -> Result<Self> {
         let work =
             fs::canonicalize(work).with_context(|| format!("cannot resolve {}", work.display()))?;
@@ -68,7 +69,7 @@ impl Peers {
         &self.image
     }
 
-    /// Removes what the last competitor wrote.
+    /// Removes the output of the last competitor.
     pub(super) fn clean(&self) -> Result<()> {
         if self.image.exists() {
             fs::remove_file(&self.image)

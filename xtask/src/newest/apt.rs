@@ -103,7 +103,7 @@ impl PrivateApt {
         Ok(())
     }
 
-    /// Loads the index of `suite` from `archive`, with a newer key ring when that is what it takes.
+    /// Loads the index of `suite` from `archive`, with a newer key ring if it is needed.
     fn load(&self, archive: &Archive, suite: &str) -> Result<()> {
         let Err(error) = self.update(&archive.stanza(suite, None)) else { return Ok(()) };
         if !format!("{error:#}").contains("NO_PUBKEY") {

@@ -87,8 +87,8 @@ fn unpack(work: &Path) -> Result<()> {
     write_wrappers(work, &root)
 }
 
-/// The package and, recursively, the libraries it depends on. What is not a library (the Python of
-/// a helper script, terminal data) is not needed to run the binaries.
+/// The package and, recursively, the libraries it depends on. Other dependencies (the Python of a
+/// helper script, terminal data) are not needed to run the binaries.
 fn library_closure(apt: &PrivateApt) -> Result<Vec<String>> {
     let mut closure = vec![PACKAGE.to_owned()];
     let mut next = 0;
@@ -155,7 +155,7 @@ fn find_libraries(
         let name = entry.file_name();
         let name = name.to_string_lossy();
         holds_library |= name.starts_with("lib") && name.contains(".so.") && !name.ends_with(".py");
-        // The link of that name in /lib64 may be absolute: the file itself is what is started.
+        // The link of that name in /lib64 may be absolute: the file itself is started.
         if name.starts_with("ld-linux") && entry.file_type()?.is_file() {
             *loader = Some(path.strip_prefix(root)?.to_owned());
         }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_on_the_list_passes() {
+    fn only_licences_on_the_list_pass() {
         for licence in ["MIT", "MIT/Apache-2.0", "Apache-2.0 / MIT", "GPL-2.0-only OR Zlib"] {
             package(Some(licence), Some(REGISTRY)).judge().unwrap();
         }

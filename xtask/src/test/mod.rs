@@ -1,5 +1,6 @@
 //! `cargo xtask test`: set-up, then every check, each a step that can be run alone.
 
+mod citations;
 mod counts;
 mod layers;
 mod licences;
@@ -25,11 +26,11 @@ pub(crate) enum Step {
     Setup,
     /// Formatting
     Fmt,
-    /// Size, leftovers and neatness of the files in the repository; ways of imports
+    /// Size, traces of work and neatness of the files in the repository; ways of imports; citations
     Tidy,
     /// Lints
     Clippy,
-    /// Documentation and its links; what is public
+    /// Documentation and its links; lists of public items
     Docs,
     /// Licences and origins of dependencies; the lock file of the fuzz targets
     Licences,
@@ -51,7 +52,8 @@ impl Step {
             Self::Fmt => shell::run(workspace::cargo().args(["fmt", "--all", "--check"])),
             Self::Tidy => {
                 tidy::check(workspace::root())?;
-                layers::check(workspace::root())
+                layers::check(workspace::root())?;
+                citations::check(workspace::root())
             }
             Self::Clippy => shell::run(workspace::cargo().args([
                 "clippy",

@@ -1,4 +1,4 @@
-//! What no compiler looks at: the size of files, leftovers of work, neatness.
+//! Checks that no compiler makes: the size of files, traces of work, neatness.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -43,7 +43,11 @@ pub(super) fn check(root: &Path) -> Result<()> {
 }
 
 /// Calls `visit` with the path below `root` and the text of each file.
-fn walk(root: &Path, directory: &Path, visit: &mut impl FnMut(&Path, &str)) -> Result<()> {
+pub(super) fn walk(
+    root: &Path,
+    directory: &Path,
+    visit: &mut impl FnMut(&Path, &str),
+) -> Result<()> {
     let mut entries = fs::read_dir(directory)
         .with_context(|| format!("cannot list {}", directory.display()))?
         .collect::<Result<Vec<_>, _>>()?;
@@ -72,7 +76,7 @@ fn is_text(path: &Path) -> bool {
         || path.ends_with(".ci/run")
 }
 
-/// What is wrong with one file.
+/// The faults of one file.
 fn faults_of(path: &Path, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let lines = text.lines().count();

@@ -120,13 +120,13 @@ impl FromStr for CpuSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     online: CpuSet,
-    /// Those that share their last-level cache; each CPU is in one.
+    /// Groups of CPUs that share their last-level cache; each CPU is in one.
     groups: Vec<CpuSet>,
 }
 
 impl Topology {
-    /// The topology of this machine, as the kernel shows it when it is first asked for. What it
-    /// does not show is taken as one group.
+    /// The topology of this machine, as the kernel shows it when it is first asked for. CPUs of
+    /// which it shows nothing are taken as one group.
     pub fn of_machine() -> &'static Self {
         static MACHINE: OnceLock<Topology> = OnceLock::new();
         MACHINE.get_or_init(|| Self::read(Path::new("/sys/devices/system/cpu")))

@@ -13,7 +13,7 @@ use super::cpus::CpuSet;
 use crate::threads::sync::Parking;
 use crate::threads::{PushList, role};
 
-/// What is done on another CPU: the answers of some requests.
+/// Work for another CPU: the answers of some requests.
 pub(crate) type Answers = Box<dyn FnOnce() + Send>;
 
 /// The list of one CPU, and its thread.

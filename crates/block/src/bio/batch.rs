@@ -47,7 +47,7 @@ impl Batch {
         Self::default()
     }
 
-    /// Calls `alarm` with the first error, before those who wait can see it: at once if it is there
+    /// Calls `alarm` with the first error, before waiters can see it: at once if it is there
     /// already, else in the thread that completes the bio, where it must not wait for another. An
     /// alarm takes the place of the one before.
     pub fn on_first_error(&self, alarm: &Alarm) {
@@ -74,7 +74,7 @@ impl Batch {
     /// Must not be called in a completion callback.
     pub fn wait(&self) -> Result<(), BlockError> {
         debug_assert!(!role::is_in_callback(), "a completion callback must not wait");
-        // Acquire: what the completing threads did to the bios is visible here.
+        // Acquire: the stores of the completing threads to the bios are visible here.
         let is_done = || (self.shared.outstanding.load(Ordering::Acquire) == 0).then_some(());
         self.shared.finished.wait_unplugged(is_done);
         self.check()

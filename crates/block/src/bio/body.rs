@@ -1,4 +1,4 @@
-//! The body of a bio: what it does, where, with which memory, and where it is told how it ended.
+//! The body of a bio: its operation, its sectors, its memory, and the receiver of its completion.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Bio {
     pub(super) inner: Recycled<Inner>,
 }
 
-/// What a bio holds.
+/// The contents of a bio.
 pub(super) struct Inner {
     pub(super) operation: Operation,
     pub(super) force_unit_access: bool,
@@ -166,7 +166,7 @@ impl Bio {
         sibling
     }
 
-    /// What a receiver is told.
+    /// The completion for the receiver.
     pub(crate) fn into_completion(mut self, result: Result<(), BlockError>) -> Completion {
         let buffer = self.inner.buffer.take();
         Completion { operation: self.operation(), sector: self.origin(), result, buffer }
@@ -215,7 +215,7 @@ impl Bio {
         self
     }
 
-    /// What the bio does.
+    /// The operation of the bio.
     #[must_use]
     pub fn operation(&self) -> Operation {
         self.inner.operation

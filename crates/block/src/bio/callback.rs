@@ -14,7 +14,7 @@ use super::completion::Completion;
 use super::error::BlockError;
 use crate::threads::role;
 
-/// A callback and what it is called with.
+/// A callback and its arguments.
 pub(crate) enum Due {
     /// The receiver of a bio.
     Callback(Box<dyn FnOnce(Completion) + Send>, Completion),

@@ -8,7 +8,7 @@ use crate::units::Sector;
 /// How a bio ended.
 #[derive(Debug)]
 pub struct Completion {
-    /// What the bio did.
+    /// The operation of the bio.
     pub operation: Operation,
     /// Its first sector, as the submitter gave it.
     pub sector: Sector,

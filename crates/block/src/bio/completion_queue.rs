@@ -126,8 +126,8 @@ impl CompletionQueue {
         self.number
     }
 
-    /// A completion that has arrived. Collects what has ended in the queues that this thread has
-    /// claimed, if none has; does not wait, and does not flush plugs.
+    /// A completion that has arrived. Collects requests that have ended in the queues that this
+    /// thread has claimed, if none has arrived; does not wait, and does not flush plugs.
     #[must_use]
     pub fn poll(&self) -> Option<Finished> {
         self.take().or_else(|| {

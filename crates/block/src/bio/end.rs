@@ -33,7 +33,7 @@ impl Bio {
                 debug_assert!(result.is_ok(), "an error has no receiver: {result:?}");
             }
             Receiver::Batch(ticket) => {
-                // Those who wait for the batch find the memory given back.
+                // Waiters of the batch find the memory given back.
                 drop(self);
                 ticket.complete(result);
             }

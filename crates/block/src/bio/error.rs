@@ -24,7 +24,7 @@ pub struct BlockError(Box<FailedBio>);
 pub struct FailedBio {
     /// Name of the device that refused or failed.
     pub device: Arc<str>,
-    /// What was asked for.
+    /// The operation asked for.
     pub operation: Operation,
     /// First sector of the bio, as its submitter gave it.
     pub sector: Sector,
@@ -57,8 +57,8 @@ pub enum Reason {
     /// The operating system refused it.
     #[error(transparent)]
     Io(#[from] Arc<io::Error>),
-    /// It was not done in the time that the device allows. What becomes of it is not known: the
-    /// driver was asked to stop it.
+    /// It was not done in the time that the device allows. Its outcome is not known: the driver was
+    /// asked to stop it.
     #[error("it was not done in the time limit of the device")]
     TimedOut,
     /// The device was closed before it was done.

@@ -75,7 +75,7 @@ pub(super) fn rejoined(mut parts: Parts, length: u64) -> Option<Buffer> {
     let mut whole = parts.next()?;
     while let Some(part) = parts.next() {
         if let Err(part) = whole.rejoin(part) {
-            // As long as what was cut.
+            // As long as the bio that was cut.
             let mut copy = Buffer::zeroed(length as usize);
             let pieces: SmallVec<[Buffer; 4]> = [whole, part].into_iter().chain(parts).collect();
             gather(pieces.iter().map(|piece| &piece[..]), &mut copy);

@@ -2,8 +2,8 @@
 //!
 //! The bio owns its memory while it is in flight: a write holds shared read-only segments, a read
 //! holds its buffer alone and gives it back in the [`Completion`]. Exactly one completion reaches
-//! the receiver of every bio, whatever happens to it; a bio that is dropped unanswered completes
-//! with [`Reason::Abandoned`].
+//! the receiver of every bio. A bio that is dropped unanswered completes with
+//! [`Reason::Abandoned`].
 //!
 //! A bio without a receiver loses its error (debug builds panic then), so every bio that can fail
 //! needs one of [`on_complete`](Bio::on_complete), [`in_batch`](Bio::in_batch),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a bio does.
+/// The operation of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Fills the bio's buffer from the device.
@@ -18,7 +18,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether the operation changes what the device holds.
+    /// Whether the operation changes the contents of the device.
     #[must_use]
     pub const fn modifies(self) -> bool {
         matches!(self, Self::Write | Self::Discard | Self::WriteZeroes)

@@ -8,7 +8,7 @@ use super::future::{CompletionFuture, future};
 use super::waiter::{Waiter, waiter};
 
 impl Bio {
-    /// Calls `receiver` with the completion, in whatever thread completes the bio.
+    /// Calls `receiver` with the completion, in the thread that completes the bio.
     ///
     /// The callback must not block (it may submit bios): the thread may be the one that has to do
     /// the work waited for. Callbacks do not nest: one that is due while another runs in the same

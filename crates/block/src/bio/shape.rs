@@ -7,7 +7,7 @@ use crate::memory::is_aligned;
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 impl Bio {
-    /// Moves an operation without memory to `sectors`, whole or a part of what it did.
+    /// Moves an operation without memory to `sectors`, which are its sectors or a part of them.
     pub(crate) fn reshape(&mut self, sectors: Range<Sector>) {
         debug_assert!(self.segment_count() == 0, "{self:?} has memory");
         self.inner.sector = sectors.start;

@@ -1,9 +1,9 @@
 //! Bios in parts: several that together answer the one they were made of.
 //!
-//! A bio that does not fit where it goes is cut into parts, or copied for several devices. Each
-//! part goes its own way. When the last one is answered, the whole bio is: with its addresses as
-//! its submitter gave them, its buffer put together again, and the first error of any part. A part
-//! that is cut again adds to the same whole, so there is one place where parts meet, however many
+//! A bio that does not fit its device is cut into parts, or copied for several devices. Each part
+//! goes its own way. When the last one is answered, the whole bio is: with its addresses as its
+//! submitter gave them, its buffer put together again, and the first error of any part. A part that
+//! is cut again adds to the same whole, so there is one place where parts meet, however many
 //! devices lie on the way.
 
 use std::sync::Arc;

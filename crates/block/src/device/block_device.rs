@@ -1,4 +1,4 @@
-//! What every device is, and what it promises.
+//! What every device is: the trait, and its contract.
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub trait BlockDevice: Send + Sync {
     /// Whether operations that modify are refused.
     fn is_read_only(&self) -> bool;
 
-    /// What the device does with a bio.
+    /// The answer of the device to a bio.
     fn layer(&self) -> Layer<'_>;
 
     /// What passed so far through the leaves at or below this device.
@@ -91,7 +91,7 @@ pub trait BlockDevice: Send + Sync {
     /// name. Cheap enough to be asked ahead of every write of a journal.
     ///
     /// # Errors
-    /// What has which file or disk.
+    /// The holder of a file or disk.
     fn check_alone(&self) -> Result<(), Taken> {
         match self.layer() {
             Layer::Leaf(_) => Ok(()),
@@ -111,9 +111,9 @@ pub trait BlockDevice: Send + Sync {
         });
     }
 
-    /// Closes every leaf at or below this device: refuses everything that is submitted from now on,
-    /// stops what is in flight as far as drivers can, and waits until everything has been answered.
-    /// What had not been started, and what comes later, fails with
+    /// Closes every leaf at or below this device: refuses bios that are submitted from now on,
+    /// stops requests in flight as far as drivers can, and waits until all bios have been answered.
+    /// Bios that had not been started or come later fail with
     /// [`Reason::Closed`](crate::Reason::Closed).
     ///
     /// Must not be called in a completion callback.
@@ -127,7 +127,7 @@ pub trait BlockDevice: Send + Sync {
     }
 }
 
-/// What a device does with a bio.
+/// The handling of a bio by a device.
 pub enum Layer<'d> {
     /// It puts it in a request, and that in a queue.
     Leaf(&'d Arc<dyn RequestQueue>),
@@ -139,7 +139,7 @@ pub enum Layer<'d> {
 pub trait Stacked: Send + Sync {
     /// Hands `bio` to devices below by [`Below::submit`]: as it is with another address
     /// ([`Bio::remap`]) where one device serves all of it, else in parts. Checks it first with
-    /// [`Bio::admit`]; answers what it cannot serve.
+    /// [`Bio::admit`]; answers a bio that it cannot serve.
     ///
     /// A flush covers every device below that may hold writes. Must not block.
     fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>);

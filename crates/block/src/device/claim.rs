@@ -1,10 +1,10 @@
 //! Run to completion: a submitter that drives a hardware queue of its own.
 //!
-//! A thread that claims a device gets a hardware queue and a driver queue for itself. What it
-//! submits goes to the driver in the same call, and it collects the completions itself: whenever it
-//! sleeps in this crate, and when it polls a [`CompletionQueue`](crate::CompletionQueue). Nothing
-//! is handed to another thread, and no counter or lock is shared with one, unless the options of
-//! the device ask for it (order of overlaps, shared tags, placement).
+//! A thread that claims a device gets a hardware queue and a driver queue for itself. Its requests
+//! go to the driver in the same call, and it collects the completions itself: whenever it sleeps in
+//! this crate, and when it polls a [`CompletionQueue`](crate::CompletionQueue). Nothing is handed
+//! to another thread, and no counter or lock is shared with one, unless the options of the device
+//! ask for it (order of overlaps, shared tags, placement).
 
 use std::cell::RefCell;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! The waist of the stack: what every device is, and what it promises.
+//! The waist of the stack: the trait of all devices, and its contract.
 //!
 //! A device is one of two things. A **leaf** takes requests into a [queue](RequestQueue) over a
 //! driver. A **stacked** device takes bios one at a time and [maps](Stacked::map) them to devices

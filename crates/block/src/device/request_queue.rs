@@ -31,11 +31,11 @@ pub trait RequestQueue: Send + Sync {
     /// Waits until every request submitted before has been answered.
     fn drain(&self);
 
-    /// Refuses everything from now on, stops what is in flight as far as the driver can, and waits
-    /// until everything has been answered.
+    /// Refuses bios from now on, stops requests in flight as far as the driver can, and waits until
+    /// all have been answered.
     fn close(&self);
 
-    /// Sends on what is held back by policy.
+    /// Sends on requests that are held back by policy.
     fn unplug(&self);
 
     /// Says where requests are started and answered from now on.

@@ -1,4 +1,4 @@
-//! What a driver hands back.
+//! Requests that a driver hands back.
 
 use crate::request::{Failure, Request};
 

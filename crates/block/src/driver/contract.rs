@@ -1,4 +1,4 @@
-//! What a driver implements.
+//! The traits that a driver implements.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,7 +15,7 @@ use crate::units::{Limits, Sector};
 
 /// What moves the bytes of a leaf device.
 pub trait Driver: Send + Sync + 'static {
-    /// What one thread drives.
+    /// The driver's part of a hardware queue, driven by one thread.
     type Queue: DriverQueue;
 
     /// How messages call the device.
@@ -43,7 +43,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Opens a queue in the thread that will drive it.
     ///
     /// # Errors
-    /// When the operating system refuses what the queue needs.
+    /// When the operating system refuses the resources of the queue.
     fn open_queue(self: &Arc<Self>, context: &QueueContext) -> Result<Self::Queue, OpenError>;
 
     /// Does `request` in the calling thread, whichever it is, and says how that ended. `None`,
@@ -55,7 +55,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 }
 
-/// What a driver queue is opened for.
+/// The hardware queue that a driver queue is opened for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueContext {
     /// Number of the hardware queue, from 0. Several threads may drive one.
@@ -71,11 +71,11 @@ pub trait DriverQueue {
     const BATCH: usize = 32;
 
     /// Takes requests from the front of `requests`, as many as there is room for, and starts them.
-    /// What ends meanwhile is put in `completions`; what is left in `requests` is offered again
-    /// when something was reaped.
+    /// Requests that end meanwhile are put in `completions`. Those left in `requests` are offered
+    /// again when a completion was reaped.
     ///
-    /// What was started may go out with the next [`reap`](Self::reap) only, so that one system
-    /// call does both: the thread calls that next, before it does anything else.
+    /// Requests that were started may go out with the next [`reap`](Self::reap) only, so that one
+    /// system call does both: the thread calls that next, before it does anything else.
     fn start(&mut self, requests: &mut RequestList, completions: &mut Completions);
 
     /// Puts requests that ended into `completions`, waiting as `wait` says when there is none.
@@ -111,15 +111,15 @@ pub trait DriverQueue {
     fn ignore(&mut self) {}
 
     /// Sends a message to the queue that `bell` belongs to, no later than the next
-    /// [`reap`](Self::reap) here. The message carries nothing: what it is about is to be put where
-    /// the other thread looks before. A queue that has no way to send it uses the waker.
+    /// [`reap`](Self::reap) here. The message carries nothing: its cause must be put before where
+    /// the other thread looks. A queue that has no way to send it uses the waker.
     fn ring(&mut self, bell: &Bell) {
         bell.wake();
     }
 
-    /// Asks for an early end of the request with `tag`, which comes back by
-    /// [`reap`](Self::reap) like any other: failed if that helped, else as it ended. A driver that
-    /// cannot stop what was started does nothing.
+    /// Asks for an early end of the request with `tag`, which comes back by [`reap`](Self::reap)
+    /// like any other: failed if that helped, else as it ended. A driver that cannot stop a request
+    /// that was started does nothing.
     fn cancel(&mut self, tag: u32) {
         let _ = tag;
     }

@@ -1,4 +1,4 @@
-//! What a leaf device is made of: a driver that moves bytes, one driver queue at a time.
+//! The driver under a leaf device: it moves bytes, one driver queue at a time.
 //!
 //! ```text
 //! queue layer:  requests with tags --start-->  driver queue  --completions-->  bios answered

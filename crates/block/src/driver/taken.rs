@@ -10,11 +10,11 @@ use thiserror::Error;
 pub struct Taken {
     /// Path of the file or disk.
     pub name: String,
-    /// What has it.
+    /// Its holder.
     pub holder: Holder,
 }
 
-/// What has a file or disk.
+/// The holder of a file or disk.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holder {

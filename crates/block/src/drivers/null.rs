@@ -1,5 +1,5 @@
-//! A device that does nothing, at a speed of one's choosing: what the layer itself costs, and what
-//! placement of completions is worth.
+//! A device that does nothing, at a chosen speed: it shows the cost of the layer itself, and the
+//! effect of placement of completions.
 //!
 //! Without a service time requests end where they start. With one they end so much later: noticed
 //! by the thread that drives the queue, or, like the interrupts of a disk, by threads bound to
@@ -139,7 +139,7 @@ struct Due {
 }
 
 impl Due {
-    /// Moves what has ended to `completions`; returns when the next one does.
+    /// Moves requests that have ended to `completions`; returns when the next one does.
     fn collect(&mut self, completions: &mut Completions) -> Option<Instant> {
         for request in self.stopped.drain(..) {
             completions.push(request, Err(rustix::io::Errno::CANCELED.into()));

@@ -22,7 +22,7 @@ pub(crate) struct Memory {
     start: NonNull<u8>,
     /// A multiple of [`BUFFER_ALIGNMENT`], at most `isize::MAX`.
     bytes: usize,
-    /// What it is a part of; `None` if it is an allocation by itself.
+    /// The allocation it is a part of; `None` if it is one by itself.
     lender: Option<Arc<dyn Lender>>,
 }
 

@@ -12,6 +12,7 @@
 //! that is large enough the memory comes from the allocator as usual: the budget alone decides
 //! whether a caller waits.
 
+use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -50,6 +51,13 @@ struct PoolState {
     in_use: usize,
 }
 
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (budget, in_use) = (self.shared.budget, self.bytes_in_use());
+        f.debug_struct("BufferPool").field("budget", &budget).field("in_use", &in_use).finish()
+    }
+}
+
 impl BufferPool {
     /// A pool that holds at most `budget` bytes, in use and kept for reuse together.
     #[must_use]
@@ -85,7 +93,7 @@ impl BufferPool {
 
     /// A buffer of `length` bytes, as soon as the budget allows it.
     ///
-    /// The contents are whatever an earlier user left: fill all of it, or use
+    /// The contents are those of an earlier use: fill all of it, or use
     /// [`get_zeroed`](Self::get_zeroed). A buffer larger than the whole budget is granted when no
     /// other is in use, so that a small budget slows a caller down but cannot stop it.
     ///
@@ -195,8 +203,8 @@ impl Keeper for PoolShared {
 }
 
 impl PoolState {
-    /// Gives kept memory back, largest first, until `budget` bytes hold what is left of it and
-    /// what is in use.
+    /// Gives kept memory back, largest first, until `budget` bytes hold the rest of it and the
+    /// memory in use.
     fn release_kept(&mut self, budget: usize) {
         for list in self.free.iter_mut().rev() {
             while self.kept > 0 && self.in_use.saturating_add(self.kept) > budget {

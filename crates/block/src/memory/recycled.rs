@@ -1,8 +1,8 @@
 //! Boxes that their thread uses again.
 //!
 //! Bios and requests are made and answered millions of times a second and handed from one list to
-//! the next on the way. So each is a pointer to what it holds, and a box whose value is done with
-//! serves the next value of the same thread: neither an allocator nor a copy is on the way.
+//! the next on the way. So each is a pointer to its contents, and a box whose value is done with
+//! serves the next value of the same thread, without an allocator or a copy.
 #![allow(unsafe_code, reason = "takes the box out of a value that ends")]
 
 use std::cell::UnsafeCell;
@@ -27,7 +27,7 @@ pub(crate) trait Recycle: Sized + 'static {
     /// The spares of this thread; a `thread_local!` of each type.
     fn spares() -> &'static LocalKey<Spares<Self>>;
 
-    /// Drops what the value holds. The rest may stay as it is, for the next user to overwrite.
+    /// Drops the contents of the value. The rest may stay as it is, for the next user to overwrite.
     fn clear(&mut self);
 }
 

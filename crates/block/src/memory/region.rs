@@ -18,7 +18,7 @@ pub(crate) trait Keeper: Send + Sync {
     fn keep(&self, region: Box<Region>);
 }
 
-/// Memory, how many shares of it exist, and where it goes afterwards.
+/// Memory, the count of its shares, and the pool that gets it afterwards.
 pub(crate) struct Region {
     shares: AtomicUsize,
     memory: Memory,

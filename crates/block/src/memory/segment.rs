@@ -1,4 +1,4 @@
-//! Read-only views of shared memory: what a write bio is made of.
+//! Read-only views of shared memory: the data of a write bio.
 //!
 //! Many bios may point into one large buffer (a chunk of an archive that holds a hundred small
 //! files) and leave the device as one request without a copy. Zeroes for padding point to static
@@ -63,8 +63,8 @@ impl Segment {
         Self::view(&buffer[range], Owner::Buffer(Arc::clone(buffer)))
     }
 
-    /// The bytes `range` of memory that is not a [`Buffer`]: whatever a reader filled, handed on
-    /// without a copy. It has no alignment to speak of.
+    /// The bytes `range` of memory that is not a [`Buffer`]: for instance one that a reader filled,
+    /// handed on without a copy. It has no particular alignment.
     ///
     /// # Panics
     /// When the range is not inside the memory, as indexing a slice does.
@@ -124,7 +124,7 @@ impl fmt::Debug for Segment {
 }
 
 /// The segments of one write, in order. One fits without an allocation; more would make every bio
-/// larger than what is copied without a call.
+/// too large to be copied without a call.
 #[derive(Clone, Debug, Default)]
 pub struct SegmentList {
     segments: SmallVec<[Segment; 1]>,
@@ -162,7 +162,7 @@ impl SegmentList {
         self.push_zeroes(rest as usize);
     }
 
-    /// Cuts off everything from byte `at` on, without a copy; this list keeps what is before.
+    /// Cuts off everything from byte `at` on, without a copy; this list keeps the bytes before it.
     ///
     /// # Panics
     /// When the list has fewer bytes than `at`.

@@ -23,7 +23,7 @@ pub enum PartitionError {
     Damaged {
         /// Name of the device.
         device: String,
-        /// What is wrong with the first copy found.
+        /// The defect of the first copy found.
         what: String,
     },
     /// There is no partition of that number.

@@ -15,7 +15,7 @@ const ENTRY_MAX: u32 = 4096;
 /// Largest table read: eight times what tools write by default fits.
 const TABLE_MAX: u64 = 1 << 20;
 
-/// What the header of a sound copy says about the table.
+/// The description of the table in the header of a sound copy.
 struct Header {
     block_size: u64,
     table: u64,
@@ -77,7 +77,7 @@ fn le64(bytes: &[u8], at: usize) -> u64 {
     u64::from(le32(bytes, at + 4)) << 32 | u64::from(le32(bytes, at))
 }
 
-/// Checks the header in a sector of 512 bytes; says what is wrong.
+/// Checks the header in a sector of 512 bytes; returns its defect.
 fn header(
     bytes: &[u8; SECTOR_SIZE as usize],
     block: u64,

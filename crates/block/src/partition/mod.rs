@@ -1,7 +1,7 @@
 //! Partition tables of disk images, for reading: GPT and MBR.
 //!
-//! Tables come from outside: every number is checked, work and memory are bounded whatever they
-//! say, and a partition that leaves the device is an error when it is opened, not before.
+//! Tables come from outside: every number is checked, work and memory are bounded whatever the
+//! numbers, and a partition that leaves the device is an error when it is opened, not before.
 
 mod entry;
 mod error;

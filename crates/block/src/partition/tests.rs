@@ -74,7 +74,7 @@ fn a_gpt_is_read_from_either_copy_and_with_either_block_size() {
 }
 
 #[test]
-fn a_damaged_gpt_says_what_is_wrong() {
+fn a_damaged_gpt_names_its_defect() {
     let table = gpt_table(&[(0, 40, 99)]);
     let sound = gpt_header(1, 2, &table, 8, 128);
     for (at, what) in [(73, "header"), (13, "header of"), (17, "checksum of the header")] {

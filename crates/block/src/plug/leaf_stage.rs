@@ -76,7 +76,7 @@ impl LeafStage {
         if let Some(requests) = self.merged() {
             return self.submit(requests, stamp);
         }
-        // Rare: most callers do not write what they have just written or asked for.
+        // Rare: most callers do not write sectors that they have just written or asked for.
         let mut bios = std::mem::take(&mut self.bios);
         self.ascending = true;
         let mut rest = &mut bios[..];

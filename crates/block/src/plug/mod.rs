@@ -5,9 +5,9 @@
 //! plug is flushed: at a threshold, on [`flush`](Plug::flush), when the plug is dropped, and before
 //! its thread sleeps in this crate (waiting for a completion, a batch or a buffer). So a thread
 //! never waits for bios that it holds back itself, and stacked devices need no plug of their own:
-//! what they spread over their legs merges on the legs. At the threshold, requests that are much
-//! smaller than they may be stay, to grow with what follows: a thread that writes in several places
-//! in turn writes each in large pieces.
+//! bios spread over their legs merge on the legs. At the threshold, requests that are much smaller
+//! than they may be stay, to grow with what follows: a thread that writes in several places in turn
+//! writes each in large pieces.
 //!
 //! Order: bios that overlap leave in the order in which they were staged, in different lists of
 //! requests, and queues keep the order of overlapping requests. So what one thread submits to one

@@ -1,4 +1,4 @@
-//! What no device has to see, and what is too large for one request.
+//! Bios that no device has to see, and bios that are too large for one request.
 
 use crate::bio::{Bio, Operation, Reason};
 use crate::device::BlockDevice;

@@ -1,4 +1,4 @@
-//! What a plug has staged, leaf by leaf.
+//! The staged bios of a plug, leaf by leaf.
 
 use std::cell::Cell;
 use std::sync::Arc;

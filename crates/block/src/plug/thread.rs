@@ -21,7 +21,7 @@ pub struct Plug {
     staging: Rc<Staging>,
 }
 
-/// What one thread staged for one device.
+/// The bios that one thread staged for one device.
 struct Staging {
     device: Arc<dyn BlockDevice>,
     threshold: PlugThreshold,
@@ -35,8 +35,8 @@ thread_local! {
 }
 
 /// Flushes every plug of this thread until none holds anything. It is called before a thread sleeps
-/// in this crate; a thread that sleeps elsewhere calls it too, if what it sleeps for may wait for
-/// what it holds back.
+/// in this crate; a thread that sleeps elsewhere calls it too, if its wake-up may depend on the
+/// bios that it holds back.
 pub fn flush_thread() {
     // Looked for anew each time: submitting may run callbacks, and those may make plugs and stage
     // more.
@@ -78,7 +78,7 @@ impl Plug {
         })
     }
 
-    /// Stages `bio`. Whatever becomes of it, its receiver is told.
+    /// Stages `bio`. Its receiver is told in any case.
     pub fn submit(&self, bio: Bio) {
         let staging = &*self.staging;
         if !is_regular(&bio) {

@@ -1,9 +1,9 @@
 //! The gate through which requests enter a leaf, and how a thread waits until none is inside.
 //!
-//! The fast path shares no counter. Each hardware queue counts what entered and what was answered
-//! ([`Activity`]); a thread that wants the leaf idle shuts the gate and adds the counts up. Both
-//! sides write, pass a full barrier, and look: either the one that enters sees the gate shut and
-//! goes back, or the other sees that something entered. The models check it.
+//! The fast path shares no counter. Each hardware queue counts the requests that entered and those
+//! that were answered ([`Activity`]); a thread that wants the leaf idle shuts the gate and adds the
+//! counts up. Both sides write, pass a full barrier, and look: either the one that enters sees the
+//! gate shut and goes back, or the other sees that a request entered. The models check it.
 
 use crate::statistics::Writers;
 use crate::threads::Event;

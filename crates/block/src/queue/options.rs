@@ -21,7 +21,7 @@ pub struct QueueOptions {
     /// Whether one set of tags serves all hardware queues, each with a fair share.
     pub shared_tags: bool,
     /// Bytes of requests that may wait for a thread of the queue before submitting blocks. One
-    /// request waits whatever its size.
+    /// request may always wait, of any size.
     pub queue_bytes: u64,
     /// Whether requests that overlap keep their order.
     pub order: OverlapOrder,
@@ -34,15 +34,15 @@ pub struct QueueOptions {
     /// if they only wait (but see [`Drive::Inline`]): they could not be answered while they are
     /// stuck there.
     ///
-    /// What was not done in time may still be done at any time, so the driver keeps what it needs
-    /// for that until it hands the request in, or drops it: the memory, so a read completes without
-    /// its buffer; the tag, so no other request gets it; and the place in the order of those that
-    /// overlap (with [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data).
-    /// What it says then is not heard.
+    /// A late request may still be carried out at any time, so the driver keeps its resources until
+    /// it hands the request in, or drops it. These are the memory, so a read completes without its
+    /// buffer; the tag, so no other request gets it; and the place in the order of overlapping
+    /// requests (with [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data).
+    /// Its result is ignored then.
     ///
-    /// A request that waits for a tag or for others has no limit as long as those are done in time.
+    /// A request that waits for a tag or for others has no limit as long as these are done in time.
     /// But while the driver keeps any request of the device beyond its limit, the limit also holds
-    /// for the time since the submission of those that wait, which may wait for what never ends:
+    /// for waiting requests, from their submission on, since they may wait for one that never ends:
     /// when a driver has all tags and gives none back, submitters get errors.
     pub time_limit: Option<Duration>,
 }
@@ -76,10 +76,10 @@ pub enum Drive {
     Threads(usize),
 }
 
-/// What becomes of requests that overlap while one of them, which modifies, is not finished.
+/// The treatment of requests that overlap while one of them, which modifies, is not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlapOrder {
-    /// They take effect in the order of their submission; a flush waits for what was submitted
+    /// They take effect in the order of their submission; a flush waits for the requests submitted
     /// before it.
     Kept,
     /// Submitters see to it that there are none, and that what a flush must cover is complete. No

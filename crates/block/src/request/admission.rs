@@ -1,10 +1,10 @@
-//! What a device can serve, and what becomes of the rest.
+//! The requests that a device can serve, and the answers to the rest.
 
 use super::body::Request;
 use crate::bio::Reason;
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
-/// What a device can serve, at one moment.
+/// The requests that a device can serve, at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) limits: Limits,

@@ -1,4 +1,4 @@
-//! The body of a request: its bios, and what the queue layer notes on the way.
+//! The body of a request: its bios, and the state that the queue layer keeps of it.
 
 use std::ops::Range;
 use std::thread::LocalKey;
@@ -21,7 +21,7 @@ pub struct Request {
     pub(crate) inner: Recycled<Inner>,
 }
 
-/// What a request holds: its bios, and what the queue layer notes on the way.
+/// What a request holds: its bios, and the state that the queue layer keeps of it.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(super) operation: Operation,
@@ -144,8 +144,8 @@ impl Request {
         self.inner.length
     }
 
-    /// Number of this request among those in flight in its hardware queue, below the depth given
-    /// to the driver queue: an index for a driver's table, and what it puts in a ring.
+    /// Number of this request among those in flight in its hardware queue, below the depth given to
+    /// the driver queue: an index for a driver's table, and the number it puts in a ring.
     #[must_use]
     pub fn tag(&self) -> u32 {
         self.inner.tag.map_or(0, Tag::number)

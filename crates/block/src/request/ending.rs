@@ -5,13 +5,13 @@ use super::failure::Failure;
 use crate::bio::Reason;
 
 impl Request {
-    /// Notes how the request ended, to be [answered](Self::answer) later.
+    /// Records how the request ended, to be [answered](Self::answer) later.
     #[inline]
     pub(crate) fn note(&mut self, result: Result<(), Failure>) {
         self.inner.failure = result.err().map(Box::new);
     }
 
-    /// Ends the request as was noted; errors are those of `device`.
+    /// Ends the request as was recorded; errors are those of `device`.
     #[inline]
     pub(crate) fn answer(mut self, device: &str) {
         match self.inner.failure.take() {

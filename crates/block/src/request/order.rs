@@ -14,9 +14,9 @@ use std::ops::Range;
 use crate::bio::Operation;
 use crate::units::{Sector, overlap};
 
-/// What is kept in order: requests of a leaf, bios of a stacked device.
+/// Items kept in order: requests of a leaf, bios of a stacked device.
 pub(crate) trait Ordered {
-    /// What it does.
+    /// Its operation.
     fn operation(&self) -> Operation;
 
     /// The sectors that it touches; none for a flush.
@@ -25,7 +25,7 @@ pub(crate) trait Ordered {
     /// The number that it got when it entered.
     fn number(&self) -> u64;
 
-    /// Takes note of the number.
+    /// Records the number.
     fn set_number(&mut self, number: u64);
 }
 
@@ -101,8 +101,8 @@ impl<T: Ordered> OverlapTracker<T> {
         self.held.push_back(request);
     }
 
-    /// Records that a request which entered is finished, and puts those that it held back, if
-    /// they may start now, into `released`.
+    /// Records that a request which entered is finished, and puts the requests that it held back,
+    /// if they may start now, into `released`.
     pub(crate) fn leave(&mut self, request: &impl Ordered, released: &mut Vec<T>) {
         if request.operation() != Operation::Flush {
             self.finish(request);
@@ -110,8 +110,8 @@ impl<T: Ordered> OverlapTracker<T> {
         self.release(released);
     }
 
-    /// Takes out those held back that `is_unwanted` knows, and puts those that they held back, if
-    /// they may start now, into `released`.
+    /// Takes out requests held back that `is_unwanted` knows, and puts those that they held back,
+    /// if they may start now, into `released`.
     pub(crate) fn withdraw(
         &mut self,
         mut is_unwanted: impl FnMut(&T) -> bool,

@@ -15,3 +15,20 @@ impl fmt::Display for Size {
         }
     }
 }
+
+/// Bytes: a number with an optional suffix. K, M, G, T with or without "iB" are powers of 1024.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let shift = match suffix.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err(format!("{suffix:?} is no unit; write a number and k, M, G or T")),
+    };
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text:?} is no size; write one such as 64k"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is more than 2^64 bytes"))
+}

@@ -34,10 +34,18 @@ pub enum StackError {
         /// Legs allowed.
         most: usize,
     },
+    /// A delay cannot be understood.
+    #[error(
+        "{text:?} is no delay; write a latency of at most an hour and, if it is limited, how many bytes a second, such as 2ms or 20ms,100M"
+    )]
+    Slowness {
+        /// The text.
+        text: Box<str>,
+    },
     /// No leg holds the contents.
     #[error("all legs of the mirror are stale; one must hold the contents")]
     AllStale,
-    /// A leg that is to be filled has no room for what the others hold.
+    /// A leg that is to be filled has no room for the data of the others.
     #[error(
         "{leg} has {found} bytes, the other legs of the mirror {needed}; make it that long first"
     )]

@@ -48,7 +48,7 @@ impl Legs {
 
     /// Sectors of each leg, without a rest that is no multiple of `unit` bytes.
     pub(super) fn capacities(&self, unit: u64) -> impl Iterator<Item = Sector> {
-        // What is less than a sector is none; the units of devices are whole sectors.
+        // Less than a sector is none; the units of devices are whole sectors.
         let unit = (unit / SECTOR_SIZE).max(1);
         self.devices.iter().map(move |device| {
             let sectors = device.capacity().0;

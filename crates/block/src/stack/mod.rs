@@ -1,11 +1,12 @@
-//! Devices made of devices: [`Linear`], [`Stripe`], [`Mirror`], and their [`Description`] in words;
-//! and [`Overlay`], a device with changes that it never sees.
+//! Devices made of devices: [`Linear`], [`Stripe`], [`Mirror`], [`Delay`], and their
+//! [`Description`] in words; and [`Overlay`], a device with changes that it never sees.
 //!
 //! They map bios and hold no queue: a bio that one leg can serve is moved to it without an
 //! allocation, another is cut into parts that answer it together. What follows each other on a leg
 //! merges there, since plugs stage by leaf.
 
 mod bytes;
+mod delay;
 mod description;
 mod error;
 mod legs;
@@ -16,6 +17,7 @@ mod report;
 mod stripe;
 pub(crate) mod window;
 
+pub use delay::{Delay, Slowness};
 pub use description::{
     Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, MirrorLeg, NoRoom, OpenLeaf,
     StackObserver,

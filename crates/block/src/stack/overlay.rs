@@ -13,7 +13,7 @@ use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// The contents of another device with changes that it never sees.
 ///
-/// What is written is kept in memory, in pieces of 4 KiB, and lost with the overlay. Reads of all
+/// Written data are kept in memory, in pieces of 4 KiB, and lost with the overlay. Reads of all
 /// else go to the device below, which is never written or flushed.
 pub struct Overlay {
     /// The device below, then the memory.
@@ -21,8 +21,7 @@ pub struct Overlay {
     name: String,
     capacity: Sector,
     limits: Limits,
-    /// What the memory holds: first sectors of ranges, and where those end. They neither overlap
-    /// nor touch.
+    /// The ranges in memory: first sectors, and where those end. They neither overlap nor touch.
     held: RwLock<BTreeMap<u64, u64>>,
 }
 
@@ -61,7 +60,7 @@ impl Overlay {
         Place { leg: BELOW, sector, left: next - sector.0 }
     }
 
-    /// Notes that the memory holds the sectors from `start` to `end`.
+    /// Records that the memory holds the sectors from `start` to `end`.
     fn hold(&self, mut start: u64, mut end: u64) {
         let mut held = self.held.write();
         // Ranges that touch the new one become part of it.

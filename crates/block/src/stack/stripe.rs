@@ -104,7 +104,7 @@ impl Layout {
         sector & ((1 << self.chunk_shift) - 1)
     }
 
-    /// Where `sector` lies, and what is left of its chunk.
+    /// Where `sector` lies, and the rest of its chunk.
     #[inline]
     fn place(&self, sector: Sector) -> Place {
         let (leg, at) = self.locate(sector.0);

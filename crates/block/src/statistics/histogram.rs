@@ -125,7 +125,7 @@ impl Add for Latencies {
 impl Sub for Latencies {
     type Output = Self;
 
-    /// What was recorded between an earlier snapshot `other` and this one.
+    /// The values recorded between an earlier snapshot `other` and this one.
     fn sub(mut self, other: Self) -> Self {
         self.counts.iter_mut().zip(&other.counts).for_each(|(one, less)| *one -= less);
         self.nanoseconds -= other.nanoseconds;

@@ -171,7 +171,7 @@ impl Counters {
     }
 }
 
-/// How long the requests of one hardware queue took, by what they did.
+/// How long the requests of one hardware queue took, by operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueLatencies {
     /// Reads.

@@ -12,7 +12,7 @@ use super::Statistics;
 pub struct QueueReport {
     /// Which one.
     pub name: QueueName,
-    /// What was submitted to it, started and answered there.
+    /// Counts of requests submitted to it, started and answered there.
     pub statistics: Statistics,
 }
 

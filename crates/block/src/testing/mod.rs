@@ -1,4 +1,4 @@
-//! Devices and checks for tests: of devices, and of what is built on devices.
+//! Devices and checks for tests: of devices, and of layers built on devices.
 
 pub mod conformance;
 mod faulty;

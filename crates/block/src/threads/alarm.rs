@@ -69,7 +69,7 @@ impl Alarm {
         self.heard();
     }
 
-    /// What was announced is looked at next; one read-modify-write, to see what was done before the
+    /// The announced work is looked at next; one read-modify-write, to see the stores before the
     /// ring. (A swap would do the same, but loom lets one read a value that was overwritten.)
     fn heard(&self) {
         let _ = self.rung.compare_exchange(true, false, Ordering::SeqCst, Ordering::SeqCst);

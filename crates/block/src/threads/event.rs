@@ -1,4 +1,4 @@
-//! How threads sleep in this crate, and why none sleeps through what it waits for.
+//! How threads sleep in this crate, and why none sleeps through its event.
 //!
 //! An [`Event`] is something that may have become true: a completion has arrived, a queue has room,
 //! a device is idle. A thread that waits for it enlists itself, looks again, and sleeps; a thread

@@ -1,5 +1,5 @@
-//! What a thread holds back: bios that it submitted and that wait for neighbours. They leave before
-//! the thread sleeps in this crate, so that it never waits for what it holds back itself.
+//! Bios that a thread holds back: it submitted them, and they wait for neighbours. They leave
+//! before the thread sleeps in this crate, so that it never waits for its own bios.
 
 use std::cell::Cell;
 
@@ -9,12 +9,12 @@ thread_local! {
 
 fn nothing() {}
 
-/// Says how this thread sends what it holds back, from now on.
+/// Sets how this thread sends the bios that it holds back, from now on.
 pub(crate) fn send_by(send: fn()) {
     SEND.set(send);
 }
 
-/// Sends what this thread holds back.
+/// Sends the bios that this thread holds back.
 pub(crate) fn send() {
     SEND.get()();
 }

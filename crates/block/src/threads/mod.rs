@@ -1,5 +1,5 @@
-//! Threads: how they sleep and are woken, what they drive themselves and hold back, time, and what
-//! they share that models check.
+//! Threads: how they sleep and are woken, the queues they drive, the bios they hold back, time, and
+//! the shared state that models check.
 
 mod alarm;
 pub(crate) mod clock;

@@ -12,8 +12,8 @@ pub(crate) trait OwnQueue {
     /// Whether something submitted by this thread has not ended.
     fn is_busy(&self) -> bool;
 
-    /// Collects what has ended and starts what waits; with patience, sleeps until one of them
-    /// happens or `alarm` is rung. May return early for no reason.
+    /// Collects requests that have ended and starts waiting ones. Sleeps until one of them happens
+    /// or `alarm` is rung, if `patience` allows it. May return early for no reason.
     fn step(&self, alarm: &Arc<Alarm>, patience: Patience);
 
     /// Announces that this thread is going to sleep for several queues, until `event` is readable or

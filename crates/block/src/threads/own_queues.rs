@@ -11,7 +11,7 @@ use super::several;
 
 thread_local! {
     static QUEUES: RefCell<Vec<Rc<dyn OwnQueue>>> = const { RefCell::new(Vec::new()) };
-    /// Whether what is submitted may wait for the next step of this thread.
+    /// Whether requests submitted may wait for the next step of this thread.
     static DEFERS: Cell<bool> = const { Cell::new(false) };
     /// Whether something waits for it.
     static DEFERRED: Cell<bool> = const { Cell::new(false) };
@@ -30,8 +30,15 @@ pub(crate) fn remove(queue: &Rc<dyn OwnQueue>) -> bool {
     QUEUES.try_with(remove).is_ok()
 }
 
-/// Calls `submit`, for a thread that waits afterwards: what it submits to the thread's own queues
-/// leaves with the call in which the thread sleeps, or with [`send_deferred`].
+/// Whether this thread drives hardware queues of its own ([`Claim`](crate::Claim)): its requests
+/// are answered only when it looks, so no other thread should wait for them.
+#[must_use]
+pub fn drives_queues() -> bool {
+    QUEUES.try_with(|queues| !queues.borrow().is_empty()).unwrap_or(false)
+}
+
+/// Calls `submit`, for a thread that waits afterwards: requests that it submits to the thread's own
+/// queues leave with the call in which the thread sleeps, or with [`send_deferred`].
 pub(crate) fn defer(submit: impl FnOnce()) {
     struct Undo(bool);
     impl Drop for Undo {
@@ -43,19 +50,19 @@ pub(crate) fn defer(submit: impl FnOnce()) {
     submit();
 }
 
-/// Sends what was [deferred](defer) and did not leave with a step.
+/// Sends requests that were [deferred](defer) and did not leave with a step.
 pub(crate) fn send_deferred() {
     if DEFERRED.get() {
         step(&Alarm::current(), Patience::None);
     }
 }
 
-/// Whether what is submitted now may wait for the next step.
+/// Whether requests submitted now may wait for the next step.
 pub(crate) fn defers() -> bool {
     DEFERS.get()
 }
 
-/// Notes that something was submitted that waits for the next step, if `waits`.
+/// Records that something was submitted that waits for the next step, if `waits`.
 pub(crate) fn deferred(waits: bool) {
     DEFERRED.set(DEFERRED.get() || waits);
 }
@@ -85,7 +92,7 @@ pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
     true
 }
 
-/// Collects what has ended in this thread's queues.
+/// Collects requests that have ended in this thread's queues.
 pub(crate) fn poll() {
     let idle = QUEUES.try_with(|queues| queues.borrow().is_empty()).unwrap_or(true);
     if !idle {

@@ -37,11 +37,11 @@ impl<T> PushList<T> {
 
     /// Takes everything out that was announced, oldest first.
     pub(crate) fn take_all(&self) -> Vec<T> {
-        // Acquire: see what was pushed before the announcements.
+        // Acquire: see the items pushed before the announcements.
         if self.is_empty() || !self.announced.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        // What is pushed from now on is announced again.
+        // Items pushed from now on are announced again.
         (0..self.values.len()).map_while(|_| self.values.pop()).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What a thread is doing for others: one that may have to end what is waited for must not wait.
+//! The role of a thread: one that may have to end a request must not wait for requests.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ pub(crate) fn become_worker() {
     IS_WORKER.set(true);
 }
 
-/// Notes whether this thread runs a completion callback; returns whether it did.
+/// Records whether this thread runs a completion callback; returns whether it did.
 pub(crate) fn set_in_callback(runs: bool) -> bool {
     IN_CALLBACK.replace(runs)
 }

@@ -52,7 +52,7 @@ fn wait(wakeup: &Arc<Wakeup>, due: Option<Instant>, alarm: &Alarm) {
     wakeup.reset();
 }
 
-/// What ends the sleep of this thread.
+/// The events that end the sleep of this thread.
 fn wakeup() -> Option<Arc<Wakeup>> {
     thread_local! {
         static WAKEUP: RefCell<Option<Arc<Wakeup>>> = const { RefCell::new(None) };

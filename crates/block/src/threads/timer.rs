@@ -65,9 +65,13 @@ pub(crate) fn at(time: Instant, call: impl FnOnce() + Send + 'static) {
     }
     state.calls += 1;
     let number = state.calls;
+    // The thread sleeps until the first is due.
+    let is_first = state.due.peek().is_none_or(|Reverse(first)| time < first.time);
     state.due.push(Reverse(Due { time, number, call: Box::new(call) }));
     drop(state);
-    TIMER.changed.notify_one();
+    if is_first {
+        TIMER.changed.notify_one();
+    }
 }
 
 /// The life of the thread.

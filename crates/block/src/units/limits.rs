@@ -1,8 +1,8 @@
-//! What a device asks of requests.
+//! The limits of a device on requests.
 
 use super::SECTOR_SIZE;
 
-/// What the requests to a device must look like. The plug merges within these limits.
+/// The limits on requests to a device. The plug merges within these limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// First byte and length of every request are multiples of this, in bytes: the logical block

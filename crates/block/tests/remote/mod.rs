@@ -1,5 +1,5 @@
 //! A driver whose requests are in the hands of the test: handed over a channel, ended, kept or
-//! dropped by whoever takes them.
+//! dropped by the receiver.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -99,7 +99,7 @@ pub(crate) struct RemoteQueue {
 impl DriverQueue for RemoteQueue {
     fn start(&mut self, requests: &mut RequestList, _completions: &mut Completions) {
         while let Some(request) = requests.pop() {
-            // Nobody listens: the request is dropped.
+            // The channel is closed: the request is dropped.
             drop(self.requests.send((self.index, request)));
         }
     }

@@ -39,7 +39,7 @@ const REQUEST_MAX: usize = 256 << 10;
 const ROOT: u64 = 1;
 const IMAGE: u64 = 2;
 
-/// What the server does when the kernel says that nobody wants an answer any more.
+/// The server's reaction when the kernel says that an answer is not wanted any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manners {
     /// It answers that the operation was interrupted.
@@ -53,8 +53,8 @@ pub(crate) struct SilentFile {
     directory: TempDir,
     server: Arc<Server>,
     thread: Option<JoinHandle<()>>,
-    /// Ends the patience with what was not answered in time: a thread that is stuck in a transfer
-    /// could not be killed, either.
+    /// Ends the wait for requests that were not answered in time: a thread that is stuck in a
+    /// transfer could not be killed, either.
     finished: mpsc::Sender<()>,
 }
 
@@ -112,7 +112,7 @@ impl SilentFile {
     }
 }
 
-/// What is under way fails. It may be gone already.
+/// Requests under way fail. It may be gone already.
 fn unmount_now(place: &Path) {
     let _ = unmount(place, UnmountFlags::FORCE | UnmountFlags::DETACH);
 }
@@ -183,7 +183,7 @@ impl Server {
         let answer = [&header[..], &unique.to_ne_bytes(), body].concat();
         match (&self.device).write(&answer) {
             Ok(written) => assert_eq!(written, answer.len()),
-            // Nobody waits for it any more.
+            // No thread waits for it any more.
             Err(error) => assert!(
                 matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)),
                 "{error}"

@@ -72,7 +72,7 @@ pub(super) struct Args {
     format: FormatArgs,
 }
 
-/// What is changed on the way.
+/// Changes made to entries on the way.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Content")]
 struct ContentArgs {
@@ -252,7 +252,7 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
     Ok(())
 }
 
-/// Says what the archive was taken in spite of.
+/// Prints the warnings about the archive.
 fn warn(summary: &Summary) {
     let warnings = &summary.warnings;
     if warnings.no_end {

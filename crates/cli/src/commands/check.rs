@@ -10,10 +10,10 @@ use std::num::NonZeroUsize;
 use undercroft_xfs::check::{self, CheckOptions, Finding, Report, Severity};
 use undercroft_xfs::recovery::LogState;
 
-/// Check a volume: read everything, compare everything that is on it twice.
+/// Check a volume: read everything, and compare what is stored twice.
 ///
-/// Findings are printed as they come, one a line: errors, and warnings of what a crash left behind on
-/// a volume that is clean. The volume is not changed. Exit status 1 means that there are errors.
+/// Findings are printed as they come, one a line: errors, and warnings of remains of a crash on a
+/// clean volume. The volume is not changed. Exit status 1 means that there are errors.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let report = report.map_err(|error| args.image.explain(error.into()))?;
     let outcome = if report.is_clean() { Outcome::Done } else { Outcome::Findings };
     match written.and_then(|()| summarize(&report, args.json, out)) {
-        // Whoever reads only the first lines gets the verdict, too.
+        // A reader of the first lines alone gets the verdict, too.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(outcome),
         written => Ok(written.map(|()| outcome)?),
     }

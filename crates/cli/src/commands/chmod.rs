@@ -13,12 +13,14 @@ use undercroft_xfs::ops::{self, MetadataChange};
 
 /// Set the permission bits of files.
 ///
-/// An access list follows: its mask, or else the entry of the group, becomes the bits of the group.
+/// An access list changes with them: its mask, or the entry of the group without one, becomes the
+/// bits of the group.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Up to four octal digits: setuid 4, setgid 2, sticky 1; then owner, group, others. Or letters,
-    /// as u+x,g-w or a=rX: whose bits (user, group, others, all; all if left out), + - or =, which
-    /// (r, w, x, X for x of directories and of what has one, s, t, or u, g, o for those of a class).
+    /// Up to four octal digits: setuid 4, setgid 2, sticky 1; then owner, group, others. Or
+    /// letters, as u+x,g-w or a=rX: whose bits (user, group, others, all; all if left out), + - or
+    /// =, which (r, w, x, s, t; X for x on directories and on files that have an x; or u, g, o for
+    /// the bits of a class).
     // `-w` is a mode, as for chmod(1), and no option.
     #[arg(allow_hyphen_values = true)]
     mode: ModeChange,
@@ -27,7 +29,7 @@ pub(crate) struct Args {
     #[arg(required = true)]
     path: Vec<OsString>,
 
-    /// All that is in directories as well; symbolic links are passed by.
+    /// The contents of directories as well; symbolic links are left alone.
     #[arg(short = 'R', long)]
     recursive: bool,
 }

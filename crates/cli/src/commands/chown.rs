@@ -12,8 +12,8 @@ use undercroft_xfs::ops::{self, MetadataChange};
 
 /// Set the owner and group of files.
 ///
-/// Names are those in /etc/passwd and /etc/group of the volume; what is no name there is a number.
-/// As on Linux, a file that changes hands loses its setuid bit, its setgid bit if its group may
+/// Names are those in /etc/passwd and /etc/group of the volume; any other word is a number. As on
+/// Linux, a file that gets another owner loses its setuid bit, its setgid bit if its group may
 /// execute it, and its capabilities. Symbolic links are not followed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(required = true)]
     path: Vec<OsString>,
 
-    /// All that is in directories as well.
+    /// The contents of directories as well.
     #[arg(short = 'R', long)]
     recursive: bool,
 }

@@ -14,8 +14,8 @@ use undercroft_xfs::{Error, ErrorKind, OpenFile};
 
 /// Make a file, or a range of it, the same as another by sharing its blocks.
 ///
-/// Both are independent afterwards: what is written to one is not seen in the other. A file that
-/// does not exist is created. Offsets are multiples of the block size.
+/// Both are independent afterwards: a write to one is not seen in the other. A file that does not
+/// exist is created. Offsets are multiples of the block size.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file to share blocks of.
@@ -78,7 +78,7 @@ impl Verb for Args {
             };
             return Err(Error::WrongKind { path, what: "not a regular file", kind: wrong }.into());
         }
-        // It gets its name when all of it is there; without one it goes when it is closed.
+        // It gets its name when all of it is there; without one it is freed when it is closed.
         let place = session.place(&path)?;
         let new = session.new_inode(FileType::Regular, mode, (0, 0));
         let target = ops::create_unlinked(session.volume, place.parent, &new)?;

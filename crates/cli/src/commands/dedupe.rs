@@ -30,7 +30,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What was found, as JSON.
+/// The result, as JSON.
 #[derive(Serialize)]
 struct Compared {
     source: text::Name,

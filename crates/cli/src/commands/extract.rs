@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// A directory, empty or yet to be made; or - for a tar stream on standard output.
     destination: PathBuf,
 
-    /// Replace what is in the directory.
+    /// Replace the contents of the directory.
     #[arg(long)]
     force: bool,
 

@@ -11,7 +11,7 @@ use undercroft_xfs::ops::{self, SizeHints};
 
 /// Set the extent size hints of files and directories, as `xfs_io` does with extsize and cowextsize.
 ///
-/// A directory hands its hints down to what is created in it later. `stat` shows them.
+/// Files created later in a directory get its hints. `stat` shows them.
 ///
 /// For example: undercroft extsize --extent 1M disk.img /var/lib/vm
 #[derive(clap::Args)]
@@ -26,8 +26,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
     extent: Option<u64>,
 
-    /// Blocks shared with other files are copied in multiples of this before one of them is changed,
-    /// in bytes (such as 64K); 0 for what is changed alone.
+    /// Blocks shared with other files are copied in multiples of this before one of them is
+    /// changed, in bytes (such as 64K); 0 to copy only the blocks that change.
     #[arg(short, long, value_parser = value::size, value_name = "BYTES")]
     copy: Option<u64>,
 }

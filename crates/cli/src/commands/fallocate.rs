@@ -15,8 +15,7 @@ use undercroft_xfs::{Error, OpenFile};
 
 /// Allocate, free, zero, take out or insert a range of a file.
 ///
-/// Without one of the options that say otherwise, every block of the range gets its place on the
-/// volume, and reads as zeros until it is written.
+/// Without options, every block of the range is allocated, and reads as zeros until it is written.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.
@@ -38,11 +37,11 @@ pub(crate) struct Args {
     #[arg(short, long, group = "mode")]
     zero_range: bool,
 
-    /// Take the range out: what is behind it moves down. Whole blocks only.
+    /// Take the range out: the data behind it moves down. Whole blocks only.
     #[arg(short, long, group = "mode")]
     collapse_range: bool,
 
-    /// Insert a hole: what is behind moves up. Whole blocks only.
+    /// Insert a hole: the data behind moves up. Whole blocks only.
     #[arg(short, long, group = "mode")]
     insert_range: bool,
 
@@ -66,7 +65,8 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// Says what was asked for, and what there is: the engine knows only the piece it looked for last.
+    /// Names the space asked for, and the free space: the engine knows only the piece it looked for
+    /// last.
     fn too_much(&self, session: &Session<'_>, error: Error) -> anyhow::Error {
         let Ok(usage) = session.fs.statfs() else { return error.into() };
         let block = u64::from(usage.block_size);
@@ -88,8 +88,8 @@ impl Args {
         let size = if self.keep_size { Size::Keep } else { Size::Grow };
         let now = session.now();
         if self.punch_hole || self.zero_range {
-            // The blocks at the ends of the range are zeroed in their places: a crash could keep that,
-            // and lose what was done before.
+            // The blocks at the ends of the range are zeroed in their places: a crash could keep
+            // that, and lose earlier changes.
             session.volume.sync()?;
         }
         match () {

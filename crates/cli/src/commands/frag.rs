@@ -14,10 +14,10 @@ use undercroft_xfs::frag::{self, Layout, Selection};
 
 /// Show how files and free space are laid out.
 ///
-/// Extents of files, how many there could be less, how far each lies from where it should be (behind
-/// the extent before it, the first one at the inode), and free space by length. Distances and
-/// lengths are in blocks. The last line of the distances is the size of an allocation group: extents
-/// in another group.
+/// Shows the extents of files, how many fewer there could be, the distance of each from its ideal
+/// place (behind the extent before it, the first one at the inode), and free space by length.
+/// Distances and lengths are in blocks. The last line of the distances is the size of an allocation
+/// group: extents in another group.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[arg(long)]
     all: bool,
 
-    /// Count only what is below this directory of the volume.
+    /// Count only the files below this directory of the volume.
     #[arg(long, value_name = "PATH")]
     below: Option<OsString>,
 

@@ -14,8 +14,8 @@ use undercroft_xfs::OpenFile;
 
 /// Copy a file out of the volume.
 ///
-/// Contents, holes, permission bits and the time of modification are taken over. Whole trees are
-/// what `undercroft extract` is for.
+/// Contents, holes, permission bits and the time of modification are kept. For whole trees there is
+/// `undercroft extract`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

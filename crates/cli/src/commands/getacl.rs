@@ -14,7 +14,8 @@ use undercroft_xfs::ops;
 
 /// Print the access list of a file, and the default list of a directory.
 ///
-/// A file without a list has what its permission bits say. Lines are what `setacl` takes.
+/// For a file without a list, the entries of its permission bits are printed. Lines have the form
+/// that `setacl` takes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

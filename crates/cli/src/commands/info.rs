@@ -22,7 +22,7 @@ pub(super) struct Args {
     pub(super) json: bool,
 }
 
-/// What is known without walking the volume.
+/// Facts that are known without walking the volume.
 #[derive(Serialize)]
 struct Info {
     version: u8,

@@ -17,7 +17,7 @@ use undercroft_xfs::ops::{self, NewInode};
 /// The target of a symbolic link is stored as it is written.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The file that gets another name; with -s, what the link says.
+    /// The file that gets another name; with -s, the target of the link.
     target: OsString,
 
     /// The new path, or a directory to put the name into.
@@ -27,8 +27,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     symbolic: bool,
 
-    /// Owner and group of a symbolic link by name or number, as `chown` takes them; what is left
-    /// out is 0.
+    /// Owner and group of a symbolic link by name or number, as `chown` takes them; a part left out
+    /// is 0.
     #[arg(long, value_name = "USER:GROUP", requires = "symbolic")]
     owner: Option<NewOwner>,
 }

@@ -79,7 +79,7 @@ fn list(args: &Args, volume: &Volume, out: &mut dyn Write) -> Result<()> {
                 ops::path_text(&path)
             );
         }
-        let entries = entries(volume, number).with_context(|| ops::path_text(&path))?;
+        let entries = entries(args, volume, number).with_context(|| ops::path_text(&path))?;
         if args.recursive && !args.json {
             let first = if seen.len() == 1 { "" } else { "\n" };
             writeln!(out, "{first}{}:", text::name(&path))?;
@@ -99,7 +99,7 @@ fn list(args: &Args, volume: &Volume, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn entries(volume: &Volume, directory: InodeNumber) -> Result<Vec<Entry>> {
+fn entries(args: &Args, volume: &Volume, directory: InodeNumber) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let inode = volume.inode(directory).map_err(Error::into_damage)?;
     ops::entries(volume, &inode.read(), Position::START, |entry| {
@@ -107,6 +107,9 @@ fn entries(volume: &Volume, directory: InodeNumber) -> Result<Vec<Entry>> {
         entries.push(Entry { name, inode, ftype });
         true
     })?;
+    if args.long || args.recursive {
+        volume.prefetch_inodes(entries.iter().map(|entry| entry.inode));
+    }
     entries.sort_unstable_by(|left, right| left.name.cmp(&right.name));
     Ok(entries)
 }

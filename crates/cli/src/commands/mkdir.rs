@@ -16,15 +16,15 @@ use undercroft_xfs::{Error, ErrorKind};
 
 /// Create directories.
 ///
-/// A directory takes over what the one above it hands down: its group if that has the set-group-id
-/// bit, project, flags, and the default access list.
+/// A directory inherits from the one above it: its group if that has the set-group-id bit, its
+/// project, flags, and default access list.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.
     #[arg(required = true)]
     path: Vec<OsString>,
 
-    /// Create the directories above as well, and accept those that exist.
+    /// Create the directories above as well, and accept existing ones.
     #[arg(short, long)]
     parents: bool,
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODE", default_value = "755", value_parser = value::mode)]
     mode: u16,
 
-    /// Owner and group by name or number, as `chown` takes them; what is left out is 0.
+    /// Owner and group by name or number, as `chown` takes them; a part left out is 0.
     #[arg(long, value_name = "USER:GROUP")]
     owner: Option<NewOwner>,
 }
@@ -53,7 +53,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// Makes what is missing of a path, from one directory to the next: a long path is not looked
+    /// Makes the missing directories of a path, from one to the next: a long path is not looked
     /// through again for each.
     fn make_all(&self, session: &Session<'_>, owner: (u32, u32), path: &OsStr) -> Result<()> {
         let path = path.as_bytes();
@@ -66,7 +66,7 @@ impl Args {
             let name = &path[start..end];
             start = end + 1;
             let so_far = OsStr::from_bytes(&path[..end]);
-            // Those on the way are for everybody to pass through.
+            // Directories on the way can be passed through by all users.
             let mode = if end == last { self.mode } else { 0o755 };
             let new = session.new_inode(FileType::Directory, mode, owner);
             at = match name {

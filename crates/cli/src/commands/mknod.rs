@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODE", default_value = "644", value_parser = value::mode)]
     mode: u16,
 
-    /// Owner and group by name or number, as `chown` takes them; what is left out is 0.
+    /// Owner and group by name or number, as `chown` takes them; a part left out is 0.
     #[arg(long, value_name = "USER:GROUP")]
     owner: Option<NewOwner>,
 }

@@ -1,5 +1,5 @@
-//! The subcommands, one a file. Those that work on an open volume are verbs ([`verb`]): a shell has
-//! them as well.
+//! The subcommands, one a file. Subcommands that work on an open volume are verbs ([`verb`]): a
+//! shell has them as well.
 
 mod build;
 mod cat;
@@ -131,7 +131,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         let why = io::Error::new(failure.kind(), failure.to_string());
         return Err(anyhow!(why).context("cannot write to standard output"));
     }
-    // Whoever wants the first lines goes away before the last.
+    // A reader of the first lines closes the pipe before the last.
     match (&cli.command, done) {
         (_, Ok(outcome @ Outcome::Findings)) => Ok(outcome),
         (Command::Extract(_) | Command::Shell(_), _) => Ok(Outcome::Cut),

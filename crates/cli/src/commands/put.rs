@@ -23,7 +23,7 @@ const CHUNK: usize = 4 << 20;
 /// Copy a file of this machine into the volume.
 ///
 /// The file appears whole, or not at all: it gets its name when all of it is there. Holes stay
-/// holes. Whole trees are what `undercroft build` is for.
+/// holes. For whole trees there is `undercroft build`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file to copy, or - for standard input.
@@ -40,11 +40,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODE", value_parser = value::mode)]
     mode: Option<u16>,
 
-    /// Owner and group by name or number, as `chown` takes them; what is left out is 0.
+    /// Owner and group by name or number, as `chown` takes them; a part left out is 0.
     #[arg(long, value_name = "USER:GROUP")]
     owner: Option<NewOwner>,
 
-    /// Take over owner, group, and time of modification.
+    /// Keep owner, group, and time of modification.
     #[arg(short, long)]
     preserve: bool,
 }
@@ -77,7 +77,7 @@ impl Verb for Args {
         let owner = preserved.as_ref().map_or((0, 0), |a| a.owner);
         let owner = NewOwner::of_new(self.owner.as_ref(), session, owner)?;
         let new = session.new_inode(FileType::Regular, mode, owner);
-        // Without a name it goes when it is closed.
+        // Without a name it is freed when it is closed.
         let file = ops::create_unlinked(session.volume, place.parent, &new)?;
         fill(session, &file, source.as_ref()).map_err(|error| match error {
             Fault::Source(error) => error.context(failed()),
@@ -98,7 +98,7 @@ impl Verb for Args {
     }
 }
 
-/// What a file takes over from its source.
+/// The metadata that a file takes over from its source.
 struct Attributes {
     mode: u16,
     owner: (u32, u32),
@@ -165,7 +165,7 @@ fn fill_from_stream(target: &OpenFile, source: &mut dyn Read, now: Timestamp) ->
     }
 }
 
-/// Copies what is stored of a file, and leaves its holes out.
+/// Copies the stored parts of a file, and leaves its holes out.
 fn fill_from_file(target: &OpenFile, mut source: &File, now: Timestamp) -> Result<(), Fault> {
     let size = source.metadata()?.len();
     let mut at = 0;

@@ -32,7 +32,7 @@ pub(super) struct Args {
     pub(super) json: bool,
 }
 
-/// What was found and done, as JSON.
+/// The findings and the work done, as JSON.
 #[derive(Serialize)]
 struct Report {
     state: &'static str,

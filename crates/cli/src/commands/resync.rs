@@ -15,7 +15,7 @@ use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent, MirrorLeg, ResyncError};
 
-/// Fill a leg of a mirror with what its other legs hold.
+/// Fill a leg of a mirror with the data of its other legs.
 ///
 /// Two occasions call for it: a command told that a leg failed and was dropped from its mirror, or a
 /// disk was replaced by an empty one. Nothing on the legs says which of them is up to date, so you
@@ -40,7 +40,7 @@ pub(super) struct Args {
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
     leg: Description,
 
-    /// Print what was copied as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 
@@ -48,7 +48,7 @@ pub(super) struct Args {
     stats: StatsArgs,
 }
 
-/// What was done, as JSON.
+/// The result, as JSON.
 #[derive(Serialize)]
 struct Report {
     mirror: String,
@@ -103,7 +103,7 @@ fn find(args: &Args) -> Result<MirrorLeg<'_>> {
     })
 }
 
-/// Says how to make what is not there.
+/// Says how to make a missing file.
 fn check_files(leg: MirrorLeg<'_>) -> Result<()> {
     for file in leg.description().files() {
         if !file.path.exists() {

@@ -11,10 +11,10 @@ use undercroft_fs::FileSystem;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::ops::path_text;
 
-/// Remove files, and with -r directories with all that is in them.
+/// Remove files, and with -r directories with their contents.
 ///
-/// A file goes with its last name. A directory tree goes from its leaves: what was not reached when
-/// the command is interrupted is still there, whole.
+/// A file is removed with its last name. A directory tree is removed from its leaves: if the
+/// command is interrupted, the rest is still there, whole.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.

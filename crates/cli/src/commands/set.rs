@@ -15,11 +15,11 @@ use undercroft_xfs::maintain;
 use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
-/// Change by what a volume is found: its UUID and its label.
+/// Change the UUID and the label of a volume, by which it is found.
 ///
-/// Linux does not mount two volumes of one UUID at a time, so a copy needs another one. The blocks of
-/// the volume go on to carry the UUID that it was made with, which the superblock remembers; Linux
-/// knows this since 4.3. A journal that has something to replay is replayed first.
+/// Linux does not mount two volumes of one UUID at a time, so a copy needs another one. The blocks
+/// of the volume go on to carry the UUID that it was made with, which the superblock remembers;
+/// Linux knows this since 4.3. A journal that is not empty is replayed first.
 ///
 /// An interruption leaves the old UUID or the new one, and a volume that mounts; run the command again
 /// to bring the copies of the superblock in line.
@@ -65,7 +65,7 @@ fn choice(text: &str) -> Result<Choice, String> {
     }
 }
 
-/// What the volume is found by now.
+/// The identity of the volume now.
 #[derive(Serialize)]
 struct Identity {
     uuid: Uuid,

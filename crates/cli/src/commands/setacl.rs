@@ -13,8 +13,8 @@ use undercroft_xfs::ops::SetMode;
 /// Set or remove the access list of a file, or the default list of a directory.
 ///
 /// A list is written as POSIX does, with numbers for users and groups:
-/// `u::rw-,u:1000:rwx,g::r--,m::rwx,o::---`. Entries for owner, group and others must be there; a
-/// mask that is left out is what all users and groups in the list have together.
+/// `u::rw-,u:1000:rwx,g::r--,m::rwx,o::---`. Entries for owner, group and others must be there. A
+/// mask that is left out becomes the union of all users' and groups' permissions in the list.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     default: bool,
 
-    /// Remove the list: the permission bits are all there is.
+    /// Remove the list: only the permission bits stay.
     #[arg(short, long, conflicts_with = "list")]
     remove: bool,
 }

@@ -22,16 +22,16 @@ use std::os::unix::ffi::OsStringExt;
 /// Commands are those of the command line without the name of the image; words are quoted as in
 /// other shells, `#` begins a comment, a backslash at the end continues a line. Names of any bytes
 /// can be written as `ls` prints them, `caf\xe9` for one; with a space in them, in double quotes.
-/// What a command prints is there when it is done; what it changes is durable then, unless --batch
-/// is given. A script ends at the first command that fails; `exit` or the end of the
-/// input ends the shell, and leaves the volume unmounted.
+/// The output of a command is complete when it is done, and its changes are durable then, unless
+/// --batch is given. A script ends at the first command that fails; `exit` or the end of the input
+/// ends the shell, and leaves the volume unmounted.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) image: ImageArgs,
 
-    /// Make the changes durable at `sync` and at the end only: faster, and what is lost on the way
-    /// is lost from the end on.
+    /// Make changes durable at `sync` and at the end only. This is faster; a crash loses the latest
+    /// changes.
     #[arg(long)]
     batch: bool,
 
@@ -39,8 +39,8 @@ pub(crate) struct Args {
     #[arg(long)]
     read_only: bool,
 
-    /// Print what commands answer as JSON, one object a line, and behind each command one that says
-    /// which line it was of, and how it ended. The object of an error names its line, too.
+    /// Print the output of commands as JSON, one object a line. After each command an object gives
+    /// its line and how it ended. The object of an error names its line, too.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -53,7 +53,7 @@ struct Ended<'c> {
     outcome: &'static str,
 }
 
-/// What help says, as JSON.
+/// The text of help, as JSON.
 #[derive(Serialize)]
 struct Help {
     text: String,
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let session = Session::new(edit.volume())?;
     let shell = Shell { session, batch: args.batch, json: args.json };
     let done = shell.run(out);
-    // What was done before an error stays done; the first error counts.
+    // Changes before an error stay; the first error counts.
     let closed = edit.close();
     done.and_then(|outcome| closed.map(|()| outcome))
 }
@@ -126,7 +126,7 @@ impl Shell<'_> {
                 number += 1;
             }
             let (next, ended) = self.line(first, &line, out).context(ScriptLine(first))?;
-            // Whoever reads may wait for it before the next line.
+            // The reader may wait for it before it sends the next line.
             out.flush()?;
             if ended != Outcome::Done {
                 outcome = ended;

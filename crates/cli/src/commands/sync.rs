@@ -6,10 +6,11 @@ use crate::session::Session;
 use anyhow::Result;
 use std::io::Write;
 
-/// Make everything durable that was changed so far.
+/// Make all changes so far durable.
 ///
 /// In a shell, this is the point that survives a loss of power. On the command line every command
-/// leaves the volume unmounted; there it flushes what the machine still holds of the image.
+/// leaves the volume unmounted; there it flushes the parts of the image that the machine still has
+/// in memory.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 

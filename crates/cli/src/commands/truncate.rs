@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
 
-/// Set the size of a file: what is behind it goes, what is new is a hole.
+/// Set the size of a file: data behind it is freed, new space is a hole.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

@@ -24,7 +24,7 @@ pub(crate) trait Verb {
     }
 }
 
-/// A verb with the image that it is about.
+/// A verb with its image.
 pub(crate) struct On<V> {
     pub(crate) image: ImageArgs,
     pub(crate) verb: V,
@@ -58,7 +58,7 @@ impl<V: Verb> On<V> {
         if self.verb.changes() {
             let edit = self.image.open_for_change()?;
             let done = self.verb.run(&Session::new(edit.volume())?, out);
-            // What was done before an error stays done; the first error counts.
+            // Changes before an error stay; the first error counts.
             let closed = edit.close();
             done.and_then(|outcome| closed.map(|()| outcome))
         } else {

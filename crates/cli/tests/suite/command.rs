@@ -29,7 +29,7 @@ fn a_built_volume_reads_back() {
 }
 
 #[test]
-fn json_has_what_is_promised() {
+fn json_has_the_documented_fields() {
     let sample = sample(&[]);
     let tree = sample.path("tree");
     let other = sample.path("other");
@@ -197,7 +197,7 @@ fn help_completions_and_manual_pages() {
     assert!(pages.path().join("undercroft-build.1").exists());
 }
 
-/// What is there stays there, unless `--force` is said; a volume does even then.
+/// An existing file stays, unless `--force` is given; a volume stays even then.
 #[test]
 fn pictures_and_experiments_overwrite_nothing() {
     let sample = sample(&[]);
@@ -227,7 +227,7 @@ fn pictures_and_experiments_overwrite_nothing() {
     assert!(fs::read_to_string(&there).unwrap().starts_with("<svg"));
 }
 
-/// A pipe is told from an image before anybody waits for its other end.
+/// A pipe is told from an image before the command waits for its other end.
 #[test]
 fn a_pipe_is_no_image() {
     let sample = sample(&[]);

@@ -19,14 +19,14 @@ const READERS: [(&str, &[&str]); 6] = [
     ("check", &["--json"]),
 ];
 
-/// Runs a reader; returns what is wrong with how it ended.
+/// Runs a reader; returns the fault of its end.
 fn fault(command: &str, image: &Path, args: &[&str]) -> Option<String> {
     let output =
         program().arg(command).arg(image).args(args).stdout(Stdio::null()).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
     let orderly = match output.status.code() {
         Some(0) => true,
-        // A check says what it found on standard output.
+        // A check prints its findings on standard output.
         Some(1) => {
             command == "check" || message.starts_with("error: ") || message.contains("\nerror: ")
         }

@@ -1,4 +1,4 @@
-//! Commands that change a volume, one at a time and in a shell; what they refuse.
+//! Commands that change a volume, one at a time and in a shell; changes that they refuse.
 
 use std::fs;
 use std::io::Write;
@@ -380,7 +380,7 @@ fn a_volume_without_space_says_so_and_can_be_emptied() {
     judged(&sample);
 }
 
-/// Damage that makes a tree endless: what is there stays there, and both ends are named.
+/// Damage that makes a tree endless: the tree stays, and both ends are named.
 #[test]
 fn a_circle_of_directories_is_not_removed() {
     let sample = volume();
@@ -517,7 +517,7 @@ fn holes_that_are_printed_to_a_file_are_holes_there() {
     let file = fs::File::open(&target).unwrap();
     std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 4 << 40).unwrap();
     assert_eq!(&bytes, b"front\0");
-    // Behind what is there, and over it: zeros are written where a hole cannot be.
+    // Behind the data, and over it: zeros are written where a hole cannot be.
     on(&sample, "truncate", &["/file", "2M"]);
     fs::write(&target, vec![7; 3 << 20]).unwrap();
     let over = fs::File::options().write(true).open(&target).unwrap();

@@ -1,4 +1,4 @@
-//! How runs end: exit statuses, standard output that fails, and whom messages blame.
+//! How runs end: exit statuses, standard output that fails, and the causes that messages name.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -79,7 +79,7 @@ fn values_that_no_volume_could_take_are_wrong_usage() {
 
 /// In a pipeline it shows: an archive that ends early is not whole.
 #[test]
-fn an_archive_that_nobody_reads_to_its_end_is_not_done() {
+fn an_archive_not_read_to_its_end_is_not_done() {
     let sample = volume();
     let local = sample.path("local");
     fs::write(&local, vec![b'x'; 8 << 20]).unwrap();
@@ -91,7 +91,7 @@ fn an_archive_that_nobody_reads_to_its_end_is_not_done() {
     }
 }
 
-/// Whoever looks at the first lines only is told, too, that there are faults.
+/// A reader of the first lines only is told, too, that there are faults.
 #[test]
 fn a_check_that_is_cut_off_keeps_its_verdict() {
     let sample = volume();
@@ -127,7 +127,7 @@ fn standard_output_is_to_blame_for_its_own_failures() {
             assert_eq!(output.status.code(), Some(1));
         }
     }
-    // Who prints nothing needs nothing; /dev/null is a place to print to, however it was opened.
+    // A command without output needs none; /dev/null is a place to print to, however it was opened.
     for command in ["mkdir \"$1\" /new >&-", "ls \"$1\" >/dev/null", "ls \"$1\" 1<>/dev/null"] {
         let output = redirected(&sample, &format!("\"$0\" {command}"));
         assert!(output.status.success(), "{command}");

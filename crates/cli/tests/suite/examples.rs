@@ -1,5 +1,5 @@
-//! What the help shows as examples works as it stands, for whoever types it. Each example of each
-//! help is typed, or named here with the reason why not.
+//! The examples of the help work as they stand. Each example of each help is typed, or named here
+//! with the reason why not.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -43,7 +43,8 @@ fn works(directory: &Path, line: &str) {
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// All commands, as the words behind the name of the program: those that a help lists, and theirs.
+/// All commands, as the words behind the name of the program: the ones that a help lists, and
+/// theirs.
 fn commands() -> Vec<Vec<String>> {
     let mut found = vec![Vec::new()];
     let mut at = 0;
@@ -51,7 +52,7 @@ fn commands() -> Vec<Vec<String>> {
         let help = help(command);
         let listed = help.split("\nCommands:\n").nth(1).unwrap_or_default();
         let lines = listed.lines().take_while(|line| !line.is_empty());
-        // What is said about a command may go on in further lines, farther to the right.
+        // The text about a command may go on in further lines, farther to the right.
         let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         let names = names.filter_map(|line| line.split_whitespace().next());
         let below: Vec<_> = names
@@ -68,19 +69,19 @@ fn help(command: &[String]) -> String {
     succeeds(command.iter().map(String::as_str).chain(["--help"]))
 }
 
-/// The lines of a help that begin with a command, without what is said about them.
+/// The lines of a help that begin with a command, without the text about them.
 fn examples(help: &str) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(rest) = help.split("Examples:\n").nth(1) {
         let lines = rest.lines().take_while(|line| line.starts_with("  "));
-        // What is behind several spaces is about the example.
+        // Text behind several spaces is about the example.
         found.extend(lines.map(|line| line.trim().split("   ").next().unwrap().to_owned()));
     }
     for rest in help.split("For example: ").skip(1) {
         let text = rest.split("\n\n").next().unwrap().replace('\n', " ");
         found.push(text.replace(", undercroft", "; undercroft"));
     }
-    // None in another form, which nobody would type here.
+    // No example in another form, which would not be run here.
     let lines = help.lines().map(str::trim).filter(|line| line.starts_with("undercroft "));
     for line in lines {
         assert!(found.iter().any(|example| line.starts_with(example)), "no example: {line}");

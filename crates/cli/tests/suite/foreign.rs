@@ -1,4 +1,4 @@
-//! Reading commands on what is no volume: an error that says so.
+//! Reading commands on files that are no volume: an error that says so.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -47,13 +47,13 @@ fn foreign(home: &Path) -> Vec<(PathBuf, &'static str)> {
 }
 
 #[test]
-fn every_reader_refuses_what_is_no_volume() {
+fn every_reader_refuses_files_that_are_no_volume() {
     let home = tempfile::tempdir().unwrap();
     for (image, word) in foreign(home.path()) {
         let name = image.display().to_string();
         for (command, arguments) in READERS {
             let output = undercroft([&[command, &name], arguments].concat());
-            // A check says on standard output what it finds.
+            // A check prints its findings on standard output.
             let message = [output.stdout, output.stderr].concat();
             let message = String::from_utf8(message).unwrap();
             assert_eq!(output.status.code(), Some(1), "{command} {name}: {message}");

@@ -1,4 +1,5 @@
-//! A volume has one writer: what somebody else has is refused, and what is taken away is noticed.
+//! A volume has one writer: one in use by another program is refused, and one that is taken away is
+//! noticed.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -73,7 +74,7 @@ fn all_refuse(sample: &Sample, name: &str, expected: &str) {
 }
 
 #[test]
-fn a_volume_in_a_shell_is_nobody_elses() {
+fn a_volume_in_a_shell_has_one_user() {
     let sample = volume();
     let shell = Shell::open(&sample.image, Path::new(&sample.image));
     all_refuse(&sample, &sample.image, "is in use by another program");

@@ -58,7 +58,7 @@ fn dedupe_says_whether_ranges_are_the_same() {
 fn contents_are_text_or_digits_and_holes_are_left_out() {
     let sample = volume();
     let (image, local) = (&sample.image[..], sample.path("local"));
-    // The middle of a character is at the end of what is read at a time.
+    // The middle of a character is at the end of the bytes read at a time.
     let text = format!("{}\u{fc}{}", "a".repeat((1 << 20) - 1), "b".repeat(5));
     let file = File::create(&local).unwrap();
     file.write_all_at(text.as_bytes(), 0).unwrap();

@@ -32,7 +32,7 @@ fn owner(sample: &Sample, path: &str) -> [u64; 2] {
 }
 
 #[test]
-fn what_is_created_gets_owners_by_name() {
+fn new_files_get_owners_by_name() {
     let sample = volume();
     let local = sample.path("local");
     for (number, (given, uid, gid)) in [

@@ -1,5 +1,5 @@
-//! Extraction by a user who may do nothing special: contents are right, and what the system does
-//! not allow is counted and told.
+//! Extraction by an ordinary user: contents are right, and files and attributes that the system
+//! does not allow are counted and reported.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt, chown, lchown, symlink};
@@ -14,7 +14,7 @@ use crate::run::{as_nobody, succeeds};
 
 const NOBODY: u32 = 65_534;
 
-/// A tree of root's, in which `mine` belongs to the user who extracts.
+/// A tree of root's, in which `mine` belongs to the extracting user.
 fn tree(root: &Path) {
     fs::create_dir_all(root.join("closed/deeper")).unwrap();
     fs::write(root.join("closed/deeper/file"), vec![1; 100_000]).unwrap();
@@ -100,7 +100,7 @@ fn may_differ(difference: &Difference) -> bool {
     let path = difference.path.as_path();
     match &difference.field {
         Field::Uid | Field::Gid => !path.ends_with("mine") && !path.ends_with("link-of-mine"),
-        // Somebody else's program does not run with the rights of the one who extracted it.
+        // Another owner's program does not run with the rights of the extracting user.
         Field::Mode => path == Path::new("setuid"),
         Field::Presence => path == Path::new("null") || path == Path::new("null-too"),
         Field::Attribute(name) => name == "trusted.root",

@@ -63,13 +63,13 @@ pub(crate) fn sample(options: &[&str]) -> Sample {
     Sample { directory, image }
 }
 
-/// The command as user 65534, who may do nothing special. `home` is a directory that this user
-/// may enter afterwards, and gets a copy of the program.
+/// The command as user 65534, without special rights. `home` is a directory that this user may
+/// enter afterwards, and gets a copy of the program.
 pub(crate) fn as_nobody(home: &Path) -> Command {
     let copy = home.join("undercroft");
     if !copy.exists() {
         // Not by this process: a child that another test starts meanwhile would hold the file open
-        // for writing, and nobody could run it.
+        // for writing, and it could not be run.
         let program = env!("CARGO_BIN_EXE_undercroft");
         assert!(Command::new("cp").arg(program).arg(&copy).status().unwrap().success());
     }

@@ -31,7 +31,7 @@ fn error(sample: &Sample, bytes: &[u8]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Who asks by a pipe gets each answer before the next question.
+/// A program that asks by a pipe gets each answer before the next question.
 #[test]
 fn answers_come_one_by_one() {
     let sample = volume();

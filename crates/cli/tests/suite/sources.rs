@@ -1,4 +1,4 @@
-//! What is built from: streams on standard input, and sources that cannot be packed.
+//! Sources of a build: streams on standard input, and sources that cannot be packed.
 
 use std::fs::{self, File};
 use std::io::Write;

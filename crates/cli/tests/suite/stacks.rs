@@ -119,7 +119,7 @@ fn every_command_reads_a_stack() {
 }
 
 #[test]
-fn what_is_wrong_with_a_stack_is_said_with_its_place() {
+fn faults_of_a_stack_are_named_with_their_place() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let tree = tree(home);
@@ -221,7 +221,7 @@ fn a_leg_of_a_mirror_is_filled_again() {
     assert!(read(home, &["a", "b", "c", "d"]) == good);
     succeeds(["check", &stack(home, "stripe:64k($b,$d)")]);
 
-    // One that missed what was written.
+    // A leg that missed the writes.
     let without = stack(home, "stripe:64k($a,mirror($c,$d))");
     succeeds(["mkdir", &without, "/new"]);
     let (a, c) = (stack(home, "$a"), stack(home, "$c"));

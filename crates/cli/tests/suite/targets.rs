@@ -26,7 +26,7 @@ impl Place {
         fs::create_dir_all(root.join("etc")).unwrap();
         fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
         fs::write(root.join("data"), vec![5; 3_000_000]).unwrap();
-        // What was there before must not show through.
+        // The earlier content must not show through.
         let backing = File::create(home.path().join("backing")).unwrap();
         let noise = vec![0xa5; MIB as usize];
         (0..40).for_each(|_| (&backing).write_all(&noise).unwrap());

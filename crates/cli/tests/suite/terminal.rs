@@ -1,4 +1,4 @@
-//! The shell on a terminal: what is typed is completed, remembered, corrected and given up.
+//! The shell on a terminal: typed text is completed, remembered, corrected and given up.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -29,9 +29,9 @@ struct Terminal {
     shell: Child,
     keys: File,
     screen: Receiver<Vec<u8>>,
-    /// What was printed, from an incomplete control sequence on.
+    /// Output, from an incomplete control sequence on.
     rest: String,
-    /// What was printed before and not looked for yet, without control sequences.
+    /// Earlier output that was not looked for yet, without control sequences.
     text: String,
 }
 
@@ -54,7 +54,7 @@ impl Terminal {
         let keys = File::from(keys);
         let mut output = keys.try_clone().unwrap();
         let (sender, screen) = mpsc::channel();
-        // Ends with the shell: nobody has the terminal open then.
+        // Ends with the shell: no program has the terminal open then.
         thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(len @ 1..) = output.read(&mut bytes) {
@@ -70,7 +70,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Takes what was printed; what moves the cursor, or sets modes, is dropped.
+    /// Takes the output; sequences that move the cursor, or set modes, are dropped.
     fn show(&mut self, printed: &str) {
         self.rest.push_str(printed);
         while let Some(at) = self.rest.find('\x1b') {
@@ -111,7 +111,7 @@ impl Terminal {
         self.expect(PROMPT)
     }
 
-    /// Types a line, enters it, and returns what it printed.
+    /// Types a line, enters it, and returns its output.
     #[track_caller]
     fn line(&mut self, line: &str) -> String {
         self.press(line);

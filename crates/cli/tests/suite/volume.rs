@@ -54,7 +54,7 @@ fn a_file_grows_with_its_volume() {
     let message = refused(&sample, &["grow", image]);
     assert!(message.contains("cannot shrink, nor grow by less"), "{message}");
     fails(2, ["grow", "--size", "1G", "--groups", "3", image]);
-    // Room that somebody else made.
+    // Room that another program made.
     fs::File::options().write(true).open(image).unwrap().set_len(300 << 20).unwrap();
     succeeds(["grow", image]);
     judged(image);

@@ -8,8 +8,8 @@ use undercroft_xfs::ops::Size;
 /// What becomes of a range of a file, as `fallocate(2)` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// Every block of it gets a place on the device. What was not stored reads as zeros as before.
-    /// The file grows to the end of the range unless `keep_size`.
+    /// Every block of it gets a place on the device. Ranges that were not stored read as zeros as
+    /// before. The file grows to the end of the range unless `keep_size`.
     Reserve {
         /// Whether the size stays.
         keep_size: bool,
@@ -21,9 +21,9 @@ pub enum Allocation {
         /// Whether the size stays.
         keep_size: bool,
     },
-    /// It is taken out of the file, and what follows moves to its place. Whole blocks.
+    /// It is taken out of the file, and the data behind it moves to its place. Whole blocks.
     Collapse,
-    /// A hole as long is put in, and what is there moves behind it. Whole blocks.
+    /// A hole of that length is put in, and data there moves behind it. Whole blocks.
     Insert,
     /// Blocks of it that other files have, too, become this file's own copies.
     Unshare,

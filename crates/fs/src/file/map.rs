@@ -19,8 +19,8 @@ pub struct FileExtent {
 }
 
 impl File {
-    /// The parts of the file that have a place on the device, ascending, also behind its end. What
-    /// is dirty may have none yet: [`fdatasync`](Self::fdatasync) gives it one.
+    /// The parts of the file that have a place on the device, ascending, also behind its end. Dirty
+    /// data may have none yet: [`fdatasync`](Self::fdatasync) gives it one.
     ///
     /// # Errors
     /// A damaged structure; the device failed.

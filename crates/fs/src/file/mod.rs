@@ -18,8 +18,8 @@ use undercroft_xfs::{Error, OpenFile, SyncTicket, ops};
 /// One opening of a file, of any kind; what reads or changes data is for regular files. Shared by
 /// reference between threads.
 ///
-/// While it is open the file is not freed, whatever becomes of its names, and its number stays its
-/// own. What is written is part of the file at once, and durable when a ticket says so.
+/// While it is open the file is not freed, even without names, and its number stays its own.
+/// Written data is part of the file at once, and durable when a ticket says so.
 pub struct File {
     file_system: FileSystem,
     open: OpenFile,
@@ -54,7 +54,7 @@ impl File {
         self.open.generation()
     }
 
-    /// What is known of the file.
+    /// The metadata of the file.
     #[must_use]
     pub fn metadata(&self) -> Metadata {
         self.file_system.metadata_of(self.open.inode())
@@ -66,8 +66,8 @@ impl File {
         self.open.size()
     }
 
-    /// Fills `bytes` with what the file holds from `offset` on; returns how many bytes that were:
-    /// fewer than asked for at the end of the file, 0 behind it.
+    /// Fills `bytes` with the content of the file from `offset` on; returns how many bytes that
+    /// were: fewer than asked for at the end of the file, 0 behind it.
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.
@@ -129,7 +129,7 @@ impl File {
         self.open.append(bytes, self.file_system.now())
     }
 
-    /// Gives the file this size: what is behind it goes, what is new reads as zeros.
+    /// Gives the file this size: data behind it is freed, new bytes read as zeros.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -161,7 +161,7 @@ impl File {
         self.open.fsync()
     }
 
-    /// As [`fsync`](Self::fsync), without times that nobody needs to read the data.
+    /// As [`fsync`](Self::fsync), without times that are not needed to read the data.
     pub fn fdatasync(&self) -> SyncTicket {
         self.open.fdatasync()
     }

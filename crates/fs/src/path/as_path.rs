@@ -1,4 +1,4 @@
-//! What can be a path.
+//! The types that can be a path.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

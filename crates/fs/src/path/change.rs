@@ -39,7 +39,7 @@ impl FileSystem {
         let follow = Follow { make: Some(&new), ..Follow::ALL };
         let work = || {
             let inode = self.find(path, follow)?;
-            // What was there must be a directory.
+            // The existing file must be a directory.
             self.child(&inode, b".").map(drop)
         };
         work().at(path)
@@ -73,7 +73,7 @@ impl FileSystem {
         work().at(path)
     }
 
-    /// Moves a name. What has the new one is replaced: a file by a file, an empty directory by a
+    /// Moves a name. A file at the new one is replaced: a file by a file, an empty directory by a
     /// directory. Links at the end of a path are not followed. Errors bear the old path.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl FileSystem {
         let ((old, old_name), (new, new_name)) = (place(from)?, place(to)?);
         let renamed = self.rename((old.number(), &old_name), (new.number(), &new_name), flags);
         renamed.map_err(|error| {
-            // What is there already is the new name.
+            // The new name exists already.
             let about_new = matches!(error, Error::Exists(_) | Error::NotEmpty(_));
             PathError::new(if about_new { to } else { from }, error)
         })

@@ -75,7 +75,7 @@ impl FileSystem {
     pub fn copy(&self, from: impl AsPath, to: impl AsPath) -> Result<u64, PathError> {
         let (from, to) = (from.path_bytes(), to.path_bytes());
         let source = self.open_path(from)?;
-        // Fails here for what is no regular file, before anything is made or cut.
+        // Fails here for other kinds than regular files, before anything is made or cut.
         source.seek_data(0).at(from)?;
         let known = source.metadata();
         let target = self.create_path(to, &NewFile::new(known.mode))?;
@@ -93,7 +93,7 @@ impl FileSystem {
         work().at(to)
     }
 
-    /// What is known of the file at a path.
+    /// The metadata of the file at a path.
     ///
     /// # Errors
     /// As [`open_path`](Self::open_path).
@@ -137,7 +137,7 @@ impl FileSystem {
         Ok(OsString::from_vec(target.at(path)?).into())
     }
 
-    /// The path of what a path leads to, from the root, without symbolic links and dots.
+    /// The path of the file that a path leads to, from the root, without symbolic links and dots.
     ///
     /// # Errors
     /// As [`open_path`](Self::open_path).
@@ -152,7 +152,7 @@ impl FileSystem {
 }
 
 fn read_all(file: &File) -> Result<Vec<u8>, Error> {
-    // A size in an inode costs nothing to write: memory grows with what is really read.
+    // A size in an inode costs nothing to write: memory grows with the bytes really read.
     const STEP: u64 = 4 << 20;
     let mut bytes = Vec::new();
     loop {

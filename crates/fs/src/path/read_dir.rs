@@ -47,7 +47,7 @@ impl DirEntry {
         self.metadata.kind
     }
 
-    /// What is known of the file, of a symbolic link itself, when it was listed.
+    /// The metadata of the file, of a symbolic link itself, when it was listed.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -101,7 +101,7 @@ pub(super) struct Listing {
     is_over: bool,
 }
 
-/// A name in a directory and what it stands for.
+/// A name in a directory and its file.
 pub(super) struct Child {
     pub(super) name: Vec<u8>,
     pub(super) inode: Arc<Inode>,

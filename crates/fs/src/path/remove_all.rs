@@ -63,7 +63,7 @@ impl FileSystem {
             }
             let Some(Frame { directory, listing, name }) = way.pop_back() else { break };
             if directory.number() == top {
-                // Nobody has it open then, so it is freed at once.
+                // It is not open then, so it is freed at once.
                 drop((directory, listing));
                 return gone(self.rmdir(above.number(), &top_name));
             }
@@ -93,8 +93,8 @@ impl FileSystem {
         self.frame(parent.ok_or_else(|| Error::NotFound(String::new()))?, None)
     }
 
-    /// The name of a directory in the one above; `None` if somebody moved it. Those before it are
-    /// gone, so it is one of the first.
+    /// The name of a directory in the one above; `None` if another thread moved it. The names
+    /// before it are gone, so it is one of the first.
     fn name_in(&self, above: &Frame, number: InodeNumber) -> Result<Option<Vec<u8>>, Error> {
         let mut listing = Listing::new(Arc::clone(&above.listing.directory));
         while let Some(Child { name, inode }) = listing.next(self)? {
@@ -119,7 +119,7 @@ impl FileSystem {
     }
 }
 
-/// What is gone already need not be removed.
+/// A name that is gone already need not be removed.
 fn gone<T>(result: Result<T, Error>) -> Result<(), Error> {
     match result {
         Ok(_) | Err(Error::NotFound(_) | Error::Stale { .. }) => Ok(()),

@@ -1,8 +1,8 @@
 //! From paths to inodes.
 //!
-//! The way is kept as a list of directories, each held by its inode and not by its number: what is
-//! found is found in that directory, whatever has its number by then. `..` goes back on this list,
-//! so a damaged directory leads no path astray.
+//! The way is kept as a list of directories, each held by its inode and not by its number: a name
+//! is looked up in that directory, even if another has its number by then. `..` goes back on this
+//! list, so a damaged directory leads no path astray.
 
 use crate::FileSystem;
 use crate::names::NewFile;
@@ -28,13 +28,13 @@ impl Follow<'_> {
     pub(super) const BUT_LAST: Self = Self { last: false, make: None };
 }
 
-/// What a path leads to.
+/// The inode that a path leads to.
 #[derive(Debug)]
 pub(super) struct Located {
     /// The file; `None` if only the last part does not exist.
     pub(super) inode: Option<Arc<Inode>>,
-    /// The directory that the last part is in, and that part. `None` for the root, and for what is
-    /// reached by `..`.
+    /// The directory that the last part is in, and that part. `None` for the root, and for
+    /// directories reached by `..`.
     pub(super) place: Option<(Arc<Inode>, Vec<u8>)>,
     /// The names on the way, without links and dots.
     way: Vec<(Vec<u8>, Arc<Inode>)>,
@@ -59,7 +59,7 @@ struct Resolver<'a> {
     follow: Follow<'a>,
     root: Arc<Inode>,
     way: Vec<(Vec<u8>, Arc<Inode>)>,
-    /// What is left of the path, and of links on it: the last one first.
+    /// The rest of the path, and of links on it: the last one first.
     texts: Vec<(Vec<u8>, usize)>,
     links: usize,
 }
@@ -81,7 +81,7 @@ impl FileSystem {
         resolver.run()
     }
 
-    /// What a path leads to, links followed; it must exist.
+    /// The inode that a path leads to, links followed; it must exist.
     pub(super) fn find(&self, path: &[u8], follow: Follow<'_>) -> Result<Arc<Inode>, Error> {
         let missing = || Error::NotFound(ops::path_text(path));
         self.locate(path, follow)?.inode.ok_or_else(missing)
@@ -134,7 +134,7 @@ impl Resolver<'_> {
         self.way.last().map_or(&self.root, |(_, inode)| inode)
     }
 
-    /// What a name stands for in that directory.
+    /// The inode of a name in that directory.
     fn child(&self, name: &[u8]) -> Result<Option<Arc<Inode>>, Error> {
         let Some(new) = self.follow.make else { return self.fs.child(self.here(), name) };
         loop {
@@ -144,7 +144,7 @@ impl Resolver<'_> {
             let directory = self.fs.open_inode(self.here())?;
             match self.fs.make_directory(directory.number(), name, new) {
                 Ok(made) => return Ok(Some(Arc::clone(made.open_file().inode()))),
-                // Somebody was faster.
+                // Another thread was faster.
                 Err(Error::Exists(_)) => {}
                 Err(error) => return Err(error),
             }

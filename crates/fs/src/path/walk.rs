@@ -35,18 +35,18 @@ impl WalkEntry {
         self.depth
     }
 
-    /// What is known of the file, of a symbolic link itself.
+    /// The metadata of the file, of a symbolic link itself.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 }
 
-/// A walk over a tree: each directory, then what is in it. Symbolic links are not followed.
+/// A walk over a tree: each directory, then its contents. Symbolic links are not followed.
 ///
-/// Memory grows with the depth of the tree alone. What is damaged is an error, and the walk goes on
-/// beside it; a directory that a damaged volume has in two places, or inside itself, is one error
-/// that names both.
+/// Memory grows with the depth of the tree alone. Damage is an error, and the walk goes on beside
+/// it; a directory that a damaged volume has in two places, or inside itself, is one error that
+/// names both.
 #[derive(Debug)]
 pub struct Walk {
     fs: FileSystem,
@@ -60,7 +60,7 @@ pub struct Walk {
 }
 
 impl FileSystem {
-    /// A walk over what lies at and below a path.
+    /// A walk over the files at and below a path.
     ///
     /// # Errors
     /// As [`FileSystem::open_path`].
@@ -103,8 +103,8 @@ impl Iterator for Walk {
 }
 
 impl Walk {
-    /// Leaves out what is left of the directory that the walk is in: right after a directory was
-    /// visited, all that is in it.
+    /// Leaves out the rest of the directory that the walk is in: right after a directory was
+    /// visited, all its contents.
     pub fn skip_directory(&mut self) {
         self.leave_directory();
     }

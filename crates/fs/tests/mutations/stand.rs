@@ -46,7 +46,7 @@ pub(crate) struct Outcome {
     pub(crate) longest: Duration,
 }
 
-/// A volume, what is on it, and the mutations.
+/// A volume, its contents, and the mutations.
 pub(crate) struct Stand {
     device: Arc<dyn BlockDevice>,
     pristine: Vec<u8>,

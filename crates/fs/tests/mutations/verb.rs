@@ -1,4 +1,4 @@
-//! What is done to volumes with mutated metadata: a verb of the command, on paths that the sound
+//! Operations on volumes with mutated metadata: a verb of the command, on paths that the sound
 //! volume has.
 
 use std::error::Error;
@@ -27,7 +27,7 @@ pub(crate) enum Refusal {
     Verb,
 }
 
-/// A verb and what it is about.
+/// A verb and its paths.
 #[derive(Debug)]
 pub(crate) enum Verb {
     Remove(PathBuf),

@@ -1,4 +1,4 @@
-//! What is known of files besides their content.
+//! The metadata of files.
 
 use crate::volumes::{NOW, create, fresh};
 use undercroft_fs::{Change, Error, FileType, InodeFlags, NewFile, SetMode, SetTime, Timestamp};

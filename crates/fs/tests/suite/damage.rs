@@ -36,7 +36,7 @@ fn lead_back(device: &Arc<dyn BlockDevice>, directory: InodeNumber, to: InodeNum
     mkfs::finish(&volume, true).unwrap();
 }
 
-/// A volume on which `/a/b/c` leads to what is at `to`, which is damage.
+/// A volume on which `/a/b/c` leads to the inode of `to`, which is damage.
 fn circle(to: &str) -> (Arc<dyn BlockDevice>, InodeNumber) {
     let device = memory();
     let fs = open(&device);

@@ -203,7 +203,7 @@ fn flags_forbid_changes() {
 }
 
 #[test]
-fn what_a_ticket_promised_is_there_after_a_crash() {
+fn changes_of_an_answered_ticket_survive_a_crash() {
     let device = memory();
     let fs = open(&device);
     let file = create(&fs, fs.root(), "file");

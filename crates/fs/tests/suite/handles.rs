@@ -17,7 +17,7 @@ fn a_file_unlinked_while_open_stays_until_it_is_let_go() {
     file.fsync_and_wait().unwrap();
     assert_eq!(contents(&file).len(), 300_004);
     assert_eq!(file.metadata().nlink, 0);
-    // Whoever has it open has it by number, too; its number is nobody else's.
+    // While it is open it is found by number, too; no other file has its number.
     let again = fs.open_handle(number, generation).unwrap();
     assert_eq!(fs.lookup_handle(number, generation).unwrap().size, 300_004);
     drop(file);

@@ -47,7 +47,7 @@ fn a_listing_goes_on_at_its_cookies() {
 }
 
 #[test]
-fn whoever_lists_may_change_the_directory() {
+fn a_visitor_may_change_the_directory_it_lists() {
     let fs = fresh();
     let expected = names(&fs, 500);
     let directory = fs.metadata("/many").unwrap().number;

@@ -6,7 +6,7 @@ use undercroft_fs::{
 };
 
 #[test]
-fn creating_refuses_or_opens_what_is_there() {
+fn creating_refuses_or_opens_existing_files() {
     let fs = fresh();
     let new = NewFile::new(0o640).owned_by(7, 8);
     let (made, file) = fs.create(fs.root(), b"file", &new, Existing::Refuse).unwrap();

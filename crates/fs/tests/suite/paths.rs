@@ -77,7 +77,7 @@ fn symbolic_links_stay_inside_the_volume() {
     not_found(fs.metadata("/dangling"));
     assert!(!fs.exists("/dangling").unwrap());
     not_found(fs.canonicalize("/dangling"));
-    // A write through a link makes what it leads to.
+    // A write through a link makes the file it leads to.
     fs.write("/dangling", "made").unwrap();
     assert_eq!(fs.read("/none").unwrap(), b"made");
     fs.remove_file("/chain").unwrap();

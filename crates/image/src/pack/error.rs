@@ -83,11 +83,11 @@ pub enum PackError {
     WrongTarget {
         /// The image.
         image: PathBuf,
-        /// What is there.
+        /// The kind of the target.
         what: &'static str,
     },
 
-    /// A block device, or a file whose length is given, is shorter than what it has to hold.
+    /// A block device, or a file whose length is given, is too short for its content.
     #[error(
         "{image} has {available} bytes, the volume needs {needed}; use a smaller --size or another device"
     )]
@@ -115,7 +115,7 @@ pub enum PackError {
     /// The image cannot be written.
     #[error("cannot {action} {}", image.display())]
     Target {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The image.
         image: PathBuf,

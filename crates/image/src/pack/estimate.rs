@@ -114,7 +114,7 @@ fn fixed_blocks(geometry: &Geometry, length: u32) -> u32 {
     geometry.ag_header_blocks() + ROOTS + SET_ASIDE + list + 2 * free_space + tail
 }
 
-/// Blocks that the content takes, with what it is to leave.
+/// Blocks that the content takes, with the space to be left free.
 fn content_blocks(survey: &Survey, geometry: &Geometry, spare: u64) -> u64 {
     let block = geometry.block_size() as u64;
     let per_chunk = u64::from(geometry.chunk_blocks());

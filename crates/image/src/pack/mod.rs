@@ -1,9 +1,9 @@
 //! Images from trees: a directory or an archive becomes a volume.
 //!
-//! A build runs in one order, whatever the number of threads: the source delivers its entries in a
+//! A build runs in one order, with any number of threads: the source delivers its entries in a
 //! fixed order, each becomes one transaction of the file system's bulk mode, and file data goes to
-//! the device as it comes. What is not known before the source was read, the size that fits and an
-//! identity for the volume, comes from a survey, a first pass over the entries without their data.
+//! the device as it comes. The size that fits and the identity of the volume are not known before
+//! the source was read. They come from a survey, a first pass over the entries without their data.
 //!
 //! The image appears under its name only when it is whole.
 
@@ -35,7 +35,7 @@ use undercroft_source::{Source, SourceSpec, Warnings};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 
-/// What was built.
+/// The volume that was built.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Regular files.
@@ -58,7 +58,7 @@ pub struct Summary {
     pub free_bytes: u64,
     /// Of those, the bytes that only the volume's trees may take, as they grow.
     pub reserved_bytes: u64,
-    /// What the source was read in spite of.
+    /// The warnings of the source.
     pub warnings: Warnings,
     /// What passed through the devices: the whole one first, then those it is stacked on.
     pub devices: Vec<DeviceReport>,
@@ -144,7 +144,7 @@ fn needed_size(options: &PackOptions, survey: Option<Survey>, tried: u64) -> Opt
     Some(size)
 }
 
-/// The options of the volume with what the survey found.
+/// The options of the volume with the results of the survey.
 fn volume_options(
     options: &PackOptions,
     wanted: SizeChoice,

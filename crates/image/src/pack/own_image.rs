@@ -1,4 +1,5 @@
-//! The image is not part of what it holds, nor is what describes the volume that the source is on.
+//! The image is left out of its own content, and so are properties of the volume that the source is
+//! on.
 //!
 //! When the image is written inside the directory that is packed, an older image at its place, and
 //! the new one where it has a name before it is whole, are left out of both passes over the source.

@@ -152,7 +152,7 @@ impl<'a> Populator<'a> {
         }
     }
 
-    /// The directory at a path, which came before what is in it.
+    /// The directory at a path, which came before its contents.
     fn directory(&mut self, path: &[u8]) -> Result<Arc<Inode>, Error> {
         if self.last.0 != path {
             let number = ops::resolve(self.volume, path)?;
@@ -194,9 +194,9 @@ impl<'a> Populator<'a> {
         Ok(map.filter(|map| !map.is_empty()))
     }
 
-    /// Takes away what came before under a name.
+    /// Takes away the file that came before under a name.
     fn remove(&mut self, parent: &Arc<Inode>, name: &[u8]) -> Result<(), Error> {
-        // Data on its way must not come to blocks that are somebody else's by then.
+        // Data on its way must not arrive in blocks that have another owner by then.
         self.writer.finish()?;
         let Removed { kind, bytes, is_last } = replaced::remove(self.volume, parent, name)?;
         let summary = &mut self.summary;

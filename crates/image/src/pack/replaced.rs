@@ -1,4 +1,4 @@
-//! What came before under a name that comes again.
+//! Files that came before under a name that comes again.
 
 use std::sync::Arc;
 use undercroft_xfs::format::{FileType, Timestamp};
@@ -7,7 +7,7 @@ use undercroft_xfs::ops;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, Volume};
 
-/// What was taken away.
+/// A name that was taken away.
 pub(super) struct Removed {
     pub(super) kind: FileType,
     /// Bytes of data that are gone, holes not counted.

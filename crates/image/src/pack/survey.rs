@@ -13,7 +13,7 @@ use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 use uuid::Uuid;
 
-/// What a source holds, as far as the size of a volume depends on it.
+/// The content of a source, as far as the size of a volume depends on it.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Inodes of all kinds.
@@ -207,7 +207,7 @@ fn hash_entry(digest: &mut Sha256, entry: &Entry, options: &PackOptions) {
     };
     let number = |digest: &mut Sha256, value: u64| digest.update(value.to_le_bytes());
     field(digest, entry.path.as_bytes());
-    // As it will be on the volume: what is overridden makes no difference.
+    // As it will be on the volume: overridden metadata makes no difference.
     let metadata = options.overridden(&entry.metadata);
     let root_mode = options.root_mode.filter(|_| entry.path.is_root());
     number(digest, u64::from(root_mode.unwrap_or(metadata.mode)));

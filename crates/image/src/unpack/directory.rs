@@ -25,8 +25,8 @@ use undercroft_xfs::format::FileType;
 /// Unpacks the whole volume into the directory `destination`, which is made if it does not exist.
 /// One that is not empty is refused unless `replace` is set: directories are kept then, other
 /// entries of the same names replaced. The metadata of the root directory goes to `destination`.
-/// `report` is called now and then, and for each file that is left out because it is larger than files
-/// there may be.
+/// `report` is called now and then, and for each file that is left out because it is larger than
+/// files there may be.
 ///
 /// # Errors
 /// The volume is damaged, its device failed, or the destination cannot take it.
@@ -58,12 +58,12 @@ impl DirectorySink {
         }
     }
 
-    fn copy(&mut self, item: &Item<'_>, file: &File) -> Result<u64, UnpackError> {
+    fn copy(&mut self, item: &mut Item<'_>, file: &File) -> Result<u64, UnpackError> {
+        let (contents, ranges) = item.open()?;
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::FileTooLarge => item.too_large(),
             _ => UnpackError::Create { action: "write", path: item.text(), source },
         };
-        let (contents, ranges) = item.open()?;
         let bytes = item.copy(&contents, &ranges, &mut self.buffer, |offset, bytes| {
             file.write_all_at(bytes, offset).map_err(failed)
         })?;
@@ -84,7 +84,7 @@ impl Sink for DirectorySink {
         metadata::apply_to_file(&directory, item, warnings)
     }
 
-    fn file(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError> {
+    fn file(&mut self, item: &mut Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError> {
         self.clear(item)?;
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -139,7 +139,7 @@ impl Sink for DirectorySink {
         let name = first.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let to = self.place.current();
         match rustix::fs::linkat(from, name, to, item.name(), AtFlags::empty()) {
-            // What it links to could not be made, which was counted.
+            // Its target could not be made, which was counted.
             Err(rustix::io::Errno::NOENT) if item.kind.is_special() => Ok(()),
             linked => linked.map_err(|error| failed("link", item, error)),
         }

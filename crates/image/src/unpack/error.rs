@@ -6,7 +6,7 @@ use thiserror::Error;
 use undercroft_xfs::Error as VolumeError;
 use undercroft_xfs::units::InodeNumber;
 
-/// Why a volume could not be unpacked. What was unpacked before stays. Paths are escaped.
+/// Why a volume could not be unpacked. Files unpacked before stay. Paths are escaped.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UnpackError {
@@ -15,7 +15,7 @@ pub enum UnpackError {
     Volume {
         /// Path in the volume.
         path: String,
-        /// What is wrong.
+        /// The cause.
         source: VolumeError,
     },
 
@@ -71,7 +71,7 @@ pub enum UnpackError {
     Destination {
         /// The destination.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 
@@ -82,11 +82,11 @@ pub enum UnpackError {
     /// Something in the destination cannot be made.
     #[error("cannot {action} {path}")]
     Create {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// Path below the destination.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 

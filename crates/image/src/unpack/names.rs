@@ -1,6 +1,6 @@
 //! Which names of a directory were met.
 //!
-//! Names are kept as 128-bit hashes with a secret, so nobody can choose names whose hashes meet; two
+//! Names are kept as 128-bit hashes with a secret, so names with equal hashes cannot be chosen; two
 //! of a million names meet with a probability of 10^-27.
 
 use rustc_hash::FxBuildHasher;

@@ -1,7 +1,7 @@
-//! What a volume is unpacked into, and the one loop that does it.
+//! The targets that a volume is unpacked into, and the one loop that does it.
 
+use super::ahead::{Ahead, Upcoming};
 use super::links::{InodeSet, Links};
-use super::walk::{Step, Walk};
 use super::{UnpackError, attributes};
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use undercroft_xfs::ops::{self, NamedValue};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{OpenFile, Volume};
 
-/// What was unpacked.
+/// Counts of the files unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Regular files.
@@ -81,6 +81,8 @@ pub(super) struct Item<'a> {
     /// Path from the root, without slashes at its ends; empty for the root.
     pub(super) path: &'a [u8],
     inode: &'a Inode,
+    /// Opened already.
+    file: Option<OpenFile>,
     number: InodeNumber,
     pub(super) kind: FileType,
     pub(super) core: InodeCore,
@@ -102,7 +104,7 @@ impl Item<'_> {
 
     /// An error of the volume in this inode.
     pub(super) fn damaged(&self, source: undercroft_xfs::Error) -> UnpackError {
-        UnpackError::Volume { path: format!("/{}", ops::path_text(self.path)), source }
+        damaged(self.path, source)
     }
 
     /// An error of the destination, which holds no files of this size.
@@ -111,9 +113,10 @@ impl Item<'_> {
     }
 
     /// The contents, and where in them data is.
-    pub(super) fn open(&self) -> Result<(OpenFile, Vec<Range<u64>>), UnpackError> {
+    pub(super) fn open(&mut self) -> Result<(OpenFile, Vec<Range<u64>>), UnpackError> {
+        let opened = self.file.take();
         let open = || {
-            let file = OpenFile::open(self.volume, self.number)?;
+            let file = opened.map_or_else(|| OpenFile::open(self.volume, self.number), Ok)?;
             // Refuses what cannot be read before anything is made of it.
             file.read(0, &mut [])?;
             let ranges = file.data_ranges()?;
@@ -154,6 +157,11 @@ impl Item<'_> {
     }
 }
 
+/// An error of the volume at a path from the root.
+pub(super) fn damaged(path: &[u8], source: undercroft_xfs::Error) -> UnpackError {
+    UnpackError::Volume { path: format!("/{}", ops::path_text(path)), source }
+}
+
 /// Takes a tree, depth first.
 pub(super) trait Sink {
     /// A directory begins.
@@ -162,7 +170,7 @@ pub(super) trait Sink {
     fn leave(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
     /// A regular file; returns the number of bytes of data in it. One that is
     /// [too large](UnpackError::TooLarge) does not stay.
-    fn file(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError>;
+    fn file(&mut self, item: &mut Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError>;
     /// A symbolic link.
     fn symlink(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
     /// A device, FIFO or socket.
@@ -177,15 +185,10 @@ pub(super) fn unpack(
     sink: &mut dyn Sink,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
-    let (mut walk, mut links) = (Walk::new(volume), Links::default());
+    let (mut walk, mut links) = (Ahead::new(volume), Links::default());
     let mut too_large = InodeSet::default();
     let (mut summary, mut entries) = (Summary::default(), 0);
-    while let Some(step) = walk.step()? {
-        let (inode, entering) = match &step {
-            Step::Enter(inode) => (inode, true),
-            Step::Leave(inode) => (inode, false),
-        };
-        let path = walk.path();
+    while let Some(Upcoming { path, inode, entering, file, .. }) = walk.next()? {
         let state = inode.read();
         let (number, kind, core) = (state.number, state.file_type(), state.core.clone());
         let device = match &state.data.content {
@@ -193,21 +196,22 @@ pub(super) fn unpack(
             _ => None,
         };
         let first = match (entering, kind != FileType::Directory) {
-            (true, true) => links.meet(number, core.nlink, path)?,
+            (true, true) => links.meet(number, core.nlink, &path)?,
             _ => None,
         };
         // A file with many names has as many parent pointers: its attributes are read once.
         let list = match first {
             Some(_) => Vec::new(),
-            None => attributes::of(volume, &state).map_err(|error| walk.damaged(error))?,
+            None => attributes::of(volume, &state).map_err(|error| damaged(&path, error))?,
         };
         drop(state);
-        let item = Item { volume, path, inode, number, kind, core, device, attributes: &list };
+        let (path, inode, attributes) = (path.as_slice(), &inode, list.as_slice());
+        let mut item = Item { volume, path, inode, file, number, kind, core, device, attributes };
         if entering {
             let done = match first {
                 Some(_) if too_large.contains(number) => Err(item.too_large()),
                 Some(first) => sink.link(&item, &first).map(|()| summary.hard_links += 1),
-                None => deliver(&item, sink, &mut summary),
+                None => deliver(&mut item, sink, &mut summary),
             };
             match done {
                 Err(error @ UnpackError::TooLarge { .. }) => {
@@ -230,7 +234,11 @@ pub(super) fn unpack(
 }
 
 /// Hands over an inode under its first name.
-fn deliver(item: &Item<'_>, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), UnpackError> {
+fn deliver(
+    item: &mut Item<'_>,
+    sink: &mut dyn Sink,
+    summary: &mut Summary,
+) -> Result<(), UnpackError> {
     let warnings = &mut summary.warnings;
     match item.kind {
         FileType::Directory => {

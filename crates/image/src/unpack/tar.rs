@@ -1,8 +1,8 @@
 //! A volume as a tar stream in pax format (POSIX.1-2001), with the records of GNU tar and star for
 //! extended attributes and sparse files (version 1.0).
 //!
-//! Everything that [`pack`](crate::pack) reads is kept. ACLs are written as attributes. Sockets have
-//! no form in an archive: they are left out and counted.
+//! Everything that [`pack`](crate::pack) reads is kept. ACLs are written as attributes. Sockets
+//! have no form in an archive: they are left out and counted.
 
 mod header;
 mod records;
@@ -60,7 +60,7 @@ impl TarSink<'_> {
         Ok(())
     }
 
-    /// Fills the last block of what was stored.
+    /// Fills the last block of the data stored.
     fn pad(&mut self, stored: u64) -> io::Result<()> {
         let missing = stored.next_multiple_of(BLOCK) - stored;
         // Less than a block.
@@ -95,7 +95,7 @@ impl Sink for TarSink<'_> {
         Ok(())
     }
 
-    fn file(&mut self, item: &Item<'_>, _: &mut Warnings) -> Result<u64, UnpackError> {
+    fn file(&mut self, item: &mut Item<'_>, _: &mut Warnings) -> Result<u64, UnpackError> {
         let size = item.core.size;
         let contents = item.open()?;
         let ranges = &contents.1;

@@ -15,7 +15,7 @@ use undercroft_xfs::units::InodeNumber;
 /// Entries read from a directory at a time.
 const BATCH: usize = 128;
 
-/// What the walk came to.
+/// The item that the walk reached.
 pub(super) enum Step {
     /// A name; its path is [`Walk::path`]. The root directory comes first, with the empty path.
     Enter(Arc<Inode>),
@@ -106,6 +106,7 @@ impl<'v> Walk<'v> {
             entries.push_back((entry.name.to_vec(), entry.inode));
             entries.len() < BATCH
         });
+        self.volume.prefetch_inodes(entries.iter().map(|(_, number)| *number));
         match read {
             Ok(behind) => *next = behind,
             Err(error) => return Err(self.damaged(error)),
@@ -114,7 +115,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Whether a name of the present directory is to be unpacked, which the directory's own `.` and
-    /// `..` are not. A name that leads elsewhere, or that came before, is an error: who unpacks it
+    /// `..` are not. A name that leads elsewhere, or that came before, is an error: unpacking it
     /// would write behind a symbolic link, or over another file.
     fn admit(&mut self, name: &[u8], number: InodeNumber) -> Result<bool, UnpackError> {
         let parent = self.levels.iter().rev().nth(1).map(|level| level.number);

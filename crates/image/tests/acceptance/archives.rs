@@ -50,7 +50,7 @@ fn everything() {
     }
 }
 
-/// Appends to an archive, as it is made by adding to it what has changed.
+/// Appends to an archive, as an archive is made by adding changed files.
 fn append(tree: &Path, archive: &Path, members: &[&str]) {
     let mut command = Command::new("tar");
     command.args(["--append", "--format=pax", "--sparse", "--file"]).arg(archive);
@@ -77,7 +77,7 @@ fn members_that_come_again_count_as_when_the_archive_is_unpacked() {
     let sparse = File::create(tree.join("sparse")).unwrap();
     (0..100).for_each(|at| sparse.write_all_at(&[3; 4096], at << 20).unwrap());
     append(&tree, &archive, &["."]);
-    // What was linked becomes two files; a link, a symbolic link and a file change places.
+    // Two linked names become two files; a link, a symbolic link and a file change places.
     fs::remove_file(tree.join("file")).unwrap();
     fs::write(tree.join("file"), vec![4; 1_000_000]).unwrap();
     append(&tree, &archive, &["./file"]);
@@ -87,7 +87,7 @@ fn members_that_come_again_count_as_when_the_archive_is_unpacked() {
     symlink("elsewhere", tree.join("inner/other")).unwrap();
     fs::write(tree.join("sparse"), "no longer").unwrap();
     append(&tree, &archive, &["./file", "./inner/symlink", "./inner/other", "./sparse"]);
-    // Data that follows what was freed goes to the same places.
+    // Data that follows a freed file goes to the same places.
     for number in 0..50_u8 {
         fs::write(tree.join(format!("inner/later-{number}")), vec![number; 100_000]).unwrap();
     }

@@ -77,11 +77,11 @@ fn an_unreadable_file() {
     if !kernel::available_or_report("image::bad_input::an_unreadable_file") {
         return;
     }
-    // Root may read everything, so somebody else builds.
+    // Root may read everything, so another user builds.
     let home = tempfile::tempdir().unwrap();
     let program = home.path().join("program");
     // Not by this process: a child that another test starts meanwhile would hold the file open for
-    // writing, and nobody could run it.
+    // writing, and it could not be run.
     let own = std::env::current_exe().unwrap();
     assert!(Command::new("cp").arg(own).arg(&program).status().unwrap().success());
     let (tree, output) = (home.path().join("tree"), home.path().join("output"));

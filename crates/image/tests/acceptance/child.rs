@@ -28,7 +28,7 @@ pub(crate) fn pause(command: &mut Command) {
     command.env(PAUSE, "1");
 }
 
-/// The same, and replace what is there.
+/// The same, and replace an existing image.
 pub(crate) fn force(command: &mut Command) {
     command.env(FORCE, "1");
 }

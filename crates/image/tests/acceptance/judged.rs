@@ -1,4 +1,4 @@
-//! Building an image and asking everybody about it.
+//! Building an image and asking all judges about it.
 
 use std::path::Path;
 

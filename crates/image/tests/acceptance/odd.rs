@@ -15,7 +15,7 @@ pub(crate) fn odd_tree() -> Scratch {
     scratch
 }
 
-/// A name for messages and what it changes.
+/// A name for messages and its change.
 type Format = (&'static str, fn(&mut MkfsOptions));
 
 /// Builds the odd tree in each of these formats.

@@ -1,4 +1,4 @@
-//! Sizes: those that are found fit, those that are too small name one that does.
+//! Sizes: automatic ones fit, and the error for one too small names one that does.
 
 use std::fs;
 use std::path::Path;

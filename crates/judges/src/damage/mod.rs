@@ -78,7 +78,7 @@ pub fn volume() -> Result<(TempDir, PathBuf), Error> {
 }
 
 fn make(tools: &Xfsprogs, image: &Path) -> Result<(), Error> {
-    /// Enough for what is put on it, at a size that is quick to copy and to repair.
+    /// Large enough for its files, and quick to copy and to repair.
     const SIZE: u64 = 256 << 20;
     tools.mkfs(image, SIZE, &["-d", "agcount=4"])?;
     let mount = LoopMount::new(image, Access::ReadWrite, &[])?;

@@ -1,7 +1,7 @@
 //! A tree with every odd thing that a tree can hold, one directory per kind of oddity.
 //!
 //! The file system that the tree is made on, or the rights of the process, may not allow all of it:
-//! what was left out is reported by name. On a [`crate::Scratch`] volume as root nothing is.
+//! missing parts are reported by name. On a [`crate::Scratch`] volume as root nothing is.
 
 mod attributes;
 mod data;
@@ -51,7 +51,7 @@ impl Maker {
         fs::write(path, "").map_err(Error::io("cannot create", path))
     }
 
-    /// Takes note of an oddity that a limit forbids here; other failures stay failures.
+    /// Records an oddity that a limit forbids here; other failures stay failures.
     fn attempt(&mut self, what: &str, path: &Path, done: Result<(), Errno>) -> Result<(), Error> {
         match done {
             Ok(()) => Ok(()),
@@ -71,7 +71,7 @@ impl Maker {
         }
     }
 
-    /// Sets a modification time, and takes note when the file system clamps it.
+    /// Sets a modification time, and records when the file system clamps it.
     fn mtime(&mut self, path: &Path, seconds: i64, nanoseconds: i64) -> Result<(), Error> {
         let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
         let times = Timestamps { last_access: time, last_modification: time };

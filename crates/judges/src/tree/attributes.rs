@@ -12,7 +12,7 @@ use rustix::io::Errno;
 const LARGEST: usize = 65536;
 
 /// XFS shows ACLs twice, the second time in its own form under these names; the portable form is
-/// what is compared.
+/// compared.
 const SECOND_FORMS: [&[u8]; 2] = [b"trusted.SGI_ACL_FILE", b"trusted.SGI_ACL_DEFAULT"];
 
 /// What `mkfs.xfs` says about a whole volume, in its root directory; no part of the tree.

@@ -1,8 +1,8 @@
 //! Whether two directory trees are the same, field by field.
 //!
-//! [`compare`] walks both at once in the order of names and reads only what is there: contents
-//! block by block, holes not at all. Cost grows with the number of entries and the bytes of data;
-//! memory with the names of the directories on the present path and the number of hard links.
+//! [`compare`] walks both at once in the order of names and reads only stored data: contents block
+//! by block, holes not at all. Cost grows with the number of entries and the bytes of data; memory
+//! with the names of the directories on the present path and the number of hard links.
 
 mod attributes;
 mod data;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// What is compared beyond names, kinds, modes, owners, mtimes, contents, sizes, extended
+/// The properties compared beyond names, kinds, modes, owners, mtimes, contents, sizes, extended
 /// attributes (ACLs among them), link targets, device numbers and hard links, which always are.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -23,7 +23,7 @@ pub struct Options {
     pub atime: bool,
     /// Change times as well.
     pub ctime: bool,
-    /// The metadata of the two root directories as well, not only what is in them.
+    /// The metadata of the two root directories as well, not only their contents.
     pub root: bool,
     /// How many differences are kept with their values; all are counted.
     pub limit: usize,

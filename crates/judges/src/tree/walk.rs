@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
         Ok(self.result)
     }
 
-    /// Compares what is in two directories, both at `path`.
+    /// Compares the contents of two directories, both at `path`.
     fn directory(&mut self, pair: &Pair, path: &Path) -> Result<(), Error> {
         let left = names(&pair.left).map_err(self.left.failed("cannot list", path))?;
         let right = names(&pair.right).map_err(self.right.failed("cannot list", path))?;
@@ -118,7 +118,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares an entry that both directories have, and what is below it.
+    /// Compares an entry that both directories have, and the tree below it.
     fn both(&mut self, pair: &Pair, name: &OsStr, path: &Path) -> Result<(), Error> {
         if !self.entry(pair, name, path)? {
             return Ok(());
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
         self.note(path, Field::Holes, show(&left), show(&right));
     }
 
-    /// Notes a difference when the two values are not equal.
+    /// Records a difference when the two values are not equal.
     fn differ<T: PartialEq + Debug>(&mut self, path: &Path, field: Field, left: &T, right: &T) {
         if left != right {
             self.note(path, field, format!("{left:?}"), format!("{right:?}"));

@@ -141,7 +141,7 @@ impl Bench<'_> {
     }
 }
 
-/// One application and what it has outstanding.
+/// One application and its outstanding I/Os.
 struct Application {
     plug: Plug,
     queue: CompletionQueue,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::options::RunOptions;
 use crate::outcome::affinity::Workload;
 
-/// What the applications do.
+/// The I/O of the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) devices: usize,
@@ -17,7 +17,7 @@ pub(super) struct Load {
 }
 
 impl Workload {
-    /// What it comes to in a run.
+    /// Its numbers in a run.
     pub(super) fn load(self, run: &RunOptions) -> Load {
         match self {
             Self::Large => Load {

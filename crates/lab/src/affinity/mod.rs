@@ -1,4 +1,4 @@
-//! Where requests are queued and where they are completed: what the choice is worth.
+//! The places where requests are queued and completed: the effect of the choice.
 //!
 //! Source: Brunelle and Axboe 2008, "IO queueing and complete affinity w/ threads". Each device has
 //! a CPU that takes its interrupts (I) and an application on a CPU (A). Queueing (Q) and completion

@@ -1,4 +1,4 @@
-//! Files that keep what is not to be free.
+//! Files that keep the space that is not to be free.
 
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{AllocRecord, DeviceNumber, Extent, FileType, RmapOwner};
@@ -41,8 +41,8 @@ pub(super) fn create(volume: &Volume) -> Result<Vec<InodeNumber>, LabError> {
     Ok(fillers)
 }
 
-/// Allocates these pieces of a group in their order; returns those that could be had. A few may
-/// not: blocks that the trees took as they grew.
+/// Allocates these pieces of a group in their order; returns those it got. A few may be missing:
+/// the trees took blocks as they grew.
 pub(crate) fn take(
     volume: &Volume,
     ag: AgNumber,

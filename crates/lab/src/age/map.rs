@@ -19,8 +19,8 @@ pub enum FreeMap {
         kept: u32,
     },
     /// `short` holes that are one block too short for a request of `request` blocks, one kept block
-    /// between them; far behind, at the end of the group, `long` holes of one to 64 requests.
-    /// Whoever looks for space near the short ones passes by all of them.
+    /// between them; far behind, at the end of the group, `long` holes of one to 64 requests. A
+    /// search for space near the short ones passes all of them.
     Pathological {
         /// Length of the requests that the map is hard for, at least 2.
         request: u32,
@@ -127,7 +127,7 @@ impl Pieces {
     ) -> Result<(), LabError> {
         let (mut at, end) = (extent.start.0, extent.start.0 + extent.len);
         let [requests, each] = [short, request].map(u64::from);
-        // Before there are as many holes as somebody may type.
+        // Before memory is taken for the number of holes given by the user.
         let least = (u64::from(long) * (each + 1)).saturating_add(requests * each + 1);
         if least > u64::from(extent.len) {
             return Err(too_small(extent.len, least));

@@ -3,7 +3,7 @@
 //! Recipe: algorithms reference, section 8.5. A kernel is made to age a volume by filling it with a
 //! file and punching holes into that in random order. Here the pieces that stay are allocated one
 //! by one where they have to be, in random order, which leaves the same free space with trees that
-//! grew by random splits; then each group's pieces become a file, `filler/group-N`, whose offsets
+//! grew by random splits. Then each group's pieces become a file, `filler/group-N`, whose offsets
 //! are those of the group, so that its holes are the free space.
 
 mod filler;
@@ -26,7 +26,7 @@ pub(crate) use filler::{plain_inode, take};
 /// A volume that was aged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aged {
-    /// What was made and what it left.
+    /// The free space that was made, and the rest of the volume.
     pub outcome: AgeOutcome,
     /// The files that keep the rest.
     pub fillers: Vec<InodeNumber>,

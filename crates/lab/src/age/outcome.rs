@@ -11,7 +11,7 @@ use crate::error::LabError;
 /// The free space of an aged volume. Lengths are in blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgeOutcome {
-    /// What was asked for.
+    /// The options given.
     #[serde(flatten)]
     pub map: FreeMap,
     /// Bytes of a block.

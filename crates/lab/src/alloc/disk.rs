@@ -1,8 +1,8 @@
 //! The disk of an experiment that drops its data: which of the files on their way arrives next.
 //!
 //! A kernel sets space aside behind the end of a file that grows, takes it with the file's own when
-//! the file is written back, and frees what is left when the file is closed: its writer waits for
-//! the disk meanwhile, and files of others go behind the space that nobody will use. So the free
+//! the file is written back, and frees the rest when the file is closed. Its writer waits for the
+//! disk meanwhile, and files of others are put behind space that will not be used. So the free
 //! space that a workload finds depends on how many files are on their way to the disk.
 
 use std::cmp::Reverse;

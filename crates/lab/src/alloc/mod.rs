@@ -3,8 +3,8 @@
 //! Source: Foster 2019, "xfs: rework near mode extent allocation", v3. 64 writers create, write and
 //! sync 40,000 files of 4 KiB to 500 MB until 500 GB in 16 groups are 70 % full, once on a clean
 //! volume and once where free space consists of many extents of random lengths; then the distance
-//! of each extent from where it was wanted is counted. The volume here is a sparse file: metadata
-//! is real, data is accepted and dropped. What is left is checked.
+//! of each extent from its hint is counted. The volume here is a sparse file: metadata is real,
+//! data is accepted and dropped. The volume is checked afterwards.
 //!
 //! The search for an extent alone is timed on free space that is made to be hard for it.
 
@@ -50,7 +50,7 @@ pub enum Case {
     Clean,
     /// The workload on randomised free space.
     Random,
-    /// Allocations alone, where what is near is too short.
+    /// Allocations alone, where extents near the hint are too short.
     Pathological,
     /// Allocations alone, one behind the other on a clean volume.
     Sequential,
@@ -89,8 +89,9 @@ pub struct AllocOptions {
     pub groups: Option<u32>,
     /// Threads that write.
     pub writers: Option<usize>,
-    /// Files that are on their way to the disk at a time, with what was set aside behind their ends;
-    /// without it, as many as writers. 0: nothing is set aside, as when the size is known before.
+    /// Files that are on their way to the disk at a time, with the space reserved behind their
+    /// ends; without it, as many as writers. 0: no space is reserved, as when the size is known
+    /// before.
     pub in_flight: Option<usize>,
     /// Files to write.
     pub files: Option<usize>,
@@ -102,8 +103,8 @@ pub struct AllocOptions {
     pub spread: Option<f64>,
     /// Free extents of the pathological map.
     pub extents: Option<u32>,
-    /// Bytes of metadata to keep in memory while single allocations are timed, instead of those that
-    /// volumes keep. The trees of ten million free extents take some 500 MB.
+    /// Bytes of metadata to keep in memory while single allocations are timed, instead of the usual
+    /// limit of volumes. The trees of ten million free extents take some 500 MB.
     pub memory: Option<usize>,
     /// Where volumes are made; the system's place for such files without it.
     pub scratch: Option<PathBuf>,
@@ -232,7 +233,7 @@ fn workload(
     let measured = site::run(&site, &scale.jobs, scale.writers)?;
     let layout = layout(&volume, &fillers, before)?;
     let finished = volume::finish(&volume);
-    // One that is damaged, too: that is when somebody wants to look at it.
+    // A damaged one, too: it is the one to examine.
     if let Some(keep) = &options.keep {
         std::fs::rename(image, keep)
             .map_err(|source| LabError::File { path: keep.clone(), source })?;

@@ -1,4 +1,4 @@
-//! A mounted directory as the place of an experiment: whatever allocator the kernel has there.
+//! A mounted directory as the place of an experiment: with the kernel's allocator.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -25,7 +25,7 @@ pub(super) trait Site: Sync {
     fn sync(&self, file: &mut Self::File, job: &Job) -> Result<(), LabError>;
     /// Closes it.
     fn close(&self, file: Self::File) -> Result<(), LabError>;
-    /// Does what is left to do when the last file was closed.
+    /// Ends the work when the last file was closed.
     fn finish(&self) -> Result<(), LabError> {
         Ok(())
     }
@@ -41,7 +41,7 @@ pub(super) struct Times {
     pub(super) cpu: Duration,
 }
 
-/// What a run took.
+/// The time of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     pub(super) elapsed: Duration,

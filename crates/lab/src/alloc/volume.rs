@@ -85,7 +85,7 @@ pub(super) struct Headers {
 /// Purposes of random numbers for the headers, by file.
 const HEADERS: u64 = 1 << 40;
 
-/// How long a header is written at most: whoever finds no other group waits for it.
+/// How long a header is written at most: an allocation that finds no other group waits for it.
 const HEADER_WRITE: Duration = Duration::from_millis(20);
 
 /// Does `work` while another thread holds a group, as the kernel does while the header is written
@@ -150,7 +150,7 @@ impl OnVolume<'_> {
         Ok(extent)
     }
 
-    /// Frees what was set aside behind the end of a file that has arrived.
+    /// Frees the space reserved behind the end of a file that has arrived.
     fn trim(&self, file: InodeNumber) -> Result<(), LabError> {
         let mut file = self.volume.lock_inode(file)?;
         let end = FileBlock(self.volume.geometry().blocks_for(file.core.size));
@@ -178,14 +178,14 @@ impl Site for OnVolume<'_> {
         Ok(file)
     }
 
-    /// Delayed allocation: a write gives the file its length; what it holds is dropped.
+    /// Delayed allocation: a write gives the file its length; its data is dropped.
     fn write(&self, file: &mut InodeGuard, job: &Job) -> Result<(), LabError> {
         file.core.size = job.bytes;
         file.touch();
         Ok(())
     }
 
-    /// One extent a transaction, from all that is dirty, and what is set aside behind it.
+    /// One extent a transaction, for all dirty data, and the space reserved behind it.
     fn sync(&self, file: &mut InodeGuard, job: &Job) -> Result<(), LabError> {
         let geometry = self.volume.geometry();
         let blocks = geometry.blocks_for(job.bytes);

@@ -2,7 +2,7 @@
 
 use crate::outcome::fsync::Mode;
 
-/// What is written.
+/// The data written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Files of one size, `files` by each thread in an iteration.

@@ -23,7 +23,7 @@ const LARGE_WRITE_BYTES: usize = 1 << 20;
 /// Sizes of the filebench profile.
 const FILEBENCH_SIZES: (f64, f64) = (4096.0, 500e6);
 
-/// What one thread did in an iteration.
+/// The work of one thread in an iteration.
 #[derive(Default)]
 struct Done {
     files: u64,
@@ -195,7 +195,7 @@ impl<T: Target> Writer<'_, T> {
         if self.case.mode.syncs_all() { Ok(()) } else { self.sync_afterwards(iteration) }
     }
 
-    /// What a mode does when all files are written.
+    /// The work of a mode when all files are written.
     fn sync_afterwards(&mut self, iteration: usize) -> Result<(), LabError> {
         let files = self.done.files;
         let numbers: Box<dyn Iterator<Item = u64>> = match self.case.mode {

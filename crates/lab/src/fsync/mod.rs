@@ -1,4 +1,4 @@
-//! Small files, each made durable: what an fsync costs, and what a ticket for one saves.
+//! Small files, each made durable: the cost of an fsync, and the saving of a ticket.
 //!
 //! Source: Chinner and Axboe 2014 ("xfs: wire up aio_fsync method"). fs_mark wrote 800,000
 //! files of 4 KiB in an iteration and asked for the fsync of all at once, by a thread for each that
@@ -39,9 +39,9 @@ pub struct FsyncOptions {
     pub threads: Vec<usize>,
     /// Directories of each thread, which it uses in turn.
     pub directories: usize,
-    /// Iterations ahead of those that count, which fill the caches.
+    /// Iterations ahead of the measured ones, which fill the caches.
     pub warm_up: usize,
-    /// What is written.
+    /// The data written.
     pub workload: Workload,
 }
 

@@ -74,8 +74,8 @@ impl FsyncRing {
 
 impl Drop for FsyncRing {
     fn drop(&mut self) {
-        // The descriptors must stay open until the kernel is done with them; whoever is interested
-        // in errors has called `finish`.
+        // The descriptors must stay open until the kernel is done with them; errors are reported by
+        // `finish`.
         drop(self.finish());
     }
 }

@@ -1,4 +1,4 @@
-//! What the workload runs on.
+//! The targets of the workload.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -50,11 +50,11 @@ pub(super) trait Target: Sync {
     /// Waits for all that was started; returns the latencies.
     fn finish(queue: &mut Self::Queue<'_>) -> Result<LatencyRecorder, LabError>;
 
-    /// What was counted below so far.
+    /// The counters below the workload so far.
     fn counters(&self) -> Counters;
 }
 
-/// What was counted below the workload; `None` where nobody counts it.
+/// Counters below the workload; `None` where there is no counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     /// Writes of the journal that made something durable.
@@ -68,7 +68,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// What was counted since `before`.
+    /// The counts since `before`.
     pub(super) fn since(self, before: Self) -> Self {
         let difference = |now: Option<u64>, then: Option<u64>| Some(now? - then?);
         Self {
@@ -100,7 +100,7 @@ impl Answers {
         self.state.lock().outstanding += 1;
     }
 
-    /// One has come, for what was asked at `start`.
+    /// One answer has come, to a request made at `start`.
     pub(super) fn answered(&self, start: Instant, result: Result<(), undercroft_xfs::Error>) {
         let mut state = self.state.lock();
         state.outstanding -= 1;

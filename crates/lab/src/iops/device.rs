@@ -24,9 +24,10 @@ pub(super) struct TestDevice {
 pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabError> {
     let Variant { threads, batch, work, .. } = variant;
     let outstanding = threads * batch;
-    // One more for each thread: what it writes.
+    // One more for each thread: the data it writes.
     let blocks = outstanding + threads;
-    // What the pool charges for one, or who has some of a batch would wait for the others.
+    // The size that the pool charges for one: with less, a thread that has some of a batch would
+    // wait for the rest.
     let block = usize::try_from(work.block_bytes).unwrap_or(usize::MAX).max(BUFFER_ALIGNMENT);
     let pool_bytes = blocks.saturating_mul(block.checked_next_power_of_two().unwrap_or(block));
     let pool = match variant.driver {
@@ -47,8 +48,8 @@ pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabErro
         engine,
         direct: work.direct,
         pool: Some(pool.clone()),
-        // A thread that blocks for each I/O outstanding, as in fio's psync: those that submit, if
-        // each has one outstanding, or as many behind them.
+        // A thread that blocks for each I/O outstanding, as in fio's psync: the submitting threads,
+        // if each has one outstanding, or as many others.
         threads: if *batch == 1 { 0 } else { outstanding },
         queue: queue.clone(),
         ..FileOptions::default()

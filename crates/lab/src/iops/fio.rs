@@ -59,7 +59,7 @@ struct Direction {
 /// Runs fio once.
 ///
 /// # Errors
-/// fio is not installed, fails, or prints what is not understood.
+/// fio is not installed, fails, or its output is not understood.
 pub(super) fn run(
     engine: Engine,
     work: &FileWork,

@@ -2,9 +2,8 @@
 //! threads and size of batches, and the file drivers beside fio.
 //!
 //! Each submitting thread claims a hardware queue and runs to completion: it submits a batch under
-//! a plug, and collects what has ended from a completion queue of its own. On the null device a
-//! batch ends where it is submitted; on a file a thread keeps as many I/Os outstanding as a batch
-//! has, as fio does.
+//! a plug, and collects completions from a queue of its own. On the null device a batch ends where
+//! it is submitted; on a file a thread keeps as many I/Os outstanding as a batch has, as fio does.
 //!
 //! Figures to hold beside: SPDK's null device does 10.8 million I/Os a second on one core
 //! (spdk@055de83ac6).

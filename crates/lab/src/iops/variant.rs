@@ -1,4 +1,4 @@
-//! What is measured.
+//! The variants measured.
 
 use super::fio::Engine;
 use super::work::FileWork;

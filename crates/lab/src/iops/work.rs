@@ -1,4 +1,4 @@
-//! What is done to a device, by us or by fio.
+//! The I/O done to a device, by us or by fio.
 
 use crate::outcome::iops::Access;
 

@@ -28,7 +28,7 @@ pub(super) struct Crowd {
     pub(super) seed: u64,
 }
 
-/// Runs the threads of `crowd` on `device` and counts what they do.
+/// Runs the threads of `crowd` on `device` and counts their I/Os.
 ///
 /// # Errors
 /// A thread or a hardware queue cannot be had, or an I/O failed.

@@ -1,6 +1,6 @@
 //! One case of the experiment.
 
-/// How many files, and who works on them where.
+/// The number of files, of threads, and the place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) threads: usize,

@@ -1,9 +1,9 @@
 //! Empty files: how fast they are created, looked at and deleted.
 //!
-//! What is measured are operations on metadata alone: directories, inodes, the journal. One
-//! generator works on a volume of ours, whose operations are calls of a library, and in any mounted
-//! directory, where each is one system call on an open directory: `mknodat`, `fstatat`, `unlinkat`.
-//! Places take turns, round after round, so that a disturbance of the machine hits all of them.
+//! Operations on metadata alone are measured: directories, inodes, the journal. One generator works
+//! on a volume of ours, whose operations are calls of a library, and in any mounted directory,
+//! where each is one system call on an open directory: `mknodat`, `fstatat`, `unlinkat`. Places
+//! take turns, round after round, so that a disturbance of the machine hits all of them.
 
 mod case;
 mod generator;

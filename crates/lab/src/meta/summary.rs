@@ -1,4 +1,4 @@
-//! What the rounds of a case come to.
+//! The summary of the rounds of a case.
 
 use super::case::Case;
 use super::generator::{Phase, Round};

@@ -1,4 +1,4 @@
-//! What the generator works on.
+//! The targets of the generator.
 
 use crate::error::LabError;
 

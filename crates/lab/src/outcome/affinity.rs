@@ -1,4 +1,4 @@
-//! What one placement of queueing and completion did.
+//! The outcome of one placement of queueing and completion.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rate::Rate;
 
-/// A CPU by what it does in the experiment, as the tables of 2008 name them.
+/// A CPU by its role in the experiment, as the tables of 2008 name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The CPU of the application.

@@ -1,4 +1,4 @@
-//! What the experiments on the allocator find.
+//! The outcomes of the experiments on the allocator.
 
 use serde::{Deserialize, Serialize};
 use undercroft_xfs::frag::Layout;
@@ -51,7 +51,7 @@ pub struct AllocOutcome {
     pub layout: Option<LayoutFigures>,
 }
 
-/// Extents of the files and directories of the run, and what is free behind it; in blocks.
+/// Extents of the files and directories of the run, and the free space after it; in blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutFigures {
     /// Extents.

@@ -1,4 +1,4 @@
-//! What a workload of small files and fsync found.
+//! The outcome of a workload of small files and fsync.
 
 use std::fmt;
 use std::str::FromStr;
@@ -103,7 +103,7 @@ pub struct FsyncOutcome {
     /// Context switches of this process for each file.
     pub context_switches_per_file: f64,
     /// Context switches of the machine for each file: with those of the kernel's threads, and of
-    /// whatever else went on.
+    /// all other work.
     pub machine_switches_per_file: f64,
     /// CPU time of this process for each file in nanoseconds.
     pub cpu_ns_per_file: f64,
@@ -130,7 +130,7 @@ pub struct Iteration {
     /// same, on a machine that others use too, varies less here.
     #[serde(default)]
     pub cpu_ns_per_file: f64,
-    /// Writes of the journal that made something durable; `None` where nobody counts them.
+    /// Writes of the journal that made something durable; `None` where they are not counted.
     #[serde(default)]
     pub log_writes: Option<u64>,
     /// Bytes written to the device for each file: its data, the journal, and metadata in its place.

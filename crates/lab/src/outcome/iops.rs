@@ -26,7 +26,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// What one driver did with one number of threads and one size of batches.
+/// The outcome of one driver with one number of threads and one size of batches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IopsOutcome {
     /// `null`, `memory`, `file-io_uring`, `file-threads`, or fio's `fio-io_uring`, `fio-psync`.

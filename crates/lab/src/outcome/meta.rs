@@ -1,8 +1,8 @@
-//! What the experiment on empty files found.
+//! The outcome of the experiment on empty files.
 
 use serde::{Deserialize, Serialize};
 
-/// What is done with every file.
+/// The operations on every file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {

@@ -56,7 +56,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What the experiment was, in one line.
+    /// The experiment, in one line.
     #[must_use]
     pub fn title(&self) -> String {
         let tags = |what: &str, of: &TagsOutcome| format!("tags: {what}; {}", of.crowd());

@@ -1,4 +1,4 @@
-//! What one wake policy did in one case.
+//! The outcome of one wake policy in one case.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl fmt::Display for PolicyName {
     }
 }
 
-/// Who waits when there is no tag.
+/// The waiter when there is no tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waiters {
@@ -63,7 +63,7 @@ impl fmt::Display for Waiters {
     }
 }
 
-/// What one policy did in one case, over all its runs.
+/// The outcome of one policy in one case, over all its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TagsOutcome {
     /// The wake policy.
@@ -72,7 +72,7 @@ pub struct TagsOutcome {
     pub workers: usize,
     /// I/Os that one worker keeps outstanding, as far as there are tags.
     pub outstanding: usize,
-    /// Who waits for a tag.
+    /// The waiter for a tag.
     pub waiters: Waiters,
     /// Hardware queues that share the set.
     pub queues: usize,
@@ -97,7 +97,7 @@ pub struct TagsOutcome {
 }
 
 impl TagsOutcome {
-    /// Who worked, and how long, in words.
+    /// The workers, and the time, in words.
     pub(crate) fn crowd(&self) -> String {
         format!(
             "{} workers with {} outstanding each, waiting as {}, {} runs of {} s",

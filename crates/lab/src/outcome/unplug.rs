@@ -1,4 +1,4 @@
-//! What one way of holding requests back cost.
+//! The cost of one way of holding requests back.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// What one variant did.
+/// The outcome of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnplugOutcome {
     /// The variant.

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chart {
     pub(super) title: String,
-    /// What was run, in small print below the title.
+    /// The command, in small print below the title.
     pub(super) note: String,
     pub(super) kind: Kind,
     /// Name of the horizontal axis.

@@ -95,7 +95,7 @@ fn put_operations(chart: &mut Chart, meta: &MetaOutcome) {
     }
 }
 
-/// What the experiments on the allocator found.
+/// The outcomes of the experiments on the allocator.
 fn put_allocator(chart: &mut Chart, outcome: &Outcome) {
     match outcome {
         Outcome::Age(age) => {

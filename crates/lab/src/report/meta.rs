@@ -46,7 +46,7 @@ pub(super) fn write(outcomes: &[&MetaOutcome], out: &mut dyn Write) -> io::Resul
     table.write(out)
 }
 
-/// The median of the ratios of the rounds; nothing without somebody to compare with.
+/// The median of the ratios of the rounds; nothing without a place to compare with.
 fn ratio(speed: &Speed, peer: Option<&Speed>, rates: impl Fn(&Speed) -> &Vec<f64>) -> String {
     let Some(peer) = peer else { return String::new() };
     let pairs = rates(speed).iter().zip(rates(peer));

@@ -57,7 +57,7 @@ impl Service {
 pub(super) struct Command {
     /// Its tag; given back on completion.
     pub(super) tag: Tag,
-    /// Whom to tell, by index.
+    /// The worker to tell, by index.
     pub(super) owner: usize,
     /// Kind of worker, by index: what latencies and counts are kept for.
     pub(super) class: usize,
@@ -81,7 +81,7 @@ pub(super) struct Device<'a, O> {
     lanes: Vec<CachePadded<Lane>>,
 }
 
-/// Commands for one completing thread, and what it completed.
+/// Commands for one completing thread, and its count of completed ones.
 struct Lane {
     inbox: Mutex<Inbox>,
     filled: Condvar,

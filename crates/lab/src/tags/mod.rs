@@ -52,7 +52,7 @@ pub struct TagsOptions {
     pub cases: Vec<Case>,
     /// Policies that take turns in each.
     pub policies: Vec<PolicyName>,
-    /// Who waits for a tag.
+    /// The waiter for a tag.
     pub waiters: Waiters,
 }
 
@@ -77,7 +77,7 @@ const READERS_SERVICE: Service = Service {
 /// Runs the experiment; `found` gets each outcome when its case is through.
 ///
 /// # Errors
-/// A thread could not be started, or what is measured has a defect that shows in the sums.
+/// A thread could not be started, or the measured code has a defect that shows in the sums.
 pub fn run(
     options: &TagsOptions,
     run: &RunOptions,
@@ -88,7 +88,7 @@ pub fn run(
         let variants = variants(case, options, run);
         let mut tallies: Vec<Tally> = variants.iter().map(|_| Tally::default()).collect();
         for repeat in 0..repeats {
-            // Who goes first changes, so that no variant always follows the same one.
+            // The first one changes, so that no variant always follows the same one.
             for turn in 0..variants.len() {
                 let index = (turn + repeat) % variants.len();
                 tallies[index].add(variants[index].run()?);

@@ -42,7 +42,7 @@ pub(super) struct Setup {
     pub(super) duration: Duration,
 }
 
-/// What was counted up to some moment.
+/// The counts up to some moment.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     /// Completions by class.
@@ -70,7 +70,7 @@ impl Setup {
     ///
     /// # Errors
     /// A thread could not be started; or tags and completions do not add up at the end, which is a
-    /// defect of what is measured.
+    /// defect of the measured code.
     pub(super) fn run(&self) -> Result<Measured, LabError> {
         let set = self.tag_set();
         let users: Vec<User> = (0..self.queues).map(|_| set.user()).collect();

@@ -1,4 +1,4 @@
-//! Workers: those who get tags and submit commands.
+//! Workers: they get tags and submit commands.
 //!
 //! A worker is a thread that keeps a number of commands outstanding. It waits for tags either
 //! itself, as a process in a kernel does that submits one I/O after the other, or through one task
@@ -142,7 +142,7 @@ pub(super) fn run_tasks(
         .iter()
         .enumerate()
         .map(|(index, owner)| run_task(user, owner, job.owner + index, device, job, stop));
-    // A collection of futures polls only those that were woken, as an executor does.
+    // A collection of futures polls only woken ones, as an executor does.
     let mut tasks: FuturesUnordered<_> = tasks.collect();
     block_on(async { while tasks.next().await.is_some() {} });
 }

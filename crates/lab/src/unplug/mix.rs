@@ -26,7 +26,7 @@ const LOG_BYTES: u64 = 64 << 20;
 const READS: usize = 3;
 /// Transactions for each page that is written without waiting.
 const DIRTY_EVERY: u64 = 4;
-/// Cookie of what somebody waits for, and of what nobody does.
+/// Cookies of bios that are waited for, and of bios that are not.
 const WAITED: u64 = 0;
 const UNWAITED: u64 = 1;
 
@@ -34,7 +34,7 @@ const UNWAITED: u64 = 1;
 pub(super) struct Mix<'a> {
     pub(super) device: &'a Arc<dyn BlockDevice>,
     pub(super) threads: usize,
-    /// Whether who waits unplugs the device first, because the leaves hold requests back.
+    /// Whether a waiter unplugs the device first, because the leaves hold requests back.
     pub(super) unplugs: bool,
     pub(super) duration: Duration,
     pub(super) seed: u64,
@@ -104,7 +104,7 @@ struct Client<'a> {
     /// For reads.
     page: Option<Buffer>,
     contents: Arc<Buffer>,
-    /// Bios that nobody waits for and that have not ended.
+    /// Bios without a waiter that have not ended.
     unwaited: u64,
     done: Done,
 }

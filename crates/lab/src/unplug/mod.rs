@@ -1,11 +1,11 @@
-//! Unplugging a device that is made of many: what a lock for each of them costs.
+//! Unplugging a device that is made of many: the cost of a lock for each of them.
 //!
 //! Source: Patocka and Axboe 2008 (lkml 0804.3/3398). One logical device over 48 disks runs an OLTP
-//! mix. Each disk holds requests back for a while, so that neighbours leave together; whoever waits
-//! for an I/O unplugs the logical device first, which asks all 48, most of which hold nothing. The
-//! lock that each took to find that out was 13 % of all samples; testing a flag before it made the
-//! whole benchmark 18 % faster. Since 2011 the submitting thread holds requests back, and there is
-//! nothing to propagate.
+//! mix. Each disk holds requests back for a while, so that neighbours leave together; a thread that
+//! waits for an I/O unplugs the logical device first, which asks all 48, most of which hold
+//! nothing. The lock that each took to find that out was 13 % of all samples; testing a flag before
+//! it made the whole benchmark 18 % faster. Since 2011 the submitting thread holds requests back,
+//! and there is nothing to propagate.
 //!
 //! The mix: transactions of three reads and one write of 8 KiB at random places, each waited for,
 //! and a commit that appends 4 KiB to a log and waits for it; every fourth transaction leaves a

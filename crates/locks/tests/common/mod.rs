@@ -9,7 +9,7 @@ pub(crate) const INODE: u8 = 0;
 pub(crate) const GROUP: u8 = 1;
 pub(crate) const JOURNAL: u8 = 2;
 
-/// What it is told for taking locks as it does, which must panic.
+/// The message of the panic that the locks taken by `work` must cause.
 pub(crate) fn broken<R>(take: impl FnOnce() -> R) -> String {
     name_ranks(&["inode", "group", "journal"]);
     let panic = catch_unwind(AssertUnwindSafe(|| drop(take())));

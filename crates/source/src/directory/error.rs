@@ -1,4 +1,4 @@
-//! What goes wrong in a directory tree.
+//! Errors of a directory tree.
 
 use crate::EntryPath;
 use std::io;
@@ -11,7 +11,7 @@ pub enum DirectoryError {
         "cannot {action} {path}: {source}; run as a user who may, or leave it out with --exclude"
     )]
     Read {
-        /// What was tried: "open", "list", "read" and so on.
+        /// The action that failed: "open", "list", "read" and so on.
         action: &'static str,
         /// Path relative to the source.
         path: EntryPath,

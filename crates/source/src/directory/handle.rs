@@ -1,4 +1,4 @@
-//! An open directory and what is opened in it.
+//! An open directory and the files opened in it.
 
 use super::DirectoryError;
 use super::links::Identity;

@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 /// More threads than this only wait for each other.
 const MAX_DEFAULT_THREADS: usize = 8;
 
-/// What a pass delivers.
+/// The items that a pass delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Entries,
@@ -36,7 +36,7 @@ pub(super) struct Pass {
     in_file: bool,
 }
 
-/// What the threads share.
+/// The shared state of the threads.
 struct Shared {
     walk: Mutex<Walk>,
     window: Window<Item>,
@@ -210,7 +210,7 @@ fn read_batch<S: Sink>(reader: &mut Reader<'_, S>, batch: Batch) -> Result<(), S
             break;
         }
     }
-    // What was read before an error is delivered before it.
+    // Items read before an error are delivered before it.
     if !matches!(result, Err(Stop::Abandoned)) {
         reader.flush()?;
     }

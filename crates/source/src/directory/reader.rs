@@ -33,7 +33,7 @@ pub(super) enum Item {
     Error(DirectoryError),
 }
 
-/// Where finished items go; `false` when nobody wants them any more.
+/// The receiver of finished items; `false` when they are not wanted any more.
 pub(super) trait Sink {
     fn accept(&mut self, items: Vec<Item>, weight: usize) -> bool;
 }
@@ -67,7 +67,7 @@ pub(super) struct Reader<'a, S> {
     pending: Vec<Pending>,
     /// Bytes in `pending` outside of the buffer.
     entry_weight: usize,
-    /// Nobody else refers to it while it is here.
+    /// Nothing else refers to it while it is here.
     buffer: Arc<Vec<u8>>,
     filled: usize,
 }

@@ -1,7 +1,7 @@
 //! The walk: which entries there are, in their order, without looking at files.
 //!
-//! Depth first, names in a directory sorted by bytes, a directory before what is in it. One thread at a
-//! time advances the walk and takes a batch of work from it.
+//! Depth first, names in a directory sorted by bytes, a directory before its contents. One thread
+//! at a time advances the walk and takes a batch of work from it.
 
 use super::DirectoryError;
 use super::handle::{self, Handle};

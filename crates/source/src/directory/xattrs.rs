@@ -32,7 +32,7 @@ impl Target<'_> {
     }
 }
 
-/// A path for calls that have no form with a directory: through /proc, as good whatever the depth of
+/// A path for calls that have no form with a directory: through /proc, which works at any depth of
 /// the directory.
 fn path_in(directory: &Handle, name: &[u8]) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();

@@ -16,7 +16,7 @@ const BATCH_ITEMS: usize = 256;
 /// being used again.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// What the thread is to deliver.
+/// The work for the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deliver {
     /// Entries alone.
@@ -51,7 +51,7 @@ impl Ahead {
         Ok(Self { batches, items: VecDeque::new(), warnings: Warnings::default() })
     }
 
-    /// What the archive was read in spite of; known at its end.
+    /// The warnings of the archive; known at its end.
     pub(super) fn warnings(&self) -> &Warnings {
         &self.warnings
     }
@@ -121,7 +121,7 @@ impl Filling {
     fn run(mut self, mut reader: TarReader, deliver: Deliver) {
         let end = self.fill(&mut reader, deliver).and_then(|()| self.flush());
         if let Err(Stop::Fault(fault)) = end {
-            // What came before the fault is told first; nobody may listen any more.
+            // Items before the fault are sent first; the receiver may be gone.
             let _ = self.flush().is_ok() && self.sender.send(Err(fault)).is_ok();
         }
     }

@@ -1,4 +1,4 @@
-//! What goes wrong in an archive.
+//! Errors of an archive.
 
 use crate::entry::{MAX_DATA_RANGES, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct TarError {
     pub offset: u64,
     /// Name of the entry as the archive spells it, where it is known.
     pub entry: Option<Vec<u8>>,
-    /// What is wrong.
+    /// The fault.
     pub problem: Problem,
 }
 
@@ -41,7 +41,7 @@ impl std::error::Error for TarError {
     }
 }
 
-/// What is wrong with an archive.
+/// The fault of an archive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -173,7 +173,7 @@ pub enum Problem {
     SparseMap {
         /// Index of the range.
         at: usize,
-        /// What is wrong with it.
+        /// Its defect.
         reason: &'static str,
     },
     /// A sparse map with more ranges than are kept track of.
@@ -186,7 +186,7 @@ pub enum Problem {
         key: &'static str,
         /// The entry of the list at fault.
         entry: Vec<u8>,
-        /// What is wrong with it.
+        /// Its defect.
         reason: &'static str,
     },
     /// An extended attribute with a name or value that is too long, or an empty name.

@@ -65,7 +65,7 @@ impl<R: Read + Send> Input for Stream<R> {
     }
 }
 
-/// A regular file read from its start, whoever else reads it.
+/// A regular file read from its start, independent of other readers.
 pub(super) struct FromStart {
     file: Arc<File>,
     position: u64,

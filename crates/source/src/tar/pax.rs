@@ -1,8 +1,8 @@
 //! Extended headers: what the entries after them have beyond their own headers.
 //!
 //! Records of POSIX.1-2001 (path, linkpath, size, uid, gid, mtime), of star and GNU tar (SCHILY.*,
-//! GNU.sparse.*, RHT.security.selinux) and of libarchive (LIBARCHIVE.xattr.*). Records that say nothing
-//! about what is packed (atime, ctime, uname, charsets, comments) are passed over.
+//! GNU.sparse.*, RHT.security.selinux) and of libarchive (LIBARCHIVE.xattr.*). Records without
+//! effect on the entry packed (atime, ctime, uname, charsets, comments) are passed over.
 
 use super::acl;
 use super::encoding::{base64, keyword, percent};
@@ -199,7 +199,7 @@ fn parse(digits: &[u8]) -> Option<u64> {
     all_digits.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
 }
 
-/// An empty value takes back what came before.
+/// An empty value takes back the earlier one.
 fn present(value: &[u8]) -> Option<Vec<u8>> {
     (!value.is_empty()).then(|| value.to_vec())
 }

@@ -1,6 +1,6 @@
 //! The entries of an archive, one after the other.
 //!
-//! What the format leaves open is decided like this:
+//! Questions that the format leaves open are decided like this:
 //! - An archive ends with two zero blocks, or one at the end of the stream; one that ends behind a whole
 //!   entry without them gives a warning. What follows the end is read, so that a decompressor sees its
 //!   check sums, and ignored.
@@ -53,7 +53,7 @@ pub struct TarReader {
     warnings: Warnings,
 }
 
-/// What is left of the current file.
+/// The rest of the current file.
 #[derive(Default)]
 struct FileData {
     /// Ranges whose data is still to come; the first may be the rest of one.
@@ -62,7 +62,7 @@ struct FileData {
     stored: u64,
 }
 
-/// What a header starts.
+/// The item that a header starts.
 enum Body {
     /// `size` bytes of data, of which the archive stores `ranges`.
     File {
@@ -94,7 +94,7 @@ impl TarReader {
         }
     }
 
-    /// What the archive was read in spite of, as far as it was read.
+    /// The warnings of the archive, as far as it was read.
     pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }
@@ -212,7 +212,7 @@ impl TarReader {
         self.bytes.skip(u64::MAX).map(|_| ()).map_err(io_problem)
     }
 
-    /// Leaves out what was not taken of the current file.
+    /// Skips the rest of the current file.
     fn skip_file(&mut self) -> Checked<()> {
         let file = std::mem::take(&mut self.file);
         self.skip(file.stored)
@@ -308,7 +308,8 @@ impl TarReader {
         Ok(true)
     }
 
-    /// The attributes of an entry, without those that no file of Linux can have, which are noted.
+    /// The attributes of an entry, without those that no file of Linux can have, which become
+    /// warnings.
     fn xattrs(&mut self, path: &EntryPath, extensions: &mut Extensions) -> Checked<Vec<Xattr>> {
         for name in extensions.take_foreign() {
             if self.options.strict {

@@ -1,7 +1,8 @@
 //! Which paths an archive has named so far.
 //!
-//! Paths are kept as 128-bit hashes: an archive of two million names takes about 100 MiB whatever
-//! their length. Two different paths among them have the same hash with a probability of 10^-26.
+//! Paths are kept as 128-bit hashes: an archive of two million names takes about 100 MiB, with
+//! names of any length. Two different paths among them have the same hash with a probability of
+//! 10^-26.
 
 use super::error::Problem;
 use crate::EntryPath;
@@ -9,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// What a path was used for, and where.
+/// The use of a path, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Offset of the header in the archive.
@@ -17,7 +18,7 @@ pub(super) struct Seen {
     pub(super) directory: bool,
 }
 
-/// What comes of the use of a path.
+/// The result of the use of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Admitted {
     /// The parents that have not come, from the top down.
@@ -31,7 +32,7 @@ pub(super) struct Admitted {
 pub(super) struct SeenPaths {
     /// By hash, which needs no further hashing with a secret.
     paths: HashMap<[u64; 2], Seen, FxBuildHasher>,
-    /// With a secret: nobody can choose names whose hashes meet.
+    /// With a secret: names with equal hashes cannot be chosen.
     hashes: RandomState,
     /// The parent of the last path, which is a directory: most often that of the next path too.
     parent: Vec<u8>,

@@ -7,8 +7,8 @@ use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE};
 /// Longest number in a map that is text (version 1.0): 20 digits, then the line end.
 const MAX_LINE: usize = 21;
 
-/// Checks a map against the size of the file and the number of bytes stored, and gives it the form that
-/// entries promise: no empty ranges, none that touch.
+/// Checks a map against the size of the file and the number of bytes stored, and gives it the form
+/// of entries: no empty ranges, none that touch.
 pub(super) fn check(
     map: Vec<DataRange>,
     real_size: u64,

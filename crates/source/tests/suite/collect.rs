@@ -37,7 +37,7 @@ impl Delivered {
     }
 }
 
-/// Reads a source to its end and checks that data comes as the entries' ranges promise.
+/// Reads a source to its end and checks that data comes in the ranges of the entries.
 pub(crate) fn drain(source: &mut dyn Source) -> Result<Vec<Delivered>, SourceError> {
     let mut all = Vec::new();
     while let Some(entry) = source.next_entry()? {

@@ -42,7 +42,7 @@ fn joined(program: &str, plain: &[u8], between: &[u8]) -> Vec<u8> {
     pieces.flat_map(|piece| [&filter(program, &["-c"], piece), between].concat()).collect()
 }
 
-/// Both passes over an archive give what is in it.
+/// Both passes over an archive give its entries.
 #[track_caller]
 fn assert_read(path: &Path, bytes: &[u8]) {
     let expected = read_bytes(&archive(), &Options::default()).unwrap();

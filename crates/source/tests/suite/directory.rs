@@ -161,7 +161,7 @@ fn the_first_name_in_order_is_the_file_and_the_others_are_links() {
 }
 
 #[test]
-fn what_is_excluded_is_left_out_with_everything_below() {
+fn excluded_entries_are_left_out_with_everything_below() {
     let root = scratch();
     fs::create_dir_all(root.path().join("src/target/deep")).unwrap();
     fs::write(root.path().join("src/target/deep/file"), b"").unwrap();
@@ -251,7 +251,7 @@ fn a_file_that_changes_its_size_while_it_is_read_is_an_error() {
         file.write_all_at(&vec![1; 64 << 20], 0).unwrap();
         let mut source = DirectorySource::open(root.path(), &Options::default()).unwrap();
         while source.next_entry().unwrap().unwrap().path.is_root() {}
-        // The window of what is read ahead is far smaller than the file.
+        // The window of read-ahead is far smaller than the file.
         file.set_len(new_size).unwrap();
         let error = loop {
             match source.next_data() {

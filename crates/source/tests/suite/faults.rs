@@ -1,4 +1,4 @@
-//! Wrong archives: each fault is an error with its place, its entry and what is wrong.
+//! Wrong archives: each fault is an error with its place, its entry and its cause.
 
 use crate::archive::{Archive, header, seal};
 use crate::collect::read_bytes;

@@ -380,7 +380,7 @@ fn a_hard_links_size_counts_only_after_a_pax_header() {
 }
 
 #[test]
-fn what_is_excluded_is_skipped_with_its_data() {
+fn excluded_members_are_skipped_with_their_data() {
     let bytes = Archive::default()
         .directory("target")
         .file("target/x", &[1; 3000])
@@ -427,7 +427,7 @@ fn what_comes_twice_replaces_what_came_before() {
 }
 
 #[test]
-fn what_is_read_in_spite_of_something_is_told_after_each_pass() {
+fn warnings_are_told_after_each_pass() {
     let work = scratch();
     let foreign: [(&str, &[u8]); 3] = [
         ("SCHILY.xattr.foo", b"1"),

@@ -1,5 +1,5 @@
 //! Hostile bytes: the reader ends with entries or an error, never with a panic, and never delivers
-//! what breaks the promises of entries.
+//! entries that break their rules.
 
 use crate::archive::{Archive, header, seal};
 use crate::collect::{Delivered, read_bytes};
@@ -44,7 +44,7 @@ fn archive() -> Vec<u8> {
         .end()
 }
 
-/// The promises on paths, links and ranges that hold for every stream.
+/// Checks the rules on paths, links and ranges that hold for every stream.
 fn check(delivered: &[Delivered]) -> Result<(), TestCaseError> {
     let mut kinds: HashMap<Vec<u8>, bool> = HashMap::from([(Vec::new(), true)]);
     for Delivered { entry, data } in delivered {
@@ -75,7 +75,7 @@ fn check(delivered: &[Delivered]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Puts right checksums into whatever is at the places of headers in the unchanged archive.
+/// Puts right checksums at the places where the unchanged archive has headers.
 fn seal_all(bytes: &mut [u8]) {
     for block in bytes.chunks_exact_mut(512) {
         let is_header = block[257..262] == *b"ustar";
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_archives_never_panic_and_keep_the_promises(
+    fn mutated_archives_never_panic_and_keep_the_rules(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         sealed in any::<bool>(),
     ) {

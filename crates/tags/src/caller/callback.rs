@@ -29,12 +29,12 @@ pub struct CallbackWait {
 }
 
 impl Caller {
-    /// A tag, or a place in the wait queue. For dispatchers, who have others to serve and must not
+    /// A tag, or a place in the wait queue. For dispatchers, which have other work and must not
     /// sleep.
     ///
-    /// `callback` is called, once for each try that failed, when there may be a tag: by a thread that
-    /// puts, without locks held, and possibly before this function returns. It should only cause
-    /// somebody to call [`CallbackWait::retry`] soon (or to drop the [`CallbackWait`]); until then the
+    /// `callback` is called, once for each try that failed, when there may be a tag: by a thread
+    /// that puts, without locks held, and possibly before this function returns. It should only
+    /// cause a call of [`CallbackWait::retry`] soon (or drop the [`CallbackWait`]). Until then the
     /// wake-up is this waiter's, and others may sleep beside a free tag.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Whoever gets tags.
+//! Callers: they get tags.
 
 mod blocking;
 mod callback;
@@ -29,8 +29,8 @@ use crate::wait::{Place, Signal};
 /// move to another thread.
 ///
 /// # Before sleeping
-/// A caller that is about to wait must not hold tags that nobody else can put (invariant I6): flush
-/// your plug and give back tags kept for later, or all callers may wait for each other.
+/// A caller that is about to wait must not hold tags that no other thread can put (invariant I6):
+/// flush your plug and give back tags kept for later, or all callers may wait for each other.
 pub struct Caller {
     words: Words,
     pool: Arc<Pool>,
@@ -43,7 +43,7 @@ pub struct Caller {
     hint: u32,
     /// Number of the tag of the pool's bit zero.
     first: u32,
-    /// No limits and nobody to share with: the short way.
+    /// No limits and no other users: the short way.
     plain: bool,
     round_robin: bool,
     /// Gets from the bitmap since the last time that there was no tag.
@@ -99,7 +99,7 @@ impl Caller {
         self.choose_way();
     }
 
-    /// The short way is for ordinary tags without limits that nobody else shares.
+    /// The short way is for ordinary tags without limits, of a set with one user.
     fn choose_way(&mut self) {
         self.empty_tag_cache();
         self.plain = !self.demand.is_limited()
@@ -276,7 +276,7 @@ impl Caller {
         Place::publish(&self.pool, queue, signal, self.demand)
     }
 
-    /// The second look of a waiter who has been published (invariant I1): through all words.
+    /// The second look of a waiter that has been published (invariant I1): through all words.
     fn second_look(&mut self) -> Option<Tag> {
         #[cfg(loom)]
         if crate::sync::sabotage::leaves_out(crate::sync::sabotage::Part::SecondLook) {
@@ -290,7 +290,7 @@ impl Caller {
         self.counts.sleeps.add(1);
     }
 
-    /// The look of a waiter who was woken.
+    /// The look of a waiter that was woken.
     fn answer(&mut self, place: &mut Place) -> Option<Tag> {
         place.answer();
         let tag = self.search()?;

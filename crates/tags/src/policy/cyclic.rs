@@ -61,7 +61,7 @@ impl Policy for CyclicBatches {
                 Ordering::AcqRel,
                 Ordering::Acquire,
             );
-            // The queue may have emptied, or hold only waiters who cannot use a tag now: then the
+            // The queue may have emptied, or hold only waiters that cannot use a tag now: then the
             // batch is the next queue's.
             let _ = (queue..queue + queues)
                 .map(|queue| queue % queues)

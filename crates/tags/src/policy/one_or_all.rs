@@ -12,7 +12,7 @@ impl Policy for WakeOne {
     }
 }
 
-/// Everybody for any tag.
+/// All waiters for any tag.
 #[derive(Debug)]
 pub(super) struct WakeAll;
 

@@ -4,11 +4,11 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum WakePolicy {
-    /// Two ever-growing counters for the whole set, of tags put and of wake-ups granted; when they are
-    /// a batch apart, waiters are woken, spread over the queues. Linux since 6.2 (2022), with the
-    /// repairs of 2023; see [the thread](https://lkml.org/lkml/2022/11/5/274). Unlike there, no
-    /// wake-up is granted for a tag that somebody else has taken meanwhile, nor while as many threads
-    /// as can run are on their way from their wake-up to the tags; these see to the rest.
+    /// Two ever-growing counters for the whole set, of tags put and of wake-ups granted; when they
+    /// are a batch apart, waiters are woken, spread over the queues. Linux since 6.2 (2022), with
+    /// the repairs of 2023; see [the thread](https://lkml.org/lkml/2022/11/5/274). Unlike there, no
+    /// wake-up is granted for a tag that another caller has taken meanwhile, nor while as many
+    /// threads as can run are on their way from their wake-up to the tags; these see to the rest.
     #[default]
     Counters,
     /// Each queue counts puts down from a batch; at zero it wakes a batch of its own waiters and the
@@ -17,15 +17,15 @@ pub enum WakePolicy {
     CyclicBatches,
     /// Every put wakes one waiter.
     WakeOne,
-    /// Every put wakes everybody; all but one of them woke for nothing.
+    /// Every put wakes all waiters; all but one of them wake for nothing.
     WakeAll,
 }
 
 impl WakePolicy {
-    /// The largest batch that still wakes everybody when a waiter can count on `usable` puts.
+    /// The largest batch that still wakes all waiters when a waiter can count on `usable` puts.
     ///
-    /// With counters one batch suffices: it goes to whoever waits, in whichever queue. A batch in turn
-    /// goes to one queue, so every queue needs one of its own.
+    /// With counters one batch suffices: it goes to any waiters, in any queue. A batch in turn goes
+    /// to one queue, so every queue needs one of its own.
     pub(crate) fn most_batch(self, usable: u32, queues: usize) -> u32 {
         match self {
             Self::CyclicBatches => (usable / queues as u32).max(1),

@@ -1,4 +1,4 @@
-//! The interface of the policies, and what they work with.
+//! The interface of the policies, and their view of the set.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use crate::wait::Queues;
 
 /// The interface of the policies.
 pub(crate) trait Policy: fmt::Debug + Send + Sync {
-    /// `freed` tags were put, at least one, and somebody waited.
+    /// `freed` tags were put, at least one, and a caller waited.
     fn freed(&self, wakes: &Wakes<'_>, freed: u32);
 
-    /// A waiter has a tag and waits no more, and somebody else waits.
+    /// A waiter has a tag and waits no more, and another caller waits.
     fn look_again(&self, _wakes: &Wakes<'_>) {}
 }
 
-/// What a policy has to work with.
+/// The view of the set that a policy works with.
 pub(crate) struct Wakes<'a> {
     /// The wait queues.
     pub(crate) queues: &'a Queues,

@@ -81,7 +81,7 @@ pub(crate) fn barrier_after_answer() {
     imp::fence(Ordering::SeqCst);
 }
 
-/// Between a change of depth or shares and the look for waiters whom it may help.
+/// Between a change of depth or shares and the look for waiters that it may help.
 pub(crate) fn barrier_after_change() {
     imp::fence(Ordering::SeqCst);
 }

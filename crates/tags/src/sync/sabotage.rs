@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
 
-/// What can be left out.
+/// The parts that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Part {
@@ -15,7 +15,7 @@ pub enum Part {
     BarrierAfterPublish = 2,
     /// The second look for a tag.
     SecondLook = 4,
-    /// Passing on the wake-up of a waiter who gave up.
+    /// Passing on the wake-up of a waiter that gave up.
     PassingOn = 8,
     /// The carry of completions below a batch.
     Carry = 16,

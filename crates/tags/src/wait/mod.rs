@@ -1,4 +1,4 @@
-//! Wait queues: who waits, in which order, and how they are woken.
+//! Wait queues: the waiters, their order, and how they are woken.
 //!
 //! A waiter is a thread, a task or a callback; all three stand in the same queues, in order of
 //! arrival ([`queue`]). A waiter that is woken and finds no tag, because another was faster, goes
@@ -21,7 +21,7 @@ use queue::Queue;
 /// The wait queues of one pool of tags.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    /// Waiters in all queues: all that a put reads when nobody waits.
+    /// Waiters in all queues: all that a put reads when no caller waits.
     waiting: CachePadded<AtomicUsize>,
     /// The queue that the next walk begins with.
     next: CachePadded<AtomicUsize>,
@@ -57,13 +57,14 @@ impl Queues {
         self.called.load(Ordering::SeqCst)
     }
 
-    /// Whether somebody waits in one queue. The same look as [`Queues::waiting`]: a waiter who is not
-    /// seen here sees the tag that the caller has put.
+    /// Whether a caller waits in one queue. The same look as [`Queues::waiting`]: a waiter that is
+    /// not seen here sees the tag that the caller has put.
     pub(crate) fn has_waiters(&self, queue: usize) -> bool {
         self.queues[queue].len() != 0
     }
 
-    /// Wakes up to `most` waiters for whom `can_use` holds, from all queues in turn; returns how many.
+    /// Wakes up to `most` waiters for which `can_use` holds, from all queues in turn; returns how
+    /// many.
     ///
     /// The turn goes on before a queue is looked at, so a put that comes in between begins with the
     /// next one, and it is stored once, since a store for each queue would be felt.
@@ -85,7 +86,7 @@ impl Queues {
         woken
     }
 
-    /// Wakes up to `most` waiters of one queue for whom `can_use` holds; returns how many.
+    /// Wakes up to `most` waiters of one queue for which `can_use` holds; returns how many.
     pub(crate) fn wake_queue(
         &self,
         queue: usize,
@@ -98,7 +99,7 @@ impl Queues {
         self.take(&self.queues[queue], most, can_use)
     }
 
-    /// Wakes up to `most` waiters of a queue for whom `can_use` holds; returns how many.
+    /// Wakes up to `most` waiters of a queue for which `can_use` holds; returns how many.
     fn take(&self, queue: &Queue, most: u32, can_use: impl Fn(Demand) -> bool) -> u32 {
         let woken = queue.take(most, can_use, &self.waiting, &self.called);
         let count = woken.len();
@@ -106,7 +107,7 @@ impl Queues {
         count
     }
 
-    /// Wakes everybody, also those who could not use a tag before whatever has changed now.
+    /// Wakes all waiters, also those that could not use a tag before the change.
     pub(crate) fn wake_everybody(&self) {
         for queue in &self.queues {
             self.take(queue, u32::MAX, |_| true);

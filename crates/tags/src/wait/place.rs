@@ -9,8 +9,8 @@ use crate::pool::Pool;
 use crate::sync::{self, Ordering};
 
 /// A place in a queue. Dropping it gives it up; if the waiter has been woken meanwhile, the wake-up
-/// goes to the next (invariant I5). A waiter who looks for a tag because of its wake-up says so with
-/// [`Place::answer`], and goes back with [`Place::publish_again`] if it found none.
+/// goes to the next (invariant I5). A waiter that looks for a tag because of its wake-up says so
+/// with [`Place::answer`], and goes back with [`Place::publish_again`] if it found none.
 #[derive(Debug)]
 pub(crate) struct Place {
     pool: Arc<Pool>,
@@ -32,7 +32,7 @@ impl Place {
         Self { pool: Arc::clone(pool), queue, ticket, demand, is_thread, open: true }
     }
 
-    /// Publishes a waiter again who was woken and found nothing, at its old place.
+    /// Publishes a waiter again that was woken and found nothing, at its old place.
     pub(crate) fn publish_again(&mut self, signal: Signal) {
         let queues = self.pool.queues();
         self.open = true;
@@ -40,7 +40,7 @@ impl Place {
         sync::barrier_after_publish();
     }
 
-    /// Whether somebody has woken this waiter.
+    /// Whether this waiter has been woken.
     pub(crate) fn is_woken(&self) -> bool {
         self.queue().is_woken(self.ticket, None)
     }
@@ -52,9 +52,9 @@ impl Place {
 
     /// The waiter was woken, found nothing, and is about to sleep again.
     ///
-    /// One with limits may have found nothing because of them, while there are free tags: its wake-up
-    /// goes to somebody who would find one now. Without a free tag nobody is woken, for whoever was
-    /// faster will put; waiters would wake each other without end.
+    /// One with limits may have found nothing because of them, while there are free tags: its
+    /// wake-up goes to a waiter that would find one now. Without a free tag no waiter is woken:
+    /// waiters would wake each other without end, and the faster caller will put its tag.
     pub(crate) fn sleep_again(&self) {
         if self.demand.is_limited() {
             self.pass_on(|demand| self.pool.available().would_find(demand));

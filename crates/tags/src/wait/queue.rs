@@ -12,8 +12,8 @@ use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering};
 /// Order of arrival in one queue.
 pub(super) type Ticket = u64;
 
-/// A waiter is in the list until somebody wakes it or it leaves by itself: not to be there any more
-/// *is* to be woken. There is no other state that could disagree.
+/// A waiter is in the list until it is woken or leaves by itself: not to be there any more *is* to
+/// be woken. There is no other state that could disagree.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// Length of the list, to pass by an empty queue without its lock.
@@ -47,8 +47,9 @@ impl Queue {
         self.list.lock().counts
     }
 
-    /// Publishes a waiter, a new one at the end, one who was here before at the old place. The caller
-    /// goes on with the barrier and a second look (invariant I1). `waiting` is the sum over queues.
+    /// Publishes a waiter, a new one at the end, one that was here before at its old place. The
+    /// caller goes on with the barrier and a second look (invariant I1). `waiting` is the sum over
+    /// queues.
     pub(super) fn publish(
         &self,
         ticket: Option<Ticket>,
@@ -78,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Takes a waiter out who leaves by itself; false if somebody has woken it before.
+    /// Takes a waiter out that leaves by itself; false if it was woken before.
     pub(super) fn leave(&self, ticket: Ticket, waiting: &AtomicUsize) -> bool {
         let mut list = self.list.lock();
         // The waiter's signal is dropped after the lock is released: it may run foreign code.
@@ -91,8 +92,8 @@ impl Queue {
         waiter.is_some()
     }
 
-    /// Takes out the first `most` waiters for whom `can_use` holds. They count as woken, and threads
-    /// among them as `called`.
+    /// Takes out the first `most` waiters for which `can_use` holds. They count as woken, and
+    /// threads among them as `called`.
     pub(super) fn take(
         &self,
         most: u32,

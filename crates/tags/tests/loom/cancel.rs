@@ -1,4 +1,4 @@
-//! Waiters who give up: their wake-up goes to the next (invariant I5).
+//! Waiters that give up: their wake-up goes to the next (invariant I5).
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn timeout_beside_a_waiter(policy: WakePolicy) {
     assert_eq!((set.in_use(), set.waiting()), (0, 0));
 }
 
-/// One waiter's time runs out while it is woken and a second put relies on it; of two others, who
+/// One waiter's time runs out while it is woken and a second put relies on it; of two others, which
 /// keep their tags, neither must sleep on.
 #[test]
 fn a_timeout_on_the_way_passes_on_what_was_spared() {

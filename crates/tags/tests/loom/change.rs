@@ -5,7 +5,7 @@ use undercroft_tags::{TagSet, WakePolicy};
 
 use crate::{EVERY, Holders, model};
 
-/// A set that grows wakes whoever waits; no put comes.
+/// A set that grows wakes its waiters; no put comes.
 #[test]
 fn growth_wakes_a_waiter() {
     model(EVERY, || {

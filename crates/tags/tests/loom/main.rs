@@ -20,7 +20,7 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use undercroft_tags::{Builder, Tag, TagSet, WakePolicy};
 
-/// Policies under which nobody may be lost.
+/// Policies under which no waiter may be lost.
 const POLICIES: [WakePolicy; 4] =
     [WakePolicy::Counters, WakePolicy::CyclicBatches, WakePolicy::WakeOne, WakePolicy::WakeAll];
 
@@ -56,7 +56,7 @@ fn with_queues(depth: u32, policy: WakePolicy, batch: u32, queues: usize) -> Bui
         .tag_caches(false)
 }
 
-/// Who holds which tag: no tag may have two holders, and what one holder wrote the next must see.
+/// The holder of each tag: no tag may have two, and what one holder wrote the next must see.
 struct Holders(Vec<loom::cell::UnsafeCell<u32>>, AtomicUsize);
 
 impl Holders {

@@ -5,8 +5,8 @@ use undercroft_tags::TagSet;
 
 use crate::model;
 
-/// A user at the end of its share waits for its own tags, another one for any: whatever is put in
-/// whichever order, both get on. Depth 8 shared by two is four tags each.
+/// A user at the end of its share waits for its own tags, another one for any: both get on, in
+/// whichever order tags are put. Depth 8 shared by two is four tags each.
 #[test]
 fn two_users_wait_for_different_reasons() {
     model(2, || {
@@ -62,7 +62,7 @@ fn an_idle_user_leaves_its_share() {
 
 /// A shallow waiter first in the queue cannot use the tag that is put: the deep one gets it.
 #[test]
-fn a_wake_up_goes_to_who_can_use_it() {
+fn a_wake_up_goes_to_a_waiter_that_can_use_it() {
     model(3, || {
         let set = TagSet::builder(3).min_shallow_depth(1).wait_queues(1).build().unwrap();
         let mut holder = set.caller();

@@ -1,4 +1,4 @@
-//! Tags in tag caches, the gate, and waiters who come meanwhile.
+//! Tags in tag caches, the gate, and waiters that come meanwhile.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) fn a_put_into_the_tag_cache() {
 }
 
 #[test]
-fn a_waiter_finds_what_is_in_a_tag_cache() {
+fn a_waiter_finds_the_tag_of_a_tag_cache() {
     model(EVERY, a_put_into_the_tag_cache);
 }
 

@@ -69,7 +69,7 @@ fn three_threads_share_two_tags_in_batches_of_two() {
 }
 
 /// Two tags are put and two threads wait; one of them at a time is on its way. Neither puts its tag
-/// before both have one: whoever comes first must see to the other.
+/// before both have one: the first must see to the other.
 pub(crate) fn two_sleepers_two_puts(queues: usize, at_once: u32) {
     let set =
         with_queues(2, WakePolicy::Counters, 1, queues).threads_at_once(at_once).build().unwrap();
@@ -103,7 +103,8 @@ fn the_next_is_woken_by_the_one_before() {
     model(2, || two_sleepers_two_puts(1, 2));
 }
 
-/// As before, and a third thread takes and puts a tag: what is spared on its account is made good.
+/// As before, and a third thread takes and puts a tag: wake-ups spared on its account are made
+/// good.
 #[test]
 fn a_tag_taken_in_between_is_put_again() {
     model(2, || {

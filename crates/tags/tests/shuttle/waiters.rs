@@ -23,8 +23,8 @@ fn check(ordinary: usize, case: impl Fn() + Send + Sync + 'static) {
     check_pct(move || case(), executions(ordinary), 3);
 }
 
-/// More workers than tags: at any moment eight of sixteen wait. Some lose patience, some put by
-/// batches. So many threads may be on their way at once.
+/// More workers than tags: at any moment eight of sixteen wait. Some waits run out of time, some
+/// workers put by batches. So many threads may be on their way at once.
 fn sixteen_workers(policy: WakePolicy, at_once: u32) {
     let set = TagSet::builder(8).policy(policy).threads_at_once(at_once).build().unwrap();
     let holders: Arc<Vec<AtomicUsize>> = Arc::new((0..8).map(|_| AtomicUsize::new(0)).collect());
@@ -175,7 +175,7 @@ fn completion_in_completion(policy: WakePolicy) {
     for putter in putters {
         putter.join().unwrap();
     }
-    // The dispatchers do not want a tag any more: whoever was woken passes it on.
+    // The dispatchers do not want a tag any more: the one that was woken passes it on.
     drop(waits);
     for sleeper in sleepers {
         sleeper.join().unwrap();
@@ -190,7 +190,7 @@ fn a_completion_interrupts_a_completion() {
     }
 }
 
-/// Eight sleepers and eight puts; nobody puts before all have their tag. Batches are of one, so no
+/// Eight sleepers and eight puts; none puts before all have their tag. Batches are of one, so no
 /// tag may be left beside a sleeper.
 fn eight_keep_their_tags(at_once: u32) {
     let set = TagSet::builder(8).wake_batch(1).threads_at_once(at_once).build().unwrap();

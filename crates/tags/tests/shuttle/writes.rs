@@ -1,4 +1,4 @@
-//! What the fast path writes to shared memory.
+//! The writes of the fast path to shared memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,8 @@ fn during(work: impl FnOnce()) -> Counts {
     Counts { loads: after.loads - before.loads, writes: after.writes - before.writes }
 }
 
-/// A put that nobody waits for writes the tag cache or the bit, and nothing else; its looks for
-/// waiters are loads. One test, as the counts are of the whole process: `cargo xtask test` runs it
-/// alone.
+/// A put without waiters writes the tag cache or the bit, and nothing else; its looks for waiters
+/// are loads. One test, as the counts are of the whole process: `cargo xtask test` runs it alone.
 #[test]
 fn a_put_writes_the_tag_alone() {
     let checked = Arc::new(AtomicU64::new(0));

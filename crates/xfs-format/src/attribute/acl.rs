@@ -2,9 +2,10 @@
 //!
 //! Linux carries a list in the extended attribute `system.posix_acl_access` or `..._default`, in
 //! little-endian words behind a version. XFS stores it as the trusted attribute `SGI_ACL_FILE` or
-//! `SGI_ACL_DEFAULT`, in big-endian words behind a count (format reference, section 7.8). An access
-//! list that says no more than the mode is not stored at all, and the group bits of the mode are
-//! the mask of the list: a caller that stores an access list also stores [`Acl::mode`].
+//! `SGI_ACL_DEFAULT`, in big-endian words behind a count
+//! (docs/format/access-control-lists.md#value). An access list that says no more than the mode is
+//! not stored at all, and the group bits of the mode are the mask of the list: a caller that stores
+//! an access list also stores [`Acl::mode`].
 
 use crate::bytes::{be16, be32};
 use thiserror::Error;
@@ -27,9 +28,9 @@ const ENTRIES_MAX: usize = (super::ATTR_VALUE_MAX - HEADER) / DISK_ENTRY;
 /// Which of the two lists of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AclKind {
-    /// Who may access the file.
+    /// The access to the file itself.
     Access,
-    /// What new files in the directory get.
+    /// The list that new files in the directory get.
     Default,
 }
 
@@ -65,7 +66,7 @@ impl AclKind {
     }
 }
 
-/// Whom an entry is about. The order is that of a list.
+/// The user, group or class that an entry is about. The order is that of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AclTag {
     /// The owner.
@@ -78,7 +79,7 @@ pub enum AclTag {
     Group(u32),
     /// Upper bound of what all but owner and others may do.
     Mask,
-    /// Everybody else.
+    /// All others.
     Other,
 }
 
@@ -111,9 +112,9 @@ impl AclTag {
 /// One entry of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AclEntry {
-    /// Whom it is about.
+    /// Its user, group or class.
     pub tag: AclTag,
-    /// What they may do: read 4, write 2, execute 1.
+    /// Their permissions: read 4, write 2, execute 1.
     pub permissions: u8,
 }
 
@@ -272,8 +273,8 @@ impl Acl {
         }
     }
 
-    /// Takes away from an access list what `mode` does not give: a list that is handed down to a
-    /// new file allows no more than whoever creates the file.
+    /// Takes away from an access list the permissions that `mode` does not give: a list that is
+    /// handed down to a new file allows no more than the mode that the file is created with.
     pub fn restrict(&mut self, mode: u16) {
         for index in 0..self.entries.len() {
             if let Some(shift) = self.shift(self.entries[index].tag) {
@@ -311,7 +312,7 @@ mod tests {
     use crate::inode::samples::from_hex;
     use proptest::prelude::*;
 
-    /// u:1000:rwx, g:2000:r-x (format reference, section 7.8).
+    /// u:1000:rwx, g:2000:r-x (docs/format/access-control-lists.md#example).
     fn worked() -> Vec<u8> {
         from_hex(
             "0000000600000001ffffffff0006000000000002000003e80007000000000004ffffffff00040000\

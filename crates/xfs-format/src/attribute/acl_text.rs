@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn text_that_is_no_list_is_refused() {
         for wrong in [
             "",
             "u::rw-",

@@ -1,4 +1,4 @@
-//! Attribute leaves (format reference, section 7.3): reading and verifying.
+//! Attribute leaves (docs/format/attributes.md#leaves): reading and verifying.
 //!
 //! A sorted table of entries grows up behind the header, names and values grow down from the end.
 //! Accessors index directly and expect a block that [`verify_attr_leaf`] accepted; changes are in
@@ -231,7 +231,7 @@ pub const fn remote_item_size(name: usize) -> usize {
 ///
 /// # Errors
 ///
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_attr_leaf(bytes: &[u8], geometry: &Geometry) -> Result<(), String> {
     let layout = AttrLeafLayout::new(geometry);
     if bytes.len() != layout.block_size {
@@ -305,7 +305,7 @@ fn verify_item(
     Ok(layout.item_size(bytes, index))
 }
 
-/// The free map is a cache: regions may be missing, but what is there must be free.
+/// The free map is a cache: regions may be missing, but those listed must be free.
 fn verify_free_map(bytes: &[u8], layout: AttrLeafLayout, taken: &mut Units) -> Result<(), String> {
     let table = layout.entry_offset(layout.count(bytes));
     for slot in 0..FREE_MAP_SLOTS {

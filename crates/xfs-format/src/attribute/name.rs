@@ -1,4 +1,5 @@
-//! Names of extended attributes: namespaces, flag bits, hash (format reference, sections 7.1, 7.4).
+//! Names of extended attributes: namespaces, flag bits, hash
+//! (docs/format/attributes.md#namespaces).
 
 use crate::hash_tree::name_hash::{entry_hash, name_hash};
 use bitflags::bitflags;

@@ -1,4 +1,4 @@
-//! Blocks of remote attribute values (format reference, section 7.5).
+//! Blocks of remote attribute values (docs/format/attributes.md#remote-values).
 //!
 //! Each block of a version 5 volume names its place in the value; version 4 stores the bare value.
 
@@ -35,7 +35,7 @@ pub const fn attr_remote_blocks(geometry: &Geometry, value: usize) -> u32 {
 ///
 /// # Errors
 ///
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_attr_remote(bytes: &[u8], geometry: &Geometry) -> Result<(), String> {
     if bytes.len() != geometry.block_size() {
         return Err(format!("{} bytes, not one block", bytes.len()));

@@ -1,4 +1,4 @@
-//! Attributes inside the inode (format reference, section 7.2).
+//! Attributes inside the inode (docs/format/attributes.md#short-form).
 //!
 //! A list of unsorted entries behind a header of four bytes: total size be16, count, zero. An
 //! entry is name length, value length, flags, name, value.

@@ -1,6 +1,6 @@
 //! A record of the free space trees: one maximal free extent.
 //!
-//! The same eight bytes are record and key of both trees (format reference, table `allocrec`).
+//! The same eight bytes are record and key of both trees (docs/format/free-space.md#record).
 
 use crate::bytes::{be32, put_be32};
 use crate::units::AgBlock;

@@ -3,7 +3,7 @@
 //! Four headers exist: short (trees of an allocation group, 32-bit pointers) and long (trees of a
 //! file, 64-bit pointers), each with or without the self-describing part of v5 volumes. Behind the
 //! header a leaf holds records back to back; a node holds an array of keys sized for the maximum
-//! and then an array of pointers (format reference, sections 4.1, 4.2 and 4.6).
+//! and then an array of pointers (docs/format/btrees.md).
 
 use crate::bytes::{EditBytes, be16, be32, be64};
 use crate::{HeaderFields, TreeKind};
@@ -20,7 +20,7 @@ pub struct HeaderLayout {
     pub long: bool,
 }
 
-/// What the header of a new block says.
+/// The fields of the header of a new block.
 #[derive(Clone, Copy, Debug)]
 pub struct NewHeader {
     /// Level, 0 is a leaf.
@@ -168,7 +168,7 @@ pub const fn block_capacity(
     (room / record, room / (key + pointer))
 }
 
-/// What bounds the height of a tree (format reference, section 4.6).
+/// What bounds the height of a tree (docs/format/btrees.md#heights).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeightLimit {
     /// The tree holds at most this many records: free space, inode, reference count trees, and
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
     use crate::bytes::Changes;
 
-    /// The table of the format reference, section 4.2.
+    /// The table of docs/format/btrees.md#trees.
     #[test]
     fn capacities_are_those_of_the_reference() {
         let expected = [

@@ -1,7 +1,7 @@
 //! A mapping of file blocks to blocks of the volume.
 //!
 //! The same sixteen bytes are the record of a fork's mapping tree and the element of an inline
-//! extent list (format reference, table `bmbtrec`).
+//! extent list (docs/format/extents.md#record).
 
 use crate::bytes::{be64, put_be64};
 use crate::units::{FileBlock, FsBlock};
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The worked example of the format reference, section 4.7.
+    /// The example of docs/format/extents.md#record.
     #[test]
     fn worked_bytes() {
         let extent = Extent { offset: FileBlock(0), start: FsBlock(24), len: 1, unwritten: false };

@@ -1,8 +1,8 @@
 //! The root of a fork's mapping tree, which lives in the inode.
 //!
 //! Four bytes of header, then keys, then pointers; the key array has room for as many entries as
-//! the fork can hold, so the pointers move when the fork changes its size (format reference,
-//! section 4.7).
+//! the fork can hold, so the pointers move when the fork changes its size
+//! (docs/format/extents.md#root).
 
 use crate::bytes::{be16, be64, put_be16, put_be64};
 use crate::units::{FileBlock, FsBlock};

@@ -1,4 +1,4 @@
-//! How high the trees of a volume can grow (format reference, section 4.6).
+//! How high the trees of a volume can grow (docs/format/btrees.md#heights).
 //!
 //! The limits assume blocks that are only half full. Verifiers refuse higher trees, and the
 //! reservations of the log are computed from them.

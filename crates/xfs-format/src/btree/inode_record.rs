@@ -1,7 +1,7 @@
 //! A record of the inode trees: one chunk of 64 inodes.
 //!
 //! With the feature SPINODES parts of the chunk may be missing and the record says which; without
-//! it the same four bytes are one free count (format reference, table `inorec`).
+//! it the same four bytes are one free count (docs/format/inode-chunks.md#record).
 
 use crate::bytes::{be16, be32, be64, put_be16, put_be32, put_be64};
 use crate::units::AgInode;
@@ -16,7 +16,7 @@ pub struct InodeChunkRecord {
     pub holemask: u16,
     /// Inodes that exist, 4 to 64. Always 64 without SPINODES.
     pub count: u8,
-    /// Free inodes among those that exist.
+    /// Free inodes; those of holes do not count.
     pub freecount: u8,
     /// Bit `i` set: inode `i` is free, or does not exist.
     pub free: u64,

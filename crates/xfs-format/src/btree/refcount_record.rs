@@ -1,7 +1,7 @@
 //! A record of the reference count tree: blocks with the same number of owners.
 //!
 //! Bit 31 of the start separates two domains: shared data blocks, and blocks set aside for
-//! copy-on-write (format reference, table `refcrec`).
+//! copy-on-write (docs/format/reference-counts.md#record).
 
 use crate::bytes::{be32, put_be32};
 use crate::units::AgBlock;

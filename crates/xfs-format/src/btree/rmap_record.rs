@@ -1,8 +1,8 @@
-//! A record of the reverse mapping tree: who owns a run of blocks.
+//! A record of the reverse mapping tree: the owner of a run of blocks.
 //!
 //! Keys are start, owner and offset, where the offset keeps the flags for the attribute fork and
-//! for mapping-tree blocks but not the one for unwritten extents (format reference, table
-//! `rmaprec`, and section 4.5).
+//! for mapping-tree blocks but not the one for unwritten extents
+//! (docs/format/reverse-mappings.md#record and docs/format/btrees.md#order).
 
 use crate::bytes::{be32, be64, put_be32, put_be64};
 use crate::units::{AgBlock, FileBlock, InodeNumber};
@@ -99,7 +99,7 @@ pub struct RmapRecord {
     pub start: AgBlock,
     /// Length in blocks, at least 1.
     pub len: u32,
-    /// Who owns them.
+    /// Their owner.
     pub owner: RmapOwner,
     /// Block of the file the first block is mapped at; 0 for special owners and tree blocks.
     pub offset: FileBlock,

@@ -1,4 +1,4 @@
-//! What a block of a tree says about itself, checked on every read and write.
+//! The fields of a block of a tree about itself, checked on every read and write.
 
 use crate::{FieldDefect, HeaderLayout, MAX_TREE_HEIGHT, Rule, TreeKind, block_capacity};
 

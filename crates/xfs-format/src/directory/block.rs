@@ -1,4 +1,4 @@
-//! Block form: data and hash table in one directory block (format reference, section 6.4).
+//! Block form: data and hash table in one directory block (docs/format/directories.md#block-form).
 
 use super::data::{self, DataEntry};
 use super::layout::{DATA_ALIGN, DirLayout};
@@ -48,7 +48,7 @@ pub fn put_tail(edit: &mut EditBytes<'_>, count: usize, stale: usize) -> BlockTa
 /// Checks a block of block form: tiling, table, and that the live pairs and the entries match.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_block(bytes: &[u8], layout: DirLayout, geometry: &Geometry) -> Result<(), String> {
     if bytes.len() != layout.block_size() {
         return Err(format!("block has {} bytes instead of {}", bytes.len(), layout.block_size()));

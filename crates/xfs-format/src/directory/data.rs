@@ -1,9 +1,9 @@
 //! Entries and free regions of directory data blocks.
 //!
 //! A data block is tiled by used entries and free regions; the header lists the three longest free
-//! regions (format reference, section 6.3; algorithms reference, section 7.2). In block form the
-//! tiling ends before the hash table, elsewhere at the end of the block: that is the `end` these
-//! functions take. What they follow from one place to another is checked, so that no content
+//! regions (docs/format/directories.md#data-blocks; algorithms reference, section 7.2). In block
+//! form the tiling ends before the hash table, elsewhere at the end of the block: that is the `end`
+//! these functions take. What they follow from one place to another is checked, so that no content
 //! makes them panic.
 
 use super::layout::{DATA_ALIGN, DirLayout};
@@ -66,7 +66,7 @@ impl Item<'_> {
 /// The item at `offset`, which lies wholly before `end`.
 ///
 /// # Errors
-/// What is wrong with the bytes there.
+/// The defect of the bytes there.
 pub fn item(
     bytes: &[u8],
     layout: DirLayout,
@@ -229,7 +229,7 @@ pub fn use_free(
 /// Frees `len` bytes at `offset` and merges them with free neighbours.
 ///
 /// # Errors
-/// What is wrong with the neighbours, or with the tiling if it had to be walked.
+/// The defect of the neighbours, or of the tiling if it had to be walked.
 pub fn make_free(
     edit: &mut EditBytes<'_>,
     layout: DirLayout,
@@ -268,7 +268,7 @@ pub fn make_free(
 /// The free region that ends at `offset`, if that is what lies before it.
 ///
 /// # Errors
-/// What is wrong with the item before `offset`.
+/// The defect of the item before `offset`.
 pub fn region_before(
     bytes: &[u8],
     layout: DirLayout,
@@ -345,7 +345,7 @@ fn collect_bests(bytes: &[u8], layout: DirLayout, end: usize) -> Result<Bests, S
 /// `used` with its offset.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_tiling(
     bytes: &[u8],
     layout: DirLayout,
@@ -391,7 +391,7 @@ pub fn verify_tiling(
 /// Checks a data block of leaf or node form.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_data(bytes: &[u8], layout: DirLayout, geometry: &Geometry) -> Result<(), String> {
     if bytes.len() != layout.block_size() {
         return Err(format!("block has {} bytes instead of {}", bytes.len(), layout.block_size()));

@@ -1,4 +1,4 @@
-//! Type of a file as directory entries record it (format reference, section 6.3).
+//! Type of a file as directory entries record it (docs/format/directories.md#types).
 
 /// Type of the file an entry names. Volumes without the feature have only `Unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Free-index blocks of node form (format reference, section 6.7).
+//! Free-index blocks of node form (docs/format/directories.md#free-index).
 //!
 //! Block k of the space holds the longest free lengths of data blocks k * capacity and following.
 
@@ -103,7 +103,7 @@ pub fn set_best(edit: &mut EditBytes<'_>, layout: DirLayout, index: usize, value
 /// Checks a free-index block.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_free(bytes: &[u8], layout: DirLayout) -> Result<(), String> {
     let (first, capacity) = (first(bytes, layout), capacity(layout));
     let (valid, used) = (valid(bytes, layout), used(bytes, layout));

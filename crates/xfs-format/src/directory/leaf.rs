@@ -1,4 +1,4 @@
-//! Hash blocks of leaf form (leaf1) and node form (leafN) (format reference, section 6.5).
+//! Hash blocks of leaf form (leaf1) and node form (leafN) (docs/format/directories.md#hash-leaves).
 //!
 //! Pairs begin behind the header. A leaf1 ends with the longest free length of every data block.
 
@@ -123,7 +123,7 @@ pub const fn leaf1_size(layout: DaLayout, pairs: usize, bests: usize) -> usize {
 /// Checks a leaf1.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_leaf1(bytes: &[u8], layout: DirLayout) -> Result<(), String> {
     let da = layout.da();
     let bests = be32(bytes, da.block_size - TAIL_SIZE) as usize;
@@ -145,7 +145,7 @@ pub fn verify_leaf1(bytes: &[u8], layout: DirLayout) -> Result<(), String> {
 /// Checks a leafN.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_leaf_n(bytes: &[u8], layout: DirLayout) -> Result<(), String> {
     verify_pairs(bytes, layout, 1 << (35 - layout.block_log))
 }

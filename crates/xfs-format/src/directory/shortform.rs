@@ -1,4 +1,4 @@
-//! Short form: a small directory inside its inode (format reference, section 6.2).
+//! Short form: a small directory inside its inode (docs/format/directories.md#short-form).
 //!
 //! Inode numbers take four bytes, or all of them eight as soon as one needs more. Every entry
 //! records the offset it would have in block form, which keeps positions stable.
@@ -181,7 +181,7 @@ pub const fn block_form_size(data_end: usize, count: usize) -> usize {
 /// Checks the content of a local fork, which is exactly the directory.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_shortform(
     bytes: &[u8],
     layout: DirLayout,

@@ -1,7 +1,7 @@
-//! Free-space header of an allocation group (format reference, section 3.1).
+//! Free-space header of an allocation group (docs/format/groups.md#agf).
 //!
 //! The bytes are verified by [`Agf::verify`] when they are read and before they are written;
-//! [`Agf::decode`] takes verified bytes. Checksum and LSN are stamped by whoever writes the buffer.
+//! [`Agf::decode`] takes verified bytes. Checksum and LSN are stamped by the writer of the buffer.
 
 use super::free_list_slots::slots;
 use super::header::{

@@ -1,8 +1,8 @@
-//! Free list of an allocation group: blocks set aside for its own trees (format reference,
-//! section 3.3).
+//! Free list of an allocation group: blocks set aside for its own trees
+//! (docs/format/groups.md#agfl).
 //!
 //! The list is a ring of slots in a sector of its own; its ends and its length are fields of the
-//! [`Agf`], so the operations take both. Checksum and LSN are stamped by whoever writes the buffer.
+//! [`Agf`], so the operations take both. Checksum and LSN are stamped by the writer of the buffer.
 
 use super::agf::Agf;
 use super::free_list_slots::slot_offset;
@@ -56,7 +56,7 @@ pub fn encode_empty(bytes: &mut [u8], geometry: &Geometry, ag: AgNumber) {
 ///
 /// # Errors
 ///
-/// [`HeaderError::FreeList`] when they contradict each other; a writer then starts a new list and
+/// [`HeaderError::FreeList`] when they contradict each other; a kernel then starts a new list and
 /// leaves the blocks of the old one to repair.
 pub fn check_count(agf: &Agf, geometry: &Geometry) -> Result<(), HeaderError> {
     let slots = slots(geometry);

@@ -1,7 +1,7 @@
-//! Inode header of an allocation group (format reference, section 3.2).
+//! Inode header of an allocation group (docs/format/groups.md#agi).
 //!
 //! The bytes are verified by [`Agi::verify`] when they are read and before they are written;
-//! [`Agi::decode`] takes verified bytes. Checksum and LSN are stamped by whoever writes the buffer.
+//! [`Agi::decode`] takes verified bytes. Checksum and LSN are stamped by the writer of the buffer.
 
 use super::header::{
     HeaderError, TreeRoot, check_identity, check_range, check_root, store_changes, tree_root,
@@ -31,7 +31,7 @@ pub struct Agi {
     pub count: u32,
     /// Inode chunks.
     pub inobt: TreeRoot,
-    /// Free inodes among those that exist.
+    /// Free inodes; those of holes do not count.
     pub free_count: u32,
     /// First inode of the newest chunk, a hint; null if none.
     pub newest: AgInode,

@@ -1,9 +1,9 @@
-//! Counters that the superblock repeats from the groups (format reference, section 10.1).
+//! Counters that the superblock repeats from the groups (docs/format/counters.md#sums).
 
 use crate::bytes::put_be64;
 use crate::{Agf, Agi};
 
-/// What the groups add up to.
+/// The sums over the groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Inodes that exist.
@@ -15,7 +15,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Adds what the headers of a group count.
+    /// Adds the counts in the headers of a group.
     pub fn add(&mut self, agf: &Agf, agi: &Agi) {
         self.inodes += u64::from(agi.count);
         self.free_inodes += u64::from(agi.free_count);

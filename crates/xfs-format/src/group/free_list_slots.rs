@@ -1,4 +1,4 @@
-//! Where the slots of a free list are in its sector (format reference, section 3.3).
+//! Where the slots of a free list are in its sector (docs/format/groups.md#agfl).
 
 use crate::geometry::Geometry;
 

@@ -1,5 +1,5 @@
-//! What the headers of an allocation group have in common: their errors, the checks of the fields
-//! that identify them, and the pair of root and height of a tree.
+//! Common parts of the headers of an allocation group: their errors, the checks of the fields that
+//! identify them, and the pair of root and height of a tree.
 
 use crate::bytes::{EditBytes, array, be32};
 use crate::checksum::ChecksumError;
@@ -8,7 +8,7 @@ use crate::units::{AgBlock, AgNumber};
 use thiserror::Error;
 use uuid::Uuid;
 
-/// What is wrong with a header.
+/// The defect of a header.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum HeaderError {
     /// The checksum does not match.
@@ -18,7 +18,7 @@ pub enum HeaderError {
     /// A field must have one certain value and has another.
     #[error("{field} is {found:#x}, expected {expected:#x}")]
     Value {
-        /// Name in the format reference.
+        /// Name in docs/format/groups.md.
         field: &'static str,
         /// Value on disk.
         found: u64,
@@ -29,7 +29,7 @@ pub enum HeaderError {
     /// A field is outside its range.
     #[error("{field} is {found}, the range is {min} to {max}")]
     Range {
-        /// Name in the format reference.
+        /// Name in docs/format/groups.md.
         field: &'static str,
         /// Value on disk.
         found: u64,
@@ -69,7 +69,7 @@ pub enum HeaderError {
 }
 
 impl HeaderError {
-    /// The field that is wrong, by its name in the format reference.
+    /// The field that is wrong, by its name in docs/format/groups.md.
     #[must_use]
     pub const fn field(&self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
 //! Blocks of hash trees: the header they share and the interior nodes.
 //!
-//! Layouts: format reference, sections 1.3, 6.3, 6.5 and 6.6. Version 4 volumes have the same
-//! structures behind shorter headers; [`DaLayout`] knows the difference. Accessors index
-//! directly and expect a block that [`verify_node`] accepted.
+//! Layouts: docs/format/hash-trees.md and docs/format/directories.md#block-header. Version 4
+//! volumes have the same structures behind shorter headers; [`DaLayout`] knows the difference.
+//! Accessors index directly and expect a block that [`verify_node`] accepted.
 
 use crate::bytes::{EditBytes, array, be16, be32};
 use crate::geometry::Geometry;
@@ -52,7 +52,7 @@ const HASH_MAGICS: [(BufferKind, u16, u16); 4] = [
 /// for [`BufferKind::DaAny`] is the one the magic tells. All other kinds pass.
 ///
 /// # Errors
-/// What was found instead.
+/// The value found instead.
 pub fn resolve_magic(bytes: &[u8], kind: BufferKind, crc: bool) -> Result<BufferKind, String> {
     if header_fields(kind).is_none() {
         return Ok(kind);
@@ -241,7 +241,7 @@ pub fn lower_bound(count: usize, hash: u32, hash_of: impl Fn(usize) -> u32) -> u
 /// Checks the structure of a node.
 ///
 /// # Errors
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_node(bytes: &[u8], layout: DaLayout) -> Result<(), String> {
     let (count, level) = (layout.count(bytes), layout.level(bytes));
     if level == 0 || level > MAX_NODE_LEVEL {

@@ -1,8 +1,8 @@
 //! The hash of names in directories and attributes, and how names compare.
 //!
-//! Format reference, section 6.9: `h = c XOR rotl(h, 7)` over the bytes of the name. Volumes with
-//! the ASCII-CI bit fold the Latin-1 upper case letters first, in the hash and in comparisons; the
-//! stored name keeps its case.
+//! The hash of docs/format/hash-trees.md#name-hash is `h = c XOR rotl(h, 7)` over the bytes of the
+//! name. Volumes with the ASCII-CI bit fold the Latin-1 upper case letters first, in the hash and
+//! in comparisons; the stored name keeps its case.
 
 /// Hash of a directory entry's or an attribute's name.
 #[must_use]

@@ -1,7 +1,8 @@
 //! The core of an inode: decoded, encoded, and where the two forks lie behind it.
 //!
-//! Layout: format reference, sections 5.1 and 5.4. [`InodeCore::decode`] refuses what the struct
-//! cannot represent; whether the fields make sense together is [`InodeCore::verify`]'s to say.
+//! Layout: docs/format/inodes.md#core and docs/format/inodes.md#forks. [`InodeCore::decode`]
+//! refuses what the struct cannot represent; whether the fields make sense together is
+//! [`InodeCore::verify`]'s to say.
 
 use self::offset as at;
 use crate::TimestampError;
@@ -66,7 +67,7 @@ pub(crate) mod offset {
     pub(crate) const UUID: usize = 160;
 }
 
-/// How one fork of an inode is stored (format reference, section 5.4).
+/// How one fork of an inode is stored (docs/format/inodes.md#forks).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ForkFormat {

@@ -59,7 +59,8 @@ impl FileType {
     }
 }
 
-/// A device number as the format stores it: 14 bits major, 18 bits minor (format reference, 5.4).
+/// A device number as the format stores it: 14 bits major, 18 bits minor
+/// (docs/format/inodes.md#device-numbers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceNumber {
     /// Driver, below 2^14.

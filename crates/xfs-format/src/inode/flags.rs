@@ -1,4 +1,4 @@
-//! Flag words of an inode (format reference, section 5.2).
+//! Flag words of an inode (docs/format/inodes.md#flags).
 
 use bitflags::bitflags;
 

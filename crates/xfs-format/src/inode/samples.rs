@@ -1,4 +1,4 @@
-//! Samples for tests: a geometry, and the worked example of the format reference.
+//! Samples for tests: a geometry, and the example of docs/format/inodes.md#example.
 
 use crate::units::{FsBlock, InodeNumber};
 use crate::{Features, Geometry, Incompat, RoCompat};
@@ -41,7 +41,7 @@ pub fn geometry(block_log: u8, inode_log: u8) -> Geometry {
     }
 }
 
-/// The root inode of a fresh volume (format reference, appendix C).
+/// The root inode of a fresh volume (docs/format/inodes.md#example).
 pub fn root_inode() -> Vec<u8> {
     let hex = "494e41ed030100000000000000000000000000020000000000000000000000003\
         6b74dd4c6adf3c836b74dd4c6adf3c836b74dd4c6ae7c80\

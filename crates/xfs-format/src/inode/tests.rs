@@ -1,4 +1,4 @@
-//! Tests of the inode core: the worked example of the format reference, and damaged bytes.
+//! Tests of the inode core: the example of docs/format/inodes.md#example, and damaged bytes.
 
 use super::samples::{geometry, root_inode};
 use super::*;

@@ -1,4 +1,4 @@
-//! Inode timestamps and their two encodings (format reference, section 5.3).
+//! Inode timestamps and their two encodings (docs/format/inodes.md#timestamps).
 //!
 //! Decoding never fails. Encoding refuses what the encoding cannot hold; a caller that prefers the
 //! nearest time says so with [`Timestamp::clamped`].

@@ -1,4 +1,4 @@
-//! What must hold inside one inode (format reference, sections 5.1 to 5.6 and 12.4).
+//! What must hold inside one inode (docs/format/inodes.md, docs/format/checks.md#inodes).
 
 use crate::geometry::Geometry;
 use crate::units::InodeNumber;

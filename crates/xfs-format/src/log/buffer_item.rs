@@ -1,5 +1,5 @@
-//! Log item of a metadata buffer: which of its parts were changed (journal reference, sections 3.2
-//! and 4.1).
+//! Log item of a metadata buffer: which of its parts were changed
+//! (docs/format/journal/items.md#buffer).
 
 use super::item::check_at_least;
 use crate::bytes::{CHANGE_UNIT, be16, be32, le16, le32, le64};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use undercroft_block::Sector;
 
 bitflags! {
-    /// What is special about a logged buffer.
+    /// Flags of a logged buffer.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct BufferItemFlags: u16 {
         /// Inodes of which only the unlinked-list pointers are replayed.
@@ -26,7 +26,7 @@ bitflags! {
     }
 }
 
-/// What a logged buffer holds, as far as the item says it.
+/// The kind of content of a logged buffer, as far as the item tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BufferItemType {
@@ -175,9 +175,9 @@ impl BufferItemType {
 /// First region of a buffer's item. A region of data follows for each [run](Self::runs).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferItem {
-    /// What is special about it.
+    /// Its flags.
     pub flags: BufferItemFlags,
-    /// What it holds.
+    /// Its kind of content.
     pub buffer_type: BufferItemType,
     /// Where it starts on the data device.
     pub sector: Sector,

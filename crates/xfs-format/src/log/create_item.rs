@@ -1,4 +1,4 @@
-//! Log item of a new chunk of inodes (journal reference, section 3.5).
+//! Log item of a new chunk of inodes (docs/format/journal/items.md#new-chunk-of-inodes).
 
 use super::item::check_length;
 use crate::bytes::be32;

@@ -14,7 +14,7 @@ use undercroft_block::Sector;
 use uuid::Uuid;
 
 bitflags! {
-    /// What an inode's item holds besides the core.
+    /// The parts of an inode's item besides the core.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct InodeItemFields: u32 {
         /// The core: always.
@@ -48,7 +48,7 @@ bitflags! {
 /// forks that [`fields`](Self::fields) tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InodeItem {
-    /// What is in the item.
+    /// The parts in the item.
     pub fields: InodeItemFields,
     /// Bytes of the image of the attribute fork, without padding.
     pub attr_len: u16,
@@ -184,7 +184,7 @@ pub fn core_to_log(inode: &[u8]) -> [u8; LOG_CORE_LEN] {
 }
 
 /// Writes a core from the log over the one at the start of `inode`, which keeps its list pointer,
-/// checksum and position. Older kernels write shorter cores; what they leave out is zero.
+/// checksum and position. Older kernels write shorter cores; fields that they leave out are zero.
 ///
 /// # Errors
 /// The core has an impossible length, or the magic number is wrong.

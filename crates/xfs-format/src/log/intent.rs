@@ -1,5 +1,5 @@
 //! Intents: work that a kernel promised in one transaction and did, or did not do, in a later one
-//! (journal reference, sections 3.6 to 3.11).
+//! (docs/format/journal/intents.md).
 //!
 //! An intent has a number; the item that says that it is done carries the same one. Numbers come
 //! back once they are done.
@@ -18,7 +18,7 @@ pub struct Intent {
     pub id: u64,
     /// Which device the blocks are on.
     pub device: IntentDevice,
-    /// What is to be done.
+    /// The work to be done.
     pub work: IntentWork,
 }
 
@@ -31,7 +31,7 @@ pub enum IntentDevice {
     Realtime,
 }
 
-/// What an intent promises.
+/// The work of an intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IntentWork {
     /// Extents become free.
@@ -182,7 +182,7 @@ pub struct IntentDone {
     pub intent: LogItemKind,
     /// Number of the intent.
     pub id: u64,
-    /// The extents that were freed, if that was the promise.
+    /// The extents that were freed, if that was the work.
     pub freed: Vec<ExtentChange>,
 }
 

@@ -1,4 +1,4 @@
-//! An attribute to change (journal reference, section 3.10).
+//! An attribute to change (docs/format/journal/intents.md#attributes).
 
 use super::item::check_length;
 use crate::bytes::{le16, le32, le64};
@@ -10,7 +10,7 @@ use crate::{AttrFlags, FieldDefect, Rule};
 pub enum AttrAction {
     /// It gets a value, whether it exists or not.
     Set(NameValue),
-    /// It goes, if it exists.
+    /// It is removed, if it exists.
     Remove(Vec<u8>),
     /// It gets another value.
     Replace(NameValue),

@@ -1,4 +1,4 @@
-//! Ranges of two files to exchange (journal reference, section 3.11).
+//! Ranges of two files to exchange (docs/format/journal/intents.md#exchanges).
 
 use super::item::check_length;
 use crate::FieldDefect;

@@ -1,7 +1,7 @@
 //! What intents say about space: extents, reverse mappings, reference counts, mappings of forks
-//! (journal reference, sections 3.6 to 3.9).
+//! (docs/format/journal/intents.md#free-extents).
 //!
-//! Whether the blocks exist is for the one to check who does the work.
+//! Whether the blocks exist is checked where the work is done.
 
 use crate::bytes::{le32, le64};
 use crate::units::{FileBlock, FsBlock, InodeNumber};
@@ -37,11 +37,11 @@ impl ExtentChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReverseAction {
-    /// A mapping of blocks that nobody shares appears.
+    /// A mapping of blocks that are not shared appears.
     Map = 1,
     /// A mapping of blocks that others may share appears.
     MapShared = 2,
-    /// A mapping of blocks that nobody shares goes.
+    /// A mapping of blocks that are not shared goes.
     Unmap = 3,
     /// A mapping of blocks that others may share goes.
     UnmapShared = 4,
@@ -60,7 +60,7 @@ pub enum ReverseAction {
 pub struct ReverseChange {
     /// What happens.
     pub action: ReverseAction,
-    /// Who owns the blocks.
+    /// The owner of the blocks.
     pub owner: RmapOwner,
     /// First block.
     pub start: FsBlock,
@@ -120,7 +120,7 @@ impl ReverseChange {
 pub enum RefcountAction {
     /// It grows by one.
     Increase = 1,
-    /// It shrinks by one; blocks that nobody refers to are freed.
+    /// It shrinks by one; blocks without a reference are freed.
     Decrease = 2,
     /// The blocks are set aside for copy-on-write.
     AllocateCow = 3,
@@ -167,7 +167,7 @@ impl RefcountChange {
 pub enum MappingAction {
     /// It appears; its blocks are allocated already.
     Map = 1,
-    /// It goes; its blocks stay allocated.
+    /// It is removed; its blocks stay allocated.
     Unmap = 2,
 }
 

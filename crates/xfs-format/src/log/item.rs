@@ -1,4 +1,4 @@
-//! The kinds of items in a transaction (journal reference, sections 2.2 and 3.1).
+//! The kinds of items in a transaction (docs/format/journal/items.md#types).
 
 use crate::bytes::le16;
 use crate::{FieldDefect, Rule};

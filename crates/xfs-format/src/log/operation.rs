@@ -6,7 +6,7 @@ use crate::{FieldDefect, Rule};
 use bitflags::bitflags;
 
 bitflags! {
-    /// What an operation does. Only the combinations of the reference occur.
+    /// The flags of an operation. Only the combinations of the reference occur.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct OperationFlags: u8 {
         /// Opens a transaction.
@@ -24,7 +24,7 @@ bitflags! {
     }
 }
 
-/// Who wrote an operation.
+/// The writer of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LogClient {
@@ -41,9 +41,9 @@ pub struct OperationHeader {
     pub transaction: u32,
     /// Bytes of payload that follow in this record.
     pub len: u32,
-    /// Who wrote it.
+    /// Its writer.
     pub client: LogClient,
-    /// What it does.
+    /// Its flags.
     pub flags: OperationFlags,
 }
 
@@ -85,7 +85,7 @@ impl OperationHeader {
 pub struct TransactionHeader {
     /// The number that all its operations carry.
     pub transaction: u32,
-    /// Regions that follow. Nobody relies on it.
+    /// Regions that follow. No reader relies on it.
     pub regions: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Log items of quotas (journal reference, section 3.12).
+//! Log items of quotas (docs/format/journal/items.md#quotas).
 
 use super::item::check_length;
 use crate::FieldDefect;

@@ -1,5 +1,4 @@
-//! Record header of the log, and the log as a new volume has it (journal reference, sections 1.4
-//! and 1.7).
+//! Record header of the log, and the log as a new volume has it (docs/format/journal/records.md).
 
 use crate::bytes::{array, be32, be64, put_be32, put_be64};
 use crate::units::Lsn;

@@ -1,5 +1,5 @@
-//! How a record becomes what is on the disk, and back: saved first words, cycles, checksum
-//! (journal reference, sections 1.5 and 1.6).
+//! How a record is turned into its form on the disk, and back: saved first words, cycles, checksum
+//! (docs/format/journal/records.md#saved-words).
 //!
 //! A record is in memory as one slice, also when it is on both sides of the log's end.
 

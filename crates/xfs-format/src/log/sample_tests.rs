@@ -1,5 +1,4 @@
-//! Items of the journal against bytes that the kernel wrote (journal reference, sections 3 and
-//! 7.6).
+//! Items of the journal against bytes that the kernel wrote (docs/format/journal/example.md#items).
 
 use super::record::LOG_BLOCK;
 use super::record_seal::{restore_words, seal_record, verify_record};

@@ -1,6 +1,6 @@
-//! The header that blocks of remote attribute values and of symbolic link targets share (format
-//! reference, sections 7.5 and 8): which bytes of the whole they hold, and the self-describing
-//! fields.
+//! The header that blocks of remote attribute values and of symbolic link targets share
+//! (docs/format/attributes.md#remote-values and docs/format/symlinks.md#extent-header): which bytes
+//! of the whole they hold, and the self-describing fields.
 
 use crate::HeaderFields;
 use crate::bytes::{EditBytes, be32};
@@ -26,7 +26,7 @@ pub(crate) fn remote_range(bytes: &[u8]) -> (usize, usize) {
 ///
 /// # Errors
 ///
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub(crate) fn verify_remote_header(bytes: &[u8], magic: u32, max: usize) -> Result<(), String> {
     if bytes.len() <= REMOTE_HEADER_SIZE {
         return Err(format!("{} bytes are too few", bytes.len()));
@@ -49,7 +49,7 @@ pub(crate) fn verify_remote_header(bytes: &[u8], magic: u32, max: usize) -> Resu
 ///
 /// # Errors
 ///
-/// What it holds instead.
+/// The value it holds instead.
 pub(crate) fn remote_payload_at(bytes: &[u8], offset: usize, len: usize) -> Result<&[u8], String> {
     let found = remote_range(bytes);
     if found != (offset, len) {

@@ -1,4 +1,4 @@
-//! Blocks of a symbolic link target that does not fit the inode (format reference, section 8).
+//! Blocks of a symbolic link target that does not fit the inode (docs/format/symlinks.md).
 //!
 //! A buffer covers one mapped extent; on version 5 volumes each extent has one header.
 
@@ -32,7 +32,7 @@ pub const fn symlink_blocks(geometry: &Geometry, target: usize) -> u32 {
 ///
 /// # Errors
 ///
-/// The field and what is wrong with it.
+/// The field and its defect.
 pub fn verify_symlink(bytes: &[u8], geometry: &Geometry) -> Result<(), String> {
     if geometry.features.crc {
         verify_remote_header(bytes, SYMLINK_MAGIC, SYMLINK_MAX)?;

@@ -1,4 +1,5 @@
-//! What makes a superblock acceptable (format reference, sections 2 and 12.1).
+//! What makes a superblock acceptable (docs/format/superblock.md#rules,
+//! docs/format/checks.md#superblock).
 
 use super::{
     CRC_OFFSET, Features, Features2, Incompat, MAGIC, RoCompat, SIZE, Superblock, VERSION_MASK,
@@ -41,7 +42,7 @@ pub enum SuperblockError {
     /// Version bits that must be set, or must not.
     #[error("damaged superblock: {field} is {found:#x}, {rule}")]
     Bits {
-        /// Name in the format reference.
+        /// Name in docs/format/superblock.md.
         field: &'static str,
         /// Value on disk.
         found: u32,
@@ -62,7 +63,7 @@ pub enum SuperblockError {
     /// A field is outside its range.
     #[error("damaged superblock: {field} is {found}, the range is {min} to {max}")]
     Range {
-        /// Name in the format reference.
+        /// Name in docs/format/superblock.md.
         field: &'static str,
         /// Value on disk.
         found: u64,
@@ -75,7 +76,7 @@ pub enum SuperblockError {
     /// Two fields contradict each other.
     #[error("damaged superblock: {field} is {found}, {rule} ({other})")]
     Contradiction {
-        /// Name in the format reference.
+        /// Name in docs/format/superblock.md.
         field: &'static str,
         /// Value on disk.
         found: u64,
@@ -103,7 +104,7 @@ pub enum SuperblockError {
 }
 
 impl SuperblockError {
-    /// The field that is wrong, by its name in the format reference.
+    /// The field that is wrong, by its name in docs/format/superblock.md.
     #[must_use]
     pub const fn field(&self) -> Option<&'static str> {
         match self {

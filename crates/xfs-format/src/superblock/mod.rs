@@ -1,4 +1,4 @@
-//! Superblock (format reference, section 2).
+//! Superblock (docs/format/superblock.md).
 //!
 //! [`Superblock::decode`] accepts what a kernel would mount or, with unknown read-only features,
 //! mount read-only; both versions 4 and 5. Every accepted superblock gives a [`Geometry`] whose
@@ -20,7 +20,7 @@ pub const CRC_OFFSET: usize = 224;
 /// Bytes of the structure; the rest of the sector is zero.
 pub const SIZE: usize = 304;
 
-/// What a superblock begins with.
+/// The magic number of a superblock.
 pub const MAGIC: u32 = u32::from_be_bytes(*b"XFSB");
 const VERSION_MASK: u16 = 0xf;
 
@@ -73,7 +73,7 @@ pub struct Superblock {
     pub ag_count: u32,
     /// Features.
     pub features: Features,
-    /// Features that anyone may ignore; none are defined.
+    /// Features that any reader or writer may ignore; none are defined.
     pub compat: u32,
     /// Volume label, padded with zeros.
     pub label: [u8; 12],
@@ -204,8 +204,8 @@ impl Superblock {
         }
     }
 
-    /// Writes version 5 into `bytes`, one sector; the checksum stays zero and is stamped by whoever
-    /// writes the buffer.
+    /// Writes version 5 into `bytes`, one sector; the checksum stays zero and is stamped by the
+    /// writer of the buffer.
     pub fn encode(&self, bytes: &mut [u8]) {
         bytes.fill(0);
         put_be32(bytes, 0, MAGIC);

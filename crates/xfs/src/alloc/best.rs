@@ -61,9 +61,8 @@ pub fn allocate_best(
     }
 }
 
-/// The length to insist on: that of the longest extent of all, or of the target's group `ag` if what
-/// is wanted takes no more extents of that length, and the variant does not leave a group for
-/// nothing.
+/// The length to insist on: that of the longest extent of all, or of the target's group `ag` if the
+/// request takes no more extents of that length, and the variant stays in a group then.
 fn insisted_on(trans: &Transaction<'_>, ag: AgNumber, max_len: u32) -> Result<u32, Error> {
     let longest = groups::longest_anywhere(trans, ag, max_len)?;
     let volume = trans.volume();
@@ -107,7 +106,7 @@ fn at_end_of_file(
     groups::allocate(trans, &aligned)
 }
 
-/// Whatever there is, wherever it is. From now on this transaction asks for no more.
+/// Takes any extent, anywhere. From now on this transaction asks for no more.
 fn low_on_space(
     trans: &mut Transaction<'_>,
     attempt: &mut Request,

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 /// operation at hand is done.
 pub(super) type Surplus = SmallVec<[AgBlock; 2]>;
 
-/// What a group that accepts a request gives.
+/// The space that a group gives to a request that it accepts.
 #[derive(Debug)]
 pub(super) struct Grant {
     /// Longest extent that may be given, at most the request's.
@@ -68,7 +68,7 @@ pub(super) fn admit(
     Ok(Some(Grant { max_len: request.max_len.min(available), surplus }))
 }
 
-/// Brings the free list to the length it must have; what was too much is returned and must be
+/// Brings the free list to the length it must have; surplus blocks are returned and must be
 /// [released](release).
 ///
 /// A group without space keeps a short list: freeing must always be possible.
@@ -94,7 +94,7 @@ pub(super) fn adjust(
         };
         let mut found = by_size::find(trans, group, &request, request.max_len)?;
         if found == Found::OnlyBusy {
-            // Whoever takes a block off the list looks whether it is busy.
+            // Where a block is taken off the list, it is checked whether it is busy.
             let request = Request { busy: BusyBlocks::Take, ..request };
             found = by_size::find(trans, group, &request, request.max_len)?;
         }
@@ -135,7 +135,7 @@ pub fn fill(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), E
     let surplus = adjust(trans, group)?;
     if !surplus.is_empty() {
         release(trans, group, &surplus)?;
-        // What was released may have taken blocks of the list.
+        // The release may have taken blocks of the list.
         let left = adjust(trans, group)?;
         release(trans, group, &left)?;
     }

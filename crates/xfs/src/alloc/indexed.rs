@@ -1,5 +1,5 @@
 //! Near mode with an index: an extent of the full length close to the hint, in a bounded number of
-//! probes, that leaves close space to those who need it.
+//! probes, that leaves close space to requests that need it.
 //!
 //! Free extents are disjoint, so the first that is long enough on each side of a block is the
 //! nearest on that side, whether its front or its end is taken; the nearer of the two sides wins.
@@ -8,7 +8,7 @@
 //! (alignment, limits of place, busy blocks): a few further ones are tried on each side, then one
 //! that must fit.
 //!
-//! Whoever always takes the nearest leaves nothing near to whoever comes later. So
+//! A search that always takes the nearest extent leaves nothing near to later requests. So
 //! - inodes go where there is room for their files: to the nearest extent that is not short among
 //!   those of the group, not into the last gap beside the inodes that were there before;
 //! - file data that cannot begin at the hint leaves the blocks around it to shorter extents, for
@@ -37,7 +37,7 @@ const ROOM_FOR_FILES: u32 = 4;
 
 /// File data stays away from a hint that it cannot begin at by its length divided by this. With 2,
 /// files were farther from their inodes on clean volumes of 500 GiB than in near mode; without the
-/// rule those that are within 1 MiB were as few as in near mode on volumes with many free extents.
+/// rule as few files as in near mode were within 1 MiB on volumes with many free extents.
 const LEFT_TO_OTHERS: u32 = 4;
 
 /// Finds an extent near `hint`, building the index of the group if it has none.

@@ -42,7 +42,8 @@ pub(super) fn insert(
         (None, Some(_)) => cursor.update(&mut tree, &union)?,
         (None, None) => cursor.insert(&mut tree, &freed)?.or_no_space(block_size)?,
     }
-    // The union is longer than what it replaces: without it in the last leaf nothing changed there.
+    // The union is longer than the records it replaces: without it in the last leaf nothing changed
+    // there.
     if insert_size(trans, group, &mut sizes, union)? {
         refresh_longest(trans, group, &mut sizes)?;
     }

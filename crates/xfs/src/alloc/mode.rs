@@ -120,7 +120,7 @@ fn search(
     }
 }
 
-/// Takes what was found out of the free space and records its owner.
+/// Takes the extent found out of the free space and records its owner.
 fn apply(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,

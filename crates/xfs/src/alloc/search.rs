@@ -1,5 +1,5 @@
-//! What all searches for a free extent share: the request as it stands in one group, the judgement
-//! of one free extent, and the best one so far.
+//! Common parts of all searches for a free extent: the request as it stands in one group, the
+//! judgement of one free extent, and the best one so far.
 //!
 //! Algorithms reference, sections 2.5 and 2.7.
 
@@ -52,7 +52,7 @@ pub(super) struct Search<'r> {
     trace: Option<&'r dyn AllocationTrace>,
 }
 
-/// What a look at a free extent came to.
+/// The result of a look at a free extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Verdict {
     /// The extent is the best so far.
@@ -92,7 +92,7 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// A search of the whole group, whatever range of places is acceptable near the target.
+    /// A search of the whole group: any place is acceptable.
     pub(super) fn anywhere(
         trans: &Transaction<'r>,
         group: &GroupState,
@@ -103,7 +103,7 @@ impl<'r> Search<'r> {
         Self { low: AgBlock(0), high: AgBlock::NULL, hint: AgBlock(0), ..search }
     }
 
-    /// Sends an event to the receiver, if there is one. `at` and `len` are those of what was
+    /// Sends an event to the receiver, if there is one. `at` and `len` are those of the extent
     /// found.
     #[inline]
     pub(super) fn event(&self, step: AllocationStep, at: AgBlock, len: u32) {

@@ -19,7 +19,7 @@ pub type SpaceTree<'t, 'v, K> = AgTree<'t, 'v, K, FreeSpaceBlocks>;
 
 /// Trees whose blocks come from the free space.
 trait FedByFreeSpace {
-    /// Who owns their blocks.
+    /// The owner of their blocks.
     const OWNER: RmapOwner;
     /// The blocks set aside for them.
     const POOL: Pool;

@@ -1,4 +1,4 @@
-//! Free space belongs to nobody: what the trees of a group say of an extent before it is given out.
+//! Free space has no owner: the trees of a group are asked about an extent before it is given out.
 //!
 //! A record that overlaps blocks in use would have them overwritten. With the tree of reverse
 //! mappings every owner is known. Without it the free space cannot be compared with files; what

@@ -1,4 +1,4 @@
-//! One attribute as callers name it, and what makes two the same.
+//! One attribute as callers name it, and the comparison of two.
 
 use crate::error::Error;
 use crate::format::{
@@ -55,7 +55,7 @@ impl Attribute<'_> {
             && (namespace != Namespace::Parent || value == self.value)
     }
 
-    /// Whether the other is this attribute, whatever its value.
+    /// Whether the other is this attribute, with any value.
     pub(super) fn is_same(&self, other: &Attribute<'_>) -> bool {
         self.is(other.namespace, other.name, other.value)
     }

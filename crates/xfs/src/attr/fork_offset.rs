@@ -1,8 +1,8 @@
 //! Where the attribute fork of an inode starts (algorithms reference, section 7.7).
 //!
 //! The inode's literal area is shared: the data fork lies below the offset, the attribute fork
-//! above. Attributes that grow move the boundary down as long as the data fork keeps what it uses;
-//! attributes that shrink do not move it back.
+//! above. Attributes that grow move the boundary down as long as the data fork keeps the bytes it
+//! uses; attributes that shrink do not move it back.
 
 use crate::format::ForkFormat;
 use crate::geometry::Geometry;
@@ -19,7 +19,7 @@ const fn tree_root(pointers: usize) -> usize {
 const DATA_POINTERS: usize = 3;
 const ATTR_POINTERS: usize = 2;
 
-/// What the choice depends on.
+/// The inputs of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForkShape {
     /// Format of the data fork.

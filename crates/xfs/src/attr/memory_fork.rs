@@ -1,5 +1,5 @@
 //! A fork in memory, for attributes or the target of a symbolic link, and a full check of the
-//! attributes it holds (format reference, 12.6).
+//! attributes it holds (docs/format/checks.md#attributes).
 
 use super::fork_offset::{ForkShape, default_offset, fit};
 use crate::cache::{BufferAddress, BufferRef, EditGuard, MetaBuffer};

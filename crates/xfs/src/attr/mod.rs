@@ -1,10 +1,10 @@
 //! Extended attributes: get, list, set, remove, in all forms of the attribute fork.
 //!
 //! Attributes live in the inode while they fit (short form), else in leaves under a hash tree, and
-//! values that take most of a block in blocks of their own (format reference, section 7). The
+//! values that take most of a block in blocks of their own (docs/format/attributes.md). The
 //! functions here work on a [`DaFork`](crate::da::DaFork) that is an attribute fork; its
-//! transaction and locks are the caller's. A change is complete within one transaction, so no
-//! entry is ever left incomplete; those that other writers left are skipped. A function that fails
+//! transaction and locks are the caller's. A change is complete within one transaction, so no entry
+//! is ever left incomplete; incomplete entries of other writers are skipped. A function that fails
 //! may have changed the fork: its transaction must be cancelled.
 
 mod entry;

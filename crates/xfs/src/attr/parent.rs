@@ -1,5 +1,5 @@
-//! Parent pointers: one attribute for every directory entry that leads to the inode (format
-//! reference, section 7.7).
+//! Parent pointers: one attribute for every directory entry that leads to the inode
+//! (docs/format/parent-pointers.md).
 //!
 //! The name is the entry's, the value names the directory; both together are the identity, so two
 //! links of one name in two directories are two attributes. Values are never remote, and an inode
@@ -25,7 +25,7 @@ pub(crate) struct ParentPointer<'a> {
 }
 
 impl<'a> ParentPointer<'a> {
-    /// The value to store; it goes into [`attribute`](Self::attribute).
+    /// The value to store in [`attribute`](Self::attribute).
     #[must_use]
     pub(crate) fn value(&self) -> [u8; PARENT_VALUE_SIZE] {
         let mut value = [0; PARENT_VALUE_SIZE];

@@ -292,7 +292,7 @@ fn very_many_parents() {
         parent: InodeNumber(128 + u64::from(number % 977)),
         generation: number,
     };
-    // A fixed walk through all numbers; no cost may grow with what is there.
+    // A fixed walk through all numbers; no cost may grow with the content.
     let order =
         |step: u64| (0..count).map(move |i| (u64::from(i) * step % u64::from(count)) as u32);
     for number in order(123_457) {

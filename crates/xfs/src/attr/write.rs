@@ -11,7 +11,7 @@ use crate::format::{
 };
 use crate::units::FileBlock;
 
-/// What a set demands of an attribute that is, or is not, there already.
+/// The condition of a set: that the attribute exists, or that it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetMode {
     /// It must be new.

@@ -1,5 +1,5 @@
-//! Space that is taken for more than what is being written: for the window of an extent size hint,
-//! and ahead of a file that is appended to.
+//! Space that is taken for more than the blocks being written: for the window of an extent size
+//! hint, and ahead of a file that is appended to.
 //!
 //! Algorithms reference, sections 5.7 and 5.5; what it leaves open is as a kernel does it.
 
@@ -84,7 +84,7 @@ fn in_front(extents: &ExtentList, end: FileBlock) -> Option<u64> {
     Some(piece)
 }
 
-/// A power of two of at most `wish` blocks that the free space allows.
+/// A power of two, at most `wish` blocks, that the free space allows.
 fn moderate(volume: &Volume, wish: u64) -> u64 {
     let (free, all) = (volume.available_blocks(), volume.superblock().blocks);
     // 2 below five percent, 6 below one.
@@ -131,9 +131,9 @@ mod tests {
         assert_eq!(window_of(&[], 0..1), (0, 16));
         assert_eq!(window_of(&[], 20..40), (16, 48));
         assert_eq!(window_of(&[(0, 16)], 16..18), (16, 32));
-        // Moved behind what is there, with its length.
+        // Moved behind the extent before it, with its length.
         assert_eq!(window_of(&[(0, 1)], 7..8), (1, 17));
-        // Moved in front of what is there.
+        // Moved in front of the extent behind it.
         assert_eq!(window_of(&[(21, 4)], 18..19), (5, 21));
         assert_eq!(window_of(&[(0, 10), (30, 18)], 20..21), (14, 30));
         // Between two it is cut.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_cover_what_is_wanted() {
+    fn windows_cover_the_wanted_blocks() {
         let most = u64::from(MAX_EXTENT_LEN);
         assert_eq!(window_of(&[], 5..5 + 2 * most), (0, 5 + 2 * most));
         assert_eq!(window_of(&[], 17..16 + most), (16, 16 + most));

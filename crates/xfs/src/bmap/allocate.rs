@@ -1,4 +1,4 @@
-//! New space for a fork: where it goes, and in how many pieces.
+//! New space for a fork: its place, and its pieces.
 //!
 //! The target is chosen beside the file's other extents, the length by what the groups have.
 
@@ -75,7 +75,7 @@ fn allocate_in(
 /// Blocks of a file that space is wanted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocationWindow {
-    /// Those that are needed.
+    /// The blocks that are needed.
     pub wanted: Range<FileBlock>,
     /// These and others around them, which are taken as well.
     pub window: Range<FileBlock>,
@@ -90,7 +90,7 @@ impl AllocationWindow {
 }
 
 /// Takes one extent of file data, for as much as possible of the window; of a shorter one, as much
-/// as possible is for what is wanted. The caller maps it in the same transaction. Nothing of the
+/// as possible is for the blocks wanted. The caller maps it in the same transaction. Nothing of the
 /// fork is changed yet: after an error the transaction can be committed or go on.
 ///
 /// # Errors

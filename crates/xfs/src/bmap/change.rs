@@ -111,7 +111,7 @@ pub fn shift(
     enter(trans, inode, ForkKind::Data, &new)
 }
 
-/// Unmaps an extent or a part of one, and leaves its blocks allocated: somebody else will map them.
+/// Unmaps an extent or a part of one, and leaves its blocks allocated: another fork will map them.
 ///
 /// # Errors
 /// As for [`replace`].

@@ -35,7 +35,7 @@ impl<'a> ForkReader<'a> {
         let extents = extents(self.volume, self.inode, self.kind)?;
         let geometry = self.volume.geometry();
         let end = if kind == BufferKind::Symlink {
-            // One buffer for what is left of an extent, which has one header.
+            // One buffer for the rest of an extent, which has one header.
             extents.at_or_after(block).map_or(block, |extent| extent.end())
         } else {
             FileBlock(block.0.saturating_add(self.block_blocks().into()))
@@ -122,6 +122,23 @@ impl DaFork for ForkReader<'_> {
             }
         }
         Ok(Some(buffer))
+    }
+
+    fn prefetch(&mut self, from: FileBlock, count: usize) -> FileBlock {
+        let mut next = from;
+        let mut places = Vec::with_capacity(count);
+        while places.len() < count {
+            let Ok(Some(block)) = self.next_mapped(next) else {
+                next = FileBlock(u64::MAX);
+                break;
+            };
+            // The kind matters for symbolic links alone.
+            let Ok(Some(address)) = self.address(block, BufferKind::DirData) else { break };
+            places.push(address);
+            next = FileBlock(block.0 + u64::from(self.block_blocks()));
+        }
+        self.volume.cache().prefetch(places);
+        next
     }
 
     fn corrupt(&self, block: FileBlock, what: String) -> Error {

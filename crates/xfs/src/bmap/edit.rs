@@ -103,7 +103,7 @@ fn missing(inode: InodeNumber, extent: Extent) -> Error {
     Error::Inode { inode, what: format!("extent {extent:?} is missing in the mapping tree") }
 }
 
-/// Does to the tree what was done to the list.
+/// Applies the change of the list to the tree.
 fn insert_in_tree(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
@@ -138,7 +138,7 @@ fn insert_in_tree(
     }
 }
 
-/// Does to the tree what was done to the list.
+/// Applies the change of the list to the tree.
 fn cut_in_tree(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,

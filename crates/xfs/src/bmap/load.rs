@@ -48,7 +48,7 @@ pub fn extents<'i>(
 }
 
 impl ExtentList {
-    /// Decodes the list of extents inside an inode; says what is wrong.
+    /// Decodes the list of extents inside an inode; the error names the defect.
     pub(crate) fn decode<'b>(
         records: impl Iterator<Item = &'b [u8]>,
         geometry: &Geometry,

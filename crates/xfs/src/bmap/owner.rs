@@ -1,4 +1,5 @@
-//! What the groups know of the extents of a fork: reverse mappings, reference counts, free space.
+//! The records of groups about the extents of a fork: reverse mappings, reference counts, free
+//! space.
 
 use crate::alloc;
 use crate::error::Error;
@@ -72,7 +73,7 @@ fn change(
     })
 }
 
-/// Gives up the blocks of an extent that was unmapped: those that nobody else has become free.
+/// Gives up the blocks of an extent that was unmapped: those without another owner become free.
 pub(super) fn release(
     trans: &mut Transaction<'_>,
     inode: &InodeState,

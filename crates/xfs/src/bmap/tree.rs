@@ -50,6 +50,11 @@ impl ReadTree for MapReader<'_> {
         let address = self.volume.block_address(pointer, 1);
         self.volume.cache().read(&address, BufferKind::Tree(TreeKind::Bmbt))
     }
+
+    fn prefetch(&self, pointers: &[FsBlock]) {
+        let inside = pointers.iter().filter(|pointer| self.contains(**pointer));
+        self.volume.cache().prefetch(inside.map(|pointer| self.volume.block_address(*pointer, 1)));
+    }
 }
 
 /// A mapping tree open for change.

@@ -200,7 +200,8 @@ impl<K: BtreeKind> Cursor<K> {
         cursor.visit_below(store, top, &mut visit)
     }
 
-    /// Visits the blocks of the path and their siblings: those that a deletion here could free.
+    /// Visits the blocks of the path and their siblings: the blocks that a deletion here could
+    /// free.
     pub fn for_each_block<S: ReadTree<Kind = K>>(
         &self,
         store: &S,

@@ -111,7 +111,7 @@ impl<K: BtreeKind> Cursor<K> {
         let index = self.levels[level].index;
         self.edit_node(store, level, |node| node.insert(index, entry))?;
         // The keys of a new right half go up with its pointer. A split or a shift has brought the
-        // keys of the left half in line with what is left in it: now they only grow.
+        // keys of the left half in line with its entries: now they only grow.
         let moved = split.as_ref().is_some_and(|split| split.moved);
         if !moved && (K::OVERLAPPING || index == 1) {
             let high = match entry {

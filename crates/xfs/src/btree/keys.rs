@@ -8,10 +8,10 @@ use crate::format::{FieldDefect, Rule};
 impl<K: BtreeKind> Cursor<K> {
     /// Brings the entries of the path above `from` in line with the blocks below them.
     ///
-    /// Without overlap the caller calls it when the first entry of the block changed, and it goes
-    /// up while the entry it wrote is itself the first. With overlap any change may move the
-    /// highest key; it stops where nothing changes, unless `force`: after blocks were joined an
-    /// entry in the middle can be right while one further up is stale.
+    /// Without overlap the caller calls it when the first entry of the block changed, and it climbs
+    /// while the entry it wrote is itself the first. With overlap any change may move the highest
+    /// key; it stops where nothing changes, unless `force`: after blocks were joined an entry in
+    /// the middle can be right while one further up is stale.
     pub(super) fn propagate_keys<S: WriteTree<Kind = K>>(
         &mut self,
         store: &mut S,

@@ -1,4 +1,4 @@
-//! What the engine must know about one kind of tree.
+//! The properties of one kind of tree that the engine needs.
 
 use crate::bytes::{EditBytes, be32, be64};
 use crate::format::{FieldDefect, TreeGeometry, TreeKind};
@@ -103,7 +103,7 @@ pub trait BtreeKind: Sized + 'static {
     /// Where the record sorts.
     fn key(record: &Self::Record) -> Self::Key;
 
-    /// Key of the last thing the record covers (format reference, section 4.5).
+    /// Key of the last thing the record covers (docs/format/btrees.md#order).
     fn high_key(record: &Self::Record) -> Self::Key;
 
     /// Decodes a stored key.

@@ -97,7 +97,7 @@ pub(super) struct Child<K: BtreeKind> {
     pub(super) pointer: K::Pointer,
 }
 
-/// What an insertion stores at one level.
+/// The entry that an insertion stores at one level.
 #[derive(Debug)]
 pub(super) enum Entry<K: BtreeKind> {
     Record(K::Record),
@@ -272,7 +272,7 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         pointer.store(&mut self.edit, self.frame.geometry.layout.right());
     }
 
-    /// The bytes, for what is not an entry.
+    /// The bytes, for fields outside the entries.
     pub(super) fn raw(&mut self) -> &mut EditBytes<'a> {
         &mut self.edit
     }

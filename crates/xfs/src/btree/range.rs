@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
 impl<K: BtreeKind> Cursor<K> {
-    /// Visits all records in order, until `visit` breaks.
+    /// Visits all records in order, until `visit` breaks. The children of a block are read together
+    /// ([`ReadTree::prefetch`]).
     ///
     /// # Errors
     /// A block cannot be read, the tree or a record is corrupt, or `visit` failed.
@@ -19,13 +20,31 @@ impl<K: BtreeKind> Cursor<K> {
         mut visit: impl FnMut(K::Record) -> Result<ControlFlow<()>, S::Error>,
     ) -> Result<(), S::Error> {
         let mut more = self.seek_first(store)?;
+        self.prefetch_children(store);
         while more && let Some(record) = self.record(store)? {
             if visit(record)?.is_break() {
                 break;
             }
             more = self.increment(store)?;
+            if self.index() == 1 {
+                self.prefetch_children(store);
+            }
         }
         Ok(())
+    }
+
+    /// At the first record of a leaf: begins to read the children of the blocks above that the
+    /// path came to with this leaf.
+    fn prefetch_children<S: ReadTree<Kind = K>>(&self, store: &S) {
+        for level in 1..self.levels.len() {
+            if self.levels[level].index != 1 {
+                break;
+            }
+            let node = self.node(store, level);
+            let children: Vec<_> = (2..=node.count()).map(|index| node.pointer(index)).collect();
+            drop(node);
+            store.prefetch(&children);
+        }
     }
 
     /// Visits, in order, the records that cover something between `low` and `high`, both
@@ -69,7 +88,7 @@ impl<K: BtreeKind> Cursor<K> {
         self.load_root(store)?;
         let height = self.levels.len();
         // Last key seen per level. Keys ascend along a level, so that no entry is visited twice,
-        // whatever the pointers of a corrupt tree say.
+        // even where the pointers of a tree are corrupt.
         let mut seen: SmallVec<[Option<K::Key>; 8]> = SmallVec::from_elem(None, height);
         let mut level = height - 1;
         self.levels[level].index = 1;

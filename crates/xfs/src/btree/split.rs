@@ -88,7 +88,7 @@ impl<K: BtreeKind> Cursor<K> {
         })
     }
 
-    /// What a parent keeps of the block in `buffer` at `level`.
+    /// The entry of a parent for the block in `buffer` at `level`.
     pub(super) fn child<S: ReadTree<Kind = K>>(
         &self,
         store: &S,

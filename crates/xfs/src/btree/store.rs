@@ -69,6 +69,10 @@ pub trait ReadTree {
     /// The block cannot be read or fails its verifier.
     fn read(&mut self, pointer: PointerOf<Self>, level: usize) -> Result<BufferRef, Self::Error>;
 
+    /// Begins to read the blocks at these pointers, which come in the order of the tree; those that
+    /// [`contains`](Self::contains) refuses are left out. A store need not do anything.
+    fn prefetch(&self, _pointers: &[PointerOf<Self>]) {}
+
     /// The block at `pointer` if the store [remembers](Self::remember) it: what `read` would give,
     /// and verified as a block of this tree at `level`. A store need not remember anything.
     fn recent(&self, _pointer: PointerOf<Self>, _level: usize) -> Option<BufferRef> {

@@ -157,7 +157,7 @@ impl BusyExtents {
         self.removed(&extents);
     }
 
-    /// The checkpoints up to `checkpoint` are durable: what they freed is free for everybody.
+    /// The checkpoints up to `checkpoint` are durable: extents that they freed are free for all.
     pub(crate) fn set_durable(&self, checkpoint: u64) {
         self.remapped.set_durable(checkpoint);
         if self.is_empty() {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_takes_what_is_busy() {
+    fn metadata_takes_busy_extents() {
         let table = table(&[(10, 10), (30, 10)]);
         table.reuse(AgBlock(12), 2);
         assert_eq!(table.trim(extent(10, 10), 1, 2), extent(12, 2));

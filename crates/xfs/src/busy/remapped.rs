@@ -2,7 +2,8 @@
 //! another owner as well, or another place in their file, or more of them was in it.
 //!
 //! To their owner they look like any others. But until that checkpoint is on disk, a crash brings
-//! back what they were, and their data must be what it was: nobody overwrites them by then.
+//! back their old mapping, and their data must be the old data. So they are not overwritten until
+//! then.
 
 use crate::format::AllocRecord;
 use crate::units::AgBlock;
@@ -32,7 +33,7 @@ impl RemappedExtents {
     pub(super) fn insert(&self, range: AllocRecord, checkpoint: u64) {
         let mut extents = self.extents.lock();
         let (mut start, mut end) = (range.start.0, range.start.0 + range.len);
-        // What it meets waits a little longer than it has to.
+        // Extents that it meets wait a little longer than they have to.
         while let Some((first, after)) =
             last_before(&extents, end).filter(|(_, after)| *after > start)
         {

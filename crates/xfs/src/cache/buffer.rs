@@ -1,7 +1,7 @@
 //! One metadata buffer in memory.
 //!
-//! The bytes are guarded by a lock of their own so that the type is safe to share, but who may
-//! change what is decided above: the lock of an allocation group or of an inode (design,
+//! The bytes are guarded by a lock of their own so that the type is safe to share, but the right to
+//! change them is decided above: the lock of an allocation group or of an inode (design,
 //! decision 2). The inner lock is therefore never contended except by write-back.
 
 use super::opened::{Opened, expect_closed};
@@ -84,9 +84,10 @@ pub struct MetaBuffer {
 
 /// Sweeps that a buffer outlives without being used, if there is no great need of memory.
 ///
-/// Inodes have a table of their own and the rest is read in one go with them, so what was not used
-/// for one sweep is not used soon. What leads to other things, trees and directories, is come back
-/// to at random: a name whose hash another has needs a look at the other's block, however old.
+/// Inodes have a table of their own and the rest is read in one go with them, so a buffer that was
+/// not used for one sweep is not used soon. Buffers that lead to others, of trees and directories,
+/// are used again at random: a name whose hash another has needs a look at the other's block,
+/// however old.
 const fn age_credit(kind: BufferKind) -> u8 {
     match kind {
         BufferKind::InodeCluster
@@ -100,7 +101,7 @@ const fn age_credit(kind: BufferKind) -> u8 {
 /// The most that [`age_credit`] gives.
 pub(super) const MOST_AGE_CREDIT: u8 = 15;
 
-/// What the lock of a buffer guards.
+/// The state that the lock of a buffer guards.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
@@ -112,9 +113,9 @@ pub(crate) struct Content {
     pub(crate) dirty: bool,
     /// Changed since it was read: write-back stamps a copy.
     pub(crate) stale_checksum: bool,
-    /// No longer in the cache, and never again: what is there is another buffer.
+    /// No longer in the cache, and never again: the cache has another buffer at this address.
     pub(crate) retired: bool,
-    /// What the journal knows; stays empty on volumes whose changes skip it.
+    /// The journal's state of the buffer; stays empty on volumes whose changes skip it.
     pub(crate) log: Logged,
 }
 
@@ -128,7 +129,7 @@ impl Content {
     }
 }
 
-/// What the journal keeps of a buffer.
+/// The journal's state of a buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Logged {
     /// The newest checkpoint that holds changes of it, 0 if none does. Until that one is durable,
@@ -136,7 +137,7 @@ pub(crate) struct Logged {
     pub(crate) checkpoint: u64,
     /// Bytes counted for it in that checkpoint, as long as it is open.
     pub(crate) bytes: usize,
-    /// Start of that checkpoint once it is closed: what is stamped into the buffer.
+    /// Start of that checkpoint once it is closed; it is stamped into the buffer.
     pub(crate) lsn: Lsn,
     /// Start of the oldest checkpoint that holds changes which are not in their place for sure;
     /// 0 if all are.
@@ -219,19 +220,20 @@ impl MetaBuffer {
         left.inspect(|left| self.age_credit.store(*left, Ordering::Relaxed)).is_some()
     }
 
-    /// Takes a buffer that is to leave the cache out of use: who comes to it by another way than the
-    /// cache sees that. `false` if somebody holds it: then it has to stay.
+    /// Takes a buffer that is to leave the cache out of use, for callers that reach it without the
+    /// cache. `false` if it is held: then it has to stay.
     pub(super) fn retire(self: &Arc<Self>) -> bool {
-        // Who got hold of it without the lock of its part of the cache looks at it under this one
-        // next (`use_as`): ahead of us, and is counted, or behind us, and sees that it is retired.
-        // Nobody is waited for, as he may wait for the lock of the part, which the caller has.
+        // A thread that got the buffer without the lock of its part of the cache takes this lock
+        // next (`use_as`): either before this, and is counted, or after it, and sees that the
+        // buffer is retired. This does not wait for it: it may wait for the lock of the part, which
+        // the caller has.
         let Some(mut content) = self.content.try_write() else { return false };
         content.retired = Arc::strong_count(self) == 1;
         content.retired
     }
 
-    /// Counts as a use as a buffer of `kind`, by someone who has it from an earlier use; `false` if
-    /// it is no longer the one in the cache, or of another kind.
+    /// Counts as a use as a buffer of `kind`, by a caller that has it from an earlier use; `false`
+    /// if it is no longer the one in the cache, or of another kind.
     #[inline]
     pub(crate) fn use_as(&self, kind: BufferKind) -> bool {
         let content = self.content.read();
@@ -271,7 +273,7 @@ impl ReadGuard<'_> {
         self.content.joined || self.content.dirty || self.content.stale_checksum
     }
 
-    /// What the buffer holds.
+    /// The kind of the buffer.
     #[must_use]
     pub fn kind(&self) -> BufferKind {
         self.content.kind
@@ -291,7 +293,7 @@ impl Deref for ReadGuard<'_> {
 pub struct EditGuard<'a>(pub(crate) RwLockWriteGuard<'a, Content>);
 
 impl EditGuard<'_> {
-    /// The bytes; every write through it marks what it changed.
+    /// The bytes; every write through it marks the bytes it changed.
     #[inline]
     pub fn edit(&mut self) -> EditBytes<'_> {
         let content = &mut *self.0;

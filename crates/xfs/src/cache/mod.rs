@@ -1,14 +1,17 @@
 //! Metadata buffers in memory: read and verify, keep, write back.
 //!
 //! A buffer is verified when it is read and again before it is written (design, decision 4).
-//! Who may change a buffer is decided by the locks of groups and inodes, not here. Memory is
-//! bounded: when too much is dirty, what was not used lately is written; when too much is kept,
-//! clean buffers that nobody holds are dropped (`sweep`).
+//! The right to change a buffer is decided by the locks of groups and inodes, not here. Memory is
+//! bounded. When too much is dirty, buffers that were not used lately are written. When too much is
+//! kept, clean buffers that are not held are dropped (`sweep`). Buffers that are needed soon can be
+//! read ahead (`prefetch`).
 
 mod buffer;
 mod in_place;
 mod opened;
+mod prefetch;
 mod shard;
+mod speed;
 mod sweep;
 mod sweep_schedule;
 mod table;

@@ -1,4 +1,4 @@
-//! What a thread has open in the cache.
+//! The buffers that a thread has open in the cache.
 
 use std::cell::RefCell;
 use undercroft_locks::CHECKED;
@@ -14,7 +14,7 @@ thread_local! {
 pub(super) struct Opened(usize);
 
 impl Opened {
-    /// Notes that the buffer at `address` is about to be opened for reading.
+    /// Records that the buffer at `address` is about to be opened for reading.
     #[inline]
     pub(super) fn new<T>(buffer: &T) -> Self {
         let address = expect_closed(buffer);

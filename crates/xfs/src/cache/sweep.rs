@@ -1,13 +1,14 @@
 //! Dropping buffers, so that memory has a bound.
 //!
 //! Once there is more than the limit, one part of the table after the other is swept: clean buffers
-//! that nobody holds and that were not used for some sweeps of their part go: for one, or, if they
-//! are of a kind that is come back to, for more, the fewer the more there is beyond the limit. So a
-//! stream of new inodes does not push the directories out in which they get their names. When
-//! which part has its turn: `sweep_schedule`.
+//! are dropped that are not held and were not used for some sweeps of their part. That is one
+//! sweep, or several for kinds that are used again at random; fewer, the more there is beyond the
+//! limit. So a stream of new inodes does not push the directories out in which they get their
+//! names. The turns of the parts: `sweep_schedule`.
 //!
-//! Memory is at most what is dirty or held, the limit, and what comes in during four rounds of
-//! sweeps: half of the limit. After two rounds what is of a kind that nothing comes back to has gone.
+//! Memory is at most the sum of buffers that are dirty or held, the limit, and the buffers that
+//! come in during four rounds of sweeps: half of the limit. After two rounds the buffers of kinds
+//! that are not used again have gone.
 
 use super::sweep_schedule::Sweep;
 use super::table::Cache;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Cache {
-    /// Sets the bytes of buffers above which clean ones are dropped; 64 MiB at first. Dirty ones, and
-    /// those in use, stay whatever the limit.
+    /// Sets the bytes of buffers above which clean ones are dropped; 64 MiB at first. Dirty ones,
+    /// and those in use, always stay.
     pub fn set_limit(&self, bytes: usize) {
         self.sweeps.set_limit(bytes);
     }
@@ -31,8 +32,9 @@ impl Cache {
         }
     }
 
-    /// Drops clean buffers of a part that nobody holds and whose age_credit ends when it loses `loss`.
-    fn sweep(&self, part: usize, loss: u8) {
+    /// Drops clean buffers of a part that are not held and whose age_credit ends when it loses
+    /// `loss`.
+    pub(super) fn sweep(&self, part: usize, loss: u8) {
         let mut dropped = 0;
         let mut part = self.shards[part].write();
         part.buffers.retain(|_, buffer| {
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_goes() {
+    fn unused_buffers_are_dropped() {
         let cache = cache();
         for number in 0..20 * COUNT {
             drop(insert(&cache, number));
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_again_and_again_stays() {
+    fn buffers_used_again_and_again_stay() {
         let cache = cache();
         let used = insert(&cache, 20 * COUNT).sector();
         for number in 0..4 * COUNT {
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_come_to_by_another_way_is_what_the_cache_has() {
+    fn buffers_reached_by_another_way_are_those_of_the_cache() {
         let (cache, ended) = (cache(), AtomicBool::new(false));
         let (sector, kind) = (insert(&cache, 1).sector(), BufferKind::InodeCluster);
         let part = cache.shards.iter().position(|shard| !shard.read().buffers.is_empty()).unwrap();

@@ -15,7 +15,7 @@ const LIMIT: usize = 64 << 20;
 /// lets in an eighth.
 const STEPS: usize = 8 * SHARDS;
 
-/// When what is swept.
+/// The schedule of sweeps over the parts of the table.
 #[derive(Debug)]
 pub(super) struct SweepSchedule {
     limit: AtomicUsize,
@@ -36,7 +36,7 @@ impl Default for SweepSchedule {
 pub(super) struct Sweep {
     /// Which part of the table.
     pub(super) part: usize,
-    /// What it takes off the age_credit of buffers that were not used.
+    /// The amount it takes off the age credit of buffers that were not used.
     pub(super) loss: u8,
 }
 
@@ -72,9 +72,10 @@ fn next_due(total: usize, limit: usize) -> usize {
     limit.max(total + limit / STEPS)
 }
 
-/// What a sweep takes off the age_credit of buffers that were not used, when there are `excess` bytes
-/// beyond the limit. Two rounds of sweeps let in a quarter, and have dropped by then whatever has no
-/// age_credit: if there is more, the age_credit of the others ends within another eighth.
+/// The amount that a sweep takes off the age credit of buffers that were not used, when there are
+/// `excess` bytes beyond the limit. Two rounds of sweeps let in a quarter, and have dropped by then
+/// all buffers without age credit. If there is more, the age credit of the others ends within
+/// another eighth.
 fn loss(excess: usize, limit: usize) -> u8 {
     let most = usize::from(MOST_AGE_CREDIT) + 1;
     let loss = 1 + excess.saturating_sub(limit / 4).saturating_mul(most) / (limit / 8).max(1);

@@ -1,7 +1,9 @@
 //! The table of all metadata buffers of a volume.
 
 use super::buffer::{BufferAddress, BufferRef, Content, MetaBuffer};
+use super::prefetch::{Arrived, Prefetches};
 use super::shard::{SHARDS, Shard};
+use super::speed::ReadSpeed;
 use super::sweep_schedule::SweepSchedule;
 use super::verify::verify;
 use crate::error::Error;
@@ -11,9 +13,10 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, SegmentList, read_exact_at};
 
-/// Dirty bytes above which a commit writes back what was not used lately.
+/// Dirty bytes above which a commit writes back buffers that were not used lately.
 const DIRTY_LIMIT: usize = 32 << 20;
 
 /// Memory for copies of buffers on their way to the device.
@@ -33,9 +36,11 @@ pub struct Cache {
     pub(super) sweeps: SweepSchedule,
     /// Write-backs on their way, without a journal.
     pub(super) writes: Batch,
-    /// Their buffers; whoever has the lock is the only one to send more.
+    /// Their buffers; only the holder of the lock sends more.
     pub(super) under_way: Mutex<Vec<BufferRef>>,
     pub(super) pool: BufferPool,
+    pub(super) prefetches: Prefetches,
+    pub(super) speed: ReadSpeed,
 }
 
 impl Cache {
@@ -52,6 +57,8 @@ impl Cache {
             writes: Batch::new(),
             under_way: Mutex::default(),
             pool: BufferPool::new(POOL_BYTES),
+            prefetches: Prefetches::default(),
+            speed: ReadSpeed::default(),
         }
     }
 
@@ -64,6 +71,17 @@ impl Cache {
     /// The same bytes, whole sectors in all, in memory that the device takes.
     pub(crate) fn in_fitting_memory(&self, segments: SegmentList) -> SegmentList {
         segments.aligned_to(self.memory_alignment)
+    }
+
+    /// Counts a read past the cache that took so long.
+    pub(crate) fn count_read(&self, time: Duration) {
+        self.speed.count(time);
+    }
+
+    /// Whether the device takes so long to answer that reads are worth beginning ahead of their
+    /// use: as it was for the last reads of metadata that were waited for.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.speed.is_slow()
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
@@ -95,12 +113,23 @@ impl Cache {
                 }
                 Err(evictions) => evictions,
             };
-            let buffer = self.read_from_device(address, kind)?;
-            self.shrink();
-            if let Some(kept) = self.keep(buffer, evictions) {
+            if let Some(Arrived { bytes, evictions }) = self.prefetched(address)
+                && let Ok(buffer) = self.verified(address, kind, bytes)
+                && let Some(kept) = self.keep_and_shrink(buffer, evictions)
+            {
+                return Ok(kept);
+            }
+            let bytes = self.speed.measure(|| self.read_from_device(address))?;
+            let buffer = self.verified(address, kind, bytes)?;
+            if let Some(kept) = self.keep_and_shrink(buffer, evictions) {
                 return Ok(kept);
             }
         }
+    }
+
+    fn keep_and_shrink(&self, buffer: BufferRef, evictions: u64) -> Option<BufferRef> {
+        self.shrink();
+        self.keep(buffer, evictions)
     }
 
     /// The buffer at `sector`, or if it is not in memory how often others of its part went.
@@ -110,8 +139,8 @@ impl Cache {
     }
 
     /// Keeps a buffer that was read without a lock when so many had gone. Another thread may have
-    /// read it, too: the first one wins, as it may have changed its own. `None` if it can have come,
-    /// been changed, written and gone since: then what was read is old.
+    /// read it, too: the first one wins, as it may have changed its own. `None` if it can have
+    /// come, been changed, written and gone since: then the bytes read are old.
     pub(super) fn keep(&self, buffer: BufferRef, evictions: u64) -> Option<BufferRef> {
         let mut part = self.shard(buffer.sector()).write();
         if let Some(known) = part.buffers.get(&buffer.sector()) {
@@ -125,12 +154,7 @@ impl Cache {
         Some(buffer)
     }
 
-    fn read_from_device(
-        &self,
-        address: &BufferAddress,
-        kind: BufferKind,
-    ) -> Result<BufferRef, Error> {
-        let sector = address.first();
+    fn read_from_device(&self, address: &BufferAddress) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; address.len()];
         let mut filled = 0;
         for (first, sectors) in address.parts() {
@@ -138,6 +162,17 @@ impl Cache {
             read_exact_at(self.device.as_ref(), *first, &mut bytes[filled..filled + len])?;
             filled += len;
         }
+        Ok(bytes)
+    }
+
+    /// The buffer that holds these bytes, which were read from its place.
+    fn verified(
+        &self,
+        address: &BufferAddress,
+        kind: BufferKind,
+        bytes: Vec<u8>,
+    ) -> Result<BufferRef, Error> {
+        let sector = address.first();
         let kind = verify(kind, &bytes, sector, &self.geometry).map_err(|what| Error::Block {
             structure: kind.name(),
             sector,
@@ -165,7 +200,7 @@ impl Cache {
         })
     }
 
-    /// A zeroed buffer at `address`, in place of whatever was there.
+    /// A zeroed buffer at `address`, in place of any other there.
     pub(crate) fn fresh(&self, address: BufferAddress, kind: BufferKind) -> BufferRef {
         let (sector, len) = (address.first(), address.len());
         let buffer = MetaBuffer::new(address, kind, vec![0; len]);

@@ -14,7 +14,7 @@ use crate::units::Lsn;
 use undercroft_block::Sector;
 
 /// Checks a buffer that was read; returns its kind, which the magic decides for
-/// [`BufferKind::DaAny`]. Says what is wrong.
+/// [`BufferKind::DaAny`]. The error names the defect.
 pub(super) fn verify(
     kind: BufferKind,
     bytes: &[u8],
@@ -32,7 +32,7 @@ pub(super) fn verify(
     Ok(kind)
 }
 
-/// Checks what a buffer of a known kind holds. Says what is wrong.
+/// Checks what a buffer of a known kind holds. The error names the defect.
 pub(crate) fn verify_content(
     kind: BufferKind,
     bytes: &[u8],

@@ -89,9 +89,9 @@ impl Cache {
     /// Writes dirty buffers. They are copied first, so that they can be changed again at once.
     /// Devices keep overlapping requests in the order of submission, but two threads could submit
     /// their copies in another order than they took them, and a buffer could be dropped, and read
-    /// again, before its copy is submitted. So one thread writes back at a time, what it wrote stays
-    /// in memory until it has arrived, and cold buffers wait for those before them only when there
-    /// is too much.
+    /// again, before its copy is submitted. So one thread writes back at a time. Buffers that it
+    /// wrote stay in memory until the write has ended, and cold buffers wait for those before them
+    /// only when there is too much.
     ///
     /// # Errors
     /// A buffer is not sound (a defect of the engine: it is not written), or an earlier
@@ -168,8 +168,8 @@ impl Cache {
     }
 
     /// Writes buffers whose changes are in the journal to their places, as far as all of them are
-    /// durable there: those of checkpoints up to `durable`. Returns what was written. They stay in
-    /// the books of the journal until `writes` are done and flushed.
+    /// durable there: those of checkpoints up to `durable`. Returns the buffers written. They stay
+    /// in the lists of the journal until `writes` are done and flushed.
     ///
     /// # Errors
     /// A buffer is not sound: a defect of the engine.
@@ -353,8 +353,14 @@ mod tests {
     }
 
     #[test]
+<<<<<<< HEAD
     fn what_is_on_its_way_stays_until_it_has_arrived() {
         let (cache, buffer, device) = sent();
+=======
+    fn buffers_on_their_way_stay() {
+        let start = Instant::now();
+        let (cache, buffer, _) = sent();
+>>>>>>> main
         let sector = buffer.sector();
         drop(buffer);
         cache.set_limit(0);

@@ -1,4 +1,4 @@
-//! The attribute fork of one inode (format reference, section 7).
+//! The attribute fork of one inode (docs/format/attributes.md).
 
 use super::forks::Fork;
 use super::hash_tree::HashWalk;
@@ -29,7 +29,7 @@ struct Attributes<'a, 's> {
     remote_blocks: u64,
 }
 
-/// Checks all attributes of an inode and notes its parent pointers.
+/// Checks all attributes of an inode and records its parent pointers.
 pub(super) fn check(scan: &Scan<'_>, subject: &Subject<'_>, fork: &Fork) {
     let (complete, count, remote_blocks) = (fork.complete, 0, 0);
     let mut attributes = Attributes { scan, subject, fork, complete, count, remote_blocks };

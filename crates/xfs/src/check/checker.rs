@@ -1,4 +1,4 @@
-//! What all parts of a check share: the volume, what was read, what was found.
+//! The state that all parts of a check share: the volume, blocks that were read, findings.
 
 use super::finding::{Finding, Place};
 use super::findings::Findings;
@@ -21,7 +21,7 @@ pub(super) struct Block {
     pub(super) bytes: Buffer,
 }
 
-/// What is wrong with a block.
+/// The defect of a block.
 #[derive(Debug)]
 pub(super) enum Defect {
     /// It cannot be read, or is another block: nothing in it can be believed.
@@ -75,7 +75,7 @@ impl Checker {
         self.add(Finding::error(structure, place, what));
     }
 
-    /// Reports a number that differs from what it should be.
+    /// Reports a number that differs from the expected one.
     pub(super) fn expect<T: PartialEq + std::fmt::Display>(
         &self,
         structure: &'static str,
@@ -89,7 +89,7 @@ impl Checker {
         }
     }
 
-    /// Notes that something could not be seen, so that nothing is concluded from its absence.
+    /// Records that something could not be seen, so that nothing is concluded from its absence.
     pub(super) fn set_incomplete(&self) {
         self.incomplete.store(true, Ordering::Relaxed);
     }
@@ -98,14 +98,14 @@ impl Checker {
         !self.incomplete.load(Ordering::Relaxed)
     }
 
-    /// Notes the log position that a piece of metadata carries.
+    /// Records the log position that a piece of metadata carries.
     pub(super) fn note_lsn(&self, lsn: Lsn) {
         if !lsn.is_null() && lsn.0 > self.latest.load(Ordering::Relaxed) {
             self.latest.fetch_max(lsn.0, Ordering::Relaxed);
         }
     }
 
-    /// Notes the log position in the header of a v5 block.
+    /// Records the log position in the header of a v5 block.
     pub(super) fn note_header_lsn(&self, kind: BufferKind, bytes: &[u8]) {
         if self.geometry().features.crc
             && let Some(lsn) = Header::of(kind).and_then(|header| header.lsn(bytes))
@@ -184,7 +184,7 @@ impl Checker {
         }
     }
 
-    /// Reports a block that is not what it should be; gives it back if its entries may be right.
+    /// Reports a damaged block; gives it back if its entries may be right.
     pub(super) fn report_defect(
         &self,
         structure: &'static str,

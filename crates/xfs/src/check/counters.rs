@@ -1,5 +1,4 @@
-//! The counters of the superblock against the sums over all groups (format reference, section
-//! 10.1).
+//! The counters of the superblock against the sums over all groups (docs/format/counters.md#sums).
 
 use super::Place;
 use super::checker::Checker;

@@ -31,7 +31,7 @@ impl Directory<'_, '_> {
         self.scan.checker.error(STRUCTURE, self.fork.place(block), what);
     }
 
-    /// Notes that not all entries could be seen.
+    /// Records that not all entries could be seen.
     pub(super) fn lose(&mut self) {
         self.listing.complete = false;
         self.scan.checker.set_incomplete();

@@ -1,4 +1,5 @@
-//! One directory: its entries, and what they say about other inodes (format reference, section 6).
+//! One directory: its entries, and what they say about other inodes
+//! (docs/format/directories.md#names).
 
 use super::directory::{DEFECTS_MAX, Directory, STRUCTURE};
 use super::directory_index;
@@ -16,7 +17,7 @@ use crate::inode::ForkKind;
 use crate::units::{FileBlock, InodeNumber};
 use std::sync::atomic::Ordering;
 
-/// Checks a directory and notes its entries in the table of inodes.
+/// Checks a directory and records its entries in the table of inodes.
 pub(super) fn check(scan: &Scan<'_>, subject: &Subject<'_>, fork: &Fork) {
     let layout = DirLayout::new(scan.checker.geometry());
     let listing = Listing::default();
@@ -237,7 +238,7 @@ impl Directory<'_, '_> {
     }
 }
 
-/// Where the tiling of a block in block form ends, whatever its tail says.
+/// Where the tiling of a block in block form ends, independent of its tail.
 fn table_base(bytes: &[u8]) -> usize {
     let tail = bytes.len() - dir_block::TAIL_SIZE;
     let count = be32(bytes, tail) as usize;

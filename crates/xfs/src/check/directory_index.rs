@@ -1,5 +1,5 @@
 //! The index of a directory in leaf or node form against its entries: hashes, pointers, longest
-//! free lengths (format reference, sections 6.5 to 6.7).
+//! free lengths (docs/format/directories.md#hash-leaves, docs/format/directories.md#free-index).
 
 use super::directory::{DEFECTS_MAX, Directory};
 use super::hash_tree::HashWalk;

@@ -53,11 +53,11 @@ pub struct Finding {
     pub severity: Severity,
     /// Where it is.
     pub place: Place,
-    /// Name of the structure, as in the format reference.
+    /// Name of the structure, as in docs/format.
     pub structure: &'static str,
     /// Name of the field; empty if it is about the structure as a whole, or if the text names it.
     pub field: &'static str,
-    /// What is wrong with it, in plain words.
+    /// The defect, in plain words.
     pub what: String,
 }
 

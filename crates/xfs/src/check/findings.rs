@@ -44,7 +44,7 @@ impl Findings {
         (self.errors.load(Ordering::Relaxed), self.warnings.load(Ordering::Relaxed))
     }
 
-    /// Hands over what was added since the last delivery.
+    /// Hands over the findings added since the last delivery.
     pub(super) fn deliver(&self, to: &mut dyn FnMut(Finding)) {
         let mut waiting = std::mem::take(&mut *self.waiting.lock());
         waiting.sort_by(|a, b| {

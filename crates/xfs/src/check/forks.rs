@@ -82,7 +82,7 @@ impl ForkHome<'_> {
     }
 }
 
-/// Reads the mapping of a fork in `bytes`, checks it and adds what it claims.
+/// Reads the mapping of a fork in `bytes`, checks it and adds the blocks it claims.
 pub(super) fn load(
     checker: &Checker,
     claims: &mut Claims,

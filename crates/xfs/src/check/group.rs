@@ -1,4 +1,4 @@
-//! What the metadata of one allocation group says.
+//! The facts in the metadata of one allocation group.
 
 use crate::format::{Agf, Agi, InodeChunkRecord, RefcountRecord, RmapFlags, RmapOwner, RmapRecord};
 use crate::units::{AgBlock, FileBlock};
@@ -6,7 +6,7 @@ use crate::units::{AgBlock, FileBlock};
 /// Owner of free blocks in the map of all blocks; never on disk.
 pub(super) const FREE: RmapOwner = RmapOwner(u64::MAX);
 
-/// What the metadata of a group itself says.
+/// The facts in the metadata of a group itself.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     /// Free-space header, unless it is damaged.
@@ -19,7 +19,7 @@ pub(super) struct Group {
     pub(super) rmaps: Vec<RmapRecord>,
     /// Records of the reference count tree, shared blocks only.
     pub(super) shared: Vec<RefcountRecord>,
-    /// Who owns which blocks as far as the group knows; free extents are owned by [`FREE`].
+    /// The owners of blocks as far as the group knows; free extents are owned by [`FREE`].
     pub(super) claims: Vec<RmapRecord>,
     /// Whether the claims of the group are complete.
     pub(super) space_known: bool,

@@ -99,7 +99,7 @@ fn header(checker: &Checker, ag: AgNumber, index: u32, kind: BufferKind) -> Opti
     Some(bytes)
 }
 
-/// Reports what is wrong with a header and says whether it can be used.
+/// Reports the defects of a header and says whether it can be used.
 fn judge(
     checker: &Checker,
     structure: &'static str,

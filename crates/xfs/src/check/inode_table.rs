@@ -1,5 +1,4 @@
-//! What is known about every inode: what its core says, and what directories and attributes say
-//! about it.
+//! The facts known about every inode: from its core, and from directories and attributes.
 //!
 //! Threads that look at directories in any order add to the record of the inode that an entry leads
 //! to; the two sides are compared at the end. Sums of hashes stand for the sets of directory
@@ -36,7 +35,7 @@ pub(super) struct Slot {
     pub(super) dot_dot: AtomicU64,
 }
 
-/// What an inode is.
+/// The kind of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Free, or without a place on the device.
@@ -98,7 +97,7 @@ impl Slot {
         self.links.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes an entry of type `entry_type` in `directory`.
+    /// Records an entry of type `entry_type` in `directory`.
     pub(super) fn add_entry(&self, directory: InodeNumber, entry_type: EntryType, sum: u64) {
         self.add_link();
         self.entries.fetch_add(sum, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::format::{Agi, InodeChunkRecord, RmapOwner};
 use crate::geometry::{Geometry, INODES_PER_CHUNK};
 use crate::units::{AgBlock, AgInode, AgNumber};
 
-/// Checks the chunks of a group and returns those that can be looked at: ascending, disjoint, in
+/// Checks the chunks of a group and returns the ones that can be looked at: ascending, disjoint, in
 /// range.
 pub(super) fn check(
     checker: &Checker,

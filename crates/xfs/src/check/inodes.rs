@@ -1,4 +1,4 @@
-//! Every inode of a chunk: its core, its forks and what they hold.
+//! Every inode of a chunk: its core, its forks and their contents.
 
 use super::checker::Checker;
 use super::forks::{self, Claims, Fork};

@@ -1,4 +1,4 @@
-//! What the data blocks of a directory hold, to be compared with its index.
+//! The entries in the data blocks of a directory, to be compared with its index.
 
 use crate::format::dir_leaf::NO_BLOCK;
 
@@ -11,7 +11,7 @@ pub(super) struct Indexed {
     pub(super) pointer: u32,
 }
 
-/// What the data blocks of a directory hold.
+/// The entries in the data blocks of a directory.
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) entries: Vec<Indexed>,

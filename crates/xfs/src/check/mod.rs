@@ -4,8 +4,8 @@
 //! [`check`] never changes the volume. Findings are data ([`Finding`]); the check goes on after
 //! each and sees as much as it can. What could not be seen is not judged: conclusions from absence
 //! (a lost block, a missing link) are drawn only while everything could be read. The work is bounded
-//! by the metadata, whatever it says: no block is followed twice. What is checked: format reference,
-//! section 12.
+//! by the metadata, whatever it says: no block is followed twice. What is checked:
+//! docs/format/checks.md.
 //!
 //! Phases: superblocks and groups (headers, free list, trees); all inodes with their forks,
 //! directories and attributes; then the comparisons: owners of blocks, reverse mappings, reference
@@ -57,7 +57,7 @@ use std::sync::Arc;
 use subject::Scan;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
 
-/// Checks the file system that starts at sector 0 of `device`, and hands what is wrong with it to
+/// Checks the file system that starts at sector 0 of `device`, and hands its defects to
 /// `on_finding`, phase by phase.
 ///
 /// ```no_run
@@ -88,7 +88,7 @@ pub fn check(
         }
         Err(error) => return Err(error),
     };
-    let end = match crate::log::ends(volume.cache().device().as_ref(), volume.geometry()) {
+    let end = match crate::log::ends(volume.cache().device(), volume.geometry()) {
         // It was met when the volume was opened.
         Err(Error::Journal { .. }) => LogEnds { state: LogState::Dirty, ..LogEnds::default() },
         end => end?,

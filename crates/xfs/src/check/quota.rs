@@ -1,5 +1,4 @@
-//! Quota files: an array of records, one per user, group or project (format reference, section
-//! B.2).
+//! Quota files: an array of records, one per user, group or project (docs/format/quota.md#files).
 
 use super::checker::Checker;
 use super::forks::Fork;

@@ -1,4 +1,4 @@
-//! What a check found out in the end.
+//! The result of a check.
 
 use crate::log::LogState;
 

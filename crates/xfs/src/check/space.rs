@@ -1,5 +1,5 @@
 //! Every block of a group has one owner, or is shared as often as the reference counts say, and the
-//! reverse mappings are those that were found.
+//! reverse mappings are the ones found.
 
 use super::Place;
 use super::checker::Checker;
@@ -168,7 +168,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Whom blocks belong to, in words.
+/// The owner of blocks, in words.
 fn owner_text(claim: &RmapRecord) -> String {
     let name = match claim.owner {
         FREE => "the free space",
@@ -236,7 +236,7 @@ fn merge_key(record: &RmapRecord) -> (RmapOwner, RmapFlags, u64, AgBlock) {
     (record.owner, record.flags, diagonal, record.start)
 }
 
-/// Sorts records and joins those that continue each other.
+/// Sorts records and joins adjacent ones.
 fn canonical(mut records: Vec<RmapRecord>) -> Vec<RmapRecord> {
     records.sort_unstable_by_key(merge_key);
     records.dedup_by(|next, last| {
@@ -252,8 +252,8 @@ fn canonical(mut records: Vec<RmapRecord>) -> Vec<RmapRecord> {
     records
 }
 
-/// Compares the reverse mappings on disk with those found; what was not found is an error only if
-/// everything could be seen (`complete`).
+/// Compares the reverse mappings on disk with those found; a missing owner is an error only if all
+/// structures could be read (`complete`).
 fn compare_rmaps(
     checker: &Checker,
     ag: AgNumber,

@@ -1,4 +1,4 @@
-//! One inode under examination, and what is examined with it.
+//! One inode under examination, and the state of its examination.
 
 use super::checker::Checker;
 use super::finding::Place;
@@ -7,7 +7,7 @@ use crate::format::InodeCore;
 use crate::inode::ForkKind;
 use crate::units::InodeNumber;
 
-/// What the check of inodes works on.
+/// The state that the check of inodes works on.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
     pub(super) checker: &'a Checker,

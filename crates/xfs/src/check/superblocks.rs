@@ -1,5 +1,5 @@
 //! The copies of the superblock: the primary beyond what opening a volume demands, and every
-//! secondary against it (format reference, sections 2.5 and 2.6).
+//! secondary against it (docs/format/superblock.md#copies).
 
 use super::checker::Checker;
 use super::{Finding, Place};
@@ -106,10 +106,10 @@ fn primary(checker: &Checker, superblock: &Superblock) {
     }
 }
 
-/// A field by its name in the format reference, as a number.
+/// A field by its name in docs/format/superblock.md, as a number.
 type Field = (&'static str, fn(&Superblock) -> u64);
 
-/// What all copies say alike.
+/// The fields that are equal in all copies.
 const COMMON: [Field; 27] = [
     ("blocklog", |s| s.block_log.into()),
     ("sectlog", |s| s.sector_log.into()),

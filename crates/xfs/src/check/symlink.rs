@@ -1,4 +1,4 @@
-//! Targets of symbolic links (format reference, section 8).
+//! Targets of symbolic links (docs/format/symlinks.md).
 
 use super::checker::Checker;
 use super::forks::Fork;

@@ -1,8 +1,8 @@
 //! A walk over a whole B+tree, of a group or of a fork, that survives damage.
 //!
 //! The engine's cursor stops at the first defect; this walk reports it, leaves the subtree out and
-//! goes on. What a damaged subtree held is unknown, so [`TreeContent::complete`] says whether the
-//! records are all of them.
+//! goes on. The records of a damaged subtree are unknown, so [`TreeContent::complete`] says whether
+//! the records are all of them.
 
 use super::Place;
 use super::checker::Checker;
@@ -39,7 +39,7 @@ pub(super) trait Home {
     fn owner(&self) -> u64;
 }
 
-/// What a node says about a child.
+/// The entry of a node about a child.
 #[derive(Clone, Copy)]
 struct Expected<K: BtreeKind> {
     low: K::Key,

@@ -1,8 +1,8 @@
 //! Which blocks were read as metadata.
 //!
 //! On a damaged volume many structures can lead to one block. Each block is followed only once:
-//! that bounds the work by the size of the volume, whatever it says. The second claim shows up
-//! when the owners of all blocks are compared.
+//! that bounds the work by the size of the volume. The second claim shows up when the owners of all
+//! blocks are compared.
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;

@@ -39,7 +39,14 @@ pub trait DaFork {
     /// Reads and verifies the block at `block`; `None` for a hole. The owner is checked.
     fn read(&mut self, block: FileBlock, kind: BufferKind) -> Result<Option<BufferRef>, Error>;
 
-    /// An error for damage found in this fork: what is wrong, and at which file block.
+    /// Begins to read the blocks of this fork that are mapped from `from` on, up to `count` of
+    /// them; returns the file block behind the last, which is where the next call goes on. Errors
+    /// show when a block is read. A fork in memory has nothing to do.
+    fn prefetch(&mut self, _from: FileBlock, _count: usize) -> FileBlock {
+        FileBlock(u64::MAX)
+    }
+
+    /// An error for damage found in this fork: the defect, and its file block.
     fn corrupt(&self, block: FileBlock, what: String) -> Error;
 }
 

@@ -1,4 +1,5 @@
-//! What the hash tree must know of its leaves: directories and attributes each have their own.
+//! The properties of leaves that the hash tree needs: directories and attributes each have their
+//! own.
 
 use crate::bytes::EditBytes;
 use crate::format::BufferKind;
@@ -18,7 +19,7 @@ pub(crate) trait LeafKind {
     /// How its buffers are read and verified.
     const KIND: BufferKind;
 
-    /// What a split must know of the entry it makes room for.
+    /// The entry that a split makes room for.
     type Entry;
 
     /// Makes a zeroed block, whose common header is written, an empty leaf.
@@ -29,8 +30,8 @@ pub(crate) trait LeafKind {
 
     /// Moves the upper entries of `left` to the empty leaf `right` so that both keep at least one
     /// entry, and says which of them the new entry belongs to. It may still not fit there: the
-    /// caller, who adds it, splits again. Where entries may be nearly as large as a leaf, a split
-    /// may add the entry itself, and counts it among those that each leaf keeps.
+    /// caller, which adds it, splits again. Where entries may be nearly as large as a leaf, a split
+    /// may add the entry itself, and counts it as one that its leaf keeps.
     fn split(
         &self,
         left: &mut EditBytes<'_>,

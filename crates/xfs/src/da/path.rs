@@ -66,7 +66,7 @@ pub(crate) struct LoopGuard {
 }
 
 impl LoopGuard {
-    /// Notes a visit of `block`; whether it was certainly visited before.
+    /// Records a visit of `block`; whether it was certainly visited before.
     pub(crate) fn seen(&mut self, block: FileBlock) -> bool {
         if self.limit > 0 && block == self.mark {
             return true;

@@ -1,8 +1,8 @@
 //! A hash tree: finding leaves, walking along them, keeping the keys above them right.
 //!
 //! Interior entries are (highest hash of the child, child block); equal hashes may span leaves;
-//! the root stays at a fixed file block (format reference, section 6.6). A tree may be a single
-//! leaf at the root's place. Splits are in `split.rs`, merges in `join.rs`.
+//! the root stays at a fixed file block (docs/format/hash-trees.md#root-place). A tree may be a
+//! single leaf at the root's place. Splits are in `split.rs`, merges in `join.rs`.
 //!
 //! An operation that fails may have changed some blocks already: its transaction must be
 //! cancelled.
@@ -68,7 +68,7 @@ impl<L: LeafKind> HashTree<L> {
         Ok(moved)
     }
 
-    /// Brings the keys above the leaf of `path` in line with what the leaf holds now.
+    /// Brings the keys above the leaf of `path` in line with the entries of the leaf.
     pub(crate) fn fix_hashes<F: DaForkMut + ?Sized>(&self, fork: &mut F, path: &Path) {
         for pair in path.steps.windows(2).rev() {
             let [parent, child] = pair else { continue };
@@ -263,7 +263,7 @@ impl<L: LeafKind> HashTree<L> {
     }
 }
 
-/// What the header of `buffer` says about itself.
+/// The fields of the header of `buffer` about itself.
 pub(crate) fn identity<F: DaFork + ?Sized>(fork: &F, buffer: &BufferRef) -> BlockIdentity {
     BlockIdentity { blkno: buffer.sector(), uuid: fork.geometry().meta_uuid, owner: fork.inode() }
 }

@@ -1,4 +1,4 @@
-//! Conversions of a directory to the next larger form (format reference, section 6.8).
+//! Conversions of a directory to the next larger form (docs/format/directories.md#conversions).
 
 use super::form::{hash_tree, new_block_at, write_header};
 use super::shortform::{directory_type, open};

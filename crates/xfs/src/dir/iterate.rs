@@ -15,6 +15,9 @@ use crate::format::dir_shortform::ShortEntry;
 use crate::format::{BufferKind, EntryType};
 use crate::units::{FileBlock, InodeNumber};
 
+/// Blocks of a directory that are read together.
+const BLOCKS_AHEAD: usize = 32;
+
 /// A place in a directory: an offset in its data space, in units of eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(u64);
@@ -132,9 +135,13 @@ impl Cursor<'_> {
         let layout = self.layout;
         let end = fork.geometry().dir_leaf_block();
         let mut next = ((self.from.0 * DATA_ALIGN as u64) >> layout.block_log) as u32;
+        let mut ahead = FileBlock(0);
         while let Some(mapped) = fork.next_mapped(layout.data_file_block(next))? {
             if mapped >= end {
                 break;
+            }
+            if mapped >= ahead {
+                ahead = fork.prefetch(mapped, BLOCKS_AHEAD);
             }
             let data_block = layout.data_block(mapped);
             if let Some(stopped) = self.block(fork, data_block, BufferKind::DirData)? {

@@ -2,8 +2,8 @@
 //!
 //! A directory is stored inside its inode (short form), in one block (block form), in data blocks
 //! with one hash block (leaf form) or with a hash tree and a free index (node form). The form is
-//! never stored, it follows from the fork, and it changes as names come and go (format
-//! reference, section 6; algorithms reference, sections 7.1 to 7.5).
+//! never stored, it follows from the fork, and it changes as names come and go
+//! (docs/format/directories.md#forms; algorithms reference, sections 7.1 to 7.5).
 //!
 //! Creating a name takes one search: [`find`] says that the name is absent and where it belongs,
 //! [`insert`] puts it there. Between the two the directory must not change. A change that
@@ -53,7 +53,7 @@ pub(crate) fn leave_inode<F: DaForkMut + ?Sized>(fork: &mut F) -> Result<(), Err
     grow::short_to_block(fork, DirLayout::new(fork.geometry())).map(drop)
 }
 
-/// What a name stands for.
+/// The target of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Inode.
@@ -205,7 +205,7 @@ pub fn add<F: DaForkMut + ?Sized>(
     }
 }
 
-/// Removes `name` and returns what it stood for, `None` if it does not exist.
+/// Removes `name` and returns its entry, `None` if it does not exist.
 ///
 /// # Errors
 /// "." and ".." cannot be removed; a damaged directory; no space for a change of the mapping.
@@ -231,8 +231,8 @@ pub fn remove<F: DaForkMut + ?Sized>(
     Ok(Some(entry))
 }
 
-/// Lets `name` stand for another inode and returns what it stood for before, `None` if it does
-/// not exist.
+/// Points `name` to another inode and returns the entry as it was before, `None` if it does not
+/// exist.
 ///
 /// # Errors
 /// An inode that no directory can hold; no space (short form with a large inode number); a
@@ -298,7 +298,7 @@ pub fn is_empty<F: DaFork + ?Sized>(fork: &mut F) -> Result<bool, Error> {
 /// Refuses names that no entry can have, and the two that every directory has.
 ///
 /// # Errors
-/// What is wrong with the name.
+/// The defect of the name.
 pub fn check_name(name: &[u8]) -> Result<(), Error> {
     let what = match name {
         b"." | b".." => "is part of every directory",

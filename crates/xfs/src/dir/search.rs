@@ -49,7 +49,7 @@ struct Match {
     pair: usize,
 }
 
-/// What the pairs of one hash block say about a name.
+/// The result for a name in the pairs of one hash block.
 #[derive(Debug)]
 enum Scan {
     Match(Match),

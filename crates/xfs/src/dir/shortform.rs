@@ -10,7 +10,7 @@ use crate::format::dir_shortform::{
 };
 use crate::units::{FileBlock, InodeNumber};
 
-/// What came of [`replace`].
+/// The result of [`replace`].
 #[derive(Debug)]
 pub(super) enum Replaced {
     /// The name does not exist.

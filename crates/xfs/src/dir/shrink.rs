@@ -1,5 +1,5 @@
-//! Conversions of a directory to the next smaller form, tried after every removal (format
-//! reference, section 6.8; algorithms reference, sections 7.3 to 7.5).
+//! Conversions of a directory to the next smaller form, tried after every removal
+//! (docs/format/directories.md#conversions; algorithms reference, sections 7.3 to 7.5).
 
 use super::form::{read, write_header};
 use super::{shortform, space};

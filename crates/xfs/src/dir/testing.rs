@@ -127,7 +127,7 @@ fn kind_on_disk(bytes: &[u8], crc: bool) -> BufferKind {
         .expect("a block of a directory has a magic number")
 }
 
-/// What the cache does after a read and before a write.
+/// The work of the cache after a read and before a write.
 pub(super) fn verify(kind: BufferKind, bytes: &[u8], geometry: &Geometry) -> Result<(), String> {
     let layout = DirLayout::new(geometry);
     match kind {

@@ -81,7 +81,7 @@ impl Random {
     }
 }
 
-/// A directory together with what it should hold.
+/// A directory and the entries that it should hold.
 struct Twin {
     fork: TestFork,
     model: Model,

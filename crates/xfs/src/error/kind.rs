@@ -4,8 +4,8 @@ use std::io;
 
 macro_rules! kinds {
     ($($(#[$about:meta])* $kind:ident = $errno:literal,)+) => {
-        /// What kind an error is of. Each kind is one `errno` of Linux, and no two are the same: who
-        /// passes errors on to a kernel or to programs needs nothing else.
+        /// The kind of an error. Each kind is one `errno` of Linux, and no two are the same: a
+        /// front end that passes errors on to a kernel or to programs needs nothing else.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorKind {
@@ -29,7 +29,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// EPERM: flags of the inode or its kind forbid it to everybody.
+    /// EPERM: flags of the inode or its kind forbid it to all users.
     NotPermitted = 1,
     /// ENOENT: there is no such name.
     NotFound = 2,
@@ -43,7 +43,7 @@ kinds! {
     Busy = 11,
     /// EACCES: a default access list of something that is no directory.
     AccessDenied = 13,
-    /// EBUSY: the file or disk with the volume is mounted, or in use by somebody else.
+    /// EBUSY: the file or disk with the volume is mounted, or in use by another program.
     InUse = 16,
     /// EEXIST: the name, or the attribute, exists already.
     Exists = 17,
@@ -77,7 +77,7 @@ kinds! {
     NotSupported = 95,
     /// ESTALE: the inode was removed since the caller learned its number.
     Stale = 116,
-    /// EUCLEAN: metadata on the disk is not what it must be.
+    /// EUCLEAN: metadata on the disk is damaged.
     Damaged = 117,
     /// EDQUOT: the quota of the owner is used up.
     QuotaExceeded = 122,

@@ -1,9 +1,9 @@
-//! What is wrong with a tree, and where.
+//! The defect of a tree, and its place.
 
 use crate::format::{FieldDefect, TreeKind};
 use std::fmt;
 
-/// A block of a tree that is not what it must be.
+/// A damaged block of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeCorruption {
     /// Which tree.

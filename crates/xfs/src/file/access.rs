@@ -13,9 +13,9 @@ use std::sync::Arc;
 const WAITING_MAX: usize = 1024;
 
 impl Volume {
-    /// Says that what an inode holds was read at `now`. Stored when the inode is committed next,
-    /// when much has gathered, or when the volume is closed; a crash before loses it. Of a volume
-    /// that is not open for changes through its journal nothing becomes of it.
+    /// Records that the content of an inode was read at `now`. Stored when the inode is committed
+    /// next, when much has gathered, or when the volume is closed; a crash before loses it. On a
+    /// volume that is not open for changes through its journal it is ignored.
     ///
     /// The caller has no transaction open, and holds no lock of an inode.
     pub fn note_access(&self, inode: &Arc<Inode>, now: Timestamp) {
@@ -34,7 +34,7 @@ impl Volume {
             self.files().add_accessed(file_key(&state), inode)
         };
         if waiting > WAITING_MAX {
-            // Who reads need not hear of it; an error that matters has made the volume read-only.
+            // The reader is not told of it; an error that matters has made the volume read-only.
             let _ = store_accessed(self);
         }
     }

@@ -1,5 +1,5 @@
-//! Changes of the data of an open file that work on the device: written past memory, cut, allocated.
-//! All are as durable as what was committed: a ticket drawn afterwards covers them.
+//! Changes of the data of an open file that work on the device: written past memory, cut,
+//! allocated. All are as durable as commits: a ticket drawn afterwards covers them.
 
 use super::OpenFile;
 use super::edit::{FileEdit, Size};
@@ -27,7 +27,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Gives the file the size `size`: what is behind it goes, what is new reads as zeros.
+    /// Gives the file the size `size`: data behind it is freed, new bytes read as zeros.
     ///
     /// The size is set first, then the blocks behind it are freed in steps: after a crash between
     /// them, the file has its new size and some blocks too many, which go with the file.
@@ -39,8 +39,8 @@ impl OpenFile {
         self.change(now, |edit| edit.truncate(size))
     }
 
-    /// Gives every block of a range of bytes a place on the device. What was not stored reads as
-    /// zeros as before.
+    /// Gives every block of a range of bytes a place on the device. Bytes that were not stored read
+    /// as zeros as before.
     ///
     /// # Errors
     /// The range is empty or ends behind what the format allows; no space, then the file is as it
@@ -49,8 +49,8 @@ impl OpenFile {
         self.change(now, |edit| edit.preallocate(range.clone(), size))
     }
 
-    /// Frees the blocks of a range of bytes, and zeroes what is left of it in blocks at its ends.
-    /// The size stays.
+    /// Frees the blocks of a range of bytes, and zeroes the rest of it in blocks at its ends. The
+    /// size stays.
     ///
     /// # Errors
     /// The range is empty; no space to split an extent or to copy a shared block; a damaged
@@ -75,7 +75,7 @@ impl OpenFile {
         self.change(now, |edit| edit.unshare(range.clone()))
     }
 
-    /// Takes a range of whole blocks out of the file: what follows moves to its place.
+    /// Takes a range of whole blocks out of the file: the data behind it moves to its place.
     ///
     /// # Errors
     /// The range is empty, not of whole blocks, or reaches the end of the file; as for
@@ -84,7 +84,7 @@ impl OpenFile {
         self.change(now, |edit| edit.collapse(range.clone()))
     }
 
-    /// Puts a hole of whole blocks into the file: what is there moves behind it.
+    /// Puts a hole of whole blocks into the file: data there moves behind it.
     ///
     /// # Errors
     /// The range is empty, not of whole blocks, or starts behind the file; the file would be larger
@@ -93,8 +93,8 @@ impl OpenFile {
         self.change(now, |edit| edit.insert(range.clone()))
     }
 
-    /// Frees what was taken behind the end of the file for writes to come, unless it was
-    /// [preallocated](Self::preallocate). The last opening does this when it goes.
+    /// Frees blocks taken behind the end of the file for writes to come, unless they were
+    /// [preallocated](Self::preallocate). The last opening does this when it is dropped.
     ///
     /// # Errors
     /// A damaged structure; the device failed.
@@ -102,8 +102,8 @@ impl OpenFile {
         super::close::trim(&self.volume, &self.inode)
     }
 
-    /// Does a change; once more when there was no space, and others have given back what they do
-    /// not need.
+    /// Does a change; once more when there was no space, and other files have given back space they
+    /// do not need.
     pub(super) fn change(
         &self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! What becomes of a file when the last who had it open lets go, and of all files at the end.
+//! The end of a file whose last opening was dropped, and of all files when the volume is closed.
 
 use super::OpenFile;
 use super::edit::FileEdit;
@@ -10,7 +10,7 @@ use crate::volume::Volume;
 use std::sync::Arc;
 use undercroft_block::Batch;
 
-/// What is left to do for a file that nobody has open any more.
+/// The work left for a file that is not open any more.
 enum Rest {
     Nothing,
     /// It has space behind its end for writes that will not come.
@@ -54,7 +54,7 @@ impl OpenFile {
     }
 }
 
-/// Gives back what a file has behind its end for writes to come.
+/// Gives back the space of a file behind its end for writes to come.
 pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
     let lock = file_locks(inode).lock_data();
     let trimmed = FileEdit::plugged(volume, Arc::clone(inode), lock, Batch::new())
@@ -69,7 +69,7 @@ pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives back what all files have behind their ends for writes to come.
+/// Gives back the space of all files behind their ends for writes to come.
 ///
 /// # Errors
 /// A damaged structure; the device failed.

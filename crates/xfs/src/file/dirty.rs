@@ -87,8 +87,8 @@ fn refusal(files: &Files, failures: &Failures) -> Option<Refusal> {
 }
 
 impl Volume {
-    /// Has the journal write files back when somebody waits for them: once the volume is where it
-    /// stays.
+    /// Lets the journal write files back for threads that wait for them: once the volume is where
+    /// it stays.
     pub(crate) fn register(self: &Arc<Self>) {
         if let Some(journal) = self.journal() {
             journal.set_files(|| {

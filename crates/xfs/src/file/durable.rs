@@ -11,9 +11,9 @@ use std::sync::Arc;
 impl OpenFile {
     /// Starts to make the file durable, data and inode, as it is now; and with it every name and
     /// every other change that was committed before, so the directory of a new file needs no fsync
-    /// of its own. What is written later may become durable with it or not. Returns at once; the
-    /// ticket tells when it is done. Any number of tickets may wait; a dropped one is cancelled,
-    /// which cancels nothing but the report. An O_SYNC write is a write and this.
+    /// of its own. Later writes may become durable with it or not. Returns at once; the ticket
+    /// tells when it is done. Any number of tickets may wait; a dropped one is cancelled, which
+    /// cancels nothing but the report. An O_SYNC write is a write and this.
     ///
     /// On a volume that is not open for changes there is nothing to be made durable, and the ticket
     /// says so.
@@ -21,7 +21,7 @@ impl OpenFile {
         self.ticket(SyncScope::All)
     }
 
-    /// As [`fsync`](Self::fsync), without times that nobody needs to read the data. An O_DSYNC
+    /// As [`fsync`](Self::fsync), without times that are not needed to read the data. An O_DSYNC
     /// write is a write and this.
     pub fn fdatasync(&self) -> SyncTicket {
         self.ticket(SyncScope::Data)
@@ -61,7 +61,7 @@ impl OpenFile {
         ticket
     }
 
-    /// What was lost of the file that this opening was not told of.
+    /// Losses of the file that this opening was not told of.
     fn loss(&self) -> Option<Arc<str>> {
         let has_lost = self.inode.read().memory.losses.has_any();
         if has_lost { self.inode.write().memory.losses.tell(&self.known_losses) } else { None }

@@ -5,7 +5,7 @@ use crate::format::{FileType, InodeFlags, InodeFlags2};
 use crate::inode::InodeState;
 use crate::volume::Volume;
 
-/// Refuses what is no regular file with data on the volume.
+/// Refuses inodes that are no regular file with data on the volume.
 pub(super) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<(), Error> {
     let superblock = volume.superblock();
     let own = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
@@ -20,7 +20,7 @@ pub(super) fn check_kind(volume: &Volume, inode: &InodeState) -> Result<(), Erro
     Err(Error::WrongKind { path: format!("inode {}", inode.number), what, kind })
 }
 
-/// Refuses what is no regular file.
+/// Refuses inodes that are no regular file.
 fn expect_regular(inode: &InodeState) -> Result<(), Error> {
     inode.expect_in_use()?;
     let kind = match inode.file_type() {

@@ -1,20 +1,21 @@
 //! Files in use: reading, writing through memory, and durability.
 //!
-//! An [`OpenFile`] is one opening of a file. What is in memory of the file is the inode's
-//! (`inode/memory`), shared by all who have it open: dirty data, the space promised for it, space
-//! ahead. When the last of them lets go, space ahead is given back, and a file without a name is
+//! An [`OpenFile`] is one opening of a file. The state of the file in memory is the inode's
+//! (`inode/memory`), shared by all its openings: dirty data, the space reserved for it, space
+//! ahead. When the last opening is dropped, space ahead is given back, and a file without a name is
 //! freed. [`DirtyFiles`] are the files of a volume that have something to be written back; the
 //! thread of the journal asks them for it, and they never ask the journal.
 //!
-//! What is written stays in memory, block by block, until it is written back; readers see it. Space
-//! for it is promised when it is written, and chosen when it is written back, for all that is dirty
-//! at a place at once. How much may be dirty is a budget of bytes; whoever writes takes a permit
-//! first, and when there is none, writes back itself.
+//! Written data stays in memory, block by block, until it is written back; readers see it. Space
+//! for it is reserved when it is written, and chosen when it is written back, for all that is dirty
+//! at a place at once. How much may be dirty is a budget of bytes; a writer takes a permit first,
+//! and when there is none, writes back itself.
 //!
 //! An fsync is a ticket ([`OpenFile::fsync`]). The thread of the journal takes all files whose
 //! tickets wait, writes their data back under one plug, and makes it durable together with their
-//! mappings and sizes by one checkpoint. While that is under way the next tickets gather: so a force
-//! is immediate when nothing goes on, and covers the more the more is going on, without a timer.
+//! mappings and sizes by one checkpoint. While that is under way the next tickets gather: so a
+//! force is immediate when nothing goes on, and covers the more the more is going on, without a
+//! timer.
 //!
 //! ```
 //! # use undercroft_block::{BlockDevice, MemoryDevice};
@@ -55,6 +56,7 @@
 //! bios back in a plug flushes it before it waits for any of them: others may wait for these bios.
 
 mod access;
+mod ahead;
 mod change;
 mod close;
 mod dirty;
@@ -62,6 +64,7 @@ mod durable;
 mod edit;
 mod kind;
 mod open;
+mod parts;
 mod read;
 mod reclaim;
 mod seek;

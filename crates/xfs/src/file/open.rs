@@ -1,5 +1,6 @@
-//! A file that somebody has open.
+//! An open file.
 
+use super::ahead::Ahead;
 use super::edit::FileEdit;
 use crate::error::Error;
 use crate::format::Timestamp;
@@ -13,10 +14,10 @@ use std::sync::atomic::AtomicU64;
 /// One opening of a file: to read it, to change its data, to make it durable. Shared by reference
 /// between threads.
 ///
-/// While a file is open it is not freed, whatever becomes of its names. When the last opening of it
-/// is dropped, space behind its end that was taken for writes to come is given back, and a file
-/// that has no name any more is freed, in the thread that drops it. Whoever wants to hear of errors
-/// in that calls [`close`](Self::close).
+/// While a file is open it is not freed, even without names. When the last opening of it is
+/// dropped, space behind its end that was taken for writes to come is given back, and a file that
+/// has no name any more is freed, in the thread that drops it. [`close`](Self::close) returns
+/// errors of that.
 ///
 /// Any type of file can be open; what reads or changes data is for regular files.
 pub struct OpenFile {
@@ -29,6 +30,7 @@ pub struct OpenFile {
     pub(super) known_losses: AtomicU64,
     /// Not let go of yet.
     pub(super) is_open: bool,
+    pub(super) ahead: Ahead,
 }
 
 impl OpenFile {
@@ -40,8 +42,8 @@ impl OpenFile {
         Self::open_if(volume, number, |_| true)
     }
 
-    /// Opens the file of this number and generation: of a number that somebody kept, and that may
-    /// be another file's by now.
+    /// Opens the file of this number and generation. A number kept from before may be another
+    /// file's by now.
     ///
     /// # Errors
     /// As [`open`](Self::open); the file is another one.
@@ -64,7 +66,7 @@ impl OpenFile {
         Self::open_inode_if(volume, &volume.inode(number)?, is_it)
     }
 
-    /// Opens the file of an inode in memory, whatever its number stands for by now.
+    /// Opens the file of an inode in memory, even if its number is another file's by now.
     ///
     /// # Errors
     /// [`Error::Stale`] if it was removed.
@@ -78,7 +80,7 @@ impl OpenFile {
         is_it: impl Fn(&InodeState) -> bool,
     ) -> Result<Self, Error> {
         let mut state = InodeGuard::new(inode);
-        // What nobody has open, and what has no name, is being freed or waits for that.
+        // A file without a name that is not open is being freed or waits for that.
         if state.is_gone() || !is_it(&state) {
             return Err(Error::Stale { inode: state.number });
         }
@@ -97,6 +99,7 @@ impl OpenFile {
             generation: state.core.generation,
             known_losses: AtomicU64::new(state.memory.losses.known()),
             is_open: true,
+            ahead: Ahead::default(),
         }
     }
 
@@ -130,8 +133,8 @@ impl OpenFile {
         self.inode.read().core.size
     }
 
-    /// Begins a change of the data at the time `now`, of what is on the device: what is dirty is
-    /// written back first.
+    /// Begins a change of the data at the time `now`, on the device: dirty data is written back
+    /// first.
     pub(super) fn edit(&self, now: Timestamp) -> Result<FileEdit<'_>, Error> {
         FileEdit::begin_on(&self.volume, &self.inode, self.locks.lock_data(), now)
     }
@@ -139,8 +142,8 @@ impl OpenFile {
     /// Lets go of the file, as dropping it does, and tells of errors.
     ///
     /// # Errors
-    /// A damaged structure; the device failed. What was to be given back is, when the volume is
-    /// replayed or closed.
+    /// A damaged structure; the device failed. Space that was to be given back is given back when
+    /// the volume is replayed or closed.
     pub fn close(mut self) -> Result<(), Error> {
         self.let_go()
     }
@@ -148,7 +151,8 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        // Nobody is there to hear of an error; one that matters has made the volume read-only.
+        // No caller is there to be told of an error; one that matters has made the volume
+        // read-only.
         let _ = self.let_go();
     }
 }

@@ -1,17 +1,17 @@
 //! Reading the data of files.
 //!
-//! A read looks at the mapping under the lock of the inode, takes what is dirty from memory there,
-//! and lets the lock go; then it reads from the device. Meanwhile the blocks stay the file's
-//! ([`FileLocks::use_blocks`]). The device reads into memory
-//! that the thread uses again and again, from where bytes are copied once, while the processor still
-//! has them.
+//! A read looks at the mapping under the lock of the inode, takes dirty data from memory there, and
+//! lets the lock go; then it reads from the device. Meanwhile the blocks stay the file's
+//! ([`FileLocks::use_blocks`]). The device reads into memory that the thread uses again and again,
+//! from where bytes are copied once, while the processor still has them.
 
 use super::OpenFile;
+use super::ahead::Ahead;
 use super::kind::check_kind;
+use super::parts::{Part, byte_offset, leave_out, part, stored_parts};
 use crate::bmap::{self, ForkReader};
 use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType};
-use crate::geometry::Geometry;
 use crate::inode::{FileLocks, ForkContent, ForkKind, Inode, InodeState};
 use crate::symlink;
 use crate::units::FileBlock;
@@ -19,7 +19,7 @@ use crate::volume::Volume;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
-use undercroft_block::{Buffer, Sector, read_into};
+use undercroft_block::{Buffer, Sector, drives_queues, read_into};
 
 /// Longest single read from the device: what a processor's cache holds beside other things.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -33,14 +33,44 @@ thread_local! {
 }
 
 impl OpenFile {
-    /// Fills `bytes` with what the file holds from `offset` on; returns how many bytes that were:
-    /// fewer than asked for at the end of the file, 0 behind it. What is not stored reads as zeros.
-    /// Bytes behind those are left as they are.
+    /// Says that this range of the file will be read soon: it is on its way then, as far as there
+    /// is memory for that. Returns at once; errors show when it is read.
+    ///
+    /// Volumes open for change, and devices that answer at once, leave it at that.
+    pub fn will_need(&self, range: Range<u64>) {
+        if reads_ahead(&self.volume) {
+            self.begin_ahead(range);
+        }
+    }
+
+    /// Fills `bytes` with the content of the file from `offset` on; returns how many bytes that
+    /// were: fewer than asked for at the end of the file, 0 behind it. Ranges that are not stored
+    /// read as zeros. Bytes behind those are left as they are.
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
-        read(&self.volume, &self.inode, &self.locks, offset, bytes)
+        let source = Source {
+            volume: &self.volume,
+            inode: &self.inode,
+            locks: &self.locks,
+            ahead: Some(&self.ahead),
+        };
+        let read = source.read(offset, bytes)?;
+        if read > 0 && reads_ahead(&self.volume) {
+            let range = offset..offset + read as u64;
+            self.ahead
+                .follow(range, self.size())
+                .into_iter()
+                .for_each(|next| self.begin_ahead(next));
+        }
+        Ok(read)
+    }
+
+    fn begin_ahead(&self, range: Range<u64>) {
+        let parts = stored_parts(&self.volume, &self.inode.read(), range);
+        // An error shows when the range is read.
+        self.ahead.begin(&self.volume, parts.unwrap_or_default());
     }
 
     /// The byte ranges of the file that hold data: ascending, within its size, not touching each
@@ -53,13 +83,56 @@ impl OpenFile {
     }
 }
 
-/// A part of a read that is stored.
-struct Part {
-    sector: Sector,
-    /// Bytes of the first sector that are not wanted.
-    skipped: usize,
-    /// Where it goes, in the caller's memory.
-    range: Range<usize>,
+/// Whether reads of data are begun ahead on this volume.
+fn reads_ahead(volume: &Volume) -> bool {
+    volume.is_read_only() && volume.cache().is_slow() && !drives_queues()
+}
+
+/// What a read needs.
+struct Source<'f> {
+    volume: &'f Volume,
+    inode: &'f Inode,
+    locks: &'f FileLocks,
+    /// What is on its way already.
+    ahead: Option<&'f Ahead>,
+}
+
+impl Source<'_> {
+    /// As [`OpenFile::read`].
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let _in_use = self.locks.use_blocks();
+            let at = offset.saturating_add(done as u64);
+            let (planned, parts) = plan(self.volume, self.inode, at, &mut bytes[done..])?;
+            for part in parts {
+                self.fetch(at, part, &mut bytes[done..])?;
+            }
+            done += planned;
+            if planned == 0 {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Fills in a part of what is read from the byte `offset` of the file on.
+    fn fetch(&self, offset: u64, mut part: Part, bytes: &mut [u8]) -> Result<(), Error> {
+        let unit = self.volume.geometry().sector_size();
+        while !part.range.is_empty() {
+            let at = offset + part.range.start as u64;
+            let mut len =
+                self.ahead.map_or(0, |ahead| ahead.copy(at, &mut bytes[part.range.clone()]));
+            if len == 0 {
+                let gap = self.ahead.map_or(usize::MAX, |ahead| ahead.gap(at, part.range.len()));
+                len = part.range.len().min(gap);
+                let here = part.range.start..part.range.start + len;
+                fetch(self.volume, part.sector, part.skipped, &mut bytes[here])?;
+            }
+            part = part.behind(len, unit);
+        }
+        Ok(())
+    }
 }
 
 /// As [`OpenFile::read`], of an inode in memory. The caller holds no lock of it.
@@ -70,20 +143,7 @@ pub(super) fn read(
     offset: u64,
     bytes: &mut [u8],
 ) -> Result<usize, Error> {
-    let mut done = 0;
-    while done < bytes.len() {
-        let _in_use = locks.use_blocks();
-        let at = offset.saturating_add(done as u64);
-        let (planned, parts) = plan(volume, inode, at, &mut bytes[done..])?;
-        for part in &parts {
-            fetch(volume, part, &mut bytes[done..][part.range.clone()])?;
-        }
-        done += planned;
-        if planned == 0 {
-            break;
-        }
-    }
-    Ok(done)
+    Source { volume, inode, locks, ahead: None }.read(offset, bytes)
 }
 
 /// Looks where the front of a range is, and fills in what needs no device. Returns how many bytes
@@ -137,46 +197,15 @@ fn plan(
     Ok((len, parts))
 }
 
-/// The part of an extent from the byte `first` of the file on, which goes to `range`.
-fn part(geometry: &Geometry, extent: &Extent, first: u64, range: Range<usize>) -> Part {
-    let unit = geometry.sector_size() as u64;
-    let inside = first - (extent.offset.0 << geometry.block_log);
-    // Less than a sector.
-    let skipped = (inside % unit) as usize;
-    let sector = Sector(geometry.sector(extent.start).0 + (inside - skipped as u64) / 512);
-    Part { sector, skipped, range }
-}
-
-/// What is left of these parts to be read when a range of them came from memory. Both ends of such
-/// a range are those of blocks, or of the read.
-fn leave_out(
-    geometry: &Geometry,
-    parts: SmallVec<[Part; 4]>,
-    copied: &Range<usize>,
-) -> SmallVec<[Part; 4]> {
-    let mut left = SmallVec::new();
-    for part in parts {
-        let Part { sector, skipped, range } = part;
-        let front = range.start..range.end.min(copied.start);
-        let back = range.start.max(copied.end)..range.end;
-        if !front.is_empty() {
-            left.push(Part { sector, skipped, range: front });
-        }
-        if !back.is_empty() {
-            let inside = skipped + (back.start - range.start);
-            let skipped = inside % geometry.sector_size();
-            let sector = Sector(sector.0 + ((inside - skipped) / 512) as u64);
-            left.push(Part { sector, skipped, range: back });
-        }
-    }
-    left
-}
-
-/// Reads a part from the device.
-fn fetch(volume: &Volume, part: &Part, mut bytes: &mut [u8]) -> Result<(), Error> {
+/// Reads from a sector on, without the first bytes of it, from the device.
+fn fetch(
+    volume: &Volume,
+    mut sector: Sector,
+    mut skipped: usize,
+    mut bytes: &mut [u8],
+) -> Result<(), Error> {
     let unit = volume.geometry().sector_size();
     let device = volume.cache().device().as_ref();
-    let (mut sector, mut skipped) = (part.sector, part.skipped);
     while !bytes.is_empty() {
         let wanted = bytes.len().min(CHUNK_BYTES - skipped);
         let len = (skipped + wanted).next_multiple_of(unit);
@@ -204,14 +233,8 @@ pub(super) fn read_extent(
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; len];
     let part = part(volume.geometry(), extent, byte, 0..len);
-    fetch(volume, &part, &mut bytes)?;
+    fetch(volume, part.sector, part.skipped, &mut bytes)?;
     Ok(bytes)
-}
-
-/// Offset of a block in bytes, or `end` if that is less.
-fn byte_offset(geometry: &Geometry, block: FileBlock, end: u64) -> u64 {
-    // Mappings may lie beyond what a number of bytes can express.
-    if block.0 >= geometry.blocks_for(end) { end } else { block.0 << geometry.block_log }
 }
 
 /// The byte ranges of a regular file that hold data: ascending, within the size of the file, not

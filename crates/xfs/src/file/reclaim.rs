@@ -2,7 +2,7 @@
 //!
 //! A file in a few pieces goes in the transaction that takes its last name away. A larger one is
 //! put on the list of unlinked inodes there, and each step after that leaves a sound volume: the
-//! file is shorter, and still on the list. Whoever finds it there after a crash goes on.
+//! file is shorter, and still on the list. Recovery finds it there after a crash and goes on.
 
 use crate::attr;
 use crate::bmap::{self, ForkWriter};
@@ -23,9 +23,9 @@ const STEP: usize = 16;
 /// reference counts.
 const STEP_SHARED: usize = 2;
 
-/// Frees an inode that is on its group's list of unlinked inodes and that nobody uses any more; one
-/// that somebody else has freed meanwhile is no error. The caller has no transaction open, and holds
-/// no lock of an inode.
+/// Frees an inode that is on its group's list of unlinked inodes and that is not used any more; one
+/// that another thread has freed meanwhile is no error. The caller has no transaction open, and
+/// holds no lock of an inode.
 ///
 /// # Errors
 /// It has a name, or is on no list; a damaged structure; the device failed.

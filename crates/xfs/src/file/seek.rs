@@ -9,7 +9,7 @@ use crate::units::FileBlock;
 
 impl OpenFile {
     /// The first byte at or behind `offset` that is stored; `None` if there is none before the end
-    /// of the file. What is not stored reads as zeros.
+    /// of the file. Ranges that are not stored read as zeros.
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.

@@ -14,30 +14,30 @@ pub(super) fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Drops what a write-back has sent.
+/// Drops data that a write-back has sent.
 pub(super) fn release(inode: &Inode, number: u64) {
     let mut state = inode.write();
     let size = state.core.size;
     let Some(dirty) = &mut state.memory.dirty else { return };
     dirty.drop_sent(number);
     if dirty.is_empty() && !dirty.unstamped && dirty.stored_size >= size {
-        // With it goes what was set aside for it.
+        // The space reserved for it is given back with it.
         state.memory.dirty = None;
     } else if dirty.is_empty() {
         dirty.reserved = crate::space::Reservation::default();
     }
 }
 
-/// Says why data of a file was not written. If it never will be, it is dropped, and the reason stays
-/// with the file: to keep it would keep everybody waiting who has something to write. Where it may
-/// be written later, for want of space or of a lock, it stays; so it does where nobody can write
-/// any more, to be read.
+/// Says why data of a file was not written. If it never can be written, the data is dropped, and
+/// the reason stays with the file: dirty data that stayed would keep all writers waiting. Where it
+/// may be written later, for want of space or of a lock, it stays. It also stays, to be read, on a
+/// volume that is read-only.
 pub(super) fn fail(volume: &Volume, inode: &Inode, error: &Error) -> Arc<str> {
     let what: Arc<str> = error.to_string().into();
     let may_wait = matches!(error, Error::Busy(_) | Error::NoSpace { .. });
     if !may_wait && !volume.is_read_only() {
         let mut state = inode.write();
-        // What is not on the device is no part of the file any more.
+        // Data that is not on the device is no part of the file any more.
         if let Some(dirty) = state.memory.dirty.take() {
             state.core.size = state.core.size.min(dirty.stored_size);
         }

@@ -12,8 +12,8 @@ impl Volume {
     /// not live, changes are written out as they are.
     ///
     /// # Errors
-    /// The device failed: nothing is known about what was not durable before, and the volume is
-    /// read-only from then on.
+    /// The device failed: changes that were not durable before may be lost or not, and the volume
+    /// is read-only from then on.
     pub fn sync(&self) -> Result<(), Error> {
         match (self.journal(), self.access()) {
             (Some(journal), _) => journal.sync(),
@@ -53,7 +53,7 @@ impl Volume {
     ///
     /// # Errors
     /// Data of a file could not be written, then the volume is still open; the device failed. The
-    /// journal holds what was durable before.
+    /// journal holds all changes that were durable before.
     pub fn close(&self) -> Result<(), Error> {
         let Some(journal) = self.journal() else { return Ok(()) };
         self.check_poison()?;

@@ -25,8 +25,8 @@ const SMALL_WRITE: usize = 64 << 10;
 
 impl OpenFile {
     /// Writes `bytes` at `offset`, in memory, at the time `now`. The file grows if it ends before.
-    /// It is part of the file at once: whoever reads it sees it. It is durable when a ticket says
-    /// so. Waits while too much is dirty.
+    /// It is part of the file at once: readers see it. It is durable when a ticket says so. Waits
+    /// while too much is dirty.
     ///
     /// On a volume that is filled without a journal, it is written past memory.
     ///
@@ -93,7 +93,8 @@ impl OpenFile {
         if matches!(result, Err(Error::NoSpace { .. })) {
             result = volume.gather_space().and_then(|()| write.perform());
         }
-        // Behind the lists: whoever waits for a permit looks there when it wakes.
+        // After the change of the lists: a writer that waits for a permit looks there when it
+        // wakes.
         budget.end_permit(permit, result.as_ref().copied().unwrap_or(0));
         result?;
         if let Some(journal) = volume.journal().filter(|_| budget.is_half_taken()) {
@@ -124,8 +125,8 @@ impl Volume {
             match self.files().budget.try_take(bytes) {
                 Ok(()) => return Ok(()),
                 Err(now) if now != returns => {}
-                // Nothing came of it, so others have it all under way, and give it back whatever
-                // happens; or it cannot be written.
+                // No permit came of it. Either other threads have all dirty data under way, and
+                // give their permits back in any case; or it cannot be written.
                 Err(_) => match written {
                     Ok(()) => {
                         undercroft_block::flush_plugs();
@@ -137,9 +138,8 @@ impl Volume {
         }
     }
 
-    /// Makes what others have set aside, and may not need, free for everybody: what is dirty gets
-    /// its space, files give back what they have behind their ends, and what was freed is made
-    /// durable.
+    /// Frees space that files have reserved and may not need: dirty data gets its space, files give
+    /// back the blocks behind their ends, and the freeing is made durable.
     pub(super) fn gather_space(&self) -> Result<(), Error> {
         self.files().write_back_all(self)?;
         trim_all(self)?;
@@ -203,7 +203,7 @@ type Content = (u64, Arc<Vec<u8>>, Range<usize>);
 impl BufferedWrite<'_> {
     /// Does the write; returns by how many bytes more the file is dirty, less if negative.
     fn perform(&self) -> Result<i64, Error> {
-        // Until this goes, nobody else changes the file, or frees it.
+        // As long as this is held, no other thread changes the file, or frees it.
         let _lock = self.file.locks.lock_data();
         let (planned, appends) = self.plan()?;
         if self.at_end && !appends {
@@ -211,7 +211,7 @@ impl BufferedWrite<'_> {
         }
         let mut reserved = self.reserve(&planned)?;
         if appends && self.bytes.len() <= SMALL_WRITE {
-            // Mostly to the end of what the last write made dirty.
+            // Mostly to the end of the data that the last write made dirty.
             let append = |dirty: &mut DirtyData| dirty.append(self.offset, self.bytes.as_slice());
             if let Some(more) = self.apply(&mut reserved, append) {
                 return Ok(more);
@@ -263,7 +263,8 @@ impl BufferedWrite<'_> {
         self.file.volume.geometry().block_size() as u64
     }
 
-    /// What the blocks get that the write touches, and whether it goes to the end of the file.
+    /// The new content of the blocks that the write touches, and whether it reaches the end of the
+    /// file.
     fn plan(&self) -> Result<(SmallVec<[Planned; 3]>, bool), Error> {
         let state = self.file.inode.read();
         check_kind(&self.file.volume, &state)?;
@@ -293,7 +294,7 @@ impl BufferedWrite<'_> {
         Ok((planned, self.offset == size))
     }
 
-    /// What is stored between the end of the file and the write becomes visible: zeros.
+    /// Bytes stored between the end of the file and the write become visible: as zeros.
     fn clear_gap(
         &self,
         state: &InodeState,
@@ -325,7 +326,7 @@ impl BufferedWrite<'_> {
         Ok(())
     }
 
-    /// Makes what was planned.
+    /// Carries out the plan.
     fn content(&self, planned: &Planned) -> Result<Content, Error> {
         let unit = self.unit();
         Ok(match planned {
@@ -337,7 +338,7 @@ impl BufferedWrite<'_> {
             Planned::Partial { start, from, part } => {
                 let OpenFile { volume, inode, locks, .. } = self.file;
                 let mut block = vec![0; unit as usize];
-                // What lies behind the end of the file stays zero.
+                // Bytes behind the end of the file stay zero.
                 read(volume, inode, locks, *start, &mut block)?;
                 let inside = (from - start) as usize;
                 let part = &self.bytes.as_slice()[part.clone()];

@@ -16,7 +16,7 @@ pub(super) type Failures = FxHashMap<FileKey, Failure>;
 /// Why data of a file was not written.
 pub(super) struct Failure {
     pub(super) number: InodeNumber,
-    /// For whoever waits for a ticket.
+    /// The message for waiters of tickets.
     pub(super) what: Arc<str>,
     pub(super) error: Error,
 }
@@ -27,8 +27,8 @@ const ATTEMPTS: u32 = 3;
 /// Files that are locked at a time.
 const LOCKED_MAX: usize = 128;
 
-/// Sends the dirty data of these files to the device, under one plug, and commits what it maps. It
-/// is durable with the checkpoint that is open afterwards, or one before. What fails is told file by
+/// Sends the dirty data of these files to the device, under one plug, and commits its mappings. It
+/// is durable with the checkpoint that is open afterwards, or one before. Failures are told file by
 /// file: [`fail`].
 pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, SyncScope)]) -> Failures {
     let mut failures = Failures::default();
@@ -38,14 +38,14 @@ pub(super) fn write_back(volume: &Volume, files: &[(Arc<Inode>, SyncScope)]) -> 
     failures
 }
 
-/// Each file once, with the larger of several wishes, in the order of locks.
+/// Each file once, with the largest scope asked for, in the order of locks.
 fn in_order<I>(
     files: &[(Arc<I>, SyncScope)],
     number: impl Fn(&I) -> InodeNumber,
 ) -> Vec<(&Arc<I>, SyncScope)> {
     let mut sorted: Vec<_> = files.iter().map(|(inode, wanted)| (inode, *wanted)).collect();
     // A file that was removed may be there, and the one that has its number now: the number alone
-    // would leave one of them between two wishes for the other.
+    // would leave one of them between two entries of the other.
     sorted.sort_by_cached_key(|(inode, wanted)| (number(inode), Arc::as_ptr(inode), *wanted));
     sorted.dedup_by(|one, other| Arc::ptr_eq(one.0, other.0));
     sorted
@@ -67,7 +67,7 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, SyncScope)], failures
         }
         locks.extend(lock);
     }
-    // From here on the device has it, whoever reads.
+    // From here on readers find it on the device.
     drop(plug);
     for (inode, _) in files {
         release(inode, number);
@@ -93,8 +93,8 @@ fn write_one(
     let mut attempt = 0;
     while let Some(held) = lock.take() {
         if inode.read().memory.dirty.is_none() {
-            // Written back by somebody else, or removed, and then another file may have its number:
-            // no lock of it is kept beside that one's.
+            // Written back by another thread, or removed. In the second case another file may have
+            // its number: its lock is not kept beside that one's.
             return Ok(());
         }
         let mut edit = FileEdit::plugged(volume, Arc::clone(inode), held, writes.clone())?;
@@ -102,7 +102,7 @@ fn write_one(
         *lock = Some(edit.into_lock());
         attempt += 1;
         match done {
-            // A large file goes on where it was, what it has sent is not sent again.
+            // A large file goes on where it was; data sent before is not sent again.
             Err(Error::Busy(_) | Error::NoSpace { .. }) if attempt < ATTEMPTS => volume.sync()?,
             other => return other,
         }

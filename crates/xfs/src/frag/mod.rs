@@ -2,8 +2,8 @@
 //! free space by length, and a picture of it all.
 //!
 //! Definitions: algorithms reference, sections 8.1 and 8.3. Only the final mappings are looked at,
-//! so any volume will do, whoever wrote it; one whose journal is not empty is seen as the last
-//! write-back left it.
+//! so a volume of any writer will do; one whose journal is not empty is seen as the last write-back
+//! left it.
 
 mod below;
 mod free_space;
@@ -51,7 +51,7 @@ impl Selection {
     }
 }
 
-/// What was measured.
+/// The measurement.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Inodes selected.
@@ -165,7 +165,7 @@ impl Layout {
     }
 }
 
-/// Joins extents that continue each other in the file and on the volume, whatever their state.
+/// Joins extents that are adjacent in the file and on the volume, in any state.
 fn merged(extents: &[Extent], same_group: impl Fn(&Extent, &Extent) -> bool) -> Vec<Extent> {
     let mut merged: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents {

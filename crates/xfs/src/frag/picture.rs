@@ -1,4 +1,4 @@
-//! A picture of a volume: what its blocks hold, cell by cell.
+//! A picture of a volume: the use of its blocks, cell by cell.
 
 use crate::format::{AllocRecord, Extent};
 use crate::geometry::Geometry;

@@ -1,4 +1,4 @@
-//! What the groups of a volume stand on.
+//! The shared state under all groups of a volume.
 
 use crate::cache::{BufferAddress, BufferRef, Cache};
 use crate::error::Error;
@@ -26,8 +26,17 @@ impl GroupBase<'_> {
         index: u32,
         kind: BufferKind,
     ) -> Result<BufferRef, Error> {
+        self.cache.read(&self.header_address(ag, index), kind)
+    }
+
+    fn header_address(&self, ag: AgNumber, index: u32) -> BufferAddress {
         let sectors = (self.geometry.sector_size() / 512) as u32;
-        let sector = self.geometry.header_sector(ag, index);
-        self.cache.read(&BufferAddress::contiguous(sector, sectors), kind)
+        BufferAddress::contiguous(self.geometry.header_sector(ag, index), sectors)
+    }
+
+    /// Begins to read the headers of these groups.
+    pub(crate) fn prefetch_headers(&self, groups: impl Iterator<Item = AgNumber>) {
+        let headers = groups.flat_map(|ag| (1..=3).map(move |index| (ag, index)));
+        self.cache.prefetch(headers.map(|(ag, index)| self.header_address(ag, index)));
     }
 }

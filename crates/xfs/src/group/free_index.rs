@@ -4,8 +4,7 @@
 //! The group is cut into regions of a fixed number of blocks. Each region has the extents that
 //! start in it, by position; over the regions stands a tree of the longest extents. A query looks
 //! through the hint's region, climbs to the next region that has an extent long enough, and looks
-//! through that one: two regions and two ways through the tree, whatever the free space looks
-//! like.
+//! through that one: two regions and two ways through the tree, for any free space.
 //!
 //! Cost: 8 bytes per free extent, at most doubled by the growth of lists, and 32 bytes per region.
 //! Regions have 1024 blocks, so at most 512 extents; in groups above 2^26 blocks they are larger, so that

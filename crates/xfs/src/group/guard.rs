@@ -29,9 +29,9 @@ pub(super) struct GroupLock {
 }
 
 impl GroupLock {
-    /// Takes the lock. Only the first who waits spins: two threads that take turns, as one that
-    /// makes files and the journal's, which gives their data blocks, then never sleep, and more
-    /// than two do not keep the processors from those who could go on.
+    /// Takes the lock. Only the first waiter spins. Two threads that take turns then never sleep,
+    /// such as one that makes files and the journal's, which gives their data blocks. More than two
+    /// do not keep the processors from threads that could go on.
     fn acquire(&self) -> HeldState {
         if let Some(held) = self.state.try_lock_arc() {
             return held;
@@ -61,14 +61,14 @@ impl GroupLock {
     }
 }
 
-/// What a volume keeps of one group.
+/// The state that a volume keeps of one group.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// Its lock, and what that guards.
+    /// Its lock, and the state that it guards.
     lock: GroupLock,
-    /// What can be read without it.
+    /// The figures that can be read without it.
     pub(crate) summary: Arc<GroupSummary>,
-    /// What has a lock of its own.
+    /// Busy extents, which have a lock of their own.
     pub(crate) busy: Arc<BusyExtents>,
 }
 

@@ -1,5 +1,5 @@
-//! One allocation group in memory: its headers, its lock, its free list, and what is known of it
-//! without the lock.
+//! One allocation group in memory: its headers, its lock, its free list, and its summary, which is
+//! read without the lock.
 //!
 //! The lock of a group guards everything in it: headers, all AG-rooted trees, the free list
 //! (design, decision 2). It is the guard of [`GroupState`]; a transaction keeps it to its end. The

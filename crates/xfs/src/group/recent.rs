@@ -1,8 +1,8 @@
 //! The blocks of a group's trees that were used last.
 //!
-//! One allocation looks half a dozen times at the same places of the same trees: where a free extent
-//! lies, how long it is, who owns what is beside it. A block that was found, read and verified for
-//! the look before is taken from here instead of from the table of all buffers.
+//! One allocation looks half a dozen times at the same places of the same trees: where a free
+//! extent lies, how long it is, the owner of its neighbours. A block that was found, read and
+//! verified for the look before is taken from here instead of from the table of all buffers.
 //!
 //! Nothing here keeps a buffer in memory: one that went is read again.
 

@@ -8,7 +8,7 @@ use crate::geometry::Geometry;
 use crate::space::Pool;
 use crate::units::AgNumber;
 
-/// What the trees of one group may need at most.
+/// The most blocks that the trees of one group may need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reserved {
     /// Reference count tree and free-inode tree.

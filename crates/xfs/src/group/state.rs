@@ -47,7 +47,7 @@ struct HeaderBuffers {
     agfl: BufferRef,
 }
 
-/// The headers as their buffers have them: nobody else changes those.
+/// The headers as their buffers have them: no other code changes those.
 #[derive(Debug)]
 struct StoredHeaders {
     agf: Agf,
@@ -66,6 +66,7 @@ impl GroupState {
         summary: &Arc<GroupSummary>,
     ) -> Result<Self, Error> {
         let geometry = base.geometry;
+        base.prefetch_headers(std::iter::once(number));
         let buffers = HeaderBuffers {
             agf: base.header(number, 1, BufferKind::Agf)?,
             agi: base.header(number, 2, BufferKind::Agi)?,
@@ -105,7 +106,7 @@ impl GroupState {
         Ok(state)
     }
 
-    /// Tells others what the group has.
+    /// Updates the summary of the group for other threads.
     pub(crate) fn publish(&self, geometry: &Geometry, heights: &TreeHeights) {
         let reserved = self.reserved.outstanding(&self.agf, &self.agi, Pool::Ordinary);
         self.summary.publish(longest_usable(geometry, heights, &self.agf, reserved));
@@ -196,7 +197,7 @@ impl GroupState {
         self.recent.find(tree, level, block)
     }
 
-    /// Notes the block of a tree that a step used.
+    /// Records the block of a tree that a step used.
     pub(crate) fn remember_block(
         &mut self,
         tree: TreeKind,

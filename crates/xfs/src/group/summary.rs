@@ -1,11 +1,11 @@
-//! What is known of a group without its lock: enough to pass it by.
+//! The summary of a group, read without its lock: enough to pass it by.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The figure of a group whose headers were not read yet.
 const UNREAD: u32 = u32::MAX;
 
-/// Figures of one group, as of the last change by whoever has the lock.
+/// Figures of one group, as of the last change by a holder of the lock.
 #[derive(Debug)]
 pub struct GroupSummary {
     /// Longest extent that an ordinary request can get.

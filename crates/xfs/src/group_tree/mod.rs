@@ -1,8 +1,8 @@
 //! The trees of a group: one open in a transaction ([`AgTree`]), the tree of owners ([`rmap`]), and
 //! reading of all of them.
 //!
-//! Those that describe the free space and its owners take their blocks from the free list of the
-//! group. The others take them from the allocator, which stands above ([`BlockSource`]).
+//! The trees that describe the free space and its owners take their blocks from the free list of
+//! the group. The others take them from the allocator, which stands above ([`BlockSource`]).
 
 mod free_list;
 mod read;

@@ -14,8 +14,8 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use undercroft_block::Sector;
 
-/// Visits the free extents of a group in the order of one of its trees: [`Bnobt`](crate::btree::Bnobt),
-/// by place, or [`Cntbt`](crate::btree::Cntbt), by length.
+/// Visits the free extents of a group in the order of one of its trees:
+/// [`Bnobt`](crate::btree::Bnobt), by place, or [`Cntbt`](crate::btree::Cntbt), by length.
 ///
 /// # Errors
 /// A header or the tree is damaged, or the device failed.
@@ -42,8 +42,8 @@ pub fn inode_chunks(
     records::<Inobt>(volume, ag, visit)
 }
 
-/// Whether the tree of its group says that an inode is in use; `None` if somebody holds the group
-/// and the caller does not `wait`.
+/// Whether the tree of its group says that an inode is in use; `None` if another thread holds the
+/// group and the caller does not `wait`.
 ///
 /// # Errors
 /// A header or the tree is damaged, or the device failed.
@@ -190,5 +190,11 @@ impl<K: BtreeKind<Pointer = AgBlock>> ReadTree for AgReader<'_, K> {
     fn read(&mut self, pointer: AgBlock, _level: usize) -> Result<BufferRef, Error> {
         let address = self.volume.address(self.group.number, pointer, 1);
         self.volume.cache().read(&address, BufferKind::Tree(K::TREE))
+    }
+
+    fn prefetch(&self, pointers: &[AgBlock]) {
+        let inside = pointers.iter().filter(|pointer| self.contains(**pointer));
+        let address = |pointer: &AgBlock| self.volume.address(self.group.number, *pointer, 1);
+        self.volume.cache().prefetch(inside.map(address));
     }
 }

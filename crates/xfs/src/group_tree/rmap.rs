@@ -1,8 +1,9 @@
-//! Reverse mappings: who owns which blocks of a group.
+//! Reverse mappings: the owners of the blocks of a group.
 //!
 //! Every function does nothing on a volume without the reverse-mapping tree. Operations:
-//! algorithms reference, sections 2.15 and 6.4; merge rule: format reference, section 4.4. Before
-//! each of them the free list of the group must be filled: the tree may split.
+//! algorithms reference, sections 2.15 and 6.4; merge rule:
+//! docs/format/reverse-mappings.md#merging. Before each of them the free list of the group must be
+//! filled: the tree may split.
 //!
 //! Records of one block sort by owner. Where several files may share blocks, the records around a
 //! mapping in the tree need not be its neighbours on the device: see [`Sharing`].
@@ -175,7 +176,7 @@ fn add_among_others(
     cursor.insert(&mut tree, &with_right)?.or_no_space(block_size)
 }
 
-/// Moves to the first record over `key` that `accept` takes, whoever owns the records before it.
+/// Moves to the first record over `key` that `accept` takes, past records of any owner.
 fn search<T>(
     cursor: &mut Cursor<Rmapbt>,
     tree: &mut AgTree<'_, '_, Rmapbt>,
@@ -205,7 +206,7 @@ fn merge(left: &RmapRecord, right: &RmapRecord) -> Option<RmapRecord> {
     contiguous.then_some(RmapRecord { len, ..*left })
 }
 
-/// What stays of `record` in front of and behind `gone`; `None` if it does not cover it.
+/// The rest of `record` in front of and behind `gone`; `None` if it does not cover it.
 fn without(
     record: &RmapRecord,
     gone: &RmapRecord,

@@ -15,7 +15,7 @@ use crate::units::AgBlock;
 use std::marker::PhantomData;
 use undercroft_block::Sector;
 
-/// One tree of a locked group, open in a transaction. Any can be read; `S` gives blocks to those
+/// One tree of a locked group, open in a transaction. Any can be read; `S` gives blocks to trees
 /// that are changed.
 #[derive(Debug)]
 pub struct AgTree<'t, 'v, K, S = FreeList> {

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use undercroft_locks::OrderedMutex;
 
-/// Where an inode is in memory: no other is there as long as somebody owns it.
+/// Where an inode is in memory: no other is there as long as it has an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileKey(usize);
 
@@ -25,7 +25,7 @@ pub(crate) type Files = SmallVec<[(Arc<Inode>, SyncScope); 1]>;
 pub(crate) enum SyncScope {
     /// Data and inode.
     All,
-    /// Data, and what is needed to read it.
+    /// Data, and its state for readers.
     Data,
 }
 
@@ -47,7 +47,7 @@ struct Lists {
     wanted: Vec<Wanted>,
 }
 
-/// What one ticket waits for.
+/// One ticket, and the files that it waits for.
 pub(crate) struct Wanted {
     pub(crate) files: Files,
     pub(crate) unsequenced: UnsequencedTicket,
@@ -67,12 +67,12 @@ impl DirtyFiles {
         self.budget.taken()
     }
 
-    /// Lists a file that has dirty data. Whoever calls this has locked its data.
+    /// Lists a file that has dirty data. The caller has locked its data.
     pub(crate) fn add_dirty(&self, key: FileKey, inode: &Arc<Inode>) {
         self.lists.lock().dirty.entry(key).or_insert_with(|| Arc::clone(inode));
     }
 
-    /// Lists a file by what it has now, if it has space behind its end.
+    /// Lists a file by its state now, if it has space behind its end.
     pub(crate) fn note_growth(&self, inode: &Arc<Inode>) {
         let state = inode.read();
         if state.memory.growth.has_space {
@@ -80,7 +80,7 @@ impl DirtyFiles {
         }
     }
 
-    /// Lists these files by what they have now.
+    /// Lists these files by their state now.
     pub(crate) fn update(&self, files: &[(Arc<Inode>, SyncScope)]) {
         for (inode, _) in files {
             let state = inode.read();

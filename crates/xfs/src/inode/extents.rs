@@ -12,7 +12,7 @@ pub struct ExtentList {
     extents: Vec<Extent>,
 }
 
-/// What adding an extent did to the records: what a tree on disk must do as well.
+/// The change of records when an extent is added: a tree on disk must change in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// A record of its own.
@@ -27,7 +27,7 @@ impl ExtentList {
     /// An empty list.
     pub const EMPTY: Self = Self { extents: Vec::new() };
 
-    /// Takes over extents as decoded from a fork; they are checked by whoever decoded them.
+    /// Takes over extents as decoded from a fork; the decoder has checked them.
     #[must_use]
     pub fn from_sorted(extents: Vec<Extent>) -> Self {
         debug_assert!(extents.windows(2).all(|pair| pair[0].end() <= pair[1].offset));
@@ -159,7 +159,7 @@ impl ExtentList {
     }
 
     /// Removes the last extent that overlaps `[from, to)`, or the part of it inside; returns the
-    /// record before, what is left of it in front and behind, and the removed part.
+    /// record before, its rest in front and behind, and the removed part.
     pub fn remove_last(&mut self, from: FileBlock, to: FileBlock) -> Option<Removed> {
         let (record, removed) = self.last_in(from, to)?;
         let at = self.position(record.offset);
@@ -183,11 +183,11 @@ fn continues(left: &Extent, right: &Extent) -> bool {
 pub struct Removed {
     /// The record as it was.
     pub record: Extent,
-    /// What stays in front.
+    /// The part that stays in front.
     pub front: Option<Extent>,
-    /// What stays behind.
+    /// The part that stays behind.
     pub back: Option<Extent>,
-    /// What is gone.
+    /// The removed part.
     pub removed: Extent,
 }
 

@@ -19,17 +19,17 @@ pub enum ForkKind {
 /// A fork.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// What it holds.
+    /// Its content.
     pub content: ForkContent,
     /// Where its blocks are. A tree is read at first use.
     pub(crate) extents: OnceLock<ExtentList>,
-    /// The groups that its blocks and those of its tree are in, ascending, once they were asked for.
-    /// Blocks that come add theirs, those that go take none away: a large directory has thousands
-    /// of extents, and no change of it may cost a look at all.
+    /// The groups that its blocks and those of its tree are in, ascending, once they were asked
+    /// for. New blocks add theirs, freed ones take none away: a large directory has thousands of
+    /// extents, and no change of it may cost a look at all.
     pub(crate) groups: OnceLock<Vec<AgNumber>>,
 }
 
-/// What a fork holds inside the inode.
+/// The content of a fork inside the inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForkContent {
     /// A device number (devices), or nothing of meaning (FIFOs, sockets).
@@ -69,7 +69,7 @@ impl Fork {
         Self { content, extents, groups: OnceLock::new() }
     }
 
-    /// Decodes a fork of a verified core from the bytes of its inode; says what is wrong.
+    /// Decodes a fork of a verified core from the bytes of its inode; the error names the defect.
     pub(crate) fn decode(
         core: &InodeCore,
         kind: ForkKind,

@@ -45,7 +45,7 @@ pub struct InodeState {
     pub attr: Option<Fork>,
     /// Directories: where names were added last.
     pub(crate) space: SpaceHint,
-    /// What is in memory of it as a file.
+    /// Its state in memory as a file.
     pub(crate) memory: FileMemory,
     /// Newer than its cluster buffer.
     changed: bool,
@@ -96,7 +96,7 @@ impl InodeState {
         self.changed = true;
     }
 
-    /// Says that what the inode holds was changed at `now`.
+    /// Records that the content of the inode was changed at `now`.
     pub fn set_modified(&mut self, now: Timestamp) {
         self.core.mtime = now;
         self.set_changed(now);
@@ -182,12 +182,12 @@ impl InodeGuard {
         Self { guard: inode.write_arc() }
     }
 
-    /// Locks an inode that nobody else has, whatever is locked; waits if somebody has it after all.
+    /// Locks an inode that no other thread has, whatever is locked; waits if one has it after all.
     pub(crate) fn at_once(inode: &Arc<Inode>) -> Self {
         inode.try_write_arc().map_or_else(|| Self::new(inode), |guard| Self { guard })
     }
 
-    /// Locks an inode that nobody else knows yet, whatever is locked.
+    /// Locks an inode that no other thread knows yet, whatever is locked.
     pub(crate) fn of_new(state: InodeState) -> Self {
         let inode = Arc::new(Inode::new(state));
         let guard = inode.try_write_arc().expect("nobody else has it");

@@ -15,8 +15,8 @@ const SHARDS: usize = 64;
 /// Parts of one group.
 const PARTS: usize = 4;
 
-/// Inodes of a part that are kept although nobody holds them. Their content is in their cluster
-/// buffers too: an inode is stored by the commit that changed it, so dropping one loses nothing.
+/// Inodes of a part that are kept without a holder. Their content is in their cluster buffers too:
+/// an inode is stored by the commit that changed it, so dropping one loses nothing.
 const IDLE_LIMIT: usize = 256;
 
 /// All inodes in memory, by number.
@@ -89,7 +89,8 @@ impl InodeTable {
             if let Some(entry) = inodes.by_number.get(&number) {
                 return Ok(Arc::clone(&entry.inode));
             }
-            // It may have come since, been changed and gone: then what was loaded is old.
+            // It may have been loaded since by another thread, changed and dropped: then this copy
+            // is old.
             if inodes.evictions == evictions {
                 return Ok(insert(inodes, number, Arc::new(Inode::new(loaded))));
             }
@@ -101,7 +102,7 @@ impl InodeTable {
         self.shard(number).lock().by_number.contains_key(&number)
     }
 
-    /// Drops an inode that was freed: whoever still holds it sees that its mode is 0.
+    /// Drops an inode that was freed: its holders see that its mode is 0.
     pub(crate) fn remove(&self, number: InodeNumber) {
         let mut inodes = self.shard(number).lock();
         inodes.evictions += 1;
@@ -115,7 +116,7 @@ impl InodeTable {
     }
 }
 
-/// Adds an inode to its part; what goes for it is freed without the lock.
+/// Adds an inode to its part; inodes dropped for it are freed without the lock.
 fn insert(mut inodes: MutexGuard<'_, Known>, number: InodeNumber, inode: Arc<Inode>) -> Arc<Inode> {
     let gone = inodes.shrink();
     inodes.by_number.insert(number, Entry { inode: Arc::clone(&inode), referenced: false });
@@ -124,9 +125,9 @@ fn insert(mut inodes: MutexGuard<'_, Known>, number: InodeNumber, inode: Arc<Ino
 }
 
 impl Known {
-    /// Takes out what nobody holds and nobody asked for since the last sweep, when there is too
-    /// much; to be freed without the lock. Between two sweeps come as many insertions as inodes that
-    /// the sweep kept, so these pay for it.
+    /// When there are too many, takes out inodes that are not held and were not used since the last
+    /// sweep. The caller frees them without the lock. Between two sweeps come as many insertions as
+    /// inodes that the sweep kept, so these pay for it.
     fn shrink(&mut self) -> Vec<Entry> {
         if self.by_number.len() < IDLE_LIMIT.max(2 * self.kept) {
             return Vec::new();

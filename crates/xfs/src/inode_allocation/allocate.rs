@@ -26,8 +26,8 @@ pub(crate) fn allocate(
     find(trans, parent, directory)?.ok_or(Error::NoSpace { needed, block_size })
 }
 
-/// As [`allocate`]; `None` if no group has room. What was changed until then, free lists of groups,
-/// is complete: the transaction can be committed.
+/// As [`allocate`]; `None` if no group has room. The changes until then, of free lists of groups,
+/// are complete: the transaction can be committed.
 ///
 /// # Errors
 /// A tree is damaged, or the device failed.

@@ -1,4 +1,4 @@
-//! Inodes by their numbers: read at first use, told from those that are gone.
+//! Inodes by their numbers: read at first use, told from freed ones.
 
 use crate::error::Error;
 use crate::format::{BufferKind, InodeCore, inode_crc_matches};
@@ -13,8 +13,8 @@ use undercroft_locks::with_key;
 /// How often the lock of a group is tried to learn whether a damaged inode is in use.
 const GROUP_ATTEMPTS: u32 = 50;
 
-/// The error of a number whose inode is not in use. That of the root directory is in the superblock:
-/// nobody makes it up, and nobody removes it.
+/// The error of a number whose inode is not in use. That of the root directory is in the
+/// superblock, and it is never removed: there it is damage.
 fn not_in_use(volume: &Volume, inode: InodeNumber) -> Error {
     let error = Error::Stale { inode };
     if inode == volume.geometry().root_inode { error.into_damage() } else { error }
@@ -26,7 +26,7 @@ fn gone_or(error: Error, volume: &Volume, number: InodeNumber) -> Error {
     if !error.is_damage() || !volume.geometry().valid_inode(number) {
         return error;
     }
-    // Bounded: whoever asks may hold the group. Others give it up soon.
+    // Bounded: the caller itself may hold the group. Other threads unlock it soon.
     for _ in 0..GROUP_ATTEMPTS {
         match is_inode_in_use(volume, number, false) {
             Ok(Some(false)) => return not_in_use(volume, number),
@@ -85,8 +85,8 @@ fn buffer_is_newer(cluster: &crate::cache::ReadGuard<'_>) -> bool {
 }
 
 impl Volume {
-    /// Locks an inode for change: for who fills a new image, or finishes what a journal promises,
-    /// alone. Beside others, inodes are locked in the order of their numbers.
+    /// Locks an inode for change: for callers alone on the volume, which fill a new image or finish
+    /// intents of a journal. Beside others, inodes are locked in the order of their numbers.
     ///
     /// # Errors
     /// The inode does not exist or is damaged.
@@ -105,10 +105,10 @@ impl Volume {
     /// An inode, read at first use.
     ///
     /// # Errors
-    /// [`Error::Stale`] if the inode is not in use: [`Error::into_damage`] is for those who have its
-    /// number from the volume. It is damaged; the device failed. Nobody looks whether blocks that
-    /// hold a sound inode still are blocks of inodes: keep the inode, not its number, of what others
-    /// may remove.
+    /// [`Error::Stale`] if the inode is not in use: [`Error::into_damage`] is for callers that have
+    /// its number from the volume. It is damaged; the device failed. It is not checked whether
+    /// blocks that hold a sound inode still are blocks of inodes: keep the inode, not its number,
+    /// where others may remove it.
     pub fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
         self.inodes().get_or_load(number, || InodeState::load(self, number))
     }

@@ -46,8 +46,8 @@ fn reserve(trans: &mut Transaction<'_>, blocks: u32) -> bool {
     trans.claim(u64::from(blocks) + u64::from(splits)).is_ok()
 }
 
-/// Takes an extent, if there is one. Space whose freeing is not durable does not count: what a
-/// kernel replays of a new chunk must not meet what it cancels.
+/// Takes an extent, if there is one. Space whose freeing is not durable does not count: a kernel's
+/// replay of a new chunk must not meet a block that it cancels.
 fn take_extent(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,

@@ -10,7 +10,7 @@ use crate::inode::{Fork, InodeState, cluster_unit};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode};
 
-/// Frees an inode that has no blocks and is on no list. The caller commits it; nobody finds it in
+/// Frees an inode that has no blocks and is on no list. The caller commits it; it is not found in
 /// memory any more.
 ///
 /// # Errors
@@ -20,7 +20,7 @@ pub(crate) fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Resul
     if inode.core.nblocks != 0 {
         return Err(damaged("it is to be freed, but blocks are left"));
     }
-    // Of what was never on the device nothing is left; numbers are used again at once.
+    // Dirty data is dropped; numbers are used again at once.
     inode.memory.discard();
     trans.volume().files().forget(inode);
     clear(&mut inode.core, trans);
@@ -32,7 +32,7 @@ pub(crate) fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Resul
     if chunk_is_gone {
         inode.discard();
     }
-    // While the group is locked: as soon as it is not, somebody may get the number.
+    // While the group is locked: as soon as it is not, a new file may get the number.
     trans.volume().drop_inode(inode.number);
     Ok(())
 }
@@ -125,7 +125,7 @@ fn update_finobt(
     }
 }
 
-/// Frees the blocks of a chunk: all, or those that a sparse one has.
+/// Frees the blocks of a chunk: all, or the ones that a sparse chunk has.
 fn free_blocks(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,

@@ -1,9 +1,10 @@
-//! Lists of inodes that are in use but have no name: files that were removed while somebody had
-//! them open, files made without a name, and large files on their way out.
+//! Lists of inodes that are in use but have no name: files that were removed while they were open,
+//! files made without a name, and large files that are being freed.
 //!
-//! A group has 64 such lists: heads in its AGI, links in the inodes themselves (format reference,
-//! section 3.2; algorithms reference, section 4.7). Heads and links belong to the lock of the
-//! group, so the link is changed in the cluster buffer alone, never in the inode in memory.
+//! A group has 64 such lists: heads in its AGI, links in the inodes themselves
+//! (docs/format/groups.md#unlinked-lists; algorithms reference, section 4.7). Heads and links
+//! belong to the lock of the group, so the link is changed in the cluster buffer alone, never in
+//! the inode in memory.
 
 use crate::bytes::be32;
 use crate::cache::BufferRef;

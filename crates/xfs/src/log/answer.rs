@@ -1,4 +1,4 @@
-//! The answer to a ticket, and who is told of it.
+//! The answer to a ticket, and its receivers.
 
 use crate::error::Error;
 use crate::units::InodeNumber;
@@ -8,7 +8,7 @@ use std::task::Waker;
 /// The answer to a ticket.
 pub(crate) type Answer = Result<(), Refusal>;
 
-/// Why what a ticket stands for is not durable.
+/// The reason why the changes of a ticket are not durable.
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
     /// Nothing can be made durable any more.
@@ -29,7 +29,7 @@ impl Refusal {
     }
 }
 
-/// Who is told of an answer by a call.
+/// A receiver that is told of an answer by a call.
 pub(super) enum Receiver {
     Task(Waker),
     Callback(Box<dyn FnOnce(Result<(), Error>) + Send>),

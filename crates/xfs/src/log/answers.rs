@@ -1,5 +1,5 @@
 //! The thread that tells of answers: callbacks and wakers are code of others, and run where no lock
-//! of the volume is held and nobody waits for them.
+//! of the volume is held and no thread waits for them.
 
 use super::answer::{Answer, Receiver};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread::{self, ThreadId};
 
-/// What the thread is given to do.
+/// The work for the thread.
 enum Job {
     Tell(Vec<Receiver>, Answer),
     /// Say that everything before was done.
     Report(SyncSender<()>),
 }
 
-/// The way to the thread, which is started when there is somebody to be told, and ends when this is
-/// dropped.
+/// The way to the thread, which is started when there is a receiver to be told, and ends when this
+/// is dropped.
 #[derive(Default)]
 pub(super) struct Answers {
     thread: OnceLock<Option<(Sender<Job>, ThreadId)>>,
@@ -34,7 +34,8 @@ impl Answers {
         }
     }
 
-    /// Waits until everybody was told who had an answer before, unless this is called by one of them.
+    /// Waits until all receivers were told whose answers came before, unless this is called by one
+    /// of them.
     pub(super) fn drain(&self) {
         let Some(Some((jobs, thread))) = self.thread.get() else { return };
         if *thread == thread::current().id() {
@@ -42,7 +43,7 @@ impl Answers {
         }
         let (done, all_done) = mpsc::sync_channel(1);
         if jobs.send(Job::Report(done)).is_ok() {
-            // An error says that the thread is gone, and with it who was to be told.
+            // An error says that the thread is gone, and with it the receiver.
             let _ = all_done.recv();
         }
     }

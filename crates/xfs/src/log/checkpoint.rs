@@ -14,7 +14,7 @@ use undercroft_block::{Batch, Sector};
 /// First sector and length in sectors of a metadata buffer: its name in the journal.
 pub(crate) type BufferKey = (Sector, u32);
 
-/// What a transaction has for the journal besides its buffers.
+/// The content of a transaction for the journal besides its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct LogRecordHints {
     /// Buffers that were freed (`true`), or whose place is in use again (`false`).
@@ -54,7 +54,7 @@ impl LogRecordHints {
     }
 }
 
-/// What was committed since the last checkpoint was closed.
+/// The changes committed since the last checkpoint was closed.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoint {
     pub(super) sequence: u64,
@@ -97,7 +97,7 @@ impl Checkpoint {
         self.has_no_items() && !self.has_data
     }
 
-    /// Takes what a transaction changed.
+    /// Takes the changes of a transaction.
     pub(super) fn add(&mut self, part: Part, notes: &mut LogRecordHints) {
         debug_assert_eq!(part.sequence, self.sequence, "the gate keeps a checkpoint open");
         self.buffers.extend(part.buffers);
@@ -140,7 +140,7 @@ pub(super) struct Part {
     buffers: SmallVec<[BufferRef; 12]>,
     direct: Vec<BufferRef>,
     freed: Vec<BufferRef>,
-    /// What the items of the checkpoint grow by.
+    /// The growth of the items of the checkpoint.
     bytes: isize,
 }
 

@@ -1,5 +1,5 @@
-//! The two ends of the journal: where recovery starts, and where the next record goes (journal
-//! reference, section 5.2).
+//! The two ends of the journal: where recovery starts, and where the next record goes
+//! (docs/format/journal/ends.md#tail).
 
 use super::area::LogArea;
 use super::head::FLIGHT;
@@ -18,7 +18,7 @@ const RECORDS_IN_FLIGHT: usize = 8;
 /// Place of the flags of an operation in its header.
 const FLAGS_OFFSET: usize = 9;
 
-/// What the journal of a volume holds.
+/// The state of the journal of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogState {
     /// Nothing: the volume was unmounted, or never mounted.
@@ -52,7 +52,7 @@ pub(crate) struct LogEnds {
 pub struct Torn {
     /// Position of the first record that does not count.
     pub lsn: Lsn,
-    /// What is wrong with it.
+    /// The defect.
     pub what: String,
 }
 
@@ -107,8 +107,8 @@ impl LogArea<'_> {
         Ok(flags.contains(OperationFlags::UNMOUNT))
     }
 
-    /// The first record among those that can have been under way at the crash which was not
-    /// written completely.
+    /// Of the records that can have been under way at the crash, the first that was not written
+    /// completely.
     fn first_torn(
         &self,
         geometry: &Geometry,
@@ -183,8 +183,9 @@ impl LogArea<'_> {
     }
 
     /// Overwrites what may look like a record of the next rounds: blocks that a crash left behind
-    /// the head, as far as writes that were under way can have reached (sections 1.7 and 5.2). A
-    /// clean journal can have such blocks too: `xfs_db` leaves holes when it changes the UUID.
+    /// the head, as far as writes that were under way can have reached
+    /// (docs/format/journal/ends.md#stale-blocks). A clean journal can have such blocks too:
+    /// `xfs_db` leaves holes when it changes the UUID.
     pub(crate) fn clear_stale(&self, head: Lsn, tail: Lsn, uuid: Uuid) -> Result<(), Error> {
         let start = u64::from(head.block());
         let free = self.distance(start, u64::from(tail.block()));

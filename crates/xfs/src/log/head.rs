@@ -1,4 +1,4 @@
-//! Where the journal ends: the block that is written next (journal reference, section 5.1).
+//! Where the journal ends: the block that is written next (docs/format/journal/ends.md#head).
 //!
 //! Every block carries the cycle in which it was written, so the end is where the cycles change.
 //! Up to eight writes are under way at once and complete in any order; a crash therefore leaves
@@ -16,11 +16,25 @@ pub(crate) const FLIGHT: u64 = 4096;
 /// Log blocks that are searched at once for a header.
 const STRIDE: u64 = 1024;
 
+/// Blocks that are looked at together to find the end.
+const PROBES: u64 = 64;
+
+/// Up to [`PROBES`] blocks between two, which divide what is between them evenly.
+fn probes(from: u64, to: u64) -> Vec<u64> {
+    let step = (to - from).div_ceil(PROBES + 1).max(1);
+    (1..=PROBES).map(|number| from + number * step).take_while(|block| *block < to).collect()
+}
+
 impl LogArea<'_> {
     /// The block behind the last one that was written, as far as cycles tell; the length of the log
     /// if that is its last block. `None` if nothing was ever written.
     fn end_of_cycle(&self) -> Result<Option<u64>, Error> {
-        let (first, last) = (self.cycle(0)?, self.cycle(self.blocks - 1)?);
+        // The last block of the current round, and one of the round before: where probes find them.
+        let (mut new, mut old) = (0, self.blocks - 1);
+        let mut probes = probes(new, old);
+        let cycles = self.cycles(&[&[new, old], probes.as_slice()].concat())?;
+        let (first, last, mut cycles) = (cycles[0], cycles[1], cycles[2..].to_vec());
+        let is_new = |cycle| if last == 0 { cycle != 0 } else { cycle == first };
         let flight = FLIGHT.min(self.blocks);
         if first == 0 {
             return Ok(None);
@@ -29,20 +43,31 @@ impl LogArea<'_> {
             let hole = self.first_of_cycle(self.blocks - flight..self.blocks, last.wrapping_sub(1));
             return Ok(Some(hole?.unwrap_or(self.blocks)));
         }
-        // The last block of the current round, and one of the round before.
-        let (mut new, mut old) = (0, self.blocks - 1);
-        while old - new > 1 {
-            let middle = new + (old - new) / 2;
-            let cycle = self.cycle(middle)?;
-            let is_new = if last == 0 { cycle != 0 } else { cycle == first };
-            if is_new { new = middle } else { old = middle }
+        loop {
+            let end = cycles.iter().position(|cycle| !is_new(*cycle)).unwrap_or(probes.len());
+            old = probes.get(end).copied().unwrap_or(old);
+            new = end.checked_sub(1).map_or(new, |before| probes[before]);
+            if old - new <= STRIDE {
+                break;
+            }
+            probes = self::probes(new, old);
+            cycles = self.cycles(&probes)?;
         }
-        let head = old;
+        // All that is looked at from here on, in one read.
+        self.keep(new.saturating_sub(flight)..old + 1)?;
+        let mut between = new + 1..old;
+        let head = loop {
+            match between.next() {
+                None => break old,
+                Some(block) if !is_new(self.cycle(block)?) => break block,
+                Some(_) => {}
+            }
+        };
         if head >= flight || last == 0 {
             let hole = self.first_of_cycle(head.saturating_sub(flight)..head, last)?;
             return Ok(Some(hole.unwrap_or(head)));
         }
-        // Some of what was under way is before the end of the log.
+        // Some of the records under way are before the end of the log.
         let before = self.blocks - (flight - head);
         let hole = self.first_of_cycle(before..self.blocks, last.wrapping_sub(1))?;
         if hole.is_some() {
@@ -55,8 +80,11 @@ impl LogArea<'_> {
     pub(crate) fn header_before(&self, head: u64) -> Result<Option<Placed>, Error> {
         let mut searched = 0;
         while searched < self.blocks {
-            let count = STRIDE.min(self.blocks - searched);
-            let first = self.before(head, searched + count);
+            // Not around the end: what lies before it is seldom looked for, and elsewhere.
+            let behind = self.before(head, searched);
+            let room = if behind == 0 { self.blocks } else { behind };
+            let count = STRIDE.min(self.blocks - searched).min(room);
+            let first = self.before(behind, count);
             let bytes = self.read(first, count)?;
             for (index, block) in bytes.chunks_exact(LOG_BLOCK).enumerate().rev() {
                 if let Some(header) = LogRecordHeader::decode(block) {

@@ -1,4 +1,4 @@
-//! Log items straight from the buffers they describe (journal reference, sections 3.2 to 3.5).
+//! Log items straight from the buffers they describe (docs/format/journal/items.md).
 //!
 //! Inodes are never logged as parts of their cluster: each goes as core and forks.
 
@@ -109,7 +109,7 @@ impl ItemWriter<'_> {
         Ok(())
     }
 
-    /// Logs the changed inodes of a cluster. What was logged before stays where it is in the
+    /// Logs the changed inodes of a cluster. An inode logged before stays at its place in the
     /// journal, which the position of the cluster in the list of dirty buffers respects.
     fn cluster(
         &mut self,
@@ -227,7 +227,7 @@ impl ItemWriter<'_> {
         Ok(())
     }
 
-    /// The image of a fork in the log; says what is wrong.
+    /// The image of a fork in the log; the error names the defect.
     fn fork<'f>(
         &self,
         core: &InodeCore,

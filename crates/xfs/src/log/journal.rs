@@ -1,13 +1,14 @@
 //! The journal of a volume that is open for change.
 //!
-//! Transactions hold the gate shared from begin to commit. Whoever writes the journal takes it for
-//! as long as it closes a checkpoint: it sees no half-done transaction, and makes the items straight
-//! from the buffers. So a thread must begin a transaction before it locks an inode; else the writer
-//! waits for a transaction that waits for the inode of a thread that waits for the writer.
+//! Transactions hold the gate shared from begin to commit. The writer of the journal takes it for
+//! as long as it closes a checkpoint: it sees no half-done transaction, and makes the items
+//! straight from the buffers. So a thread must begin a transaction before it locks an inode; else
+//! the writer waits for a transaction that waits for the inode of a thread that waits for the
+//! writer.
 //!
-//! Locks, outer ones first: gate (shared), inodes, groups, open checkpoint, buffer; or writer, gate,
-//! open checkpoint, buffer. Nothing is sent to the device under the open checkpoint: whoever
-//! completes a bio that failed takes it.
+//! Locks, outer ones first: gate (shared), inodes, groups, open checkpoint, buffer; or writer,
+//! gate, open checkpoint, buffer. Nothing is sent to the device under the open checkpoint: the
+//! completion of a bio that failed takes it.
 
 use super::answer::{Answer, Refusal};
 use super::checkpoint::{Checkpoint, LogRecordHints, Part};
@@ -29,7 +30,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use undercroft_block::{Alarm, Batch, flush_plugs};
 use undercroft_locks::{Condvar, OrderedMutex, OrderedRwLock, RwLockReadGuard};
 
-/// What a journal works on.
+/// The volume's parts that a journal works on.
 pub(crate) struct JournalParts {
     pub(crate) cache: Arc<Cache>,
     pub(crate) geometry: Arc<Geometry>,
@@ -63,11 +64,11 @@ pub(crate) struct Journal {
     pub(super) open_sequence: Arc<AtomicU64>,
     pub(super) busy: Vec<Arc<BusyExtents>>,
     pub(super) superblock: BufferRef,
-    /// Held by transactions from begin to commit, and by whoever closes a checkpoint.
+    /// Held by transactions from begin to commit, and by the writer while it closes a checkpoint.
     /// Every transaction changes it and the open checkpoint: both have cache lines of their own.
     pub(super) gate: CachePadded<OrderedRwLock<(), { rank::GATE }>>,
     pub(super) open: CachePadded<OrderedMutex<Checkpoint, { rank::CHECKPOINT }>>,
-    /// A transaction gave back what it had reserved.
+    /// A transaction gave back its reservation.
     released: Condvar,
     /// The newest checkpoint that is durable, with all before it.
     pub(super) durable: AtomicU64,
@@ -78,15 +79,15 @@ pub(crate) struct Journal {
     pub(super) writer: OrderedMutex<Writer, { rank::WRITER }>,
     pub(super) tickets: Arc<Tickets>,
     pub(super) worker: Worker,
-    /// Who has data of files to be written back.
+    /// The owner of the files to be written back.
     files: OnceLock<Weak<dyn WriteBack>>,
     /// Hears of writes of file data that failed.
     alarm: Alarm,
 }
 
-/// Who has data of files in memory.
+/// The owner of the dirty data of files.
 pub(crate) trait WriteBack: Send + Sync {
-    /// Writes back what tickets wait for, and what is too much. Returns those
+    /// Writes back files that tickets wait for, and others while too much is dirty. Returns those
     /// tickets whose data is on its way and committed.
     fn write_back(&self) -> Vec<UnsequencedTicket>;
 }
@@ -145,7 +146,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What was promised in the journal before it was opened is done and durable.
+    /// The intents that the journal held when it was opened are done and durable.
     pub(crate) fn unpin(&self) {
         self.writer.lock().pinned = None;
     }
@@ -166,9 +167,8 @@ impl Journal {
     }
 
     /// Waits until a transaction may run that logs about `bytes` bytes, at the very most `most`.
-    /// The first are its own. For what is beyond them there is room once, for whichever of the
-    /// transactions that run at a time should need it: so many run at once although each might
-    /// need much.
+    /// The first are its own. Room beyond them is kept once, for any of the transactions that run
+    /// at a time: so many run at once although each might need much.
     ///
     /// # Errors
     /// The journal is too small, ever; or it could not be written.
@@ -184,7 +184,7 @@ impl Journal {
         loop {
             self.poison.check()?;
             let gate = self.gate.try_read().unwrap_or_else(|| {
-                // Whoever writes the journal may wait for bios that this thread holds back.
+                // The writer of the journal may wait for bios that this thread holds back.
                 flush_plugs();
                 self.gate.read()
             });
@@ -244,13 +244,14 @@ impl Journal {
         if has_room() {
             return Ok(());
         }
-        // What is changed all the time can be written to its place only while nothing changes it.
+        // Buffers that change all the time can be written to their places only while nothing
+        // changes them.
         let _gate = self.gate.write();
         self.write_everything(&mut writer, true)
     }
 
-    /// Takes what a transaction changed; `crowd` says how much in its groups waits for a checkpoint
-    /// to be free for everybody.
+    /// Takes the changes of a transaction; `crowd` says how much in its groups waits for a
+    /// checkpoint to be free for all.
     pub(crate) fn commit(
         &self,
         mut permit: Permit<'_>,
@@ -335,11 +336,11 @@ impl Journal {
         self.tickets.draw(0, || Some(Err(reason)))
     }
 
-    /// Writes files back, if there is somebody to do it.
+    /// Writes files back, if their owner is there.
     pub(super) fn write_back_files(&self) {
         let Some(files) = self.files.get().and_then(Weak::upgrade) else { return };
         if self.failing(|| Ok(())).is_err() {
-            // Everybody who waits was told.
+            // All tickets that wait were answered.
             return;
         }
         let kept = files.write_back();
@@ -355,14 +356,14 @@ impl Journal {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let sequence = self.newest();
         while self.durable.load(Ordering::Acquire) < sequence {
-            // Whoever writes the journal may wait for bios that this thread holds back.
+            // The writer of the journal may wait for bios that this thread holds back.
             flush_plugs();
             let mut writer = self.writer.lock();
             if self.durable.load(Ordering::Acquire) < sequence {
                 self.write_checkpoint(&mut writer)?;
             }
         }
-        // What was written before a failure is durable, but nobody should go on.
+        // Changes written before a failure are durable, but callers should not go on.
         self.poison.check()
     }
 
@@ -377,25 +378,25 @@ impl Journal {
         self.open.lock().add_data(writes.clone());
     }
 
-    /// Refuses every further change and answers everybody who waits.
+    /// Refuses every further change and answers all tickets that wait.
     pub(super) fn fail(&self, error: &Error) {
         self.poison(&format!("writing failed: {}", chain(error)));
     }
 
-    /// Refuses every further change and answers everybody who waits.
+    /// Refuses every further change and answers all tickets that wait.
     pub(crate) fn poison(&self, reason: &str) {
         self.poison.set(reason);
         if let Some(reason) = self.refusal() {
             self.tickets.refuse_all(&reason);
         }
-        // Whoever is about to wait for space has seen the reason, or waits by now.
+        // A transaction about to wait for space has seen the reason, or waits by now.
         drop(self.open.lock());
         self.released.notify_all();
     }
 
-    /// Sends old buffers to their places, so that the tail can move before somebody waits for it:
-    /// those that pin what lies a third of the journal behind its head. A buffer that is logged
-    /// again and again, as a block of a large directory, pins only what is new, and stays.
+    /// Sends old buffers to their places, so that the tail can move before a transaction waits for
+    /// it: the buffers that pin records a third of the journal behind its head. A buffer that is
+    /// logged again and again, as a block of a large directory, pins only new records, and stays.
     pub(super) fn push_in_background(&self, writer: &mut Writer) -> Result<(), Error> {
         let used = self.shape.distance(writer.tail, writer.position);
         let kept = self.shape.bytes() / 3;
@@ -432,7 +433,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Ends the thread of the journal. What is not durable by then is lost, and who waits is told.
+    /// Ends the thread of the journal. Changes that are not durable by then are lost, and tickets
+    /// that wait are answered.
     pub(crate) fn abandon(&self) {
         self.worker.stop();
         self.poison("it was dropped");

@@ -1,11 +1,12 @@
-//! The journal (journal reference).
+//! The journal (docs/format/journal/README.md).
 //!
-//! [`state()`] says what a journal holds, from its two ends (`head`, `ends`) and the records between
-//! them (`area`, `record`). On a volume that is open for change, transactions commit into the open
-//! checkpoint (`checkpoint`), which a writer makes durable (`writer`): items straight from buffers
-//! (`items`), packed in records (`records`). What is durable in the journal goes to its place later
-//! (`dirty`). Who waits for durability has a ticket (`ticket`). What a transaction may take of the
-//! journal follows from its kind (`reservation`).
+//! [`state()`] tells the content of a journal, from its two ends (`head`, `ends`) and the records
+//! between them (`area`, `record`). On a volume that is open for change, transactions commit into
+//! the open checkpoint (`checkpoint`), which a writer makes durable (`writer`): items straight from
+//! buffers (`items`), packed in records (`records`). Buffers that are durable in the journal are
+//! written to their places later (`dirty`). A caller that waits for durability has a ticket
+//! (`ticket`). The share of the journal that a transaction may take follows from its kind
+//! (`reservation`).
 //!
 //! `journal`, `worker` and `writer` know each other: the journal holds its thread and its writer, and
 //! both of these do their work on the journal.

@@ -1,5 +1,4 @@
-//! The bytes of a checkpoint as records of the journal (journal reference, sections 1.4 to 1.6 and
-//! 2.3).
+//! The bytes of a checkpoint as records of the journal (docs/format/journal/records.md).
 //!
 //! Operations are packed while they come. Where the records go is settled later, when everything
 //! that the first of them declares clean is known: then they are sealed.
@@ -25,7 +24,7 @@ pub(crate) struct RecordStream {
     regions: u32,
 }
 
-/// What the headers of a sequence of records say.
+/// The common fields of the headers of a sequence of records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seal {
     /// Volume.
@@ -61,7 +60,7 @@ impl RecordStream {
     ) -> Self {
         memory.clear();
         if memory.capacity() < bytes {
-            // To grow it would copy what it held.
+            // To grow it would copy its content.
             memory = Vec::with_capacity(bytes);
         }
         let mut stream =
@@ -187,7 +186,7 @@ impl RecordStream {
                 LogRecordHeader::new(seal.uuid, position, seal.tail, shape.buffer_bytes);
             header.operations = *operations;
             header.previous_block = previous;
-            // What lies behind the end of the journal goes to its start.
+            // The part behind the end of the journal is written at its start.
             let before_end = (shape.blocks - position.block()) as usize;
             seal_record(&header, record, before_end);
             previous = position.block();

@@ -1,4 +1,4 @@
-//! Records against the worked checkpoint of the journal reference, and read back.
+//! Records against the checkpoint of docs/format/journal/example.md#checkpoint, and read back.
 
 use super::records::{RecordStream, Seal, SealedRecords};
 use super::shape::LogShape;
@@ -41,7 +41,7 @@ const CORE: &str = "
     00000000 00000000 00000000 00000000 28801c97 774db736 80000000 00000000
     7d889b8d 06d740c2 ab80c062 2dd05dc6";
 
-/// Section 7.6 of the journal reference, byte for byte.
+/// docs/format/journal/example.md#checkpoint, byte for byte.
 #[test]
 fn the_worked_checkpoint_is_produced() {
     let mut stream = RecordStream::new(shape(32 << 10, 512), 0x1234_5678, vec![0xa5; 99], 1024);
@@ -140,8 +140,8 @@ fn regions(shape: &LogShape, position: Lsn, sealed: &SealedRecords) -> Vec<Vec<u
 }
 
 proptest! {
-    /// What goes in comes out, cut over records, around the end of the journal, whatever the sizes;
-    /// and the estimate is never too low.
+    /// Items read back are the items written: cut over records, around the end of the journal, of
+    /// all sizes. The estimate is never too low.
     #[test]
     fn regions_survive_the_journal(
         words in prop::collection::vec(1_usize..9000, 1..40),

@@ -1,4 +1,4 @@
-//! What came of a journal that was replayed.
+//! The result of a replay.
 
 use super::ends::Torn;
 use crate::units::Lsn;

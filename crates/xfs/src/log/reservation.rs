@@ -1,5 +1,6 @@
-//! Log space that the kernel reserves for each kind of transaction (journal reference, section
-//! 6.5). The largest decides the least log size that the kernel mounts.
+//! Log space that the kernel reserves for each kind of transaction
+//! (docs/format/journal/reservations.md#transactions). The largest decides the least log size that
+//! the kernel mounts.
 
 use crate::format::{Incompat, TreeHeights};
 use crate::geometry::Geometry;
@@ -230,7 +231,7 @@ impl Terms {
 
 /// Reservations of every kind of transaction, with the numbers by which the kernel judges the size
 /// of the log: without parent pointers those of older kernels, so that they can still mount the
-/// volume (journal reference, section 6.6).
+/// volume (docs/format/journal/reservations.md#least-length).
 #[must_use]
 pub(crate) fn reservations(geometry: &Geometry) -> Vec<Reservation> {
     let terms = Terms::new(geometry);
@@ -269,7 +270,7 @@ pub(crate) fn reservations(geometry: &Geometry) -> Vec<Reservation> {
     .to_vec()
 }
 
-/// What an operation does, for its share of the journal.
+/// The kind of an operation, for its share of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// A new inode under a new name.
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!((truncate.bytes, truncate.count), (192_384, 4));
     }
 
-    /// Printed by `xfs_db -c logres` (journal reference, section 6.5).
+    /// Printed by `xfs_db -c logres` (docs/format/journal/reservations.md#examples).
     #[test]
     fn reservations_match_the_worked_values() {
         let small = of(1 << 30);

@@ -1,4 +1,4 @@
-//! Where the journal is, and what records look like in it (journal reference, sections 1.1 to 1.3).
+//! Where the journal is, and what records look like in it (docs/format/journal/area.md).
 
 use crate::format::OperationHeader;
 use crate::format::log_record::{LOG_BLOCK, MAX_BUFFER, MIN_BUFFER, header_blocks, next_cycle};
@@ -61,7 +61,7 @@ impl LogShape {
     pub(crate) const fn checkpoint_bytes(&self, bytes: usize) -> usize {
         /// Start, header of the transaction, commit.
         const FRAME: usize = 4 * OperationHeader::LEN + 16;
-        // What is left over at the end of a record, and the header of a region that goes on.
+        // The rest at the end of a record, and the header of a region that goes on.
         let usable = self.capacity() - 3 * OperationHeader::LEN;
         let records = (bytes + FRAME).div_ceil(usable);
         let overhead = self.header_bytes() + 3 * OperationHeader::LEN;
@@ -75,8 +75,8 @@ impl LogShape {
     }
 
     /// Most bytes that the items of one checkpoint may have: a third of the journal, so that a
-    /// checkpoint fits beside the one that holds what it pins, and not more than is good for the
-    /// time that closing it takes.
+    /// checkpoint fits beside the one that holds the records it pins. It is bounded further, by the
+    /// time that closing takes.
     pub(crate) const fn checkpoint_limit(&self) -> usize {
         const MOST: usize = 64 << 20;
         let third = (self.bytes() - self.slack_bytes()) / 3;

@@ -18,14 +18,14 @@ enum State {
     Done(Answer),
 }
 
-/// What a ticket and the journal share.
+/// The shared state of a ticket and the journal.
 struct Shared {
     state: Mutex<State>,
     answered: Condvar,
 }
 
 impl Shared {
-    /// Answers, unless that happened before. Returns who is to be told.
+    /// Answers, unless that happened before. Returns the receiver to be told.
     fn answer(&self, answer: &Answer) -> Option<Receiver> {
         let mut state = self.state.lock();
         let State::Waiting(receiver) = &mut *state else { return None };
@@ -38,10 +38,11 @@ impl Shared {
 
 /// A ticket for durability: an fsync without a thread that sleeps for it.
 ///
-/// It stands for what was drawn for: one file ([`OpenFile::fsync`](crate::OpenFile::fsync)), or everything
-/// that was committed before ([`Volume::force`](crate::Volume::force)). It is answered exactly once,
-/// with `Ok` when all of that is on stable storage, or with the reason why it may never be. There
-/// are four ways to hear of it:
+/// It stands for the changes it was drawn for: one file
+/// ([`OpenFile::fsync`](crate::OpenFile::fsync)), or everything that was committed before
+/// ([`Volume::force`](crate::Volume::force)). It is answered exactly once, with `Ok` when all of
+/// that is on stable storage, or with the reason why it may never be. There are four ways to hear
+/// of it:
 ///
 /// - it is a [`Future`], of no particular runtime;
 /// - [`on_complete`](Self::on_complete) calls back;
@@ -54,8 +55,8 @@ impl Shared {
 /// draw as many as there are files, then wait for all.
 ///
 /// An error is final. Most often the volume has become read-only, and every other ticket that waits
-/// gets the same answer; [`Error::NotWritten`] speaks of one file only. What was answered with `Ok`
-/// before stays durable.
+/// gets the same answer; [`Error::NotWritten`] speaks of one file only. Changes that were answered
+/// with `Ok` before stay durable.
 #[must_use = "the answer says whether the changes are durable"]
 pub struct SyncTicket {
     shared: Arc<Shared>,
@@ -69,10 +70,10 @@ impl SyncTicket {
     }
 
     /// Calls `callback` with the answer, once: in this call if the answer is there already, else in
-    /// a thread of the volume that does nothing but that. No lock of the volume is held: the
-    /// callback may use the volume, draw tickets and wait for them. The next callback waits until
-    /// it returns, and so does who closes the volume. Who drops one may find callbacks still to come:
-    /// the last reference to it may be that of a thread of its own.
+    /// a thread of the volume that does only that. No lock of the volume is held: the callback may
+    /// use the volume, draw tickets and wait for them. The next callback waits until it returns,
+    /// and so does the closing of the volume. A thread that drops the volume may find callbacks
+    /// still to come: the last reference to the volume may be that of a thread of its own.
     pub fn on_complete(self, callback: impl FnOnce(Result<(), Error>) + Send + 'static) {
         let mut state = self.shared.state.lock();
         if let State::Done(answer) = &*state {
@@ -86,8 +87,8 @@ impl SyncTicket {
     /// Sleeps until the answer is there.
     ///
     /// # Errors
-    /// A write or a flush failed, or the volume was dropped or closed before: nothing is known about
-    /// what the ticket stands for.
+    /// A write or a flush failed, or the volume was dropped or closed before: the changes of the
+    /// ticket may be durable or not.
     pub fn wait(self) -> Result<(), Error> {
         // The journal may wait for bios that this thread holds back.
         undercroft_block::flush_plugs();
@@ -218,7 +219,7 @@ impl Tickets {
         self.answer(done.into_values().flatten(), answer);
     }
 
-    /// Answers everybody: nothing will become durable any more.
+    /// Answers all tickets: nothing will become durable any more.
     pub(super) fn refuse_all(&self, reason: &Refusal) {
         let waiting = std::mem::take(&mut self.waiting.lock().unsequenced);
         let answer = Err(reason.clone());

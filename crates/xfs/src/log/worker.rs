@@ -1,5 +1,5 @@
-//! The thread that writes the journal when nobody waits for it: for tickets, for checkpoints that
-//! have grown large, and to move the tail.
+//! The thread that writes the journal when no caller waits for it: for tickets, for checkpoints
+//! that have grown large, and to move the tail.
 
 use super::journal::Journal;
 use parking_lot::{Condvar, Mutex};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
-/// What the thread is asked to do.
+/// The requests to the thread.
 #[derive(Default)]
 struct Requests {
     /// This checkpoint should become durable.
@@ -18,7 +18,7 @@ struct Requests {
     stop: bool,
 }
 
-/// The thread, and what it is asked to do.
+/// The thread, and the requests to it.
 #[derive(Default)]
 pub(super) struct Worker {
     requests: Mutex<Requests>,
@@ -66,7 +66,7 @@ impl Worker {
         }
     }
 
-    /// Ends the thread when it has done what it is at.
+    /// Ends the thread when its present work is done.
     pub(super) fn stop(&self) {
         self.requests.lock().stop = true;
         self.changed.notify_one();
@@ -80,7 +80,7 @@ impl Worker {
     }
 }
 
-/// Tells everybody who waits when the thread ends by a panic: a defect must not become a hang.
+/// Answers all tickets that wait when the thread ends by a panic: a defect must not become a hang.
 struct Told<'j>(&'j Journal);
 
 impl Drop for Told<'_> {
@@ -114,7 +114,7 @@ impl Journal {
             let checkpoint = self.worker.requests.lock().checkpoint;
             done = checkpoint;
             let mut writer = self.writer.lock();
-            // A failure was told to everybody who waits.
+            // The tickets that wait were told of the failure.
             if self.durable.load(Ordering::Acquire) < checkpoint
                 && self.write_checkpoint(&mut writer).is_err()
             {

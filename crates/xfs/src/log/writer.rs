@@ -1,5 +1,5 @@
 //! Writes checkpoints to the journal, and buffers to their places, in the order that makes a crash
-//! at any point harmless (journal reference, sections 6.2 and 7.2).
+//! at any point harmless (docs/format/journal/writing.md#order-of-writes).
 //!
 //! One thread at a time is the writer. For each checkpoint it
 //!
@@ -38,18 +38,18 @@ const RECORDS_IN_FLIGHT: usize = 8;
 /// Bytes of buffers that are sent to their places in one go.
 const PUSH_BYTES: usize = 8 << 20;
 
-/// Memory of records that is kept for the next ones: finding memory, and zeroing it, takes as long as
-/// filling it, and transactions wait meanwhile.
+/// Memory of records that is kept for the next ones: finding memory, and zeroing it, takes as long
+/// as filling it, and transactions wait meanwhile.
 const SPARE_BYTES: usize = 16 << 20;
 
-/// What the thread that writes the journal works on.
+/// The state of the writer of the journal.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// Where the next record goes.
     pub(super) position: Lsn,
     /// Tail that the last durable record published.
     pub(super) tail: Lsn,
-    /// Recovery starts here for now, whatever is dirty: what was promised there is not done yet.
+    /// Recovery starts here for now, whatever is dirty: intents there are not done yet.
     pub(super) pinned: Option<Lsn>,
     pub(super) previous_block: u32,
     /// Number of the next transaction in the journal.
@@ -88,7 +88,7 @@ impl Writer {
             last_start: None,
             dirty: DirtyList::default(),
             in_place: Vec::new(),
-            // Whoever wrote the device before need not have flushed it.
+            // An earlier writer of the device need not have flushed it.
             unflushed: true,
             spare: Vec::new(),
         }
@@ -96,7 +96,7 @@ impl Writer {
 }
 
 impl Journal {
-    /// Makes what was committed so far durable. Does nothing if nothing was.
+    /// Makes all commits so far durable. Does nothing if there are none.
     pub(super) fn write_checkpoint(&self, writer: &mut Writer) -> Result<(), Error> {
         self.failing(|| {
             let closed = {
@@ -119,8 +119,8 @@ impl Journal {
                 while let more @ 1.. = self.push(writer, Lsn::NULL)? {
                     sent += more;
                 }
-                // What was on its way already may be older than what was logged last: it goes
-                // again when the older one is there.
+                // A copy on its way already may be older than the last logged change: the buffer is
+                // written again when the older copy has arrived.
                 if sent == 0 && writer.in_place.is_empty() {
                     break;
                 }
@@ -136,8 +136,8 @@ impl Journal {
         })
     }
 
-    /// Runs a part of the writer's work, if nobody else has the volume by now; a failure ends all
-    /// writing.
+    /// Runs a part of the writer's work, if no other program has the volume by now; a failure ends
+    /// all writing.
     pub(super) fn failing<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.poison.check()?;
         let alone = self.cache.device().check_alone().map_err(Error::from);
@@ -148,7 +148,7 @@ impl Journal {
         result
     }
 
-    /// Takes what was committed and makes records of it. The caller holds the gate. With `cover`,
+    /// Takes the open checkpoint and makes records of it. The caller holds the gate. With `cover`,
     /// a record is made in any case: of the superblock, unchanged, if there is nothing else.
     fn close_checkpoint(&self, writer: &mut Writer, cover: bool) -> Result<Option<Closed>, Error> {
         // A transaction that failed half-way said so before it left the gate.
@@ -203,8 +203,8 @@ impl Journal {
         checkpoint.bytes += super::items::bound(&content, &self.geometry);
     }
 
-    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty from
-    /// then on.
+    /// Makes the items of a checkpoint that starts at `lsn`; returns the buffers that are dirty
+    /// from then on.
     fn log_items(
         &self,
         checkpoint: &mut Checkpoint,
@@ -250,7 +250,7 @@ impl Journal {
         })
     }
 
-    /// Writes a closed checkpoint and tells everybody that it is durable.
+    /// Writes a closed checkpoint and answers its tickets.
     fn write_closed(&self, writer: &mut Writer, closed: Closed) -> Result<(), Error> {
         for writes in &closed.data {
             writes.wait()?;
@@ -319,8 +319,8 @@ impl Journal {
         let mut unflushed = 0;
         for run in others.chunks(RECORDS_IN_FLIGHT) {
             let range = run[0].start..run[run.len() - 1].end;
-            // Of what is not flushed a power cut may leave any part. Recovery, a kernel's too, looks
-            // for holes only so far before the end.
+            // Of writes that are not flushed a power cut may leave any part. Recovery, a kernel's
+            // too, looks for holes only so far before the end.
             if unflushed + range.len() > FLIGHT as usize * LOG_BLOCK {
                 flush(self.cache.device().as_ref())?;
                 unflushed = 0;
@@ -348,7 +348,7 @@ impl Journal {
     ) -> Result<(), Error> {
         let writes = Batch::new();
         let plug = Plug::new(self.cache.device());
-        // What lies behind the end of the journal goes to its start.
+        // The part behind the end of the journal is written at its start.
         let before_end = (self.shape.blocks - position.block()) as usize * LOG_BLOCK;
         let cut = before_end.clamp(range.start, range.end);
         let first = self.shape.start.0 + u64::from(position.block());

@@ -1,8 +1,8 @@
 //! A volume made larger on a device that is larger than the volume.
 //!
-//! New groups are written where nobody looks yet, and flushed; then one transaction lets the last
-//! group grow to its full length and the superblock know of all of it. So a crash leaves the old
-//! volume or the new one. The copies of the superblock follow; they are only looked at when the
+//! New groups are written behind the end of the volume, and flushed; then one transaction lets the
+//! last group grow to its full length and the superblock know of all of it. So a crash leaves the
+//! old volume or the new one. The copies of the superblock follow; they are only looked at when the
 //! first one is lost.
 
 use crate::alloc;
@@ -62,8 +62,8 @@ pub fn growth(volume: &Volume, size: u64) -> Result<Growth, Error> {
     Ok(Growth::between(old, &new))
 }
 
-/// Makes the volume on `device`, which nobody has open, `size` bytes long; without a size, as long
-/// as the device. What is left behind the last whole block is not used, nor is a last group of less
+/// Makes the volume on `device`, which must not be open, `size` bytes long; without a size, as long
+/// as the device. The rest behind the last whole block is not used, nor is a last group of less
 /// than 16 MiB.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, 
     let (last, groups) = (AgNumber(old.ag_count - 1), old.ag_count..new.ag_count);
     let volume = Volume::create(Arc::clone(device), new.clone());
     let volume = volume.into_live(
-        &crate::log::ends(before.cache().device().as_ref(), before.geometry())?,
+        &crate::log::ends(before.cache().device(), before.geometry())?,
         &LiveOptions::default(),
     )?;
     write_groups(&volume, groups)?;
@@ -160,7 +160,7 @@ fn write_groups(volume: &Volume, groups: Range<u32>) -> Result<(), Error> {
 /// The two headers of a group with its new length, in the cache of the larger volume: to that one
 /// those on the device would look damaged.
 fn longer_headers(before: &Volume, volume: &Volume, ag: AgNumber) -> Result<Vec<BufferRef>, Error> {
-    // Whether they are sound is checked by whoever loads the group.
+    // They are checked when the group is loaded.
     drop(before.lock_group(ag, true)?);
     let length = volume.geometry().ag_length(ag).to_be_bytes();
     let longer = |(index, kind)| {

@@ -1,4 +1,4 @@
-//! By what a volume is found: its label and its UUID.
+//! The identity of a volume: its label and its UUID.
 
 use crate::bytes::{be32, put_be32};
 use crate::cache::stamp;
@@ -72,7 +72,7 @@ fn current(volume: &Volume) -> Result<Superblock, Error> {
     Ok(Superblock::decode(&bytes)?)
 }
 
-/// Gives the volume on `device`, which nobody has open, another UUID; its journal is replayed
+/// Gives the volume on `device`, which must not be open, another UUID; its journal is replayed
 /// first. Metadata goes on to carry the UUID of its making, which the superblock remembers; with
 /// that one itself, the volume is as it was made.
 ///
@@ -85,16 +85,16 @@ fn current(volume: &Volume) -> Result<Superblock, Error> {
 pub fn set_uuid(device: &Arc<dyn BlockDevice>, uuid: Uuid) -> Result<(), Error> {
     Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
     let volume = Volume::open(Arc::clone(device))?;
-    let (old, geometry, device) = (volume.superblock(), volume.geometry(), device.as_ref());
+    let (old, geometry) = (volume.superblock(), volume.geometry());
     let neutral = write_unmount_record(
         device,
         old,
-        &log::ends(volume.cache().device().as_ref(), volume.geometry())?,
+        &log::ends(volume.cache().device(), volume.geometry())?,
         Uuid::nil(),
     )?;
-    flush(device)?;
+    flush(device.as_ref())?;
     let mut bytes = vec![0; geometry.sector_size()];
-    read_exact_at(device, Sector(0), &mut bytes)?;
+    read_exact_at(device.as_ref(), Sector(0), &mut bytes)?;
     bytes[UUID..UUID + 16].copy_from_slice(uuid.as_bytes());
     let separate = uuid != geometry.meta_uuid;
     let mut incompat = Incompat::from_bits_retain(be32(&bytes, INCOMPAT));
@@ -104,9 +104,9 @@ pub fn set_uuid(device: &Arc<dyn BlockDevice>, uuid: Uuid) -> Result<(), Error> 
     bytes[META_UUID..META_UUID + 16].copy_from_slice(remembered.as_bytes());
     stamp(BufferKind::Superblock, &mut bytes, old.lsn, geometry);
     let new = Superblock::decode(&bytes)?;
-    write_all_at(device, Sector(0), &bytes)?;
-    flush(device)?;
+    write_all_at(device.as_ref(), Sector(0), &bytes)?;
+    flush(device.as_ref())?;
     write_unmount_record(device, &new, &neutral, uuid)?;
-    flush(device)?;
-    write_copies(device, &new)
+    flush(device.as_ref())?;
+    write_copies(device.as_ref(), &new)
 }

@@ -1,4 +1,4 @@
-//! What a volume is: its size, its label and its identity, changed afterwards.
+//! The properties of a volume: its size, its label and its identity, changed afterwards.
 
 mod grow;
 mod identity;

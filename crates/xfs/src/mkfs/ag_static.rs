@@ -1,4 +1,4 @@
-//! The blocks every allocation group starts with (format reference, section 10.4).
+//! The blocks every allocation group starts with (docs/format/new-volumes.md#static-blocks).
 
 use crate::bytes::{put_be16, put_be32, put_be64};
 use crate::format::{Agf, Agi, BufferKind, Superblock, TreeHeights, TreeKind, TreeRoot, agfl, agi};
@@ -18,9 +18,9 @@ const OWNER_REFCOUNT: u64 = -8_i64 as u64;
 /// One block or header sector of a new volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticBlock {
-    /// Where it goes.
+    /// Its place.
     pub sector: Sector,
-    /// What it holds.
+    /// Its kind.
     pub kind: BufferKind,
     /// Its bytes, checksum and LSN zero.
     pub bytes: Vec<u8>,
@@ -33,7 +33,8 @@ pub(super) struct StaticLayout {
     roots: Vec<(TreeKind, AgBlock)>,
     /// Blocks of headers and roots: the first free block follows.
     pub(super) blocks: u32,
-    /// Least length of the free list while all trees have one level (format reference, 3.3).
+    /// Least length of the free list while all trees have one level
+    /// (docs/format/groups.md#fill-level).
     pub(super) free_list_blocks: u32,
 }
 
@@ -76,8 +77,8 @@ struct Extent {
 /// list, and the roots of all trees with the free space and the mappings of exactly these blocks
 /// and of the log.
 ///
-/// All space behind them is in the free-space trees; whoever writes them then fills the free lists
-/// (at least two blocks for each of bnobt, cntbt and rmapbt) and makes the first inodes.
+/// All space behind them is in the free-space trees; the caller writes them, then fills the free
+/// lists (at least two blocks for each of bnobt, cntbt and rmapbt) and makes the first inodes.
 #[must_use]
 pub fn ag_static(superblock: &Superblock, ag: AgNumber) -> Vec<StaticBlock> {
     let geometry = superblock.geometry();
@@ -102,7 +103,7 @@ pub fn ag_static(superblock: &Superblock, ag: AgNumber) -> Vec<StaticBlock> {
 }
 
 /// The superblock as group `ag` gets it: the planned one in group 0, elsewhere a copy that knows
-/// the root directory only in the last and in the middle group (format reference, section 2.6).
+/// the root directory only in the last and in the middle group (docs/format/superblock.md#copies).
 fn superblock_copy(superblock: &Superblock, ag: AgNumber) -> Superblock {
     let mut copy = superblock.clone();
     if ag.0 != 0 {
@@ -177,7 +178,7 @@ fn log_extent(superblock: &Superblock, geometry: &Geometry, ag: AgNumber) -> Opt
     (group == ag).then_some(Extent { start: start.0, length: superblock.log_blocks })
 }
 
-/// What is free behind the roots, before and behind the log.
+/// The free extents behind the roots, before and behind the log.
 fn free_extents(
     geometry: &Geometry,
     layout: &StaticLayout,
@@ -295,7 +296,8 @@ mod tests {
         records.iter().map(|record| (be32(record, 0), be32(record, 4), owner(record))).collect()
     }
 
-    /// Format reference, section 10.5, before free lists (6 blocks) and the first inodes (8).
+    /// The example of docs/format/new-volumes.md#example, before free lists (6 blocks) and the
+    /// first inodes (8).
     #[test]
     fn groups_of_a_gigabyte() {
         let superblock = gigabyte(&[]);

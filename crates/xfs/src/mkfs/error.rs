@@ -93,7 +93,7 @@ pub enum MkfsError {
     MissingFeature {
         /// The feature.
         feature: Feature,
-        /// What it needs.
+        /// The feature it needs.
         needed: Feature,
     },
 
@@ -122,7 +122,7 @@ pub enum MkfsError {
     RootPlace {
         /// First block of the first inode chunk.
         block: u64,
-        /// What is in the way.
+        /// The structure in the way.
         occupant: &'static str,
     },
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What `mkfs.xfs` of the time of a long-term kernel turned on, all of which that kernel can
-/// mount (format reference, section 2.4).
+/// mount (docs/format/features.md#presets).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
     /// Linux 4.19.
@@ -51,7 +51,7 @@ impl Preset {
         PRESETS.iter().find(|(known, _)| *known == name).map(|(_, preset)| *preset)
     }
 
-    /// The features it turns on, beyond those that every volume has.
+    /// The features it turns on, beyond the ones that every volume has.
     pub(super) fn features(self) -> &'static [Feature] {
         use Feature::{
             Bigtime, Exchange, Finobt, Inobtcount, Nrext64, Parent, Reflink, Rmapbt, Sparse,

@@ -1,4 +1,4 @@
-//! Number and size of the allocation groups (format reference, section 11.1).
+//! Number and size of the allocation groups (docs/format/geometry.md#groups).
 
 use super::error::MkfsError;
 use super::options::MkfsOptions;
@@ -14,7 +14,7 @@ const MAX_AG_BYTES: u64 = TIB - 1;
 /// The groups of a new volume, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Groups {
-    /// Blocks of the volume; those that a last group would have that is too short are left out.
+    /// Blocks of the volume; without those of a last group that would be too short.
     pub(super) blocks: u64,
     pub(super) ag_blocks: u32,
     pub(super) ag_count: u32,

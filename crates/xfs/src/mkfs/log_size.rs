@@ -1,4 +1,4 @@
-//! Least length of the log (journal reference, sections 6.4 and 6.6).
+//! Least length of the log (docs/format/journal/reservations.md#least-length).
 
 use crate::format::log_record::{LOG_BLOCK, MAX_BUFFER, header_blocks};
 use crate::geometry::Geometry;
@@ -9,8 +9,8 @@ const MIN_BLOCKS: u64 = 512;
 /// Volumes of a gigabyte have at least this log, in bytes.
 const MIN_BYTES: u64 = 10 << 20;
 
-/// Least length of the log in blocks that every kernel with these features mounts, whatever its
-/// mount options. Of the log fields of `geometry` only the stripe unit counts.
+/// Least length of the log in blocks that every kernel with these features mounts, with any mount
+/// options. Of the log fields of `geometry` only the stripe unit counts.
 #[must_use]
 pub fn minimum_log_blocks(geometry: &Geometry) -> u64 {
     let large_volume = geometry.blocks >= geometry.blocks_for(1 << 30);
@@ -18,7 +18,7 @@ pub fn minimum_log_blocks(geometry: &Geometry) -> u64 {
     transaction_minimum(geometry).max(MIN_BLOCKS).max(floor)
 }
 
-/// What the largest transactions need.
+/// The space that the largest transactions need.
 fn transaction_minimum(geometry: &Geometry) -> u64 {
     let largest = largest(geometry);
     let log_block = LOG_BLOCK as u64;
@@ -79,7 +79,7 @@ mod tests {
         plan(&options).unwrap().log_blocks
     }
 
-    /// Measured with `mkfs.xfs` (format reference, section 11.4).
+    /// Measured with `mkfs.xfs` (docs/format/geometry.md#least-journal).
     #[test]
     fn least_logs_of_small_volumes() {
         let blocks = [1024, 2048, 4096, 8192, 16_384];

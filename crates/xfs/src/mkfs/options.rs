@@ -1,4 +1,4 @@
-//! What a caller may choose about a new volume.
+//! The options of a new volume.
 
 use super::feature::{Feature, Preset};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! From options to the superblock of an empty volume (format reference, section 11).
+//! From options to the superblock of an empty volume (docs/format/geometry.md).
 
 use super::ag_static::StaticLayout;
 use super::error::MkfsError;
@@ -60,7 +60,7 @@ fn with_true_range(error: MkfsError, options: &MkfsOptions) -> MkfsError {
     }
 }
 
-/// The last of the numbers from `low` to `high` that fits, if those that do come first.
+/// The last of the numbers from `low` to `high` that fits; all that fit come first.
 fn partition_point(low: u64, high: u64, fits: impl Fn(&u64) -> bool) -> Option<u64> {
     let (mut low, mut high) = (low, high.checked_add(1)?);
     if low >= high || !fits(&low) {
@@ -106,7 +106,7 @@ fn attempt(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
 ///
 /// # Errors
 ///
-/// What is wrong with the options at any size.
+/// The defect of the options at any size.
 pub fn minimum_size(options: &MkfsOptions) -> Result<u64, MkfsError> {
     let attempt = |size| attempt(&MkfsOptions { size, ..options.clone() });
     let (mut low, mut high) = (0, MIN_AG_BYTES);
@@ -186,8 +186,8 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
     Ok(())
 }
 
-/// Numbers the inodes that every volume has (format reference, section 10.6): checkers compute the
-/// place from the geometry, so it must be free.
+/// Numbers the inodes that every volume has (docs/format/new-volumes.md#root-directory): checkers
+/// compute the place from the geometry, so it must be free.
 fn place_root(superblock: &mut Superblock) -> Result<(), MkfsError> {
     let geometry = superblock.geometry();
     let (log_group, log_block) = geometry.split_block(superblock.log_start);
@@ -238,7 +238,7 @@ mod tests {
         MkfsOptions::new(size, Uuid::from_u128(1))
     }
 
-    /// Format reference, section 10.6.
+    /// The table of docs/format/new-volumes.md#root-directory.
     #[test]
     fn root_inodes_are_where_checkers_look() {
         let root = |change: &dyn Fn(&mut MkfsOptions)| {

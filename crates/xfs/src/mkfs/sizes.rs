@@ -1,5 +1,5 @@
 //! Sizes, features, label and alignments of a new volume: what follows from the options without
-//! knowing the groups (format reference, section 11.2).
+//! knowing the groups (docs/format/geometry.md#sizes).
 
 use super::error::MkfsError;
 use super::features;

@@ -1,8 +1,8 @@
 //! Writes a planned volume: static blocks, free lists, first inodes, log, and at the very end the
 //! superblock.
 //!
-//! Order: format reference, section 11.6. Until the primary superblock is written the device holds
-//! no file system, so a volume that was not finished cannot be taken for one that was.
+//! Order: docs/format/new-volumes.md#order-of-writes. Until the primary superblock is written the
+//! device holds no file system, so a volume that was not finished cannot be taken for one that was.
 
 use super::ag_static;
 use super::property::default_property;
@@ -130,7 +130,7 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
     Ok(superblock)
 }
 
-/// The superblock with the counters that the groups add up to (format reference, section 10.1).
+/// The superblock with the counters that the groups add up to (docs/format/counters.md#sums).
 fn final_superblock(volume: &Volume) -> Result<Superblock, Error> {
     let mut superblock = volume.superblock().clone();
     superblock.in_progress = false;

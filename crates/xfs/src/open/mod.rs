@@ -4,9 +4,9 @@ mod quota;
 
 use crate::error::Error;
 use crate::file::free_orphans;
-use crate::log::{self, LogArea, LogState};
+use crate::log::{self, LogState};
 use crate::recovery::{Place, recover_between};
-use crate::volume::{Access, LiveOptions, Volume, complete_copies, read_superblock};
+use crate::volume::{LiveOptions, Volume, complete_copies};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::Overlay;
@@ -15,20 +15,21 @@ impl Volume {
     /// Opens the file system that starts at sector 0 of `device`, for reading.
     ///
     /// If it was not unmounted, its journal is replayed in memory: the volume is seen with its
-    /// latest changes, and nothing is written. [`recovery`](Self::recovery) tells what was done.
+    /// latest changes, and nothing is written. [`recovery`](Self::recovery) tells the result.
     ///
     /// # Errors
     /// No XFS superblock, features that this version does not know, a journal that cannot be
     /// replayed ([`Error::Journal`]), or the device failed.
     pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
-        let superblock = read_superblock(&device)?;
-        let geometry = superblock.geometry();
-        let ends = LogArea::new(device.as_ref(), &geometry).map(|area| area.ends(&geometry));
-        let Some(ends) = ends.transpose()?.filter(|ends| ends.state == LogState::Dirty) else {
-            return Ok(Self::new(device, superblock, Access::ReadOnly));
-        };
+        let volume = Self::open_unreplayed(Arc::clone(&device))?;
+        volume.prefetch_headers();
+        let ends = log::ends(&device, volume.geometry())?;
+        if ends.state != LogState::Dirty {
+            return Ok(volume);
+        }
         let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
-        let recovery = recover_between(Place::Memory, &device, &superblock, &ends, &mut |_| {})?;
+        let (place, superblock) = (Place::Memory, volume.superblock());
+        let recovery = recover_between(place, &device, superblock, &ends, &mut |_| {})?;
         let mut volume = Self::open_unreplayed(device)?;
         volume.set_recovery(recovery);
         Ok(volume)
@@ -41,7 +42,7 @@ impl Volume {
     ///
     /// Transactions are atomic, and durable once [`sync`](Self::sync) or a [ticket](Self::force)
     /// says so. [`close`](Self::close) leaves the volume as an unmount does; a volume that is
-    /// dropped without it is left as a crash leaves it, to be replayed by whoever opens it next.
+    /// dropped without it is left as a crash leaves it, and replayed when it is opened next.
     ///
     /// If it was not unmounted, its journal is replayed first.
     ///
@@ -51,25 +52,26 @@ impl Volume {
     pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
         let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
         volume.check_maintained()?;
-        let mut ends = log::ends(volume.cache().device().as_ref(), volume.geometry())?;
+        volume.prefetch_headers();
+        let mut ends = log::ends(volume.cache().device(), volume.geometry())?;
         let (place, superblock) = (Place::Device, volume.superblock());
         if let Some(recovery) = recover_between(place, &device, superblock, &ends, &mut |_| {})? {
             // The superblock, and sizes, may have changed.
             volume = Self::open_unreplayed(device)?;
             volume.set_recovery(Some(recovery));
-            ends = log::ends(volume.cache().device().as_ref(), volume.geometry())?;
+            ends = log::ends(volume.cache().device(), volume.geometry())?;
         }
         let volume = volume.into_live(&ends, options)?;
         if volume.counted_quotas() {
             quota::switch_quotas_off(&volume)?;
         }
         complete_copies(volume.cache().device().as_ref(), volume.superblock())?;
-        // Nobody has files open yet that whoever had the volume before left without a name.
+        // Files that the last user of the volume left without a name are not open.
         free_orphans(&volume)?;
         Ok(volume)
     }
 
-    /// Opens a volume that nobody else uses for changes that skip the journal.
+    /// Opens a volume that no other program uses, for changes that skip the journal.
     ///
     /// The changes are on the device once [`mkfs::finish`](crate::mkfs::finish) has returned. An
     /// interruption before leaves a damaged volume: this is for copies, to prepare or to study
@@ -96,6 +98,6 @@ impl Volume {
         if self.is_replayed_in_memory() {
             return Ok(LogState::Dirty);
         }
-        Ok(log::ends(self.cache().device().as_ref(), self.geometry())?.state)
+        Ok(log::ends(self.cache().device(), self.geometry())?.state)
     }
 }

@@ -1,13 +1,13 @@
-//! Quotas, which nobody counts on a volume that we change.
+//! Quotas, which are not counted on a volume that we change.
 
 use crate::error::Error;
 use crate::ops;
 use crate::volume::Volume;
 
-/// Offset of the quota flags in the superblock (format reference, section 2.1).
+/// Offset of the quota flags in the superblock (docs/format/superblock.md#fields).
 const QUOTA_FLAGS_OFFSET: usize = 176;
 
-/// Says in the superblock that nobody counts who uses what: from here on that would be wrong. A
+/// Records in the superblock that usage is not counted: from here on the counts would be wrong. A
 /// kernel does the same when it mounts without quotas, and counts anew when it mounts with them.
 ///
 /// # Errors

@@ -35,7 +35,7 @@ pub struct Times {
     pub creation: Timestamp,
 }
 
-/// What a new inode is.
+/// The attributes of a new inode.
 #[derive(Clone, Debug)]
 pub struct NewInode<'a> {
     /// Type and permission bits.
@@ -44,7 +44,7 @@ pub struct NewInode<'a> {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Times; those that the volume cannot hold are moved to the nearest it can.
+    /// Times; ones that the volume cannot hold are moved to the nearest it can.
     pub times: Times,
     /// Device number of a device, zero for all others.
     pub device: DeviceNumber,
@@ -130,7 +130,7 @@ pub(crate) fn create_root(
 }
 
 /// The inode of the realtime bitmap (`bitmap`) or summary: empty files that every volume has,
-/// rooted in the superblock (format reference, section 10.7).
+/// rooted in the superblock (docs/format/new-volumes.md#first-inodes).
 ///
 /// # Errors
 /// No space, or the device failed.

@@ -32,8 +32,8 @@ pub fn lookup(
     Ok(dir::lookup(&mut fork, name)?.map(|found| found.inode))
 }
 
-/// As [`lookup`], of an inode in use: nobody takes the entry away while the directory is locked, so
-/// one that leads to an inode which is not is damage.
+/// As [`lookup`], of an inode in use: no thread takes the entry away while the directory is locked,
+/// so one that leads to an inode which is not is damage.
 ///
 /// # Errors
 /// As for [`lookup`]; or the inode is damaged.

@@ -1,8 +1,8 @@
-//! Blocks that inodes will take, before they exist: what a size for a volume is computed from.
+//! Blocks that inodes will take, before they exist: the size for a volume is computed from them.
 //!
-//! The decisions are those that the operations take: what lies inside an inode, what in one block,
-//! what in a tree. Where the order of hashes decides how full blocks become, they count as half
-//! full, the least there is after splits. Inode chunks are not counted here.
+//! The decisions are those of the operations: which structures lie inside an inode, which in one
+//! block, which in a tree. Where the order of hashes decides how full blocks become, they count as
+//! half full, the least there is after splits. Inode chunks are not counted here.
 
 use crate::attr::fork_offset::{self, ForkShape, default_offset};
 use crate::format::dir_layout::DirLayout;
@@ -21,7 +21,7 @@ const ACL_HEADER: usize = 4;
 /// Bytes of an ACL's entry, in its form for programs and on disk.
 const ACL_ENTRY: (usize, usize) = (8, 12);
 
-/// What an inode holds.
+/// The content of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A directory, whose names are counted by [`DirectoryFootprint`].
@@ -68,8 +68,8 @@ impl StoredAttribute {
         Self { name, value: PARENT_VALUE_SIZE, parent: true }
     }
 
-    /// Attributes of which only the bytes are known that they take as a list; those that are not
-    /// one are more than 254 bytes.
+    /// Attributes of which only the length as a list is known; attributes outside a list have more
+    /// than 254 bytes.
     #[must_use]
     pub fn others(bytes: usize) -> Self {
         Self { name: 0, value: bytes.min(SHORTFORM_PART_MAX + 1), parent: false }
@@ -93,7 +93,7 @@ impl StoredAttribute {
     }
 }
 
-/// What one inode takes.
+/// The blocks that one inode takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     /// Blocks for data, link target, attributes and maps.
@@ -103,7 +103,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// What an inode takes that has `attributes`, its parent pointers first among them.
+    /// The blocks of an inode with `attributes`, its parent pointers first among them.
     #[must_use]
     pub fn new(geometry: &Geometry, content: Content, attributes: &[StoredAttribute]) -> Self {
         let pointers = attributes.iter().take_while(|attribute| attribute.parent).count();

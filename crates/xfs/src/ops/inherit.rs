@@ -1,4 +1,4 @@
-//! What a directory hands down to what is created in it (format reference, section 5.2).
+//! What a directory hands down to what is created in it (docs/format/inodes.md#inheritance).
 
 use super::{NamedValue, NewInode, attributes, set_attributes};
 use crate::error::Error;
@@ -18,7 +18,7 @@ const COMMON: InodeFlags = InodeFlags::SYNC
     .union(InodeFlags::NODEFRAG)
     .union(InodeFlags::FILESTREAM);
 
-/// What a new inode gets from its directory.
+/// The attributes that a new inode inherits from its directory.
 #[derive(Debug)]
 pub(super) struct Inherited {
     /// Group, from a directory with the set-group-id bit.
@@ -100,7 +100,7 @@ impl Inherited {
             let list = Acl::from_xattr(value)?;
             let Some(mut list) = list else { continue };
             let value = if AclKind::from_xattr_name(name) == Some(AclKind::Access) {
-                // Nobody gets more than both the directory and the creator allow.
+                // No class gets more than both the directory and the creator allow.
                 list.restrict(inode.core.mode);
                 list.to_xattr()
             } else {
@@ -112,8 +112,8 @@ impl Inherited {
     }
 }
 
-/// The default list of a directory: the access list of what is new in it, and the default list of
-/// a new directory as well.
+/// The default list of a directory: the access list of new files in it, and the default list of a
+/// new directory as well.
 fn access_lists(
     volume: &Volume,
     directory: &InodeState,

@@ -82,8 +82,8 @@ pub(super) fn expect_directory(inode: &InodeState) -> Result<(), Error> {
     expect_linked(inode)
 }
 
-/// Refuses an inode that was removed meanwhile. One that stays because somebody has it open has no
-/// name any more, and gets none: to Linux, too, that is another error than an inode that is gone.
+/// Refuses an inode that was removed meanwhile. One that stays because it is open has no name any
+/// more, and gets none: to Linux, too, that is another error than an inode that is gone.
 pub(super) fn expect_linked(inode: &InodeState) -> Result<(), Error> {
     inode.expect_in_use()?;
     if inode.core.nlink == 0 {

@@ -21,8 +21,8 @@ use crate::units::InodeNumber;
 use crate::volume::Volume;
 use std::sync::Arc;
 
-/// Creates `name` in the directory `parent`, with what the directory hands down: group, project,
-/// flags, default access list. The times of the directory become those of the new inode's change.
+/// Creates `name` in the directory `parent`, with the inherited attributes: group, project, flags,
+/// default access list. The times of the directory become those of the new inode's change.
 ///
 /// # Errors
 /// The name exists, or cannot be stored; no space; a damaged structure; the device failed.
@@ -36,7 +36,7 @@ pub fn make(
     with_room(volume, || try_make(volume, parent, name, new, |inode| inode.number))
 }
 
-/// As [`make`]; nobody can remove the new file before it is open.
+/// As [`make`]; no other thread can remove the new file before it is open.
 ///
 /// # Errors
 /// As [`make`].
@@ -50,7 +50,7 @@ pub fn make_open(
     with_room(volume, || try_make(volume, parent, name, new, |inode| OpenFile::of(volume, inode)))
 }
 
-/// Does what needs an inode; once more when its space may wait for the journal.
+/// Does work that needs an inode; once more when its space may wait for the journal.
 pub(super) fn with_room<T>(
     volume: &Volume,
     attempt: impl Fn() -> Result<Option<T>, Error>,
@@ -83,7 +83,8 @@ fn try_make<T>(
         let what = format!("{}: the directory allows no symbolic links", path_text(name));
         return Err(Error::NotPermitted(what));
     }
-    // One search says that the name is absent and where it goes; until then the directory stays.
+    // One search says that the name is absent and finds its place, which stays valid while the
+    // directory is locked.
     let slot = free_slot(&mut trans, directory, name)?;
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;

@@ -21,8 +21,8 @@ const SET_USER: u16 = 0o4000;
 const SET_GROUP: u16 = 0o2000;
 const GROUP_EXECUTE: u16 = 0o010;
 
-/// What is to become of an inode; `None` leaves a field as it is. Times that the inode cannot hold
-/// are moved to the nearest that it can.
+/// Changes of an inode; `None` leaves a field as it is. Times that the inode cannot hold are moved
+/// to the nearest that it can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetadataChange {
     /// Permission bits, with setuid, setgid and sticky.

@@ -2,11 +2,11 @@
 //!
 //! Two layers. [`create`], [`add_link`], [`set_attributes`], [`allocate_file`] are parts: they take
 //! an open transaction and the locked inodes that they work on, and the caller commits; a bulk load
-//! is made of them. All that take the volume and a time are whole: each begins its transaction,
-//! which may wait for the journal, then locks what it needs in the order of numbers, finds
-//! everything that speaks against it before it changes anything, makes sure of the space for its
-//! worst case, and is one transaction, or a chain of transactions that each leave a sound volume.
-//! [`OpenFile`](crate::OpenFile) does so for data. Those that read take the volume.
+//! is made of them. Functions that take the volume and a time are whole. Each begins its
+//! transaction, which may wait for the journal, and locks its inodes in the order of numbers. It
+//! makes all checks, and makes sure of the space for its worst case, before it changes anything. It
+//! is one transaction, or a chain of transactions that each leave a sound volume.
+//! [`OpenFile`](crate::OpenFile) does so for data. Functions that read take the volume.
 
 mod attribute_fork;
 mod create;

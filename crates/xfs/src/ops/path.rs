@@ -35,7 +35,7 @@ const TEXT_MAX: usize = 200;
 #[must_use]
 pub fn path_text(path: &[u8]) -> String {
     let escaped = |bytes: &[u8]| bytes.escape_ascii().to_string();
-    // What is left out is not escaped first: it may be long.
+    // The part left out is not escaped first: it may be long.
     if path.len() <= TEXT_MAX {
         let text = escaped(path);
         if text.len() <= TEXT_MAX {

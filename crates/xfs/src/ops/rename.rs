@@ -18,10 +18,10 @@ use crate::trans::Transaction;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
-/// What a rename does about a name that is there already.
+/// The choice of a rename about a name that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameMode {
-    /// Takes its place: a file that of a file, a directory that of an empty directory. What it
+    /// Takes its place: a file that of a file, a directory that of an empty directory. The inode it
     /// stood for loses a name, as by [`unlink`](super::unlink).
     Replace,
     /// Fails.
@@ -88,7 +88,7 @@ fn try_rename(
 ) -> Result<Option<()>, Error> {
     dir::check_name(from.name)?;
     dir::check_name(to.name)?;
-    // While this is held no directory changes its place, so what is found about them stays true.
+    // While this is held no directory changes its place, so findings about them stay true.
     let moves = (from.parent != to.parent).then(|| volume.lock_moves());
     let mut trans = volume.begin_for(Work::Rename)?;
     let Some((mut inodes, plan)) = Plan::make(volume, from, to, mode)? else {
@@ -140,7 +140,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Finds out what the names stand for and locks it all; `None` if there is nothing to do.
+    /// Looks up both names and locks their inodes; `None` if there is nothing to do.
     fn make(
         volume: &'a Volume,
         from: Name<'a>,
@@ -172,7 +172,7 @@ impl<'a> Plan<'a> {
             let numbers: smallvec::SmallVec<[_; 4]> = plan.inodes().collect();
             let inodes = match Locked::new(volume, &numbers) {
                 Err(Error::Stale { inode }) if inode == source || Some(inode) == target => {
-                    // Somebody removed it between the look and the lock.
+                    // Another thread removed it between the look and the lock.
                     (source, target) = found(None)?;
                     continue;
                 }
@@ -194,7 +194,7 @@ impl<'a> Plan<'a> {
     /// Refuses to put a directory below itself. No inode is locked yet; moves are.
     fn check_loops(&self) -> Result<(), Error> {
         if self.from.parent == self.to.parent {
-            // Only a damaged directory has an entry for itself or for what is above it.
+            // Only a damaged directory has an entry for itself or for a directory above it.
             let own = [Some(self.source), self.target].contains(&Some(self.from.parent));
             return if own { Err(below_itself(self.from)) } else { Ok(()) };
         }
@@ -257,8 +257,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Makes sure of the space for the worst case: an entry, or two that outgrow their short form,
-    /// and a parent pointer for each inode that moves. On a full volume what needs none of it is
-    /// done without, as in Linux.
+    /// and a parent pointer for each inode that moves. On a full volume, operations that need none
+    /// of it are done without, as in Linux.
     fn reserve(&self, trans: &mut Transaction<'_>, inodes: &Locked) -> Result<(), Error> {
         let count = if self.mode == RenameMode::Exchange { 2 } else { 1 };
         // ".." of a directory that moves may outgrow its form too.
@@ -271,11 +271,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether the names fit the blocks that are there, and the blocks set aside are enough for
-    /// those that go: these are reserved then.
+    /// Whether the names fit the present blocks, and the blocks set aside are enough for the names
+    /// removed: these are reserved then.
     fn fits(&self, trans: &mut Transaction<'_>, inodes: &Locked) -> Result<bool, Error> {
         if trans.geometry().features.parent_pointers() {
-            // They may outgrow the inode, and nobody knows before.
+            // They may outgrow the inode, which is not known before.
             return Ok(false);
         }
         let moves = [(self.source, self.from, self.to)].into_iter().chain(
@@ -446,8 +446,8 @@ fn below_itself(at: Name<'_>) -> Error {
 /// Whether `directory` is `above`, or lies somewhere below it.
 fn is_within(volume: &Volume, directory: InodeNumber, above: InodeNumber) -> Result<bool, Error> {
     let climbed = climbs_to(volume, directory, above);
-    // Moves wait, and no directory goes before what is in it: as long as this one has a name, all
-    // above it are in use.
+    // Moves wait, and no directory is removed before its content: as long as this one has a name,
+    // all above it are in use.
     if matches!(climbed, Err(Error::Stale { .. })) && volume.inode(directory)?.read().core.nlink > 0
     {
         return climbed.map_err(Error::into_damage);

@@ -17,7 +17,7 @@ pub struct SizeHints {
     pub copy: Option<u64>,
 }
 
-/// Sets the hints of a file, or those that a directory hands down to what is created in it.
+/// Sets the hints of a file, or the hints that a directory hands down to files created in it.
 ///
 /// # Errors
 /// Something else than a file or directory; a hint that is no multiple of the block size or that

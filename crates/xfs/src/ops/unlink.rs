@@ -18,8 +18,8 @@ use crate::volume::Volume;
 use std::sync::Arc;
 
 /// Removes `name`, which is no directory, from the directory `parent`; returns the inode it stood
-/// for. With its last name an inode is freed, or when the last who has it open lets go; after a
-/// crash in any case.
+/// for. An inode without names is freed: at once, or when its last opening is dropped, or after a
+/// crash.
 ///
 /// # Errors
 /// There is no such name, or it is a directory; a damaged structure; the device failed.
@@ -87,7 +87,8 @@ pub(super) fn lock_entry(
     loop {
         let inodes = match Locked::new(volume, &[parent, child]) {
             Err(Error::Stale { inode }) if inode == child => {
-                // Somebody removed it between the look and the lock, or the directory is damaged.
+                // Another thread removed it between the look and the lock, or the directory is
+                // damaged.
                 child = lookup_in_use(volume, &volume.inode(parent)?.read(), name)?
                     .ok_or_else(|| Error::NotFound(path_text(name)))?;
                 continue;
@@ -102,7 +103,7 @@ pub(super) fn lock_entry(
         if now == child {
             return Ok((inodes, child));
         }
-        // Somebody replaced it between the two looks.
+        // Another thread replaced it between the two looks.
         child = now;
     }
 }
@@ -172,11 +173,11 @@ pub(super) fn affected(volume: &Volume, inode: &InodeState) -> Result<Vec<AgNumb
 pub(super) enum UnlinkPlan {
     /// It has others.
     Links,
-    /// It is freed in the same transaction: nobody has it open, and nobody reads or writes it as
+    /// It is freed in the same transaction: it is not open, and no thread reads or writes it as
     /// long as its locks are held.
     Free { _locks: (DataLock, BlocksFrozen) },
-    /// It goes on the list of unlinked inodes. Somebody has it open, or it is large, or somebody
-    /// reads or writes it now.
+    /// It is put on the list of unlinked inodes. It is open, or large, or being read or written
+    /// now.
     List,
     /// It is on that list, and is to be freed now.
     Listed(Arc<Inode>),
@@ -191,7 +192,7 @@ impl UnlinkPlan {
         if inode.memory.opens > 0 || !is_small(volume, inode)? {
             return Ok(Self::List);
         }
-        // Tried, not waited for: these locks come before those that the caller has.
+        // Tried, not waited for: these locks come before the caller's in the order of ranks.
         let locks = inode.locks().try_all();
         Ok(locks.map_or(Self::List, |_locks| Self::Free { _locks }))
     }
@@ -242,7 +243,7 @@ impl UnlinkPlan {
             let (ag, agino) = geometry.split_inode(inode.number);
             trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
             if inode.memory.opens == 0 {
-                // Nobody can open it any more.
+                // It cannot be opened any more.
                 inode.memory.is_going = true;
                 *self = Self::Listed(inode.inode());
             }
@@ -250,7 +251,8 @@ impl UnlinkPlan {
         Ok(())
     }
 
-    /// Frees what was only listed, once the transaction is committed and nothing is locked.
+    /// Frees an inode that was only listed, once the transaction is committed and nothing is
+    /// locked.
     pub(super) fn finish(self, volume: &Volume) -> Result<(), Error> {
         match self {
             Self::Listed(inode) => reclaim(volume, &inode),

@@ -49,7 +49,7 @@ impl<'n> Whiteout<'n> {
         new: &NewInode<'n>,
     ) -> Result<Option<Self>, Error> {
         let mut inherited = Inherited::from(trans.volume(), directory, KIND)?;
-        // Nobody may do anything with it, so a list would say nothing.
+        // Its mode allows no access, so a list would add nothing.
         inherited.attributes.clear();
         let new = inherited.apply(new);
         let number = inode_allocation::find(trans, Some(directory.number), false)?;

@@ -30,8 +30,9 @@ const STAGED: PlugThreshold = PlugThreshold { bios: 4096, bytes: 8 << 20 };
 /// Extents of the data of one file, ascending.
 pub type FileMap = SmallVec<[Extent; 1]>;
 
-/// Gives an empty regular file its size and the space for its data; what is not in `data` (byte
-/// ranges, ascending, disjoint) is a hole. `placement` says where data goes and follows it.
+/// Gives an empty regular file its size and the space for its data; ranges that are not in `data`
+/// (byte ranges, ascending, disjoint) are holes. `placement` gives the place of data and follows
+/// it.
 ///
 /// # Errors
 /// The size is beyond the format; no space; a damaged structure; the device failed.
@@ -199,7 +200,7 @@ impl FileWriter<'_> {
         Ok(())
     }
 
-    /// Sends what is left.
+    /// Sends the rest.
     pub fn finish(mut self) {
         self.send();
     }

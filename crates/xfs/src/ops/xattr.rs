@@ -1,7 +1,7 @@
 //! Extended attributes under the names that programs use.
 //!
-//! ACLs have a form of their own on disk (format reference, section 7.8); all other attributes are
-//! stored as they are, without their prefix.
+//! ACLs have a form of their own on disk (docs/format/access-control-lists.md#value); all other
+//! attributes are stored as they are, without their prefix.
 
 use super::{attribute_fork, path_text};
 use crate::attr::{self, Attribute};

@@ -1,4 +1,4 @@
-//! Replay of buffers and of new chunks of inodes (journal reference, sections 3.2, 3.5 and 4).
+//! Replay of buffers and of new chunks of inodes (docs/format/journal/replay.md).
 
 use super::images::magic;
 use super::replay::{Replay, flat};
@@ -17,7 +17,7 @@ use undercroft_block::Sector;
 /// An item and, if it is a buffer, its first region.
 type Block<'b, 't> = (&'b LogItem<'t>, Option<&'b BufferItem>);
 
-/// Copies what an item holds of its buffer into `bytes`.
+/// Copies the parts of the buffer in an item into `bytes`.
 fn copy_runs(item: &BufferItem, regions: &[&[u8]], bytes: &mut [u8]) -> Result<(), String> {
     let mut regions = regions.iter().copied();
     for run in item.runs() {
@@ -149,8 +149,8 @@ impl Replay {
             copy_runs(part, &item.regions[1..], &mut image.bytes[start..end]).map_err(damaged)?;
             start = end;
         }
-        // A block that is not what the item says stays without a stamp, as in the kernel: whoever
-        // reads it will see that it is damaged.
+        // A block that is not of the item's kind stays without a stamp, as in the kernel: a later
+        // read will find it damaged.
         let kind = item.buffer_type.kind(&image.bytes);
         image.set_changed(transaction.lsn, kind);
         if item.buffer_type == BufferItemType::Superblock && item.sector == Sector(0) {
@@ -236,7 +236,7 @@ impl Replay {
     }
 }
 
-/// Whether such a chunk can be; says what is wrong.
+/// Whether such a chunk is possible; the error names the defect.
 fn check_chunk(chunk: &InodeCreateItem, geometry: &Geometry) -> Result<(), String> {
     let InodeCreateItem { ag, block, count, inode_size, blocks, .. } = *chunk;
     let end = block.checked_add(blocks);

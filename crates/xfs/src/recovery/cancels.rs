@@ -1,18 +1,18 @@
 //! Buffers that were freed: what was logged of them before must not be replayed over what took
-//! their place (journal reference, section 4.4).
+//! their place (docs/format/journal/replay.md#cancelled-buffers).
 
 use crate::format::{BufferItem, BufferItemFlags};
 use rustc_hash::FxHashMap;
 use undercroft_block::Sector;
 
-/// How often each buffer will be freed in what is still to be replayed.
+/// How often each buffer will be freed in the transactions still to be replayed.
 #[derive(Debug, Default)]
 pub(super) struct Cancels {
     pending: FxHashMap<(Sector, u32), u32>,
 }
 
 impl Cancels {
-    /// First pass: notes an item that frees a buffer.
+    /// First pass: records an item that frees a buffer.
     pub(super) fn note(&mut self, item: &BufferItem) {
         if item.flags.contains(BufferItemFlags::CANCEL) {
             *self.pending.entry((item.sector, u32::from(item.sectors))).or_default() += 1;

@@ -1,5 +1,5 @@
 //! The end of recovery: true counters in the superblock, and a journal that says that nothing is
-//! left to do (journal reference, sections 5.5 and 5.6).
+//! left to do (docs/format/journal/replay.md#after-the-second-pass).
 
 use crate::bytes::{be16, be32, put_be16, put_be32};
 use crate::error::Error;
@@ -26,8 +26,7 @@ pub(super) fn mark_clean(
     // Replay may have changed it, sizes included.
     let superblock = read_superblock(device)?;
     let geometry = superblock.geometry();
-    let device = device.as_ref();
-    let counters = count(device, &geometry)?;
+    let counters = count(device.as_ref(), &geometry)?;
     if counters.free_blocks > geometry.blocks || counters.free_inodes > counters.inodes {
         let what = format!(
             "the groups count {} free of {} blocks, {} free of {} inodes",
@@ -36,11 +35,11 @@ pub(super) fn mark_clean(
         let (structure, sector) = ("group headers", Sector(0));
         return Err(Error::Block { structure, sector, what });
     }
-    flush(device)?;
-    write_superblock(device, &geometry, counters, last)?;
-    flush(device)?;
+    flush(device.as_ref())?;
+    write_superblock(device.as_ref(), &geometry, counters, last)?;
+    flush(device.as_ref())?;
     write_unmount_record(device, &superblock, ends, superblock.uuid)?;
-    Ok(flush(device)?)
+    Ok(flush(device.as_ref())?)
 }
 
 /// Clears what the superblock says of a journal that is empty now, and of quotas that were not
@@ -61,7 +60,7 @@ pub(super) fn clear_flags(device: &dyn BlockDevice, geometry: &Geometry) -> Resu
     Ok(flush(device)?)
 }
 
-/// Adds up what the headers of the groups say.
+/// Adds up the counters of the group headers.
 fn count(device: &dyn BlockDevice, geometry: &Geometry) -> Result<Counters, Error> {
     let mut sum = Counters::default();
     for ag in (0..geometry.ag_count).map(AgNumber) {
@@ -116,7 +115,7 @@ fn write_superblock(
 /// Writes the record that says that the volume was unmounted, at the head; returns the ends of the
 /// journal behind it.
 pub(crate) fn write_unmount_record(
-    device: &dyn BlockDevice,
+    device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     ends: &LogEnds,
     uuid: Uuid,

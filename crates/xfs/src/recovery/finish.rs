@@ -1,4 +1,5 @@
-//! Finishing what a kernel had promised (journal reference, section 5.5, step 4).
+//! Intents that a kernel left unfinished, carried out
+//! (docs/format/journal/intents.md#carrying-out).
 //!
 //! All unfinished intents are finished in one transaction: either all of it is in the journal, with
 //! what says that they are done, or recovery starts again from the same place.
@@ -30,11 +31,11 @@ struct Finisher<'v> {
     freed: Vec<(AgNumber, AllocRecord)>,
 }
 
-/// Finishes intents, each with the position at which it was promised.
+/// Finishes intents, each with the position at which it was logged.
 ///
-/// What a kernel does about free space and owners comes of what it did to mappings, and that of
-/// what it exchanges: it finishes the former before it goes on with the latter, so that no block is
-/// recorded with two owners at a time. Of one kind, the oldest comes first.
+/// A kernel's changes of free space and owners follow from its changes of mappings, and those from
+/// exchanges of mappings. It finishes the former before it goes on with the latter, so that no
+/// block is recorded with two owners at a time. Of one kind, the oldest comes first.
 ///
 /// # Errors
 /// An intent cannot be finished: it is about something that does not exist, or a structure is
@@ -100,7 +101,7 @@ impl Finisher<'_> {
         Ok(())
     }
 
-    /// Frees an extent. Its reverse mapping may be there, whoever the owner was, or not any more.
+    /// Frees an extent. Its reverse mapping may be there, of any owner, or not any more.
     fn free(&mut self, extent: &ExtentChange) -> Result<(), Error> {
         let ExtentChange { start, len } = *extent;
         let (ag, block) = self.place(start, len)?;
@@ -189,7 +190,7 @@ impl Finisher<'_> {
         Ok(())
     }
 
-    /// Unmaps a range, whose blocks stay allocated; returns what was mapped, last first.
+    /// Unmaps a range, whose blocks stay allocated; returns the mapped extents, last first.
     fn detach(
         &mut self,
         number: InodeNumber,
@@ -240,7 +241,7 @@ impl Finisher<'_> {
         Ok(())
     }
 
-    /// Exchanges what remains of the ranges of two files.
+    /// Exchanges the rest of the ranges of two files.
     fn exchange(&mut self, exchange: &Exchange) -> Result<(), Error> {
         let Exchange { sides, blocks, flags } = exchange;
         let kind =

@@ -1,4 +1,4 @@
-//! What the metadata blocks that recovery changes will hold.
+//! The new contents of the metadata blocks that recovery changes.
 //!
 //! Blocks are read when the first change of them is met, and written when all is replayed, or
 //! earlier when they take too much memory. A block is stamped with the position of the last
@@ -28,7 +28,7 @@ pub(super) struct Image {
     pub(super) bytes: Vec<u8>,
     /// Position of the transactions whose changes are not stamped yet.
     group: Option<Lsn>,
-    /// What the block is stamped as; `None` for those that carry no stamp of their own.
+    /// The kind that the block is stamped as; `None` for blocks without a stamp of their own.
     kind: Option<BufferKind>,
     changed: bool,
 }
@@ -46,10 +46,10 @@ impl Image {
     /// Whether changes of the transactions of position `lsn` are older than the block: it was
     /// written after them.
     ///
-    /// What the block is, is seen from its content, not from the item. Blocks without a position,
-    /// and blocks of other volumes, are always older. So are those that a crash tore while they
-    /// were written: each item holds all that changed since the last write that was flushed, so
-    /// applying all of them mends the block, where Linux gives up.
+    /// The kind of the block is seen from its content, not from the item. Blocks without a
+    /// position, and blocks of other volumes, are always older. So are blocks that a crash tore
+    /// while they were written: each item holds all changes since the last write that was flushed,
+    /// so applying all items mends the block, where Linux gives up.
     pub(super) fn is_newer(&mut self, lsn: Lsn, geometry: &Geometry) -> bool {
         if self.group == Some(lsn) {
             return false;
@@ -87,7 +87,7 @@ impl Image {
         self.changed = true;
     }
 
-    /// Stamps what was changed so far.
+    /// Stamps the images changed so far.
     fn stamp(&mut self, geometry: &Geometry) {
         if let Some(lsn) = self.group.take()
             && let Some(kind) = self.kind.take()
@@ -145,7 +145,7 @@ impl Images {
         Ok(self.images.get_mut(&sector).expect("it was just put there"))
     }
 
-    /// An image of zeroes, whatever is on the device.
+    /// An image of zeroes, independent of the device.
     pub(super) fn fresh(
         &mut self,
         address: &BufferAddress,
@@ -208,7 +208,7 @@ impl Images {
     }
 
     /// Keeps memory within its bounds. To be called when all transactions of a position are
-    /// replayed: what is written then is whole.
+    /// replayed: images written then are whole.
     pub(super) fn balance(&mut self, geometry: &Geometry) -> Result<(), Error> {
         if self.bytes > MEMORY_LIMIT { self.write_all(geometry) } else { Ok(()) }
     }

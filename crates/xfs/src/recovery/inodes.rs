@@ -1,4 +1,4 @@
-//! Replay of inodes (journal reference, sections 3.3, 3.4 and 5.4).
+//! Replay of inodes (docs/format/journal/replay.md#inodes).
 
 use super::blocks::verify_inodes;
 use super::replay::{Replay, flat};
@@ -103,7 +103,7 @@ fn apply(
     Ok(())
 }
 
-/// The checks of a core that recovery makes. A free inode has none of what is checked.
+/// The checks of a core that recovery makes. A free inode has none of the checked fields.
 fn check_core(core: &InodeCore, geometry: &Geometry) -> Result<(), String> {
     let extents = core.data_extents.saturating_add(u64::from(core.attr_extents));
     if extents > core.nblocks {

@@ -25,7 +25,7 @@ impl PendingIntents {
         }
     }
 
-    /// What is unfinished, with the position of the transaction that promised it, oldest first.
+    /// Unfinished intents, with the position of the transaction that logged them, oldest first.
     pub(super) fn into_unfinished(self) -> Vec<(Intent, Lsn)> {
         self.intents.into_iter().flatten().collect()
     }

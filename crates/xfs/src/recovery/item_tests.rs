@@ -1,5 +1,5 @@
-//! Recovery of single items: the cases of the journal reference, section 7.7, that depend on what the
-//! disk holds, or on how an item describes it.
+//! Recovery of single items: the cases of docs/format/journal/writing.md#answers-to-mistakes that
+//! depend on what the disk holds, or on how an item describes it.
 
 use super::recover;
 use super::tests::{Journal, framed, refused};
@@ -80,7 +80,7 @@ impl Journal {
 }
 
 #[test]
-fn a_tail_hides_what_is_before_it() {
+fn a_tail_hides_records_before_it() {
     let mut journal = Journal::new();
     journal.labelled(2, "one");
     let (own, regions) = (journal.head, journal.mode_regions(0o40_711));
@@ -110,7 +110,7 @@ fn headers_of_groups_are_stamped_by_their_type() {
         let sector = journal.geometry.header_sector(AgNumber(0), 2);
         let mut bytes = vec![0; 512];
         read_exact_at(journal.device.as_ref(), sector, &mut bytes).unwrap();
-        // Position and checksum (format reference, section 3.3) are of long ago.
+        // Position and checksum (docs/format/groups.md#agi) are of long ago.
         bytes[312..316].fill(0xee);
         put_be64(&mut bytes, 320, 0);
         let regions = Journal::image_regions((sector, 1), buffer_type, &bytes);
@@ -137,7 +137,7 @@ fn clusters_are_replayed_as_they_were_logged() {
         let cluster = journal.root_cluster();
         let regions = Journal::image_regions(cluster, BufferItemType::Inodes, &inode);
         journal.record(2, 32 << 10, &framed(1, regions));
-        // Whoever reads the inode sees what is wrong with it.
+        // A read of the inode finds the defect.
         let root = recover(&journal.device, &mut |_| {})
             .and_then(|_| Volume::open(Arc::clone(&journal.device)))
             .and_then(|volume| volume.inode(volume.geometry().root_inode).map(drop));

@@ -1,10 +1,11 @@
 //! Recovery: what the journal of a volume that was not unmounted holds becomes part of the volume
-//! (journal reference, section 5).
+//! (docs/format/journal/replay.md).
 //!
-//! [`recover`] makes the volume on a device clean. It first reads all that is to be replayed and
-//! refuses what it does not know, before anything is written; an interruption at any point leaves
-//! a volume that can be recovered again. A volume that is only read is recovered in memory: the
-//! device is then an [overlay](undercroft_block::stack::Overlay), and what is below stays as it is.
+//! [`recover`] makes the volume on a device clean. It first reads all records to be replayed and
+//! refuses items that it does not know, before anything is written; an interruption at any point
+//! leaves a volume that can be recovered again. A volume that is only read is recovered in memory:
+//! the device is then an [overlay](undercroft_block::stack::Overlay), and the device below stays as
+//! it is.
 
 mod blocks;
 mod cancels;
@@ -63,14 +64,14 @@ pub enum RecoveryProgress {
 pub(crate) enum Place {
     /// To the volume itself: every step leaves it recoverable.
     Device,
-    /// To memory that nobody else sees.
+    /// To memory that no other program sees.
     Memory,
 }
 
-/// Makes the volume on `device` clean by what its journal holds; `None` if it was clean.
+/// Makes the volume on `device` clean by its journal; `None` if it was clean.
 ///
 /// # Errors
-/// There is no usable volume; the journal is on another device or damaged; it holds what this
+/// There is no usable volume; the journal is on another device or damaged; it holds items that this
 /// version does not know; or the device failed.
 pub fn recover(
     device: &Arc<dyn BlockDevice>,
@@ -78,7 +79,7 @@ pub fn recover(
 ) -> Result<Option<RecoveryReport>, Error> {
     let superblock = read_superblock(device)?;
     let geometry = superblock.geometry();
-    let Some(area) = LogArea::new(device.as_ref(), &geometry) else {
+    let Some(area) = LogArea::new(device, &geometry) else {
         let what = "its journal is on another device, which this version does not read";
         return Err(Error::NotUsable(what.into()));
     };
@@ -86,7 +87,7 @@ pub fn recover(
     recover_between(Place::Device, device, &superblock, &ends, progress)
 }
 
-/// As [`recover`], to the device or to memory, with what is known of the volume already.
+/// As [`recover`], to the device or to memory, with the facts known of the volume already.
 pub(crate) fn recover_between(
     place: Place,
     device: &Arc<dyn BlockDevice>,
@@ -98,7 +99,7 @@ pub(crate) fn recover_between(
     let Some(head) = ends.head.filter(|_| ends.state == LogState::Dirty) else {
         return Ok(None);
     };
-    let Some(area) = LogArea::new(device.as_ref(), &geometry) else { return Ok(None) };
+    let Some(area) = LogArea::new(device, &geometry) else { return Ok(None) };
     check_gate(superblock, head)?;
     let tail = area.checked_tail(&geometry, ends)?;
     let mut pass = Pass { area: &area, geometry: &geometry, tail, head };
@@ -133,18 +134,18 @@ pub(crate) fn recover_between(
     }
     let replayed = read_superblock(device)?;
     if identity(&replayed) != identity(superblock) {
-        // Whoever changed it did not live to write the copies.
+        // Its change was interrupted before the copies were written.
         write_copies(device.as_ref(), &replayed)?;
     }
     Ok(Some(report))
 }
 
-/// What the copies of the superblock should have in common with it, of all that is logged.
+/// The logged fields that the copies of the superblock should have in common with it.
 const fn identity(superblock: &Superblock) -> (u64, u32, [u8; 12]) {
     (superblock.blocks, superblock.ag_count, superblock.label)
 }
 
-/// Does what a volume needs beyond the changes that were logged, through its journal.
+/// Does the work of a volume beyond its logged changes, through its journal.
 fn complete(
     place: Place,
     device: &Arc<dyn BlockDevice>,
@@ -223,7 +224,7 @@ impl Pass<'_> {
         Ok((count, last))
     }
 
-    /// First pass: checks that all items are known and whole, and notes which buffers are freed.
+    /// First pass: checks that all items are known and whole, and records which buffers are freed.
     fn first(&mut self, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Cancels, Error> {
         let mut cancels = Cancels::default();
         self.run(

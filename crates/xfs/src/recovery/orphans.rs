@@ -1,5 +1,5 @@
-//! What a crash leaves behind that nobody refers to: inodes without a name, and extents that were
-//! set aside for copy-on-write (journal reference, section 5.5, steps 6 and 7).
+//! Remains of a crash without a reference: inodes without a name, and extents that were
+//! set aside for copy-on-write (docs/format/journal/replay.md#after-the-second-pass).
 
 use crate::alloc;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Reverse mappings that an intent promised, each step with the free list filled before it.
+//! Reverse mappings of an intent, each step with the free list filled before it.
 
 use crate::alloc;
 use crate::btree::{Cursor, Rmapbt};
@@ -11,7 +11,7 @@ use crate::trans::Transaction;
 use crate::units::{AgBlock, FileBlock};
 use std::ops::ControlFlow;
 
-/// Removes whatever is recorded of `len` blocks from `start`, by whoever owns them.
+/// Removes all reverse mappings of `len` blocks from `start`, of any owner.
 ///
 /// # Errors
 /// The tree is damaged.

@@ -1,5 +1,5 @@
 //! Directory blocks whose file system blocks are scattered, and of which the journal held only some
-//! (journal reference, section 9).
+//! (docs/format/journal/replay.md#scattered-blocks).
 //!
 //! A kernel logs the pieces of such a block that changed, each as a buffer of its own. Only the
 //! first has a header, and its checksum is over all of them: it can be made only when the mapping
@@ -19,12 +19,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, read_exact_at, write_all_at};
 
-/// What was replayed of scattered directory blocks.
+/// The replayed pieces of scattered directory blocks.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     /// First sectors of pieces that were replayed without the others.
     alone: BTreeSet<Sector>,
-    /// Directories that changed: whoever changes a block changes the times of its directory.
+    /// Directories that changed: a change of a block changes the times of its directory.
     directories: BTreeSet<InodeNumber>,
 }
 
@@ -46,7 +46,7 @@ impl Pieces {
         let volume = Volume::open_unreplayed(Arc::clone(device))?;
         for number in &self.directories {
             match self.join_directory(&volume, device.as_ref(), *number) {
-                // Freed since, or damaged in a way that whoever reads it will see.
+                // Freed since, or damaged in a way that a later read will find.
                 Err(error) if error.is_damage() => {}
                 other => other?,
             }

@@ -14,7 +14,7 @@ use crate::units::Lsn;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector};
 
-/// What has been replayed so far.
+/// The state of the replay so far.
 pub(super) struct Replay {
     /// Sizes; those of the volume's group count change when it was grown.
     pub(super) geometry: Geometry,
@@ -30,8 +30,8 @@ pub(super) struct Replay {
     group: Lsn,
 }
 
-/// The order in which the items of a transaction are replayed: chunks of inodes exist before
-/// their inodes, list pointers come after the inodes, and what was freed is freed at the end.
+/// The order in which the items of a transaction are replayed: chunks of inodes exist before their
+/// inodes, list pointers come after the inodes, and inodes that were freed are freed at the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Blocks,

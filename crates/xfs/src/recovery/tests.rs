@@ -1,5 +1,6 @@
-//! Recovery of journals made up for the purpose: the cases of the journal reference, section 7.7,
-//! with the verdicts that Linux gives, but for those where it loses what was durable (section 9).
+//! Recovery of journals made up for the purpose: the cases of
+//! docs/format/journal/writing.md#answers-to-mistakes, with the verdicts that Linux gives, but for
+//! cases where it loses durable changes (section 9).
 
 use super::recover;
 use crate::error::Error;

@@ -1,5 +1,5 @@
-//! Transactions, put together from the operations of the records (journal reference, sections 2.2
-//! and 2.4).
+//! Transactions, put together from the operations of the records
+//! (docs/format/journal/operations.md).
 
 use crate::error::Error;
 use crate::format::{LogItemKind, OperationFlags as Flags, OperationHeader, TransactionHeader};
@@ -73,7 +73,7 @@ impl Assembly {
         }
         let number = operation.transaction;
         let Some(transaction) = self.open.get_mut(&number) else {
-            // What has no start here was started, and is done with, before the tail.
+            // A transaction without a start here was started, and is done with, before the tail.
             if flags.contains(Flags::START) {
                 self.open.insert(number, LoggedTransaction::new(lsn));
             }
@@ -130,7 +130,7 @@ impl LoggedTransaction {
         header.map(drop).map_err(|defect| format!("transaction header: {defect}"))
     }
 
-    /// What is wrong with this transaction, as an error.
+    /// The defect of this transaction, as an error.
     pub(super) fn damaged(&self, what: impl std::fmt::Display) -> Error {
         Error::Journal { lsn: self.lsn, what: what.to_string() }
     }

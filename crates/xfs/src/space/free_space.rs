@@ -1,4 +1,4 @@
-//! Free space of the whole volume, as far as anybody may use it.
+//! Free space of the whole volume, as far as it may be used.
 //!
 //! The groups' free blocks and free lists, without what is reserved in them (algorithms reference,
 //! sections 3.6 and 3.7). A transaction reserves from it before it changes anything, so that it
@@ -8,11 +8,11 @@ use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Blocks per group that nobody may reserve: four to fill the free list again, four for a split of
+/// Blocks per group that may not be reserved: four to fill the free list again, four for a split of
 /// a mapping tree.
 const SET_ASIDE: i64 = 8;
 
-/// The counter. Groups add what they have when they are first read, and what changed when a
+/// The counter. Groups add their free blocks when they are first read, and changes when a
 /// transaction commits.
 #[derive(Debug)]
 pub(crate) struct FreeSpace {
@@ -93,7 +93,7 @@ impl Reservation {
         self.space = self.space.take().or_else(|| other.space.take());
     }
 
-    /// Hands over up to `blocks` blocks, which whoever called gives back; returns how many.
+    /// Hands over up to `blocks` blocks, which the caller gives back; returns their number.
     pub(crate) fn take(&mut self, blocks: u64) -> u64 {
         let taken = blocks.min(self.blocks);
         self.blocks -= taken;
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_blocks_of_each_group_are_nobodys() {
+    fn the_last_blocks_of_each_group_are_not_given_out() {
         let space = FreeSpace::new(2);
         assert!(!space.reserve(1));
         space.add(10);

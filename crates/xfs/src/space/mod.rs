@@ -1,4 +1,4 @@
-//! Free space: how much a volume has, how much of it is promised, and how it is asked for.
+//! Free space: the amount of a volume, the part that is reserved, and requests for extents.
 //!
 //! The allocator (`alloc`) answers a [`Request`]; how it chooses is [`AllocatorOptions`].
 

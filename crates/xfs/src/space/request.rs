@@ -1,4 +1,4 @@
-//! What is asked of the allocator, and what it answers.
+//! Requests to the allocator, and its answers.
 //!
 //! Fields and their meaning: algorithms reference, section 2.1.
 
@@ -16,10 +16,10 @@ pub enum Pool {
     Metadata,
 }
 
-/// What a request may do with blocks whose freeing is not durable yet.
+/// The use that a request may make of blocks whose freeing is not durable yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusyBlocks {
-    /// Leave them: what is written there does not go through the journal.
+    /// Leave them: writes there do not go through the journal.
     Avoid,
     /// Take them if there are no others.
     LastResort,
@@ -36,8 +36,8 @@ pub struct Request {
     pub min_len: u32,
     /// Longest useful extent, at least `min_len`.
     pub max_len: u32,
-    /// The length should be a multiple of this plus `remainder`, 1 for any length. A wish: it is
-    /// given up where it would take the extent below `min_len`.
+    /// The length should be a multiple of this plus `remainder`, 1 for any length. It is given up
+    /// where it would take the extent below `min_len`.
     pub multiple: u32,
     /// See `multiple`; below it.
     pub remainder: u32,

@@ -1,4 +1,4 @@
-//! What the allocator did, step by step.
+//! The steps of the allocator.
 //!
 //! The events and their fields are those of the kernel's tracepoints `xfs_alloc_*` (algorithms
 //! reference, section 2.16), so that a trace of ours and one of a kernel can be compared line by
@@ -23,7 +23,7 @@ pub struct AllocationEvent<'a> {
     pub group: AgNumber,
     /// The target until a place is chosen, then that place.
     pub block: AgBlock,
-    /// Length of what was found, 0 before.
+    /// Length of the extent found, 0 before.
     pub len: u32,
     /// Longest extent that may be given: that of the request, cut to what the group can spare.
     pub max_len: u32,
@@ -40,7 +40,7 @@ pub enum AllocationStep {
     Near,
     /// A search by size begins in the group: `vextent_this_ag`.
     BySize,
-    /// The group cannot spare what is asked for: `vextent_noagbp`.
+    /// The group cannot spare the space asked for: `vextent_noagbp`.
     Refused,
     /// No group could serve the request: `vextent_allfailed`.
     AllFailed,

@@ -16,8 +16,8 @@ pub enum Variant {
     Near2018,
     /// The smallest extent that is long enough, wherever it is.
     BySize,
-    /// An extent that is long enough and close, found with an index in memory: inodes are put
-    /// where there is room for their files, and long extents leave what is closest to short ones.
+    /// An extent that is long enough and close, found with an index in memory: inodes are put where
+    /// there is room for their files, and long extents leave the closest space to short ones.
     Indexed,
 }
 

@@ -28,8 +28,8 @@ impl Volume {
         self.begin_within(self.log_space().of(work), self.log_space().longest)
     }
 
-    /// Starts a transaction that takes at most `log_bytes` bytes of the journal: for those that may
-    /// need more than the largest operation of a kernel.
+    /// Starts a transaction that takes at most `log_bytes` bytes of the journal: for operations
+    /// that may need more than the largest one of a kernel.
     ///
     /// # Errors
     /// As [`begin`](Self::begin); or the journal never has that much room.

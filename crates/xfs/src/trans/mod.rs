@@ -1,4 +1,4 @@
-//! Transactions: what an operation joined, what it changed, and how it commits.
+//! Transactions: the buffers and inodes that an operation joined, its changes, and their commit.
 //!
 //! A transaction collects the buffers that an operation edits and keeps the locks of the
 //! allocation groups that it touched until it ends. Inodes are locked by the operation itself, in
@@ -34,7 +34,7 @@ pub struct Transaction<'v> {
     groups: SmallVec<[(AgNumber, Option<GroupGuard>); 2]>,
     /// Something was changed: dropping the transaction now poisons the volume.
     changed: bool,
-    /// Blocks taken out of the volume's count of free space, for what is to come.
+    /// Blocks taken out of the volume's count of free space, for later steps.
     reserved: u64,
     /// Those of them that no step has claimed yet.
     unclaimed: u64,
@@ -42,7 +42,7 @@ pub struct Transaction<'v> {
     low_on_space: bool,
     /// On a live volume: leave to run.
     permit: Option<Permit<'v>>,
-    /// What the journal must know besides buffers; stays empty on other volumes.
+    /// The content for the journal besides buffers; stays empty on other volumes.
     notes: LogRecordHints,
 }
 
@@ -66,8 +66,8 @@ impl<'v> Transaction<'v> {
         self.permit.is_some()
     }
 
-    /// Makes sure that `blocks` further blocks are free, before anything is changed: what the
-    /// steps of the operation [claim](Self::claim) comes out of them first. What is not used is
+    /// Makes sure that `blocks` further blocks are free, before anything is changed: blocks that
+    /// the steps of the operation [claim](Self::claim) come out of them first. Unused ones are
     /// given back at the end of the transaction.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl<'v> Transaction<'v> {
         Ok(())
     }
 
-    /// Takes over blocks that somebody took out of the count of free space for it.
+    /// Takes over blocks that the caller took out of the count of free space for it.
     pub(crate) fn adopt(&mut self, blocks: u64) {
         self.reserved += blocks;
         self.unclaimed += blocks;
@@ -131,8 +131,8 @@ impl<'v> Transaction<'v> {
             .ok_or_else(|| Error::Busy(format!("allocation group {ag} is locked out of order")))
     }
 
-    /// Locks these groups, before others are used in whatever order: an operation that knows what
-    /// it will free names the groups here.
+    /// Locks these groups, before others are used in any order: an operation that knows which
+    /// blocks it will free names their groups here.
     ///
     /// # Errors
     /// The headers of a group are damaged, or the device failed.
@@ -153,7 +153,7 @@ impl<'v> Transaction<'v> {
         self.changed = true;
     }
 
-    /// Whether an allocation of this transaction had to take whatever there was.
+    /// Whether an allocation of this transaction had to take any extent there was.
     pub(crate) fn is_low_on_space(&self) -> bool {
         self.low_on_space
     }
@@ -204,7 +204,7 @@ impl<'v> Transaction<'v> {
         let buffer = self.volume.cache().fresh(address, kind);
         let mut guard = self.edit(&buffer);
         if self.is_live() {
-            // What the disk holds there is anything: all of the buffer must be logged.
+            // The content of the disk there is arbitrary: all of the buffer must be logged.
             let len = guard.len();
             guard.0.changes.mark(0..len);
         }
@@ -257,7 +257,7 @@ impl<'v> Transaction<'v> {
         }
     }
 
-    /// Says that the transaction does what an intent of a kernel promised.
+    /// Marks the transaction as doing the work of a kernel's intent.
     pub(crate) fn note_done(&mut self, done: &IntentDone) {
         if self.is_live() {
             self.notes.finish(done);
@@ -329,8 +329,8 @@ impl<'v> Transaction<'v> {
         &mut self,
         search: impl FnOnce(&mut Self) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
-        // What is changed in a group joins the transaction, and none of a group that it did not
-        // hold was joined before.
+        // Buffers changed in a group join the transaction, and none of a group that it did not hold
+        // was joined before.
         let (held, joined) = (self.groups.len(), self.joined.len());
         let found = search(self)?;
         if found.is_none() && self.joined.len() == joined {
@@ -353,9 +353,9 @@ impl<'v> Transaction<'v> {
         Ok(guard)
     }
 
-    /// Keeps the lock of a group to the end. Now is the time to tell others what the group has: any
-    /// change of its trees can have taken blocks of its free list, and an estimate that is too high
-    /// would send everybody's requests to a group that refuses them.
+    /// Keeps the lock of a group to the end. Its summary is updated here: any change of its trees
+    /// can have taken blocks of its free list, and an estimate that is too high would send all
+    /// requests to a group that refuses them.
     fn keep_group(&mut self, ag: AgNumber, mut guard: GroupGuard) {
         guard.state().publish(self.volume.geometry(), self.volume.heights());
         if let Some((_, slot)) = self.groups.iter_mut().find(|(held, _)| *held == ag) {
@@ -378,7 +378,7 @@ impl<'v> Transaction<'v> {
         }
         let joined = std::mem::take(&mut self.joined);
         self.changed = false;
-        // Before any lock is given up: whoever takes it next joins the same buffers.
+        // Before any lock is given up: its next holder joins the same buffers.
         let journal = self.volume.journal().zip(self.permit.take());
         let is_live = journal.is_some();
         match journal {
@@ -393,7 +393,7 @@ impl<'v> Transaction<'v> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        // Behind a commit the groups have told what was really used.
+        // After a commit the groups have told how many were really used.
         self.volume.free_space().add(i64::try_from(self.reserved).unwrap_or(i64::MAX));
         if self.changed {
             self.volume.poison("a transaction failed after it had changed metadata");

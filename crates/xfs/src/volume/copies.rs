@@ -1,6 +1,6 @@
 //! The copies of the superblock in all groups but the first. They are only looked at when that one
-//! is lost, so they are written after a change of it is durable. A crash may come between: whoever
-//! opens the volume for changes then finds the first of them old, which is written last.
+//! is lost, so they are written after a change of it is durable. A crash may come between: the next
+//! opening for changes finds the first of them old then, which is written last.
 
 use crate::cache::stamp;
 use crate::error::Error;
@@ -26,9 +26,9 @@ pub(crate) fn write_copies(device: &dyn BlockDevice, superblock: &Superblock) ->
     Ok(flush(device)?)
 }
 
-/// Writes all copies if a change of size, label or UUID was interrupted before it had: by us, or by a
-/// kernel, which replays such a change and leaves the copies as they are. One that cannot be read is
-/// damage, and left to those who look for that.
+/// Writes all copies if a change of size, label or UUID was interrupted before it had: by us, or by
+/// a kernel, which replays such a change and leaves the copies as they are. One that cannot be read
+/// is damage, and left to checks.
 pub(crate) fn complete_copies(
     device: &dyn BlockDevice,
     superblock: &Superblock,

@@ -1,4 +1,4 @@
-//! A volume that is changed through its journal: what it must be, and how the journal starts.
+//! A volume that is changed through its journal: its requirements, and the start of the journal.
 
 use super::{Access, Volume};
 use crate::cache::{BufferAddress, BufferRef, MetaBuffer};
@@ -18,7 +18,7 @@ pub struct LiveOptions {
     /// from 32 KiB, which suits the kernel best (it loses records when the size changes between a
     /// crash and the next mount), to 256 KiB. A stripe unit of the journal may ask for more.
     pub record_bytes: u32,
-    /// Bytes of files that may be newer in memory than on the device. Whoever writes more waits.
+    /// Bytes of files that may be newer in memory than on the device. Writers of more wait.
     pub dirty_bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl Volume {
         options: &LiveOptions,
     ) -> Result<Self, Error> {
         if let Some(head) = ends.head
-            && let Some(area) = LogArea::new(self.cache.device().as_ref(), &self.geometry)
+            && let Some(area) = LogArea::new(self.cache.device(), &self.geometry)
         {
             // Ahead of the first flush of the journal.
             area.clear_stale(head, ends.tail, self.geometry.uuid)?;
@@ -54,8 +54,8 @@ impl Volume {
         Ok(self)
     }
 
-    /// Starts the journal of a volume on which everything was replayed but what intents promise, so
-    /// that this can be done. Recovery starts at `pinned`, if anywhere, until
+    /// Starts the journal of a volume on which all was replayed but the work of intents, so that
+    /// this can be done. Recovery starts at `pinned`, if anywhere, until
     /// [`unpin_log`](Self::unpin_log).
     pub(crate) fn into_replayed(
         mut self,
@@ -69,7 +69,7 @@ impl Volume {
         Ok(self)
     }
 
-    /// What was promised in the journal before it was opened is done and durable.
+    /// The intents that the journal held when it was opened are done and durable.
     pub(crate) fn unpin_log(&self) {
         self.journal.iter().for_each(|journal| journal.unpin());
     }

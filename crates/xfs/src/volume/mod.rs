@@ -16,7 +16,7 @@ use crate::format::{
 };
 use crate::geometry::Geometry;
 use crate::group::{Group, GroupBase, GroupGuard, GroupSummary};
-use crate::inode::{DirtyFiles, InodeGuard, InodeState, InodeTable};
+use crate::inode::{DirtyFiles, InodeGuard, InodeState, InodeTable, place};
 use crate::log::{Journal, LogSpace, RecoveryReport};
 use crate::poison::Poison;
 use crate::rank;
@@ -27,17 +27,22 @@ use parking_lot::Mutex;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use undercroft_block::{BlockDevice, Sector, read_exact_at};
+use std::time::Instant;
+use undercroft_block::{BlockDevice, BufferPool, Sector, read_exact_at};
 use undercroft_locks::OrderedMutex;
+
+/// Memory for file data that is read ahead of its readers, in bytes.
+const READ_AHEAD_BYTES: usize = 64 << 20;
 
 /// Whether a volume may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Never.
     ReadOnly,
-    /// A new image that nobody else can see: changes skip the journal, the superblock comes last.
+    /// A new image that no other program can see: changes skip the journal, the superblock comes
+    /// last.
     Bulk,
-    /// Through the journal: at any time the device holds what was committed up to some point.
+    /// Through the journal: at any time the device holds all commits up to some point.
     Live,
 }
 
@@ -54,8 +59,8 @@ pub struct Volume {
     /// Bytes of the journal that transactions need.
     log_space: LogSpace,
     groups: Vec<Group>,
-    /// Changed by every transaction, as are the lists below: not on the cache lines of what is
-    /// only read.
+    /// Changed by every transaction, as are the lists below: not on the cache lines of fields that
+    /// are only read.
     free_space: Arc<CachePadded<FreeSpace>>,
     allocator: Allocator,
     /// Number of the open checkpoint of the journal, 0 without one.
@@ -72,6 +77,8 @@ pub struct Volume {
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
     moves: OrderedMutex<(), { rank::MOVES }>,
+    /// Memory for file data that is read ahead.
+    read_ahead_memory: BufferPool,
 }
 
 impl Volume {
@@ -81,8 +88,11 @@ impl Volume {
     /// # Errors
     /// No XFS superblock, features that this version does not know, or the device failed.
     pub fn open_unreplayed(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
+        let start = Instant::now();
         let superblock = read_superblock(&device)?;
-        Ok(Self::new(device, superblock, Access::ReadOnly))
+        let volume = Self::new(device, superblock, Access::ReadOnly);
+        volume.cache.count_read(start.elapsed());
+        Ok(volume)
     }
 
     /// What replaying the journal did when the volume was opened, if there was something to replay.
@@ -91,12 +101,12 @@ impl Volume {
         self.recovery.as_ref()
     }
 
-    /// Whether the journal on the disk still holds what was replayed.
+    /// Whether the journal on the disk still holds the records replayed.
     pub(crate) fn is_replayed_in_memory(&self) -> bool {
         self.recovery.is_some() && self.access == Access::ReadOnly
     }
 
-    /// Notes what replaying the journal did.
+    /// Records the result of the replay of the journal.
     pub(crate) fn set_recovery(&mut self, report: Option<RecoveryReport>) {
         self.recovery = report;
     }
@@ -142,6 +152,7 @@ impl Volume {
             generations: AtomicU64::new(0),
             next_directory_group: AtomicU32::new(0),
             moves: OrderedMutex::default(),
+            read_ahead_memory: BufferPool::new(READ_AHEAD_BYTES),
         }
     }
 
@@ -265,7 +276,7 @@ impl Volume {
         self.journal.as_ref()
     }
 
-    /// What the groups add up to.
+    /// The sums over the groups.
     ///
     /// # Errors
     /// A group's headers are damaged, or the device failed.
@@ -301,7 +312,7 @@ impl Volume {
         self.free_space.available()
     }
 
-    /// What the volume keeps of a group.
+    /// The state that the volume keeps of a group.
     pub(crate) fn group(&self, ag: AgNumber) -> &Group {
         &self.groups[ag.0 as usize]
     }
@@ -313,22 +324,22 @@ impl Volume {
     }
 
     /// The checkpoint of the journal that collects the changes of now; `None` on a volume whose
-    /// changes skip the journal. What it frees stays busy until it is durable.
+    /// changes skip the journal. Extents that it frees stay busy until it is durable.
     #[must_use]
     pub fn open_checkpoint(&self) -> Option<u64> {
         Some(self.open_checkpoint.load(Ordering::Acquire)).filter(|number| *number > 0)
     }
 
-    /// Keeps everybody from overwriting blocks in use before the transaction that is under way is
-    /// durable: a crash would bring back what they are now.
+    /// Forbids overwriting blocks in use before the transaction under way is durable: a crash would
+    /// bring back their present mapping.
     pub(crate) fn protect(&self, busy: &BusyExtents, range: AllocRecord) {
         if let Some(checkpoint) = self.open_checkpoint() {
             busy.insert_remapped(range, checkpoint);
         }
     }
 
-    /// Says that a checkpoint of this number is open on a volume without a journal: what is freed
-    /// stays busy, for those who repeat what another allocator did on a journaled one.
+    /// Says that a checkpoint of this number is open on a volume without a journal: freed extents
+    /// stay busy, for a replay of another allocator's work on a journaled one.
     #[doc(hidden)]
     pub fn set_open_checkpoint(&self, number: NonZeroU64) {
         self.open_checkpoint.store(number.get(), Ordering::Release);
@@ -347,6 +358,10 @@ impl Volume {
         self.poison.check()
     }
 
+    pub(crate) fn read_ahead_memory(&self) -> &BufferPool {
+        &self.read_ahead_memory
+    }
+
     /// How the volume may be changed.
     pub(crate) const fn access(&self) -> Access {
         self.access
@@ -360,7 +375,7 @@ impl Volume {
         }
     }
 
-    /// What the groups stand on.
+    /// The shared state under all groups.
     pub(crate) fn group_base(&self) -> GroupBase<'_> {
         let Self { cache, geometry, heights, free_space, .. } = self;
         GroupBase { cache, geometry, heights, free_space }
@@ -374,6 +389,22 @@ impl Volume {
         kind: BufferKind,
     ) -> Result<BufferRef, Error> {
         self.group_base().header(ag, index, kind)
+    }
+
+    /// Begins to read the headers of all groups, and the root directory's inode.
+    pub(crate) fn prefetch_headers(&self) {
+        self.group_base().prefetch_headers((0..self.geometry.ag_count).map(AgNumber));
+        self.prefetch_inodes([self.geometry.root_inode]);
+    }
+
+    /// Begins to read the inodes of these numbers that are not in memory. Numbers that no inode
+    /// can have are left out.
+    pub fn prefetch_inodes(&self, numbers: impl IntoIterator<Item = InodeNumber>) {
+        let absent = |number: &InodeNumber| {
+            self.geometry.valid_inode(*number) && !self.inodes.knows(*number)
+        };
+        let places = numbers.into_iter().filter(absent);
+        self.cache.prefetch(places.map(|number| place(&self.geometry, number).0));
     }
 
     /// Locks a group, reading its headers at first use; `None` if another thread holds it and the
@@ -405,7 +436,7 @@ impl Volume {
     /// Makes a new inode known; its number must not be in use.
     pub(crate) fn insert_inode(&self, inode: InodeState) -> InodeGuard {
         let number = inode.number;
-        // Locked before anybody can find it.
+        // Locked before another thread can find it.
         let guard = InodeGuard::of_new(inode);
         self.inodes.insert(number, &guard.inode());
         guard
@@ -487,7 +518,7 @@ const ALL_TREES: [TreeKind; 7] = [
     TreeKind::Bmbt,
 ];
 
-/// Shape of a tree on a volume; limits of heights: format reference, section 4.6.
+/// Shape of a tree on a volume; limits of heights: docs/format/btrees.md#heights.
 fn tree_geometry(tree: TreeKind, geometry: &Geometry) -> TreeGeometry {
     let ag_blocks = u64::from(geometry.ag_blocks);
     let limit = match tree {

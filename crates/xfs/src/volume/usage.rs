@@ -3,14 +3,15 @@
 use super::Volume;
 use crate::error::Error;
 
-/// What a volume has, and what of it is free. Of a live volume these are the figures of now.
+/// The blocks and inodes of a volume, and the free ones. Of a live volume these are the present
+/// figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of a block.
     pub block_size: u32,
     /// Blocks for files and their metadata: all but the journal.
     pub blocks: u64,
-    /// Blocks that files can have: not taken, not promised to what is in memory, and not set aside
+    /// Blocks that files can have: not taken, not reserved for data in memory, and not set aside
     /// for the volume itself.
     pub free_blocks: u64,
     /// Inodes in use.

@@ -2,7 +2,7 @@
 //! were given out.
 //!
 //! Every answer of the allocator is checked when it comes: its blocks are free in the model, and
-//! the extent is what was asked for. A refusal is checked against what the groups have left. At the
+//! the extent is as requested. A refusal is checked against the space left in the groups. At the
 //! end the extents become those of a file, so that the whole volume can be judged.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(crate) fn new_inode(kind: FileType) -> NewInode<'static> {
     NewInode::new(kind, 0o755)
 }
 
-/// A volume under test and what was taken from it.
+/// A volume under test and the extents taken from it.
 pub(crate) struct History {
     volume: Volume,
     random: Random,
@@ -46,7 +46,7 @@ pub(crate) struct History {
     pub(crate) refused: u64,
 }
 
-/// What a group has and what of it is nobody's.
+/// The blocks of a group, and the free ones of them.
 struct GroupFigures {
     free: u64,
     list: u64,
@@ -211,7 +211,7 @@ impl History {
         request
     }
 
-    /// Checks that an extent is what was asked for.
+    /// Checks that an extent is as requested.
     fn judge(&self, request: &Request, mode: Option<Mode>, found: &Allocation) {
         let context = format!("{request:?} {mode:?} -> {found:?}");
         assert!(found.len >= request.min_len && found.len <= request.max_len, "{context}");
@@ -378,7 +378,7 @@ impl History {
         }
     }
 
-    /// Makes what is held a file, and the volume a file system.
+    /// Makes a file of the extents held, and a file system of the volume.
     pub(crate) fn finish(self) {
         let volume = &self.volume;
         let mut trans = volume.begin().unwrap();

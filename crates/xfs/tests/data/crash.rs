@@ -35,7 +35,7 @@ pub(crate) fn run(format: &Format, seed: u64, operations: usize, cuts: usize) {
         volume.sync().unwrap();
         recorder.mark("synced");
     }
-    // What was refused may have been done in part: the operations would not say what is there.
+    // A refused operation may have been done in part: its result would not be known.
     assert_eq!(history.refused, 0, "{}: there is space for all", format.name);
     drop(history);
     drop(volume);
@@ -74,7 +74,7 @@ pub(crate) fn run(format: &Format, seed: u64, operations: usize, cuts: usize) {
     }
 }
 
-/// Compares the files of which it is known what they must hold.
+/// Compares the files of known content.
 fn compare(found: &[Vec<u8>], expected: &[Option<&[u8]>], when: &str) {
     for (file, (found, expected)) in found.iter().zip(expected).enumerate() {
         if let Some(expected) = expected {

@@ -22,12 +22,12 @@ pub(crate) struct Seen {
     pub(crate) between: u32,
 }
 
-/// The file before an operation, in whole blocks: which are mapped, and what they hold.
+/// The file before an operation, in whole blocks: which are mapped, and their content.
 struct State {
     bytes: Vec<u8>,
     /// Ranges of bytes that are mapped, ascending.
     extents: Vec<(u64, u64)>,
-    /// What is done to it next.
+    /// The next operation on it.
     next: Option<Operation>,
 }
 
@@ -71,7 +71,7 @@ impl State {
         for (from, to) in self.behind(end) {
             let (from, to) = (from as usize, to.min(state.len() as u64) as usize);
             state.copy_within(from..to, from - (end - start) as usize);
-            // What it left is a hole, as far as the next does not come to lie there.
+            // Its old place is a hole, as far as the next does not come to lie there.
             state[to - ((end - start) as usize).min(to - from)..to].fill(0);
             states.push(state.clone());
         }
@@ -115,7 +115,7 @@ pub(crate) fn run(format: &Format, seed: u64, extents: u64, cuts: usize) -> Seen
     std::thread::scope(|scope| {
         let mover =
             scope.spawn(|| move_ranges(&mut history, format, &mut random, &recorder, &mut states));
-        // Somebody else asks for checkpoints all the time.
+        // Another thread asks for checkpoints all the time.
         while !mover.is_finished() {
             volume.sync().unwrap();
         }

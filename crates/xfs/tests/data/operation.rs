@@ -1,4 +1,4 @@
-//! One random operation on the data of files, and what it does to files that are vectors of bytes.
+//! One random operation on the data of files, and its effect on files that are vectors of bytes.
 
 use undercroft_judges::random::Random;
 
@@ -95,7 +95,7 @@ impl Operation {
             let len = len.min(other - target) / block_size * block_size;
             return Self::Dedupe { from, to, source, target, len };
         }
-        // Copies of what was copied would double files again and again.
+        // Copies of copies would double files again and again.
         let room = size_max.max(other).saturating_sub(target);
         if len > room {
             len = room / block_size * block_size;

@@ -7,7 +7,7 @@ use std::error::Error;
 const TEXT: &str = include_str!("../../../../CONTRIBUTING.md");
 const HEAD: &str = "| structure | fields | who complains | why that is so |";
 
-/// Structures and fields of one row, and who complains alone.
+/// Structures and fields of one row, and the judge that complains alone.
 struct Row {
     structures: Vec<&'static str>,
     fields: Vec<&'static str>,

@@ -1,5 +1,5 @@
-//! The fields of every structure of the format, as data (format reference, table by table).
-//! Checksums are left out: they are made right again.
+//! The fields of every structure of the format, as data (the tables of docs/format). Checksums are
+//! left out: they are made right again.
 
 /// Bits of a structure, counted from its first one; big-endian, at most 128.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
-//! One field of one structure that is no longer what it was, the checksum right: our check and the
-//! newest `xfs_repair -n` must agree whether the volume is sound, but for the fields that
-//! CONTRIBUTING.md lists with a reason.
+//! One changed field of one structure, the checksum right: our check and the newest `xfs_repair -n`
+//! must agree whether the volume is sound, but for the fields that CONTRIBUTING.md lists with a
+//! reason.
 
 mod known;
 mod layout;
@@ -38,7 +38,7 @@ pub(crate) struct Fields {
     known: Known,
 }
 
-/// Who found fault where the other did not.
+/// The judge that found fault where the other did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Check,
@@ -233,7 +233,7 @@ impl Copy {
         target: Target,
         bytes: &[u8],
     ) -> Result<Judgements, Box<dyn Error + Send + Sync>> {
-        /// Enough to see what it is about.
+        /// Enough to see the subject.
         const LINES: usize = 4;
         write_all_at(self.device.as_ref(), sector(target.at), bytes)?;
         let (mut findings, mut ours) = (Vec::new(), Verdict::Silent);

@@ -53,7 +53,7 @@ fn record(seed: u64) -> Recording {
     }
     volume.sync_all().wait().unwrap();
     // Callbacks come from a thread of their own, behind the answers. Closing the volume would write
-    // in place, which is not what is cut here.
+    // in place, which is not cut here.
     while called.load(Ordering::Acquire) < FILES {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Devices that fail: whoever waits is told, and the volume is read-only.
+//! Devices that fail: waiters are told, and the volume is read-only.
 
 use crate::work::{contents, memory, open, try_create, write};
 use std::sync::Arc;

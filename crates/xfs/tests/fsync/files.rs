@@ -1,4 +1,4 @@
-//! What is written in memory is what is read, before and after it is written back.
+//! Reads return the data written in memory, before and after it is written back.
 
 use crate::work::{
     contents, create, make, memory, open, open_image, read, repair_is_content, write,
@@ -89,7 +89,7 @@ fn random_writes_are_read_before_and_after_write_back() {
 }
 
 #[test]
-fn a_budget_bounds_what_is_dirty() {
+fn a_budget_bounds_dirty_data() {
     let volume = open(memory(256 << 20), 1 << 20);
     let mut most = 0;
     for number in 0..50 {
@@ -112,7 +112,7 @@ fn extents(file: &OpenFile) -> usize {
     ops::extent_map(file.volume(), &file.inode().read()).unwrap().len()
 }
 
-/// Extents are as long as what is dirty when it is written back.
+/// Extents are as long as the dirty data when it is written back.
 #[test]
 fn allocation_is_delayed() {
     let volume = open(memory(256 << 20), 64 << 20);
@@ -161,7 +161,7 @@ fn ahead(file: &OpenFile) -> u64 {
     map.last().map_or(0, |last| last.extent.end().0.saturating_sub(end))
 }
 
-/// Lets go of a file, the last who has it open, and looks at it again.
+/// Drops the last opening of a file, and looks at it again.
 fn reopen(file: OpenFile) -> OpenFile {
     let (volume, number) = (Arc::clone(file.volume()), file.number());
     file.close().unwrap();
@@ -186,7 +186,7 @@ fn files_that_grow_get_space_ahead_and_give_it_back() {
     }
     let mut first = reopen(files.remove(0));
     assert_eq!(ahead(&first), 0);
-    // Given up while it is dirty, and written on: next time it keeps what it has.
+    // Closed while it is dirty, and written on: next time it keeps its space.
     for step in 200..240 {
         write(&first, step * 8192, &contents(0, 8192)).unwrap();
         if step == 200 {
@@ -197,7 +197,7 @@ fn files_that_grow_get_space_ahead_and_give_it_back() {
     first = reopen(first);
     assert!(ahead(&first) > 0);
     files.insert(0, first);
-    // Space that was preallocated on purpose is nobody's to take.
+    // Space that was preallocated on purpose is not taken.
     files[1].preallocate(4 << 20..5 << 20, Size::Keep, Timestamp::default()).unwrap();
     files.iter().for_each(|file| file.trim().unwrap());
     assert_eq!([0, 2, 3].map(|number| ahead(&files[number])), [0; 3]);
@@ -303,7 +303,7 @@ fn threads_write_and_sync_at_once() {
 }
 
 #[test]
-fn a_direct_write_sees_what_is_dirty() {
+fn a_direct_write_sees_dirty_data() {
     let volume = open(memory(256 << 20), 8 << 20);
     let file = create(&volume, "file");
     write(&file, 0, b"0123456789").unwrap();

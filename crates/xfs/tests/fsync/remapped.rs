@@ -8,15 +8,15 @@ use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::ops::{self, CloneRange, Size};
 use undercroft_xfs::{OpenFile, Volume};
 
-/// What is done to a file.
+/// An operation on a file.
 type Change<'c> = &'c dyn Fn(&OpenFile);
 
-/// What is done to a file behind a cut, here and in a model.
+/// An operation on a file behind a cut, here and in a model.
 type Continuation<'c> = &'c dyn Fn(&OpenFile, &mut Vec<u8>);
 
-/// Cuts what was recorded behind every event from the mark on, and opens what is left in each of the
-/// states that `states` names; `seen` is told what is in the file, if it is there, and where the cut
-/// is. Returns how many there were.
+/// Cuts the recording behind every event from the mark on, and opens the disk in each of the states
+/// that `states` names; `seen` gets the content of the file, if it is there, and the place of the
+/// cut. Returns the number of cuts.
 fn cut_everywhere<S: IntoIterator<Item = Unflushed>>(
     recorder: &Recorder,
     states: impl Fn() -> S,
@@ -133,7 +133,8 @@ fn a_file_that_was_shifted_is_there_as_it_was_or_as_it_became() {
     );
 }
 
-/// What a file was cut by is still there if that is taken back, whatever was written since.
+/// The bytes cut off a file are still there if a crash takes the cut back, whatever was written
+/// since.
 #[test]
 fn a_file_that_was_cut_is_there_as_it_was_or_as_it_became() {
     let (now, old, new) = (Timestamp::default(), contents(1, 9000), contents(2, 700));

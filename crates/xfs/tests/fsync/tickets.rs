@@ -58,7 +58,7 @@ fn tickets_that_wait_when_the_volume_is_closed_are_kept() {
         let volume = open(memory(256 << 20), 8 << 20);
         let tickets = draw(&volume, 10 * round);
         volume.close().unwrap();
-        // Nobody is left who could answer them later.
+        // No thread is left that could answer them later.
         assert!(tickets.iter().all(|ticket| matches!(ticket.try_result(), Some(Ok(())))));
         assert!(try_create(&volume, "late").is_err() && volume.sync_all().wait().is_err());
     }

@@ -1,5 +1,6 @@
-//! The constraints on whoever writes a journal (journal reference, section 7.2), each checked on all
-//! that a long history sent to its device: a small journal, written around several times.
+//! The constraints on the writer of a journal (docs/format/journal/writing.md#constraints), each
+//! checked on all that a long history sent to its device: a small journal, written around several
+//! times.
 
 use crate::audit::{Audit, Checkpoint, Item, Record, Step};
 use crate::crash::{History, make};
@@ -155,8 +156,8 @@ fn c5_c6_the_journal_is_never_full() {
     }
 }
 
-/// C6, C7: when a record says that what is before its tail is not needed, all of it is in its
-/// place, and flushed.
+/// C6, C7: when a record says that the journal before its tail is not needed, all changes there are
+/// in their places, and flushed.
 #[test]
 fn c6_c7_the_tail_moves_behind_flushed_writes() {
     // By sector: start of the newest checkpoint that is not in place.
@@ -257,7 +258,7 @@ fn c12_checkpoints_begin_with_a_flush() {
     }
 }
 
-/// C8: what is logged again is logged with everything that is not in its place.
+/// C8: a buffer logged again is logged with all changes that are not in its place.
 #[test]
 fn c8_relogged_buffers_are_logged_with_all_their_changes() {
     // By sector: units logged since the last write to the place.
@@ -318,7 +319,7 @@ fn c9_c16_inodes_are_logged_as_inodes() {
     assert!(chunks > 10, "{chunks}");
 }
 
-/// C13, C14: what is freed is cancelled under the name it was logged with, and a block that comes
+/// C13, C14: a freed block is cancelled under the kind it was logged with, and a block that comes
 /// back in the same checkpoint is not, but logged whole.
 #[test]
 fn c13_c14_freed_blocks_are_cancelled() {

@@ -1,8 +1,8 @@
-//! Crashes at every point: what is on the disk must be replayed to the state behind some whole
-//! operation, and not to one before the last that was made durable.
+//! Crashes at every point: the disk must be replayed to the state behind some whole operation, and
+//! not to one before the last that was made durable.
 //!
-//! A history of random operations runs on a recorder. A [`Recording`] then gives the disk after each
-//! event, with what was not flushed dropped, kept, or torn in sectors.
+//! A history of random operations runs on a recorder. A [`Recording`] then gives the disk after
+//! each event, with writes that were not flushed dropped, kept, or torn in sectors.
 
 use crate::tree::{Tree, tree};
 use crate::work;
@@ -163,7 +163,7 @@ impl History {
         self.names.push(Named { parent, name });
     }
 
-    /// Removes a name, and what it named if it was the last.
+    /// Removes a name, and its inode if it was the last.
     fn unlink(&mut self) {
         let index = self.random.below(self.names.len() as u64) as usize;
         let Named { parent, name } = self.names.swap_remove(index);

@@ -1,4 +1,4 @@
-//! Devices that fail: who is told, what stays.
+//! Devices that fail: the callers told, the changes that stay.
 
 use crate::crash::make;
 use crate::tree::tree;
@@ -38,7 +38,7 @@ fn a_failed_journal_ends_all_changes() {
         let (durable, error) = fill(&volume);
         assert!(durable >= expected, "{operation}: {durable}");
         assert!(matches!(error, Error::Device(_)), "{operation}: {error}");
-        // From now on everybody is told, and why.
+        // From now on every caller is told, with the reason.
         let root = volume.geometry().root_inode;
         let error = create(&volume, root, "late", FileType::Regular).unwrap_err();
         let Error::Poisoned(reason) = error else { panic!("{error}") };
@@ -46,12 +46,12 @@ fn a_failed_journal_ends_all_changes() {
         assert!(matches!(volume.sync(), Err(Error::Poisoned(_))));
         assert!(matches!(volume.force().unwrap().wait(), Err(Error::Poisoned(_))));
         assert!(matches!(volume.close(), Err(Error::Poisoned(_))));
-        // What is in memory can be read.
+        // Data in memory can be read.
         assert!(tree(&volume).unwrap().len() > durable as usize);
     }
 }
 
-/// Data that could not be written ends all changes when the failure arrives, not when somebody asks
+/// Data that could not be written ends all changes when the failure arrives, not when a caller asks
 /// for durability.
 #[test]
 fn failed_data_ends_all_changes_at_once() {
@@ -67,7 +67,7 @@ fn failed_data_ends_all_changes_at_once() {
     let now = Timestamp::default();
     let file = OpenFile::open(&volume, file).unwrap();
     let written = file.write_direct(0, &memory, 0..LEN, now);
-    // The device may answer in another thread: the volume is told, whoever waits for it or not.
+    // The device may answer in another thread: the volume is told, with or without a waiter.
     while volume.begin().is_ok() {
         std::thread::yield_now();
     }
@@ -109,8 +109,8 @@ fn every_ticket_of_a_failed_checkpoint_is_told() {
     }
 }
 
-/// A transaction that gives up half-way takes nothing of it to the journal, and what was committed
-/// before with it: the device holds what was durable.
+/// A transaction that gives up half-way takes nothing of it to the journal, nor earlier commits
+/// that are not durable: the device holds the durable ones.
 #[test]
 fn half_a_transaction_is_never_written() {
     let device = make(&MkfsOptions::new(64 << 20, Uuid::from_u128(1)));

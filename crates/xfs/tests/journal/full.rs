@@ -174,8 +174,8 @@ impl Filled {
         true
     }
 
-    /// What may need space, while a little of it becomes free now and then: it is there whole, or the
-    /// volume is as it was. Counts what was refused, and what was done.
+    /// Operations that may need space, while a little of it becomes free now and then: each is done
+    /// as a whole, or the volume is as it was. Counts those refused and those done.
     fn change_without_space(&mut self) -> [u32; 2] {
         let mut counts = [0; 2];
         let mut before = tree(&self.volume).unwrap();
@@ -193,7 +193,7 @@ impl Filled {
                 let file = self.open(self.large);
                 let less = 150 * self.volume.geometry().block_size() as u64;
                 file.truncate(file.size() - less, NOW).unwrap();
-                // Until then nobody may have the blocks.
+                // Until then the blocks may not be allocated.
                 self.volume.sync().unwrap();
             }
             if had || number % 10 == 9 {

@@ -1,5 +1,5 @@
 //! Writes and flushes that fail at random: callers are told, the volume is read-only and says why,
-//! and what was durable is on the device.
+//! and durable changes are on the device.
 
 use crate::crash::make;
 use crate::tree::{Tree, tree};

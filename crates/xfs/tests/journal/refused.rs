@@ -25,7 +25,7 @@ fn live(device: &Arc<dyn BlockDevice>) -> Result<Volume, Error> {
 /// C20: what this version does not maintain, or does not know, is refused by its name, and nothing
 /// is written.
 #[test]
-fn c20_what_is_not_maintained_is_refused() {
+fn c20_features_not_maintained_are_refused() {
     let cases: [(usize, &[u8], &str); 4] = [
         (212, &[0, 0, 1, 13], "features 0x100"),
         (220, &[0, 0, 0, 6], "its journal has features 0x6"),

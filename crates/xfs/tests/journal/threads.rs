@@ -89,7 +89,7 @@ fn fragmented() -> Arc<dyn BlockDevice> {
     let volume = Volume::open_live(Arc::clone(&device), &LiveOptions::default());
     let volume = Arc::new(volume.unwrap());
     let root = volume.geometry().root_inode;
-    // Inodes for what is to come: later there is no room for a chunk.
+    // Inodes for later steps, when there is no room for a chunk.
     let inodes: Vec<_> = (0..4 * 64).map(|number| format!("inode-{number}")).collect();
     for name in &inodes {
         create(&volume, root, name, FileType::Directory).unwrap();

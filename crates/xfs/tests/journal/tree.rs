@@ -1,4 +1,4 @@
-//! What is in a volume, in a form that can be compared.
+//! The content of a volume, in a form that can be compared.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};

@@ -51,21 +51,21 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The copy and what was seen.
+/// The copy and the observations.
 pub(crate) struct Replay {
     volume: Volume,
     pending: HashMap<u32, Pending>,
-    /// What was freed and may not be used for data yet: group, and range of blocks.
+    /// Freed blocks that may not be used for data yet: group, and range of blocks.
     busy: Vec<(u32, Range<u32>)>,
     pub(crate) near: u32,
     pub(crate) exact: u32,
     pub(crate) by_size: u32,
     pub(crate) frees: u32,
-    /// Choices that differ because several busy ranges lie in one free extent. What is left of the
-    /// extent depends on the one that is looked at first: with a range at its start and another just
-    /// behind it, the first leaves all that follows, the second nothing if that is less than four
-    /// times what is wanted. The kernel looks in the order in which its tree is balanced at the time,
-    /// we from left to right.
+    /// Choices that differ because several busy ranges lie in one free extent. The rest of the
+    /// extent depends on the range that is looked at first: with a range at its start and another
+    /// just behind it, the first leaves all that follows, the second nothing if that is less than
+    /// four times the length wanted. The kernel looks in the order in which its tree is balanced at
+    /// the time, we from left to right.
     pub(crate) by_order: u32,
     pub(crate) differences: Vec<Difference>,
 }
@@ -106,7 +106,7 @@ impl Replay {
                 let pending = std::mem::take(pending);
                 self.allocate(event, pending);
             }
-            // What is too much for the free list is freed by the allocation itself here.
+            // Surplus blocks of the free list are freed by the allocation itself here.
             "xfs_free_extent" if event.get("resv") != FREE_LIST => self.free(event),
             "xfs_extent_busy_clear" => self.clear(event),
             _ => {}

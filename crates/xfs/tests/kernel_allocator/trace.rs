@@ -8,7 +8,7 @@ use std::process::Command;
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// What is recorded.
+/// The events recorded.
 const EVENTS: [&str; 9] = [
     "xfs_alloc_near_first",
     "xfs_alloc_cur_lookup",
@@ -56,7 +56,7 @@ impl Tracer {
         }
     }
 
-    /// What was recorded, in the order of time.
+    /// The events recorded, in the order of time.
     pub(crate) fn stop(self) -> Vec<Event> {
         self.set("tracing_on", "0");
         let text = fs::read_to_string(self.instance.join("trace")).unwrap();

@@ -124,7 +124,7 @@ impl Subject {
         Ok(verdict)
     }
 
-    /// One field that is no longer what it was; fields near the front are hit most.
+    /// One changed field; fields near the front are hit most.
     fn change(&mut self, bytes: &mut [u8]) {
         let range = if self.next(2) == 0 { bytes.len().min(256) } else { bytes.len() };
         let at = self.next(range);

@@ -103,9 +103,9 @@ fn a_dropped_volume_answers_its_tickets() {
     }
 }
 
-/// Who closes a volume finds all callbacks done, slow ones as well.
+/// After a volume is closed all callbacks are done, slow ones as well.
 #[test]
-fn a_volume_that_is_closed_has_called_everybody() {
+fn a_volume_that_is_closed_has_made_all_callbacks() {
     let (_device, volume) = open(64 << 20);
     let file = make(&volume, "file").unwrap();
     let called = Arc::new(AtomicUsize::new(0));

@@ -15,10 +15,10 @@ use undercroft_xfs::{Error, Volume};
 /// Longer than anything takes that does not hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Writes that fail at once, in whatever thread sends them, at every place in turn: everybody is
-/// told, nobody hangs.
+/// Writes that fail at once, in any thread that sends them, at every place in turn: all callers are
+/// told, none hangs.
 #[test]
-fn a_write_that_fails_at_once_is_told_to_everybody() {
+fn a_write_that_fails_at_once_is_told_to_all_callers() {
     for nth in 0..60 {
         let (done, finished) = channel();
         thread::spawn(move || {

@@ -56,7 +56,7 @@ fn a_file_without_a_name_stays_as_long_as_it_is_open() {
     drop(one);
     two.write(data.len() as u64, b"more", NOW).unwrap();
     assert_eq!(read_all(&two), [&data[..], b"more"].concat());
-    // Whoever has it open can open it again, by its number.
+    // While it is open it can be opened again, by its number.
     drop(OpenFile::open(&volume, two.number()).unwrap());
     let number = two.number();
     two.close().unwrap();
@@ -81,7 +81,7 @@ fn what_a_rename_replaces_stays_as_long_as_it_is_open() {
 }
 
 #[test]
-fn closing_frees_what_is_open_without_a_name() {
+fn closing_frees_open_files_without_a_name() {
     let (device, volume) = open(64 << 20);
     let before = volume.usage().unwrap();
     let file = make(&volume, "file").unwrap();
@@ -93,7 +93,7 @@ fn closing_frees_what_is_open_without_a_name() {
     unlink(&volume, "file").unwrap();
     volume.close().unwrap();
     check_clean(&device);
-    // What is held still says what became of it.
+    // An inode that is held still tells that it was freed.
     let mut bytes = [0; 4];
     assert!(matches!(file.read(0, &mut bytes), Err(Error::Stale { .. })));
     drop((file, tmp));
@@ -102,7 +102,7 @@ fn closing_frees_what_is_open_without_a_name() {
     again.close().unwrap();
 }
 
-/// Volumes that were closed with such files by whoever did not free them.
+/// Volumes that were closed with such files by a program that did not free them.
 #[test]
 fn opening_frees_what_was_left_without_a_name() {
     let (device, volume) = open(64 << 20);

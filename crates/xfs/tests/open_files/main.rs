@@ -1,5 +1,5 @@
-//! Files in use as a server uses them: numbers used again, files removed while dirty or open, errors
-//! under locks, callbacks that call back, full volumes.
+//! Files in use as a server uses them: numbers used again, files removed while dirty or open,
+//! errors under locks, callbacks that call back, full volumes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "other tests use more of it")]
 mod common;
 
+mod ahead;
 mod callbacks;
 mod errors;
 mod lifecycle;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use undercroft_xfs::OpenFile;
 use undercroft_xfs::ops::Size;
 
-/// Reads of every length at every offset over data, holes, unwritten space and what is dirty are
-/// those of a model.
+/// Reads of every length at every offset over data, holes, unwritten space and dirty data are those
+/// of a model.
 #[test]
 fn any_range_reads_as_it_was_written() {
     let (device, volume) = open(64 << 20);
@@ -84,7 +84,7 @@ fn a_file_in_many_pieces_reads_whole() {
 }
 
 #[test]
-fn reading_what_is_no_regular_file_says_so() {
+fn reading_other_kinds_than_regular_files_is_an_error() {
     let (_device, volume) = open(64 << 20);
     let root = OpenFile::open(&volume, crate::stand::root(&volume)).unwrap();
     assert!(root.read(0, &mut [0; 10]).is_err());

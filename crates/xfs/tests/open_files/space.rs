@@ -1,4 +1,4 @@
-//! Space that is promised, given back, and missing.
+//! Space that is reserved, given back, and missing.
 
 use crate::stand::{BLOCK, NOW, close, contents, live, make, open, read_all, root, unlink};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use undercroft_xfs::internals::bmap;
 use undercroft_xfs::ops::{self, Name, RenameMode, Size};
 use undercroft_xfs::{Error, OpenFile};
 
-/// What was promised to a file that goes is everybody's again, however it goes.
+/// The reservation of a file that is freed or dropped is free for all again.
 #[test]
 fn dirty_files_that_go_give_their_space_back() {
     let (device, volume) = open(64 << 20);
@@ -51,7 +51,7 @@ fn dirty_files_that_go_give_their_space_back() {
 /// A file that is written, closed, and written again is not trimmed while it comes back, and gives
 /// all back at the end.
 #[test]
-fn space_ahead_goes_with_the_last_who_has_the_file_open() {
+fn space_ahead_goes_with_the_last_opening() {
     let (device, volume) = open(256 << 20);
     let (one, two) = (make(&volume, "file").unwrap(), None::<OpenFile>);
     let mut other = two;
@@ -97,7 +97,7 @@ fn an_allocation_that_finds_no_space_leaves_the_file_as_it_was() {
     assert_eq!(contents(&volume, "file"), b"some data");
 }
 
-/// A full volume tells whoever writes too much, and goes on.
+/// A full volume refuses further writes, and goes on.
 #[test]
 fn a_full_volume_can_be_emptied_and_filled_again() {
     let (device, volume) = open(64 << 20);
@@ -142,8 +142,8 @@ fn much_that_is_freed_starts_a_checkpoint() {
     close(&device, &volume);
 }
 
-/// An extent that joins its neighbours leaves one record less; those that fit the inode again move
-/// there from the tree.
+/// An extent that joins its neighbours leaves one record less; records that fit the inode again
+/// move there from the tree.
 #[test]
 fn a_file_whose_gaps_are_filled_becomes_a_list_again() {
     let (device, mut volume) = open(64 << 20);
@@ -170,7 +170,7 @@ fn a_file_whose_gaps_are_filled_becomes_a_list_again() {
     assert_eq!(contents(&volume, "gaps"), *bytes);
 }
 
-/// What nobody has to write takes no time: this would not end if it went over the hole.
+/// Holes take no time: this would not end if it visited their blocks.
 #[test]
 fn a_file_becomes_as_long_as_files_can_be_at_once() {
     const LONGEST: u64 = (1 << 63) - 1;

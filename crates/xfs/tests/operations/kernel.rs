@@ -20,7 +20,7 @@ pub(crate) fn apply(root: &Path, operation: &Operation) -> Result<(), Errno> {
     })
 }
 
-/// Whether the kernel refuses an attribute of a user on what is no file.
+/// Whether the kernel refuses an attribute of a user on inodes other than files and directories.
 fn is_user(operation: &Operation) -> bool {
     match operation {
         Operation::SetAttribute { name, .. } | Operation::RemoveAttribute { name, .. } => {

@@ -292,7 +292,7 @@ impl Model {
         Some(())
     }
 
-    /// All paths with their nodes, directories before what is in them.
+    /// All paths with their nodes, directories before their contents.
     pub(crate) fn walk(&self) -> Vec<(Vec<u8>, usize)> {
         let mut found = vec![(Vec::new(), ROOT)];
         let mut next = 0;

@@ -16,9 +16,10 @@ use undercroft_xfs::recovery::recover;
 /// Why both replays do not agree.
 #[derive(Debug)]
 pub(crate) enum Disagreement {
-    /// The kernel does not mount what it left itself. `xfs_repair -n` has nothing against our replay.
+    /// The kernel does not mount the volume that it left itself. `xfs_repair -n` has nothing
+    /// against our replay.
     KernelFails(String),
-    /// What is wrong with our replay.
+    /// The defect of our replay.
     OursIsWrong(String),
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn judge(image: &Path) -> Result<Option<RecoveryReport>, Disagreement
     kernel.unmount().map_err(|error| text(&error))?;
     let kernel = mount(&theirs, Access::ReadOnly).map_err(|error| text(&error))?;
     let replayed = mount(&ours, Access::ReadOnly).map_err(|error| text(&error))?;
-    // A promise about attributes stamps its file with the time at which it is kept.
+    // The work of an intent about attributes stamps its file with the time of the replay.
     let ctime = report.as_ref().is_none_or(|report| report.intents == 0);
     let options = Options { ctime, ..Options::default() };
     let compared = tree::compare(replayed.path(), kernel.path(), &options);

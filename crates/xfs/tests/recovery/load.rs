@@ -18,7 +18,7 @@ use undercroft_judges::random::Random;
 pub(crate) enum End {
     /// The journal is written first.
     Flushed,
-    /// It is not: what was under way is lost, or cut off.
+    /// It is not: operations under way are lost, or cut off.
     Cut,
 }
 

@@ -14,7 +14,7 @@ use undercroft_judges::Xfsprogs;
 
 use super::load::{End, shut_down};
 
-/// What is cut off.
+/// The operation that is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promise {
     /// A file whose blocks others have is cut to nothing: reverse mappings, counts, free space.
@@ -23,9 +23,9 @@ pub(crate) enum Promise {
     Clone,
     /// Many files are renamed, linked and deleted: parent pointers.
     Names,
-    /// Two files exchange their contents: mappings, and what is left to exchange.
+    /// Two files exchange their contents: mappings, and the rest to exchange.
     Exchange,
-    /// The same, but only what is written of the first.
+    /// The same, but only the written parts of the first.
     ExchangeWritten,
     /// Two files of different lengths exchange their contents once.
     ExchangeLengths,

@@ -39,7 +39,7 @@ fn journals_that_went_around() {
     let mut around = 0;
     for seed in 0..150 {
         let Ok(mount) = LoopMount::new(&image, Access::ReadWrite, &[]) else {
-            // It refuses what it left itself: nothing to go on with.
+            // It refuses the volume that it left itself: nothing to go on with.
             Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
             continue;
         };
@@ -64,7 +64,7 @@ fn journals_that_went_around() {
     panic!("{around} journals of 150 went around");
 }
 
-/// Whether what is to be replayed of the journal begins behind its end.
+/// Whether the records to be replayed begin behind the end of the journal.
 fn goes_around(image: &Path) -> bool {
     let volume = Volume::open(Arc::new(FileDevice::open(image, true).unwrap())).unwrap();
     volume.recovery().is_some_and(|report| report.tail.block() > report.head.block())
@@ -134,7 +134,8 @@ fn pieces(image: &Path, name: &str, size: u64) -> (usize, u64) {
     (extents.len(), blocks * volume.geometry().block_size() as u64 / size)
 }
 
-/// The blocks of a directory are in many pieces: Linux 6.18 refuses to mount what it left itself.
+/// The blocks of a directory are in many pieces: Linux 6.18 refuses to mount the volume that it
+/// left itself.
 #[test]
 fn directory_blocks_in_pieces() {
     if !kernel::available_or_report("xfs::recovery::special::directory_blocks_in_pieces") {

@@ -1,8 +1,8 @@
 //! A name of the root directory, the file it stands for, and what that must hold.
 //!
-//! Threads change the file at the same time: each has a stripe of it, in which nobody else writes,
-//! so it knows every byte there. Stripes are no multiples of blocks: neighbours share blocks. What
-//! concerns the whole file (its size, its name, which file it is) happens alone.
+//! Threads change the file at the same time: each has a stripe of it, in which no other writes, so
+//! it knows every byte there. Stripes are no multiples of blocks: neighbours share blocks.
+//! Operations on the whole file (its size, its name, which file it is) happen alone.
 
 use parking_lot::{Mutex, RwLock};
 use undercroft_xfs::OpenFile;
@@ -19,7 +19,7 @@ pub(crate) struct Content {
     pub(crate) links: u32,
 }
 
-/// A slot: shared by those who change or read bytes, alone for whoever changes all of it.
+/// A slot: shared by threads that change or read bytes, exclusive for one that changes all of it.
 pub(crate) struct Slot {
     pub(crate) name: String,
     pub(crate) content: RwLock<Option<Content>>,
@@ -48,12 +48,12 @@ impl Content {
         (self.stripes.len() * STRIPE) as u64
     }
 
-    /// All bytes; nobody else is at it.
+    /// All bytes; the slot is held alone.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.stripes.iter().flat_map(|stripe| stripe.lock().clone()).collect()
     }
 
-    /// The file was cut at `size`: what was behind it reads as zeros.
+    /// The file was cut at `size`: bytes behind it read as zeros.
     pub(crate) fn cut(&mut self, size: u64) {
         for (thread, stripe) in self.stripes.iter_mut().enumerate() {
             let kept = size.saturating_sub(Self::start(thread)).min(STRIPE as u64) as usize;
@@ -61,7 +61,7 @@ impl Content {
         }
     }
 
-    /// Compares all of the file with what it must hold; nobody else is at it.
+    /// Compares all of the file with its expected content; the slot is held alone.
     pub(crate) fn verify(&self, what: &str) {
         let expected = self.bytes();
         let mut found = vec![0xee; expected.len()];

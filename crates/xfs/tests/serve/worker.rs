@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) compares: bool,
     /// The longest call of all, in microseconds.
     pub(crate) longest: AtomicU64,
-    /// Operations that were done, and those that found no space.
+    /// Operations that were done, and operations that found no space.
     pub(crate) done: AtomicU64,
     pub(crate) refused: AtomicU64,
 }
@@ -229,7 +229,7 @@ impl Worker<'_> {
     fn rename(&mut self, slot: &Slot) -> Result<(), Error> {
         let other = self.random.below(self.shared.slots.len() as u64) as usize;
         let other = &self.shared.slots[other];
-        // In one order, whoever does it.
+        // In one order, in every thread.
         if slot.name >= other.name {
             return Ok(());
         }

@@ -26,7 +26,7 @@ pub(crate) struct Count {
     pub(crate) kernels: usize,
 }
 
-/// What was looked at.
+/// Counts of the examined files and cuts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Judged {
     pub(crate) cuts: Count,
@@ -34,9 +34,9 @@ pub(crate) struct Judged {
     pub(crate) operations: usize,
     /// Tickets that were answered.
     pub(crate) answered: usize,
-    /// Files that were compared with what was durable and had not been changed since.
+    /// Files that were compared with their durable content and had not been changed since.
     pub(crate) unchanged: usize,
-    /// Those that had.
+    /// Files that had been changed since.
     pub(crate) changed: usize,
     /// Threads that were in an operation, and tickets that waited, at all cuts together.
     pub(crate) busy: usize,
@@ -128,7 +128,7 @@ pub(crate) fn judge(plan: &Plan, count: Count) -> Judged {
 }
 
 impl Cut {
-    /// Has us replay it, on the disk or, as for those who only read, in memory; and checks it.
+    /// Has us replay it, on the disk or, as for readers, in memory; and checks it.
     fn replay(&self, in_memory: bool) -> Tree {
         let what = &self.what;
         if !in_memory {
@@ -159,7 +159,7 @@ impl Cut {
         tree
     }
 
-    /// Compares what is there with what each thread did.
+    /// Compares the volume with the history of each thread.
     fn compare(&self, pasts: &[Past], reached: &[Reached], tree: Tree, judged: &mut Judged) {
         let mut trees = vec![Tree::new(); THREADS];
         for (path, found) in tree {

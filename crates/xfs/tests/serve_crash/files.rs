@@ -1,4 +1,4 @@
-//! The files and names of one thread, and what it knows of them.
+//! The files and names of one thread, and its knowledge of them.
 
 use crate::model::{Entry, Names, Past, Version, Way};
 use crate::notes::{Covers, Note, Notes};

@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub(crate) closes: bool,
 }
 
-/// What is known of a history: what reached the device, and what the threads did.
+/// A history: the writes that reached the device, and the operations of the threads.
 pub(crate) struct History {
     pub(crate) recording: Recording,
     pub(crate) notes: Vec<Note>,

@@ -29,7 +29,7 @@ pub(crate) enum Way {
     Memory,
     /// On the device, or in a transaction: any ticket covers it.
     Device,
-    /// As [`Device`](Self::Device); and the size is set, whatever it was.
+    /// As [`Device`](Self::Device); and the size is set, whatever it was before.
     Size,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Found {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What was found of one thread, by path.
+/// The files found of one thread, by path.
 pub(crate) type Tree = BTreeMap<String, Found>;
 
 impl Past {
@@ -96,7 +96,7 @@ impl Past {
         Err(list.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Whether nobody changed the data of a file since it was covered.
+    /// Whether the data of a file was not changed since it was covered.
     pub(crate) fn is_unchanged(&self, file: usize, reached: &Reached) -> bool {
         let later = reached.written[file] + 1..=reached.begun;
         reached.written[file] > 0
@@ -197,7 +197,7 @@ impl Allowed {
 }
 
 impl Version {
-    /// Whether what was found at `at` is what this has there: zeros behind its end.
+    /// Whether the bytes found at `at` are those of this: zeros behind its end.
     fn has(&self, at: usize, found: &[u8]) -> bool {
         self.bytes.get(at).copied().unwrap_or(0) == found[at]
     }

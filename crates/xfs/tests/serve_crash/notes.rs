@@ -9,7 +9,7 @@ use undercroft_block::testing::recorder::{Event, Recorder};
 /// What a ticket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Covers {
-    /// What was committed.
+    /// The operations committed.
     Journal,
     /// The data of this file of this thread as well.
     File { thread: usize, file: usize },
@@ -72,7 +72,7 @@ pub(crate) struct Progress {
     notes: Vec<Note>,
     done: Vec<usize>,
     reached: Vec<Reached>,
-    /// Tickets that were drawn, and what was done then.
+    /// Tickets that were drawn, and the operations done by then.
     tickets: BTreeMap<usize, (Covers, Vec<usize>)>,
     /// Tickets that were answered.
     pub(crate) answered: usize,

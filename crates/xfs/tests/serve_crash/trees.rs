@@ -1,4 +1,4 @@
-//! What is found behind a crash, by us and by the kernel.
+//! The trees found behind a crash, by us and by the kernel.
 
 use crate::model::{Found, Tree};
 use std::os::unix::fs::MetadataExt;

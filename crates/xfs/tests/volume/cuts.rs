@@ -34,7 +34,8 @@ fn volume(options: &MkfsOptions, size: u64) -> Arc<dyn BlockDevice> {
 }
 
 /// Does `change`, crashes it behind every event, and looks at the volume that the crash left, as
-/// ours and, of every third one, as the kernel replays it: `seen` tells what it shows of the change.
+/// ours and, of every third one, as the kernel replays it: `seen` tells the state of the change on
+/// it.
 fn cut_everywhere<T: PartialEq + std::fmt::Debug>(
     device: Arc<dyn BlockDevice>,
     change: impl Fn(&Arc<dyn BlockDevice>),

@@ -85,8 +85,8 @@ fn a_uuid_as_by_xfs_db() {
         let fields = "fname uuid meta_uuid features_incompat";
         assert_eq!(superblocks(&ours, fields), superblocks(&its, fields), "{uuid}");
         judged::sound(&ours, &uuid.to_string());
-        // The kernel goes on in the journal; what it leaves there is replayed with records of the
-        // former UUID right before it.
+        // The kernel goes on in the journal; its records are replayed with records of the former
+        // UUID right before it.
         let mount = LoopMount::new(&ours, Access::ReadWrite, &[]).unwrap();
         assert_eq!(std::fs::read(mount.join("file")).unwrap(), b"content");
         std::fs::write(mount.join("file"), "content").unwrap();

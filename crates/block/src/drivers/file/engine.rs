@@ -1,4 +1,5 @@
-//! Which way a file device moves bytes, and what is said when it cannot be the one it should be.
+//! The engine by which a file device moves bytes, and the message when the wanted one cannot be
+//! used.
 
 use std::fmt;
 use std::io;
@@ -36,7 +37,8 @@ impl fmt::Display for Engine {
     }
 }
 
-/// What a device does without, and why. Its text is one line with the reason and the remedy.
+/// The engine or option that a device does without, and the reason. Its text is one line with the
+/// reason and the remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Fallback {

@@ -24,10 +24,10 @@ use crate::memory::{BufferPool, gather};
 use crate::request::{Failure, Request, RequestList};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
-/// Memory for writes around the page cache: some thirty of them. Measured with builds of 1.4 GB in a
-/// virtual machine: with a quarter of it the disk has too little to do in between and more goes
+/// Memory for writes around the page cache: some thirty of them. Measured with builds of 1.4 GB in
+/// a virtual machine: with a quarter of it the disk has too little to do in between and more goes
 /// through the page cache, which costs a fifth of the time; with twice as much nothing is gained,
-/// and what is under way at the end is waited for.
+/// and the writes under way at the end are waited for.
 const POOL_BYTES: usize = 16 << 20;
 
 /// Shorter writes go through the page cache: they are metadata, which is read again soon, and a

@@ -1,6 +1,6 @@
 //! A regular file or a block device, through the page cache or with direct I/O.
 //!
-//! Two engines move the bytes, equal in what they do: [`threads`] with blocking system calls, and
+//! Two engines move the bytes, with the same results: [`threads`] with blocking system calls, and
 //! [`uring`] with io_uring. For bulk writes [`mixed`] uses both. A request that its submitter does
 //! nothing but wait for (a read of metadata) is served in the submitting thread by both, which
 //! saves two changes of threads.
@@ -179,8 +179,8 @@ impl FileDevice {
         Ok((Box::new(Leaf::start(driver, options.queue.clone())?), Engine::Uring))
     }
 
-    /// Makes a regular file `bytes` bytes long (rounded up to whole sectors): cuts off what is
-    /// beyond, or adds a hole that reads as zeroes. Call it while no request is in flight.
+    /// Makes a regular file `bytes` bytes long (rounded up to whole sectors): cuts off the rest, or
+    /// adds a hole that reads as zeroes. Call it while no request is in flight.
     ///
     /// # Errors
     /// When the device is read-only or the operating system refuses, as it does for block devices.

@@ -1,4 +1,4 @@
-//! Opening a file as a device: what is accepted, how large it is, what direct I/O asks for.
+//! Opening a file as a device: the kinds that are accepted, its size, the alignment of direct I/O.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -89,7 +89,7 @@ impl OpenFile {
             Ok(direct) => direct,
             Err(source) => return Err(OpenError::Direct { name, source }),
         };
-        // A partial last sector counts; what it lacks reads as zeroes.
+        // A partial last sector counts; its missing bytes read as zeroes.
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
         Ok(Self { file, name, read_only, capacity, direct, exclusive: None })
     }
@@ -183,7 +183,7 @@ impl OpenFile {
     }
 }
 
-/// Makes the I/O of `file` direct; returns what it has to be multiples of.
+/// Makes the I/O of `file` direct; returns its alignment.
 fn make_direct(file: &File) -> io::Result<Alignment> {
     fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT)?;
     let status = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;

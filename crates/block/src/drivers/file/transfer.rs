@@ -133,8 +133,8 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Writes `pieces` behind what was collected, in this call and others, but for the end, which
-    /// stays collected.
+    /// Writes `pieces` behind the bytes collected so far, in this call and others, but for the end,
+    /// which stays collected.
     fn append(&mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Result<(), Failure> {
         for mut piece in pieces {
             while !piece.is_empty() {
@@ -166,7 +166,8 @@ impl<'a> Call<'a> {
                     return Err(Failure { done: self.done, reason: Errno::IO.into() });
                 }
                 Ok(bytes) => {
-                    // Direct I/O goes on at whole blocks: what it wrote of one is written again.
+                    // Direct I/O goes on at whole blocks: a block that was written in part is
+                    // written again.
                     let whole = bytes - bytes % self.block as usize;
                     self.done += whole as u64;
                     IoSlice::advance_slices(&mut rest, whole);

@@ -3,8 +3,8 @@
 //! Where requests have a time limit, the receivers of their bios do not travel with them. They stay
 //! here, and the request goes to the driver with its memory alone. The first of two gives the
 //! answer: the driver, when it ends the request, or the limit. After the limit the request is
-//! *late*: the driver keeps its tag and its memory until it lets go of it, and what it says then is
-//! not heard.
+//! *late*: the driver keeps its tag and its memory until it lets go of it, and its result is
+//! ignored.
 //!
 //! A request that waits, for a tag or for others that overlap, has no limit as long as the driver
 //! keeps to it: it waits for requests that end. While any request of the leaf is late, those that
@@ -117,7 +117,7 @@ impl Deadlines {
         self.lookout.tell();
     }
 
-    /// Notes that `requests` go to the driver now.
+    /// Records that `requests` go to the driver now.
     pub(crate) fn start<'r>(&self, requests: impl Iterator<Item = &'r Request>) {
         let at = clock::nanoseconds();
         let mut state = self.state.lock();
@@ -126,7 +126,7 @@ impl Deadlines {
             let slot = &mut state.slots[number as usize];
             let tag = request.inner.tag.map(Tag::number);
             if slot.phase == Phase::Withdrawn {
-                // Since it was last looked at; it goes all the same.
+                // Since it was last looked at; it is sent all the same.
                 self.withdrawn.fetch_sub(1, Ordering::Relaxed);
                 slot.phase = self.count_late(tag);
                 continue;
@@ -138,7 +138,7 @@ impl Deadlines {
         self.lookout.tell();
     }
 
-    /// Notes that the driver gave `request` back untouched.
+    /// Records that the driver gave `request` back untouched.
     pub(crate) fn wait_again(&self, request: &Request) {
         let slot = &mut self.state.lock().slots[request.inner.deadline as usize];
         if let Phase::Started { .. } = slot.phase {
@@ -146,8 +146,8 @@ impl Deadlines {
         }
     }
 
-    /// Gives the requests of `ended` their receivers back, and takes out those that were answered
-    /// before.
+    /// Gives the requests of `ended` their receivers back, and takes out requests that were
+    /// answered before.
     pub(crate) fn end(&self, ended: &mut Vec<Request>) -> Vec<Request> {
         let mut state = self.state.lock();
         let is_answered = |request: &mut Request| {
@@ -171,7 +171,7 @@ impl Deadlines {
         matches!(phase, Phase::Late { .. } | Phase::Withdrawn)
     }
 
-    /// Moves what was answered from `waiting` to `completions`, to be dropped.
+    /// Moves requests that were answered from `waiting` to `completions`, to be dropped.
     pub(crate) fn sort_out(&self, waiting: &mut RequestList, completions: &mut Completions) {
         let is_none = |count: &AtomicUsize| count.load(Ordering::Relaxed) == 0;
         if waiting.is_empty() || (is_none(&self.withdrawn) && is_none(&self.late)) {
@@ -249,7 +249,7 @@ impl Deadlines {
         expired
     }
 
-    /// When the next limit passes; of those that wait only if they have one.
+    /// When the next limit passes; that of waiting requests only if they have one.
     pub(crate) fn next(&self, limits_waiting: bool) -> Option<u64> {
         let mut state = self.state.lock();
         let started = state.first_started().map(|(at, _)| at);

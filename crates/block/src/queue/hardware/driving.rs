@@ -1,5 +1,5 @@
-//! Driving a hardware queue: tags for its requests, and its driver queue. What the thread of a
-//! queue and a submitter that has claimed one do alike.
+//! Driving a hardware queue: tags for its requests, and its driver queue. The common work of the
+//! thread of a queue and of a submitter that has claimed one.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl<D: Driver> Driving<D> {
         }
     }
 
-    /// Starts `requests` behind those that wait already, as far as there are tags and room.
+    /// Starts `requests` behind the waiting ones, as far as there are tags and room.
     pub(crate) fn start(&mut self, requests: &mut RequestList) {
         if let Some(deadlines) = &self.hardware.deadlines {
             deadlines.sort_out(requests, &mut self.completions);
@@ -63,7 +63,7 @@ impl<D: Driver> Driving<D> {
         }
     }
 
-    /// Starts what waits, as far as there are tags and room now.
+    /// Starts waiting requests, as far as there are tags and room now.
     pub(crate) fn go_on(&mut self) {
         if !self.tagged.is_empty() {
             self.queue.start(&mut self.tagged, &mut self.completions);
@@ -111,7 +111,7 @@ impl<D: Driver> Driving<D> {
         !(self.untagged.is_empty() && self.tagged.is_empty())
     }
 
-    /// Whether the driver is to be asked to stop what is late.
+    /// Whether the driver is to be asked to stop late requests.
     pub(crate) fn has_to_stop(&self) -> bool {
         self.hardware
             .deadlines
@@ -119,8 +119,8 @@ impl<D: Driver> Driving<D> {
             .is_some_and(|deadlines| deadlines.has_late_since(self.late))
     }
 
-    /// Asks the driver for an early end of what is late, and sorts out what was answered while it
-    /// waited here.
+    /// Asks the driver for an early end of late requests, and takes out those that were answered
+    /// while they waited here.
     pub(crate) fn mind_limits(&mut self) {
         if let Some(deadlines) = &self.hardware.deadlines {
             for tag in deadlines.late_since(&mut self.late) {
@@ -138,11 +138,11 @@ impl<D: Driver> Driving<D> {
 
     /// Collects completions.
     pub(crate) fn reap(&mut self, wait: Wait) {
-        // A queue that has broken has put what it held into the completions, as failed.
+        // A broken queue has put its requests into the completions, as failed.
         let _ = self.queue.reap(&mut self.completions, wait);
     }
 
-    /// Sends what was started on its way, and collects what has ended.
+    /// Sends requests that were started, and collects those that have ended.
     pub(crate) fn poll(&mut self) {
         if self.in_flight() > 0 {
             self.reap(Wait::No);

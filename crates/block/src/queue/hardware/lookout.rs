@@ -2,7 +2,7 @@
 //! that there is something new.
 //!
 //! A thread that starts requests must not wake it each time. All limits of a leaf are the same, so
-//! what is started later is due later: the thread has to be told only when it sleeps without a
+//! a request started later is due later: the thread has to be told only when it sleeps without a
 //! time. A model at the end of this file checks that it does not sleep through the first one.
 
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub(crate) struct Lookout {
     changed: Event,
 }
 
-/// What the thread sees.
+/// The state that the thread sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight<T> {
     /// Something to do.
@@ -36,10 +36,10 @@ impl Default for Lookout {
 }
 
 impl Lookout {
-    /// Tells of something that is due at some time, not before what was told earlier. It was put,
+    /// Tells of a request that is due at some time, not before those told earlier. It was put,
     /// under a lock, where the thread looks.
     pub(crate) fn tell(&self) {
-        // The thread says that it is idle before it looks, under the same lock: it sees what was
+        // The thread says that it is idle before it looks, under the same lock: it sees the request
         // put there, or this sees that it is idle.
         if self.idle.load(Ordering::Relaxed) {
             self.changed.notify();
@@ -79,7 +79,7 @@ mod models {
     use crate::threads::sync::Mutex;
 
     #[test]
-    fn an_idle_thread_hears_of_what_is_due() {
+    fn an_idle_thread_hears_of_due_requests() {
         loom::model(|| {
             let state = Arc::new((Lookout::default(), Mutex::new(0)));
             let starter = {

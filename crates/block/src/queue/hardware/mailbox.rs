@@ -13,7 +13,7 @@ use crate::request::{Request, RequestList};
 use crate::threads::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
 use crate::threads::{Alarm, Event};
 
-/// Most requests that wait, whatever their size.
+/// Most requests that wait, of any size.
 const MAX_WAITING: usize = 1024;
 
 /// Where submitters leave requests for the threads of one hardware queue.
@@ -39,7 +39,7 @@ struct Inbox {
     closed: bool,
 }
 
-/// What is in an inbox for the thread that drives the queue.
+/// The contents of an inbox for the thread that drives the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mail {
     /// Requests were taken.
@@ -96,8 +96,8 @@ impl Mailbox {
         inbox.waiting_bytes += request.length();
         inbox.waiting.push(request);
         self.has_mail.store(true, Ordering::Release);
-        // Under the lock, and after the mail: a thread that goes to sleep for what is held back
-        // finds it there or here, and one that looks without the lock, first here, then there.
+        // Under the lock, and after the mail: a thread that goes to sleep for requests held back
+        // finds them there or here, and one that looks without the lock, first here, then there.
         self.held.fetch_sub(1, Ordering::Release);
         let woken = inbox.sleepers_to_wake();
         drop(inbox);
@@ -206,7 +206,7 @@ impl Mailbox {
 
 impl Inbox {
     /// Takes out as many sleepers as there is work for. All of them when the queue is closed: those
-    /// that stay for what is held back may have nothing to stay for any more.
+    /// that stay for requests held back may have no reason to stay any more.
     fn sleepers_to_wake(&mut self) -> SmallVec<[Arc<Alarm>; 2]> {
         let count = if self.closed { usize::MAX } else { self.waiting.len() };
         self.sleepers.drain(..count.min(self.sleepers.len())).collect()

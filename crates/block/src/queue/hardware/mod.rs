@@ -1,5 +1,5 @@
-//! Hardware queues: where requests wait for the thread that drives one, what it has in flight, and
-//! which of them serves whom.
+//! Hardware queues: requests that wait for the thread that drives one, its requests in flight, and
+//! the CPUs that each serves.
 
 mod deadlines;
 mod driving;

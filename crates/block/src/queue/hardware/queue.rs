@@ -74,7 +74,7 @@ impl HardwareQueue {
         self.answers.push(answers)
     }
 
-    /// What was handed to the thread of this queue.
+    /// Requests handed to the thread of this queue.
     pub(crate) fn take_answers(&self) -> Vec<Answers> {
         self.answers.take_all()
     }

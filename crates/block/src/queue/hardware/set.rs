@@ -1,5 +1,5 @@
-//! The hardware queues of a leaf: those that its threads drive, and those that were claimed; which
-//! of them serves whom, and what passed through all.
+//! The hardware queues of a leaf: those that its threads drive, and those that were claimed; the
+//! CPUs that each serves, and counters over all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -52,7 +52,7 @@ pub(crate) struct HardwareSet {
     pub(crate) lookout: Arc<Lookout>,
     /// Sums of claims that were given back.
     retired: Mutex<Retired>,
-    /// Of what was answered outside the threads that drive the hardware queues.
+    /// Counts of requests that were answered outside the threads that drive the hardware queues.
     elsewhere: (Counters, QueueLatencyCells),
 }
 
@@ -196,7 +196,7 @@ impl HardwareSet {
         self.placed.store(*placement != Placement::default(), Ordering::Release);
     }
 
-    /// What is asked for, if it is anything but the default.
+    /// The options asked for, if they are not the default.
     pub(crate) fn placement(&self) -> Option<RwLockReadGuard<'_, Placement>> {
         self.placed.load(Ordering::Acquire).then(|| self.placement.read())
     }
@@ -208,8 +208,9 @@ impl HardwareSet {
 
     /// Whether nothing was inside at some moment during the call.
     pub(crate) fn is_idle(&self) -> bool {
-        // Neither sum ever falls for good, and what was answered had entered: if what was answered
-        // first equals what has entered afterwards, nothing was inside in between.
+        // Neither sum ever falls for good, and an answered request had entered. If the count of
+        // answers, read first, equals the count of entries, read afterwards, no request was inside
+        // in between.
         let claimed = self.claimed.read();
         let queues = || self.own.iter().chain(claimed.iter());
         let retired = self.retired.lock();

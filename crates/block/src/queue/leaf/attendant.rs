@@ -1,10 +1,10 @@
-//! The thread that attends to a leaf: answers what no other thread may answer.
+//! The thread that attends to a leaf: it answers requests that no other thread may answer.
 //!
-//! That is requests over their time limit, since the thread that drives their queue may be stuck in
-//! the driver, and requests that the driver dropped, since it may have dropped them while it held
-//! locks or was called by a thread whose queue is borrowed: receivers, which may submit, run where
-//! no call of the driver is under way. A leaf without a time limit has no such thread before a
-//! request is dropped.
+//! These are requests over their time limit, since the thread that drives their queue may be stuck
+//! in the driver. They are also requests that the driver dropped: it may have held locks then, or
+//! been called by a thread whose queue is borrowed. Receivers, which may submit, run where no call
+//! of the driver is under way. A leaf without a time limit has no such thread before a request is
+//! dropped.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::request::dropped::{self, Home};
 use crate::threads::{clock, role};
 
-/// What the thread is to do.
+/// The work for the thread.
 enum Task {
     Attend,
     End,
@@ -98,8 +98,8 @@ impl<D: Driver> Shared<D> {
             queues.iter().for_each(|queue| self.withdraw(queue));
         }
         if some_dropped || some_expired {
-            // The threads that drive the queues have something to stop or to sort out, or a driver
-            // that still waits for what it dropped.
+            // The threads that drive the queues have requests to stop or to take out, or a driver
+            // that still waits for requests it dropped.
             queues.iter().for_each(|queue| queue.mail.wake());
         }
         for (expired, queue) in expired.into_iter().zip(&queues) {

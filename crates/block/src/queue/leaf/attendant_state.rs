@@ -1,4 +1,4 @@
-//! What a leaf and the thread that attends to it share.
+//! The shared state of a leaf and the thread that attends to it.
 
 use std::thread::JoinHandle;
 

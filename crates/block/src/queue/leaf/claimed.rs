@@ -22,7 +22,7 @@ pub(super) struct ClaimedQueue<D: Driver> {
     driving: RefCell<Driving<D>>,
     /// An empty list of completions, to use its memory again.
     spare: RefCell<Completions>,
-    /// Whether what was in flight was stopped because the leaf closes.
+    /// Whether requests in flight were stopped because the leaf closes.
     stopped: RefCell<bool>,
 }
 
@@ -37,7 +37,7 @@ impl<D: Driver> ClaimedQueue<D> {
         Self { shared, hardware, driving, spare: RefCell::default(), stopped: RefCell::default() }
     }
 
-    /// Answers what has ended. Receivers may submit to this queue.
+    /// Answers requests that have ended. Receivers may submit to this queue.
     fn deliver(&self) {
         let mut completions = self.spare.take();
         std::mem::swap(&mut completions, &mut self.driving.borrow_mut().completions);
@@ -56,7 +56,7 @@ impl<D: Driver> ClaimedQueue<D> {
             && self.hardware.mail.may_sleep(alarm, busy, true)
     }
 
-    /// Takes what was held back for others and may start now.
+    /// Takes requests that were held back for others and may start now.
     fn take_mail(&self) -> RequestList {
         let mut requests = RequestList::new();
         if self.hardware.mail.has_mail() {
@@ -93,7 +93,7 @@ impl<D: Driver> OwnQueue for ClaimedQueue<D> {
                 driving.go_on();
             }
             if patience != Patience::None && self.may_sleep(&mut driving, alarm) {
-                // What was started goes out with the same call.
+                // Requests that were started go out with the same call.
                 driving.sleep(alarm);
                 self.hardware.mail.is_awake(alarm);
             } else {

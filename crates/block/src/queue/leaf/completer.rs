@@ -1,4 +1,4 @@
-//! What a driver with threads of its own hands in.
+//! The interface by which a driver with threads of its own hands in requests.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};

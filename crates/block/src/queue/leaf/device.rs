@@ -21,12 +21,12 @@ use crate::units::{Limits, Sector};
 
 /// A device over one driver: what takes requests and answers them.
 ///
-/// Dropping it answers everything submitted and stops its threads; it does not flush. With a
-/// [time limit](QueueOptions::time_limit) that takes a bounded time, whatever the driver does: when
-/// all is answered it waits for the threads once more as long as the limit, and leaves those behind
+/// Dropping it answers all bios submitted and stops its threads; it does not flush. With a [time
+/// limit](QueueOptions::time_limit) that takes a bounded time, whatever the driver does: when all
+/// is answered it waits for the threads once more as long as the limit, and leaves those behind
 /// that are stuck in the driver then. They end, and with the last one the driver is dropped, when
-/// the driver lets them go. Dropped in a completion callback or by a thread of a queue, it waits for
-/// nothing: its threads answer what is left and end by themselves.
+/// the driver lets them go. Dropped in a completion callback or by a thread of a queue, it waits
+/// for nothing: its threads answer the rest and end by themselves.
 pub struct Leaf<D: Driver> {
     shared: Arc<Shared<D>>,
     /// The same, as the layers above know it.

@@ -58,7 +58,7 @@ impl<D: Driver> Shared<D> {
         self.finish(hardware, &mut completions, Via::Submitter, Bell::wake);
     }
 
-    /// Opens the gate, and sends what was parked meanwhile.
+    /// Opens the gate, and sends the requests parked meanwhile.
     pub(super) fn unfreeze(&self) {
         self.gate.unfreeze();
         let mut parked = std::mem::take(&mut *self.parked.lock());

@@ -1,4 +1,4 @@
-//! The way in: what a device can serve is counted as inside, stamped, and put in order.
+//! The way in: requests that a device can serve are counted as inside, stamped, and put in order.
 
 use super::shared::Shared;
 use crate::affinity::Stamp;
@@ -12,7 +12,7 @@ use crate::threads::role::may_wait;
 
 impl<D: Driver> Shared<D> {
     /// Lets `requests` in: answers those that the device cannot serve, waits while it is frozen,
-    /// and keeps those back that have to wait for others. Returns whether any may start now.
+    /// and holds those back that have to wait for others. Returns whether any may start now.
     pub(super) fn prepare(
         &self,
         requests: &mut RequestList,
@@ -78,7 +78,7 @@ impl<D: Driver> Shared<D> {
                 continue;
             }
             let mut parked = self.parked.lock();
-            // Unfreezing takes what is parked afterwards, under the same lock.
+            // Unfreezing takes the parked requests afterwards, under the same lock.
             if self.gate.shut() == Some(Shut::Frozen) {
                 parked.append(requests);
                 return false;
@@ -128,7 +128,7 @@ impl<D: Driver> Shared<D> {
 
 /// Whether a device can serve all of `requests`.
 fn are_admissible(requests: &RequestList, terms: &Terms) -> bool {
-    // A loop, since what is given to `all` here becomes a call for each request.
+    // A loop, since a closure given to `all` here becomes a call for each request.
     for request in requests.iter() {
         if !request.is_admissible(terms) {
             return false;

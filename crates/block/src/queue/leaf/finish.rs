@@ -14,8 +14,8 @@ use crate::threads::clock;
 
 impl<D: Driver> Shared<D> {
     /// Gives the tags of the requests in `completions` back, starts those that waited for them,
-    /// counts them, and answers their bios, here or where their placement says. Those
-    /// that were answered before, at their time limit, are dropped.
+    /// counts them, and answers their bios, here or where their placement says. Requests that were
+    /// answered before, at their time limit, are dropped.
     ///
     /// Where their placement says so, `ring` sends a message to another ring.
     ///
@@ -141,7 +141,7 @@ impl<D: Driver> Shared<D> {
     }
 }
 
-/// Takes out what is to be answered on other CPUs.
+/// Takes out the requests to be answered on other CPUs.
 fn take_redirected(ended: &mut Vec<Request>, placement: &Placement) -> Vec<(u32, Vec<Request>)> {
     let here = current_cpu();
     let mut redirected: Vec<(u32, Vec<Request>)> = Vec::new();
@@ -161,7 +161,7 @@ fn take_redirected(ended: &mut Vec<Request>, placement: &Placement) -> Vec<(u32,
 /// Counts what ended.
 fn count(ended: &[Request], counters: &Counters, latencies: &QueueLatencyCells, writers: Writers) {
     let now = clock::nanoseconds();
-    // Those that were submitted together and end together are counted together.
+    // Requests that were submitted together and end together are counted together.
     let alike = |one: &Request, other: &Request| {
         one.inner.submitted == other.inner.submitted && one.operation() == other.operation()
     };

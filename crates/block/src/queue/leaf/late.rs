@@ -1,4 +1,4 @@
-//! Requests over their time limit: they are answered, and those that had not started are dropped.
+//! Requests over their time limit: they are answered, and dropped if they had not started.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};

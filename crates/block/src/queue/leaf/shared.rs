@@ -1,4 +1,4 @@
-//! What a leaf, its threads and the plugs of its users share.
+//! The shared state of a leaf, its threads and the plugs of its users.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use crate::queue::hardware::{HardwareQueue, HardwareSet};
 use crate::queue::options::{Drive, OverlapOrder, QueueOptions};
 use crate::request::{OverlapTracker, Request, RequestList, dropped};
 
-/// What a leaf, its threads and the plugs of its users share.
+/// The shared state of a leaf, its threads and the plugs of its users.
 pub(super) struct Shared<D> {
     pub(super) driver: Arc<D>,
     /// Which leaf it is, for its requests; never 0.
@@ -36,7 +36,7 @@ pub(super) struct Shared<D> {
 }
 
 impl<D: Driver> Shared<D> {
-    /// What a leaf over `driver` shares.
+    /// The shared state of a leaf over `driver`.
     ///
     /// # Panics
     /// When the options ask for a depth of zero, or one above their greatest depth.

@@ -9,7 +9,7 @@ use crate::queue::hardware::{Driving, HardwareQueue};
 use crate::request::RequestList;
 
 impl<D: Driver> Shared<D> {
-    /// Stops what is in flight, once, and ends everything that was not started, for a leaf that
+    /// Stops requests in flight, once, and ends those that were not started, for a leaf that
     /// closes; called by the thread that drives the queue.
     pub(super) fn stop(
         &self,

@@ -102,7 +102,7 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
             if mail == Mail::Closed && !busy {
                 shared.gate.wait_until(|| shared.may_end(hardware).then_some(()));
             }
-            // Whatever the driver still has was answered.
+            // Requests that the driver still has were answered.
             if mail == Mail::Closed && shared.may_end(hardware) && !hardware.has_answers() {
                 driving.mind_limits();
                 return;
@@ -123,8 +123,8 @@ fn work<D: Driver>(shared: &Arc<Shared<D>>, hardware: &Arc<HardwareQueue>, queue
     }
 }
 
-/// The life of a thread whose driver has panicked. What it had was dropped; what comes is left to the
-/// other threads of the queue, and refused when there is none.
+/// The life of a thread whose driver has panicked. Its requests were dropped; new ones are left to
+/// the other threads of the queue, and refused when there is none.
 fn refuse<D: Driver>(shared: &Arc<Shared<D>>, hardware: &HardwareQueue) {
     if hardware.sound_threads.fetch_sub(1, Ordering::Relaxed) > 1 {
         return;
@@ -155,8 +155,8 @@ fn refuse<D: Driver>(shared: &Arc<Shared<D>>, hardware: &HardwareQueue) {
     }
 }
 
-/// Sleeps until there is something to do; returns whether there was nothing. What was started goes
-/// out with the same call of the driver.
+/// Sleeps until there is work; returns whether there was none. Requests that were started go out
+/// with the same call of the driver.
 fn sleep<D: Driver>(
     hardware: &HardwareQueue,
     driving: &mut Driving<D>,

@@ -13,7 +13,7 @@ use crate::statistics::{QueueLatencies, QueueReport, Statistics};
 use crate::threads::timer;
 use crate::units::Limits;
 
-/// Holds back what is on its way to the queue below.
+/// Holds back requests on their way to the queue below.
 pub(crate) struct StagedQueue {
     below: Arc<dyn RequestQueue>,
     staged: StagedRequests,

@@ -74,7 +74,7 @@ impl StagedRequests {
         if first { Staged::Plugged(Instant::now() + self.delay) } else { Staged::Waiting }
     }
 
-    /// Takes out what is held back, if there is anything.
+    /// Takes out the requests held back, if there are any.
     pub(crate) fn unplug(&self) -> Option<RequestList> {
         // Relaxed: a thread that staged a request sees its own write; for others the order is not
         // defined.
@@ -97,7 +97,7 @@ mod models {
     use crate::bio::Bio;
     use crate::request::Request;
 
-    /// Ends what was staged; returns how many requests it was.
+    /// Ends the staged requests; returns their number.
     fn end(requests: Option<RequestList>) -> usize {
         requests.into_iter().flatten().map(Request::complete).count()
     }

@@ -7,7 +7,7 @@ use super::options::FileLeaf;
 use super::tree::Description;
 use crate::device::BlockDevice;
 use crate::drivers::{FileDevice, FileOptions};
-use crate::stack::{Linear, Mirror, MirrorEvent, StackError, Stripe};
+use crate::stack::{Delay, Linear, Mirror, MirrorEvent, StackError, Stripe};
 
 /// Called with the events of all mirrors in a device.
 pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
@@ -25,8 +25,8 @@ pub(super) fn open_file(
     Ok(Arc::new(device))
 }
 
-/// Sees to it that no file is there twice, whatever its names are; one that is not there at all is
-/// found when it is opened.
+/// Checks that no file occurs twice, even under other names; one that does not exist is found when
+/// it is opened.
 pub(super) fn check_distinct(files: &[&FileLeaf]) -> Result<(), StackError> {
     let mut seen = Vec::new();
     for file in files {
@@ -55,7 +55,7 @@ impl Description {
         self.assemble(observer, &mut |file| open_file(file, read_only))
     }
 
-    /// Sees to it that no file is there twice, whatever its names are.
+    /// Checks that no file occurs twice, even under other names.
     ///
     /// # Errors
     /// [`StackError::Twice`].
@@ -63,7 +63,7 @@ impl Description {
         check_distinct(&self.files())
     }
 
-    /// Stacks devices on those that `open` returns for the files, called in the order of
+    /// Stacks devices on the ones that `open` returns for the files, called in the order of
     /// [`files`](Self::files).
     ///
     /// # Errors
@@ -73,8 +73,12 @@ impl Description {
         observer: Option<StackObserver>,
         open: OpenLeaf<'_, E>,
     ) -> Result<Arc<dyn BlockDevice>, E> {
-        if let Self::File(file) = self {
-            return open(file);
+        match self {
+            Self::File(file) => return open(file),
+            Self::Delay { slowness, leg } => {
+                return Ok(Arc::new(Delay::new(*slowness, leg.assemble(observer, open)?)));
+            }
+            Self::Linear(_) | Self::Stripe { .. } | Self::Mirror(_) => {}
         }
         let legs = self.legs().iter().map(|leg| leg.assemble(observer.clone(), open));
         let legs = legs.collect::<Result<Vec<_>, E>>()?;
@@ -87,7 +91,7 @@ impl Description {
                 }
                 Arc::new(mirror)
             }
-            Self::Linear(_) | Self::File(_) => Arc::new(Linear::new(legs)?),
+            Self::Linear(_) | Self::File(_) | Self::Delay { .. } => Arc::new(Linear::new(legs)?),
         })
     }
 }
@@ -111,7 +115,7 @@ impl FileLeaf {
         }
     }
 
-    /// What tells the file from others, whatever its path is.
+    /// The identity of the file, independent of its path.
     fn identity(&self) -> Option<(bool, u64, u64)> {
         let metadata = self.path.metadata().ok()?;
         if metadata.file_type().is_block_device() {

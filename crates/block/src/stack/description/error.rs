@@ -12,11 +12,11 @@ pub enum DescriptionError {
     /// The text on the command line is wrong.
     #[error("{text}: character {character}: {problem}")]
     Text {
-        /// The whole text, with replacements for what is not UTF-8.
+        /// The whole text, with replacements for bytes that are not UTF-8.
         text: String,
         /// Where, counted from 1.
         character: usize,
-        /// What is wrong there, and what would be right.
+        /// The fault there, and its remedy.
         problem: String,
     },
     /// The TOML file is wrong.
@@ -28,7 +28,7 @@ pub enum DescriptionError {
         line: usize,
         /// Character in the line, counted from 1.
         column: usize,
-        /// What is wrong there, and what would be right.
+        /// The fault there, and its remedy.
         problem: String,
     },
     /// The TOML file cannot be read.

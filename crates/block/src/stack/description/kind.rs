@@ -7,14 +7,16 @@ pub(super) enum Kind {
     Linear,
     Stripe,
     Mirror,
+    Delay,
 }
 
 impl Kind {
-    pub(super) const ALL: [(&'static str, Self); 4] = [
+    pub(super) const ALL: [(&'static str, Self); 5] = [
         ("file", Self::File),
         ("linear", Self::Linear),
         ("stripe", Self::Stripe),
         ("mirror", Self::Mirror),
+        ("delay", Self::Delay),
     ];
 }
 

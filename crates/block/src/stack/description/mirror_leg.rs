@@ -1,4 +1,4 @@
-//! A leg of a mirror somewhere in a device, to be filled with what the other legs hold.
+//! A leg of a mirror somewhere in a device, to be filled with the data of the other legs.
 
 use super::build::{StackObserver, check_distinct, open_file};
 use super::tree::Description;

@@ -4,18 +4,19 @@
 //!
 //! ```text
 //! device  = PATH | "PATH" | kind [":" options] "(" device { "," device } ")"
-//! kind    = "file" | "linear" | "stripe" | "mirror"
+//! kind    = "file" | "linear" | "stripe" | "mirror" | "delay"
 //! options = option { "," option }
 //! ```
 //!
 //! for instance `disk.img`, `linear(a.img,b.img)`, `stripe:64k(mirror(a,b),mirror(c,d))`,
-//! `file:direct("odd, name.img")`. A text that does not begin with a kind and `(` or `:` is the
-//! path of a file, whatever else it holds. Inside parentheses a path that holds `(`, `)`, `,` or
-//! `"`, or begins or ends with a space, stands in double quotes, with `\"` and `\\` for these two.
-//! A file whose name begins like a device is written with its directory: `./mirror(old).img`.
+//! `file:direct("odd, name.img")`, `delay:20ms,100M(a)` (20 ms to every answer, 100 MiB a second).
+//! A text that does not begin with a kind and `(` or `:` is the path of a file. Inside parentheses a
+//! path that holds `(`, `)`, `,` or `"`, or begins or ends with a space, stands in double quotes,
+//! with `\"` and `\\` for these two. A file whose name begins like a device is written with its
+//! directory: `./mirror(old).img`.
 //!
 //! In a TOML file, named on the command line as `@stack.toml`, every device is a path or a table
-//! with one of the keys `file`, `linear`, `stripe`, `mirror`; options are further keys:
+//! with one of the keys `file`, `linear`, `stripe`, `mirror`, `delay`; options are further keys:
 //!
 //! ```toml
 //! chunk = "64k"

@@ -1,11 +1,13 @@
-//! What a description says of one file, and the values of options.
+//! The options of one file in a description, and their values.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::kind::kind;
 use crate::drivers::Engine;
-use crate::stack::bytes::Size;
+use crate::stack::StackError;
+use crate::stack::bytes::{Size, size};
+use crate::stack::delay::Slowness;
 use crate::units::SECTOR_SIZE;
 
 /// A file or block device at the bottom of a description.
@@ -13,8 +15,8 @@ use crate::units::SECTOR_SIZE;
 pub struct FileLeaf {
     /// Where it is.
     pub path: PathBuf,
-    /// Its length in bytes. A file that is made gets it, instead of what it needs for its part of
-    /// the device; one that exists must have it.
+    /// Its length in bytes. A file that is made gets it, instead of the length of its part of the
+    /// device; one that exists must have it.
     pub size: Option<u64>,
     /// Past the page cache.
     pub direct: bool,
@@ -89,29 +91,18 @@ fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', r"\\").replace('"', "\\\""))
 }
 
-/// Bytes: a number with an optional suffix. K, M, G, T with or without "iB" are powers of 1024.
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    let digits = text.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let shift = match suffix.to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        "t" | "tib" => 40,
-        _ => return Err(format!("{suffix:?} is no unit; write a number and k, M, G or T")),
-    };
-    let number: u64 =
-        number.parse().map_err(|_| format!("{text:?} is no size; write one such as 64k"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is more than 2^64 bytes"))
-}
-
 fn whole_sectors(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     if bytes == 0 || !bytes.is_multiple_of(SECTOR_SIZE) {
         return Err(format!("a file of {bytes} bytes; its size must be a multiple of 512"));
     }
     Ok(bytes)
+}
+
+/// How slow a delay is: its latency and, perhaps, its bandwidth.
+pub(super) fn slowness<'t>(options: impl Iterator<Item = &'t str>) -> Result<Slowness, String> {
+    let text = options.collect::<Vec<_>>().join(",");
+    text.parse().map_err(|error: StackError| error.to_string())
 }
 
 /// The chunk size of a stripe.

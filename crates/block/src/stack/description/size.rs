@@ -9,7 +9,7 @@ use crate::units::SECTOR_SIZE;
 /// Lengths of new files are multiples of this many bytes, so that direct I/O reaches their end.
 const UNIT: u64 = 4096;
 
-/// A part of a device whose length is given is too short for what it has to hold.
+/// A part of a device whose length is given is too short for its share.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{what} has {available} bytes, it needs {needed}")]
 pub struct NoRoom {
@@ -74,6 +74,7 @@ fn capacity(device: &Description, given: &[Option<u64>]) -> Option<u64> {
         // As a device counts: a last partial sector is one.
         Description::File(_) => given[0]?.checked_next_multiple_of(SECTOR_SIZE),
         Description::Linear(_) => legs.try_fold(0u64, |sum, leg| sum.checked_add(leg?)),
+        Description::Delay { .. } => legs.next().flatten(),
         Description::Mirror(_) => legs.collect::<Option<Vec<_>>>()?.into_iter().min(),
         Description::Stripe { chunk, legs: all } => {
             let smallest = legs.collect::<Option<Vec<_>>>()?.into_iter().min()?;
@@ -99,7 +100,7 @@ fn allot(
             lengths.push(given[0].unwrap_or_else(|| round_up(bytes, UNIT)));
             return Ok(());
         }
-        Description::Mirror(_) => bytes,
+        Description::Mirror(_) | Description::Delay { .. } => bytes,
         Description::Stripe { chunk, legs } => round_up(bytes.div_ceil(legs.len() as u64), *chunk),
         Description::Linear(_) => return allot_linear(device, bytes, given, lengths),
     };
@@ -122,7 +123,7 @@ fn allot_linear(
         .try_for_each(|(leg, given, fixed)| allot(leg, fixed.unwrap_or(each), given, lengths))
 }
 
-/// The next multiple of `unit`; what has none is refused by every file system.
+/// The next multiple of `unit`; a size without one is refused by every file system.
 fn round_up(bytes: u64, unit: u64) -> u64 {
     bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX)
 }

@@ -59,6 +59,24 @@ fn files_have_options() {
 }
 
 #[test]
+fn a_delay_has_a_latency_and_perhaps_a_bandwidth() {
+    for text in ["delay:2ms(a)", "delay:20ms,100M(stripe:64k(a,b))", "mirror(delay:0s(a),b)"] {
+        assert_eq!(parse(text).unwrap().to_string(), text);
+    }
+    let text = "delay = { mirror = [\"a\", \"/b\"] }\nlatency = \"2ms\"\nbandwidth = \"1G\"";
+    assert_eq!(parse_toml(text).unwrap(), parse("delay:2ms,1G(mirror(dir/a,/b))").unwrap());
+    for (text, problem) in [
+        ("delay = \"a\"", "such as 2ms"),
+        ("delay = \"a\"\nlatency = \"2 m\"", "such as 2ms"),
+        ("delay = \"a\"\nlatency = \"2ms\"\nchunk = 1", "\"chunk\" is no option of delay"),
+        ("delay = [\"a\"]\nlatency = \"2ms\"", "expected a path or a table"),
+    ] {
+        let error = parse_toml(text).expect_err(text);
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
 fn errors_have_a_place_and_a_remedy() {
     for (text, character, problem) in [
         ("", 1, "expected a path or a device"),
@@ -76,6 +94,11 @@ fn errors_have_a_place_and_a_remedy() {
         ("stripe:65k(a,b)", 8, "a power of two"),
         ("stripe:64q(a,b)", 8, "\"q\" is no unit"),
         ("stripe:lots(a,b)", 8, "is no unit"),
+        ("delay(a)", 6, "such as 2ms or 20ms,100M"),
+        ("delay:2m(a)", 7, "such as 2ms or 20ms,100M"),
+        ("delay(2ms,a)", 6, "such as 2ms or 20ms,100M"),
+        ("delay:2ms(a,b)", 12, "expected ')' or one device, found ','"),
+        ("delay:2ms", 10, "expected '(' as in delay:2ms(a.img)"),
         ("file:a.img", 11, "expected '(' as in file(a.img)"),
         ("file:fast(a)", 6, "there are direct, engine, polled and size"),
         ("file:direct,size(a)", 13, "size=1G"),
@@ -234,7 +257,7 @@ fn descriptions() -> impl Strategy<Value = Description> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_parsed_to_the_same(device in descriptions()) {
+    fn printed_descriptions_are_parsed_to_the_same(device in descriptions()) {
         prop_assert_eq!(parse(&device.to_string()).unwrap(), device);
     }
 

@@ -27,7 +27,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Description, DescriptionError> {
     })
 }
 
-/// What is wrong, and at which byte.
+/// The fault, and its byte.
 struct Problem {
     at: usize,
     problem: String,
@@ -65,7 +65,11 @@ impl<'t> Parser<'t> {
         let options = self.options()?;
         let parenthesis = self.at;
         if !self.skip(b'(') {
-            let example = if kind == Kind::Stripe { "stripe:64k" } else { name };
+            let example = match kind {
+                Kind::Stripe => "stripe:64k",
+                Kind::Delay => "delay:2ms",
+                Kind::File | Kind::Linear | Kind::Mirror => name,
+            };
             return Err(self.unexpected(&format!("'(' as in {example}(a.img)")));
         }
         let legs = match kind {
@@ -82,6 +86,14 @@ impl<'t> Parser<'t> {
                 }
                 self.close("one path")?;
                 return Ok(Description::File(file));
+            }
+            Kind::Delay => {
+                let slowness = options::slowness(options.iter().map(|(_, option)| *option));
+                let at = options.first().map_or(parenthesis, |(at, _)| *at);
+                let slowness = slowness.map_err(|problem| Problem { at, problem })?;
+                let leg = Box::new(self.device(depth + 1)?);
+                self.close("one device")?;
+                return Ok(Description::Delay { slowness, leg });
             }
             Kind::Linear | Kind::Stripe | Kind::Mirror => self.legs(depth)?,
         };

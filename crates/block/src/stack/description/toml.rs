@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::options;
 use super::options::FileLeaf;
 use super::tree::{Description, MAX_DEPTH};
+use crate::stack::delay::Slowness;
 
 /// Parses `text`, the contents of the file at `path`.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Description, DescriptionError> {
@@ -33,7 +34,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Description, DescriptionE
     })
 }
 
-/// What is wrong, and where in the text.
+/// The fault, and its place in the text.
 struct Problem {
     span: Range<usize>,
     problem: String,
@@ -87,7 +88,7 @@ impl Reader<'_> {
         let (name, kind, value) = match kinds.as_slice() {
             [(name, kind, _, value)] => (*name, *kind, *value),
             [] => {
-                let problem = "a device needs one of the keys file, linear, stripe, mirror";
+                let problem = "a device needs one of the keys file, linear, stripe, mirror, delay";
                 return Err(Problem::at(span, problem));
             }
             [(first, ..), (second, _, key, _), ..] => {
@@ -98,6 +99,11 @@ impl Reader<'_> {
         let options = table.iter().filter(|(key, _)| key.get_ref() != name);
         if kind == Kind::File {
             return self.file_table(value, options).map(Description::File);
+        }
+        if kind == Kind::Delay {
+            let leg = Box::new(self.device(value, depth + 1)?);
+            let slowness = self.slowness(value.span(), options)?;
+            return Ok(Description::Delay { slowness, leg });
         }
         let mut chunk = None;
         for (key, value) in options {
@@ -118,7 +124,7 @@ impl Reader<'_> {
                 Err(Problem::at(span, problem))
             }
             (Kind::Mirror, _) => Ok(Description::Mirror(legs)),
-            (Kind::Linear | Kind::File, _) => Ok(Description::Linear(legs)),
+            (Kind::Linear | Kind::File | Kind::Delay, _) => Ok(Description::Linear(legs)),
         }
     }
 
@@ -141,6 +147,28 @@ impl Reader<'_> {
             set.map_err(|problem| Problem::at(key.span(), problem))?;
         }
         Ok(file)
+    }
+
+    /// The options of a delay, at `place`.
+    fn slowness<'t, 'v: 't>(
+        &self,
+        place: Range<usize>,
+        options: impl Iterator<Item = (&'t Spanned<toml::de::DeString<'v>>, &'t Spanned<DeValue<'v>>)>,
+    ) -> Result<Slowness, Problem> {
+        let (mut latency, mut bandwidth) = (String::new(), None);
+        for (key, value) in options {
+            let text = scalar(value).map_err(|problem| Problem::at(value.span(), problem))?;
+            match key.get_ref().as_ref() {
+                "latency" => latency = text,
+                "bandwidth" => bandwidth = Some(text),
+                other => {
+                    let problem = format!("{other:?} is no option of delay");
+                    return Err(Problem::at(key.span(), problem));
+                }
+            }
+        }
+        let texts = std::iter::once(latency.as_str()).chain(bandwidth.as_deref());
+        options::slowness(texts).map_err(|problem| Problem::at(place, problem))
     }
 
     fn legs(

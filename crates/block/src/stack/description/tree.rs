@@ -1,4 +1,4 @@
-//! What a device is made of.
+//! The tree of files and stacked devices.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use super::kind::kind;
 use super::options::FileLeaf;
 use crate::stack::bytes::Size;
+use crate::stack::delay::Slowness;
 
 /// Deepest nesting that a description may have; deeper devices are made by their constructors.
 pub const MAX_DEPTH: usize = 32;
 
-/// What a device is made of.
+/// The tree of files and stacked devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Description {
     /// A file or a block device.
@@ -27,6 +28,13 @@ pub enum Description {
     },
     /// The same on every leg.
     Mirror(Vec<Self>),
+    /// The leg, answering later than it could.
+    Delay {
+        /// How much later.
+        slowness: Slowness,
+        /// What is slow.
+        leg: Box<Self>,
+    },
 }
 
 impl Description {
@@ -35,6 +43,7 @@ impl Description {
     pub fn legs(&self) -> &[Self] {
         match self {
             Self::File(_) => &[],
+            Self::Delay { leg, .. } => std::slice::from_ref(&**leg),
             Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => legs,
         }
     }
@@ -87,14 +96,14 @@ impl fmt::Display for Description {
 impl Description {
     /// As it stands inside parentheses.
     fn nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, legs) = match self {
+        match self {
             Self::File(file) => return file.nested(f),
-            Self::Linear(legs) => ("linear".into(), legs),
-            Self::Mirror(legs) => ("mirror".into(), legs),
-            Self::Stripe { chunk, legs } => (format!("stripe:{}", Size(*chunk)), legs),
-        };
-        write!(f, "{kind}(")?;
-        for (number, leg) in legs.iter().enumerate() {
+            Self::Linear(_) => f.write_str("linear(")?,
+            Self::Mirror(_) => f.write_str("mirror(")?,
+            Self::Stripe { chunk, .. } => write!(f, "stripe:{}(", Size(*chunk))?,
+            Self::Delay { slowness, .. } => write!(f, "delay:{slowness}(")?,
+        }
+        for (number, leg) in self.legs().iter().enumerate() {
             f.write_str(if number == 0 { "" } else { "," })?;
             leg.nested(f)?;
         }

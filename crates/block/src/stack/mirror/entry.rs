@@ -6,7 +6,7 @@ use crate::bio::{Bio, Operation};
 use crate::request::Ordered;
 use crate::units::{SECTOR_SIZE, Sector};
 
-/// A bio among those that keep their order.
+/// A bio in the order of the mirror.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) bio: Bio,

@@ -13,17 +13,17 @@ pub enum MirrorEvent {
     Dropped {
         /// Name of the leg.
         leg: Arc<str>,
-        /// What it failed at.
+        /// The error it failed with.
         error: BlockError,
     },
     /// A leg could not be read; another is asked. The leg stays in use.
     ReadFailed {
         /// Name of the leg.
         leg: Arc<str>,
-        /// What it failed at.
+        /// The error it failed with.
         error: BlockError,
     },
-    /// A leg holds again what the others hold.
+    /// A leg has the data of the others again.
     Resynchronised {
         /// Name of the leg.
         leg: Arc<str>,

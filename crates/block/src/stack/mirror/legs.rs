@@ -16,9 +16,9 @@ const SEQUENTIAL_BONUS: u64 = 1 << 20;
 pub enum LegState {
     /// Read and written.
     Live,
-    /// Written, and being filled with what the others hold; not read.
+    /// Written, and being filled with the data of the others; not read.
     Resynchronising,
-    /// Neither read nor written: it does not hold what the others hold.
+    /// Neither read nor written: it does not hold the data of the others.
     Stale,
 }
 
@@ -86,7 +86,7 @@ struct Detail {
     error: Option<BlockError>,
 }
 
-/// What a leg is doing.
+/// The state of a leg.
 #[derive(Default)]
 struct Load {
     /// Bytes of reads in flight.

@@ -2,16 +2,16 @@
 //!
 //! - **Writes** (also zeroes, discards and flushes) go to every leg in use and are answered when
 //!   all have. A leg that fails one which another leg did is dropped: it is not read or written any
-//!   more, since what it holds is out of date. The last leg is never dropped; its errors are those
-//!   of the mirror.
+//!   more, since its data are out of date. The last leg is never dropped; its errors are those of
+//!   the mirror.
 //! - **Reads** go to one leg: that with the least work, unless the read goes on where another one
 //!   ended lately. One that fails is done again on the other legs before it fails.
 //! - **Order.** Bios that overlap, one of them modifying, do not go on before the earlier one was
-//!   answered. So all legs see them in one order, and a read that is repeated does not meet what was
-//!   written after it. A bio that conflicts with one that another thread holds in its plug waits for
-//!   that plug to be flushed.
+//!   answered. So all legs see them in one order, and a read that is repeated does not meet data
+//!   written after it. A bio that conflicts with one that another thread holds in its plug waits
+//!   for that plug to be flushed.
 //! - **Resynchronising** copies to a leg that was dropped, or that was added without the contents,
-//!   what the others hold, a region at a time, while bios go on ([`Mirror::resynchronise`]).
+//!   the data of the others, a region at a time, while bios go on ([`Mirror::resynchronise`]).
 
 mod entry;
 mod event;
@@ -58,12 +58,12 @@ impl Mirror {
         Self::with_stale(legs, &[])
     }
 
-    /// A mirror of `legs`, of which those with numbers in `stale` do not hold what the others hold:
-    /// they are not used until they are [resynchronised](Self::resynchronise).
+    /// A mirror of `legs`, of which those with numbers in `stale` do not hold the data of the
+    /// others: they are not used until they are [resynchronised](Self::resynchronise).
     ///
     /// # Errors
-    /// As [`new`](Self::new), and when all legs are stale, or one of them is shorter than those that
-    /// are not.
+    /// As [`new`](Self::new), and when all legs are stale, or one of them is shorter than a leg
+    /// that is not.
     pub fn with_stale(
         legs: Vec<Arc<dyn BlockDevice>>,
         stale: &[usize],

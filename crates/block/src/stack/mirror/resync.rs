@@ -1,4 +1,4 @@
-//! Filling a leg with what the others hold, while bios go on.
+//! Filling a leg with the data of the others, while bios go on.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub enum ResyncError {
     NotStale {
         /// Its number, from 0.
         leg: usize,
-        /// What it is.
+        /// Its state.
         state: LegState,
     },
     /// No leg could be read.
@@ -65,9 +65,9 @@ fn word(state: LegState) -> &'static str {
 }
 
 impl Mirror {
-    /// Copies everything to the leg with this number, which is stale, and takes it into use.
-    /// Sleeps until that is done; bios go on, and those that modify reach the leg too. `progress`
-    /// is called after every region and may stop the work, which then starts over the next time.
+    /// Copies everything to the leg with this number, which is stale, and takes it into use. Sleeps
+    /// until that is done; bios go on, and modifying ones reach the leg too. `progress` is called
+    /// after every region and may stop the work, which then starts over the next time.
     ///
     /// # Errors
     /// When the leg is not stale, cannot be written, or nothing can be read.

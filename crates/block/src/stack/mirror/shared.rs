@@ -1,4 +1,4 @@
-//! What a mirror and its bios in flight share.
+//! The shared state of a mirror and its bios in flight.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::device::BlockDevice;
 use crate::request::OverlapTracker;
 use crate::stack::legs::Legs;
 
-/// What the mirror and its bios in flight share.
+/// The shared state of the mirror and its bios in flight.
 pub(super) struct Shared {
     pub(super) legs: Legs,
     pub(super) members: Members,
-    /// Bios in flight, and those that wait for them.
+    /// Bios in flight, and bios that wait for them.
     pub(super) order: Mutex<OverlapTracker<Entry>>,
     pub(super) observer: Mutex<Option<Arc<Observer>>>,
 }

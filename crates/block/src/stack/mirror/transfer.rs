@@ -31,8 +31,8 @@ impl Shared {
         }
     }
 
-    /// Keeps everything away from `sectors` when this returns, until the ticket is given back by
-    /// [`leave`](Self::leave). Sleeps until what is in flight there has been answered.
+    /// Keeps bios away from `sectors` when this returns, until the ticket is given back by
+    /// [`leave`](Self::leave). Sleeps until bios in flight there have been answered.
     pub(super) fn exclude(self: &Arc<Self>, sectors: Range<Sector>) -> Ticket {
         let length = (sectors.end.0 - sectors.start.0) * SECTOR_SIZE;
         let (bio, waiter) = Bio::write_zeroes(sectors.start, length).waited();
@@ -49,7 +49,7 @@ impl Shared {
         ticket
     }
 
-    /// Takes an entry out of the order and starts what it held back.
+    /// Takes an entry out of the order and starts the bios that it held back.
     pub(super) fn leave(self: &Arc<Self>, ticket: &Ticket) {
         let mut released = Vec::new();
         self.order.lock().leave(ticket, &mut released);
@@ -70,7 +70,7 @@ impl Shared {
         self.read_from(leg, LegSet::default(), ticket, bio, submit);
     }
 
-    /// Reads from `leg`, and if that fails from those that are not in `tried`.
+    /// Reads from `leg`, and if that fails from legs that are not in `tried`.
     fn read_from(
         self: &Arc<Self>,
         leg: usize,

@@ -1,4 +1,4 @@
-//! What was written is what is read, whichever way it went.
+//! Reads return the data written, on every path.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The checks that every device passes, whatever it does inside.
+//! The checks that every device passes.
 //!
 //! A device's tests call [`check`] with a function that makes fresh devices. A failed check panics,
 //! as an assertion in a test does. [`replay()`] alone is for property tests.

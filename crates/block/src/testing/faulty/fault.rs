@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Faults, and their conditions.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use crate::bio::{Bio, Operation};
 use crate::testing::mix;
 use crate::units::{Sector, overlap};
 
-/// Which bios meet a fault, and what it does to them. Without conditions: all fail, with an I/O
+/// The bios that meet a fault, and its effect on them. Without conditions: all fail, with an I/O
 /// error, and have no effect.
 #[derive(Clone, Debug)]
 pub struct Fault {
@@ -35,7 +35,7 @@ pub(super) enum Effect {
     Misdirected { by: u64 },
 }
 
-/// What the submitter is told.
+/// The result for the submitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Error(io::ErrorKind),
@@ -125,13 +125,13 @@ impl Fault {
         Self { answer: Answer::Error(error), ..self }
     }
 
-    /// Whatever happens to the bio, its submitter is told that it succeeded.
+    /// The submitter is told that the bio succeeded, in any case.
     #[must_use]
     pub fn silently(self) -> Self {
         Self { answer: Answer::Success, ..self }
     }
 
-    /// The bio does what it should, and is answered at least this much later.
+    /// The bio is carried out, and answered at least this much later.
     #[must_use]
     pub fn late(self, delay: Duration) -> Self {
         Self { effect: Effect::Late(delay), answer: Answer::Success, ..self }

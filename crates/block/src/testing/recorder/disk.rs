@@ -11,7 +11,7 @@ use crate::queue::{Drive, Leaf, QueueOptions};
 use crate::request::{Failure, Request};
 use crate::units::{SECTOR_SIZE, Sector};
 
-/// A device in memory that shares what it does not change with the recording it is from.
+/// A device in memory that shares unchanged pieces with the recording it is from.
 pub type CrashDisk = Leaf<CrashDriver>;
 
 /// The contents of a [`CrashDisk`].

@@ -1,4 +1,4 @@
-//! What a recorder notes.
+//! The events that a recorder keeps.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub enum Event {
     Submitted {
         /// Its number: bios count from 0 in the order of submission.
         number: u64,
-        /// What it does.
+        /// Its change.
         change: Change,
     },
     /// A bio was answered.
@@ -29,7 +29,7 @@ pub enum Event {
     Mark(Arc<str>),
 }
 
-/// What a bio does to the disk.
+/// The change that a bio makes to the disk.
 #[derive(Clone)]
 pub struct Change {
     /// Never a read.

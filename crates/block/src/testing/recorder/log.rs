@@ -44,7 +44,7 @@ impl Log {
         self.limit = Some(limit);
     }
 
-    /// Notes a bio and returns its number.
+    /// Records a bio and returns its number.
     pub(super) fn submit(&mut self, change: Change) -> u64 {
         let number = self.submitted;
         self.submitted += 1;
@@ -52,7 +52,7 @@ impl Log {
         number
     }
 
-    /// Notes anything but a bio.
+    /// Records anything but a bio.
     pub(super) fn push(&mut self, event: Event) {
         if self.overflow.is_some() {
             return;

@@ -1,13 +1,13 @@
 //! A recorder of writes and flushes, for crash tests.
 //!
-//! A [`Recorder`] notes every bio that changes the disk, with its data, in the order in which bios
-//! are submitted and answered, and hands it on. A [`Recording`] then walks through these events,
-//! and at each point makes the disks that a crash there could leave: with what was not flushed
-//! dropped, kept, or torn.
+//! A [`Recorder`] records every bio that changes the disk, with its data, in the order in which
+//! bios are submitted and answered, and hands it on. A [`Recording`] then walks through these
+//! events, and at each point makes the disks that a crash there could leave: with writes that were
+//! not flushed dropped, kept, or torn.
 //!
-//! What is durable is what the contract of a device promises: a completed write that asked for
-//! forced unit access, and what a completed flush covers, that is every bio that completed before
-//! the flush was submitted, and those that the thread of the flush submitted before it.
+//! By the contract of a device, two things are durable: a completed write that asked for forced
+//! unit access, and the bios that a completed flush covers. It covers every bio that completed
+//! before the flush was submitted, and those that the thread of the flush submitted before it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -65,7 +65,7 @@ pub use replay::Unflushed;
 use contents::Contents;
 use log::Log;
 
-/// Hands every bio to the device below, and notes those that change it.
+/// Hands every bio to the device below, and records those that change it.
 ///
 /// A disk that a recording makes has zeroes where nothing was recorded, unless the recorder was
 /// made by [`with_contents`](Self::with_contents).
@@ -104,12 +104,12 @@ impl Recorder {
         Self { below: [below], log: Arc::new(Mutex::new(log)) }
     }
 
-    /// Notes `text` between the events, for instance that a call has returned.
+    /// Records `text` between the events, for instance that a call has returned.
     pub fn mark(&self, text: &str) {
         self.log.lock().push(Event::Mark(text.into()));
     }
 
-    /// What was recorded so far.
+    /// The events recorded so far.
     ///
     /// # Errors
     /// When the bound was too small.

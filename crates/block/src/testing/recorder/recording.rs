@@ -1,4 +1,4 @@
-//! What a recorder saw, and the disks that it can make of it.
+//! The events of a recorder, and the disks that can be made of them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -111,7 +111,7 @@ impl DiskState {
         }
     }
 
-    /// What the disk holds after a crash here.
+    /// The contents of the disk after a crash here.
     pub(super) fn crash(&self, unflushed: Unflushed) -> Contents {
         let mut contents = self.durable.clone();
         for (number, volatile) in &self.volatile {
@@ -138,7 +138,7 @@ impl DiskState {
     }
 }
 
-/// The units of `unit` sectors that lie in `part` of `whole`. What is cut off at an end of the
+/// The units of `unit` sectors that lie in `part` of `whole`. A piece cut off at an end of the
 /// whole counts as a unit.
 fn whole_units(part: Range<Sector>, whole: &Range<Sector>, unit: u64) -> Range<Sector> {
     let up = |sector: Sector| Sector(sector.0.next_multiple_of(unit));

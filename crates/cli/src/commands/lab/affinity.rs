@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use std::io::Write;
 use undercroft_lab::affinity::{self, AffinityOptions, Mechanism, Workload};
 
-/// Queue and complete on chosen CPUs: what placement is worth.
+/// Queue and complete on chosen CPUs: the effect of placement.
 ///
 /// In 2008 Axboe made it a choice where requests are queued and completed, and Brunelle measured
 /// every combination on machines with up to 144 disks. Each device has a CPU that takes its
@@ -25,8 +25,8 @@ use undercroft_lab::affinity::{self, AffinityOptions, Mechanism, Workload};
 /// rings (ring-messages), the counterpart of the cross-CPU interrupts in the first patches.
 ///
 /// On a machine with two CPUs, X of queueing or completion is the application's CPU when that is on
-/// X. The columns on the right say which CPUs the roles were, for the first device; each further
-/// device moves all of them on by one CPU.
+/// X. The columns on the right name the CPUs of the roles, for the first device. Each further
+/// device uses the next CPU for each role.
 ///
 ///   large    12 devices that take 5 ms, 16 reads of 256 KiB outstanding on each
 ///   cached   2 devices that answer at once, 16 reads of 4 KiB outstanding on each, within 2 MiB
@@ -34,8 +34,8 @@ use undercroft_lab::affinity::{self, AffinityOptions, Mechanism, Workload};
 /// Reading the table: MBPS is of all devices. Avg Lat and StdDev, in seconds, are means of the
 /// devices, and so are the counts: I/Os queued on the application's CPU (Q-local) or on another
 /// (Q-remote), requests completed on the CPU of the interrupt (C-local) or on another (C-remote).
-/// The counts must be what the row asks for. Two reads merge into a request, so C is about half of
-/// Q, as in the source. In the source throughput hardly differed; look at CPU us/IO.
+/// The counts must be those that the row asks for. Two reads merge into a request, so C is about
+/// half of Q, as in the source. In the source throughput hardly differed; look at CPU us/IO.
 ///
 /// For example: undercroft lab affinity --workload cached --mechanism threads
 #[derive(clap::Args)]

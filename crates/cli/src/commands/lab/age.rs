@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 /// Make the free space of a volume look as if it had been in use for years.
 ///
-/// A file for each group, filler/group-N, takes what is not to be free; its holes are the free
-/// space. The same options and seed make the same free space.
+/// A file for each group, filler/group-N, takes the space that is not to be free; its holes are the
+/// free space. The same options and seed make the same free space.
 ///
 ///   random        holes of 1 to --hole blocks between kept pieces of 1 to --kept blocks
 ///   pathological  --short holes that are a block too short for a request of --request blocks,
@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
     image: Description,
 
-    /// What the free space is to look like.
+    /// The pattern of the free space.
     #[arg(long, value_name = "MAP", default_value = "random")]
     map: MapArg,
 

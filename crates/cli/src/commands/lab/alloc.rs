@@ -12,11 +12,11 @@ use undercroft_lab::alloc::{self, AllocOptions, Case, Variant};
 
 /// Allocate extents on clean and on aged volumes: the experiment of 2019 on near mode.
 ///
-/// In 2019 near mode, which looks for space close to where a file is, learned to look by size and
-/// by place at once (Foster, Linux 5.5). To show that extents stayed where they were, 64 writers
-/// created, wrote and synced 40,000 files of 4 KiB to 500 MB until a volume of 500 GB in 16 groups
-/// was 70 % full, and the distance of each extent from its hint was counted: that from the extent
-/// before it in the file, or from the inode.
+/// Near mode looks for space close to a file. Since 2019 it looks by size and by place at once
+/// (Foster, Linux 5.5). To show that extents stayed where they were, 64 writers created, wrote and
+/// synced 40,000 files of 4 KiB to 500 MB until a volume of 500 GB in 16 groups was 70 % full. Then
+/// the distance of each extent from its hint was counted. The hint is the extent before it in the
+/// file, or the inode.
 ///
 ///   clean         the workload on a new volume
 ///   random        the workload where free space has many extents of random lengths
@@ -28,18 +28,18 @@ use undercroft_lab::alloc::{self, AllocOptions, Case, Variant};
 ///   near-2018     the walk through the by-block tree that it replaced
 ///   by-size       the smallest extent that is long enough, wherever it is
 ///   indexed       one that is long enough and close, found with an index in memory; it leaves close
-///                 space to those who need it
+///                 space to requests that need it
 ///
 /// Volumes are sparse files: metadata is real, data is accepted and dropped, so 500 GB need some
 /// 400 MB. Each volume is checked when its run is over. With --on the same files are made in a
 /// mounted directory; unmount it then and let `undercroft frag --below` tell where they are.
 ///
-/// A file gets space ahead when it is written, which is free again when it is closed; until it has
-/// reached the disk, --in-flight files have theirs. One directory is filled after the other.
+/// A file gets space ahead when it is written, which is freed when it is closed. Up to --in-flight
+/// files keep theirs until they have reached the disk. One directory is filled after the other.
 ///
-/// In the source 8.5 % of the extents of a clean volume are in another group than their hint, mostly
-/// because the header of the group was locked. Here locks are held for microseconds, so fewer are;
-/// --header-writes makes up for it.
+/// In the source 8.5 % of the extents of a clean volume are in another group than their hint,
+/// mostly because the header of the group was locked. Here locks are held for microseconds, so
+/// fewer are; --header-writes simulates the difference.
 ///
 /// Reading the tables: "other group" are extents in another group than their hint, "with fillers"
 /// the same when the files that make the free space are counted in, as in the source.
@@ -100,7 +100,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 
-    /// Keep the volume of the last run of the workload as this file.
+    /// Keep the volume of the last run of the workload in this file.
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
@@ -126,7 +126,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "write a number from 0 to 1".to_owned())
 }
 
-/// A deviation for which sizes stay what they are.
+/// A deviation for which sizes stay as they are.
 fn spread(text: &str) -> Result<f64, String> {
     let spread = text.parse().ok().filter(|spread| (0.0..=10.0).contains(spread));
     spread.ok_or_else(|| "write a number from 0 to 10".to_owned())

@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::io::Write;
 use undercroft_lab::fsync::{self, FsyncOptions, Mode, Workload};
 
-/// Write small files and make each durable: what an fsync costs, and what a ticket for one saves.
+/// Write small files and make each durable: the cost of an fsync, and the saving of a ticket.
 ///
 /// In 2014 fs_mark asked for the fsync of 800,000 files at once, each by a kernel thread that
 /// waited: 400,000 context switches a second, and files/s that differed by a quarter from one
@@ -57,8 +57,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     directories: u16,
 
-    /// Iterations ahead of those that count: they fill the caches, and what comes behind them is
-    /// like what comes behind any other.
+    /// Iterations ahead of the measured ones. They fill the caches, so that the first measured one
+    /// is like all others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     warm_up: u16,
 

@@ -9,7 +9,7 @@ use undercroft_lab::meta::{self, MetaOptions};
 /// Create, look at and delete empty files: operations on metadata alone.
 ///
 /// All files are created, then the metadata of each is read by its name, then all are deleted, in
-/// the same order, and behind each of the three everything is synced. On a volume of ours, which
+/// the same order; after each of the three steps everything is synced. On a volume of ours, which
 /// is changed through its journal, an operation is a call of the library; in a directory of any
 /// mounted file system it is one system call on an open directory: mknodat, fstatat, unlinkat. One
 /// generator does both, and with both, the places take turns, round by round (--repeat, 3 without

@@ -147,7 +147,7 @@ fn command() -> String {
     words.join(" ")
 }
 
-/// What was chosen, or the defaults if nothing was.
+/// The values chosen, or the defaults if there are none.
 pub(super) fn chosen_or<A: Copy + Into<T>, T: Copy>(chosen: &[A], defaults: &[T]) -> Vec<T> {
     if chosen.is_empty() {
         return defaults.to_vec();

@@ -9,9 +9,9 @@ use undercroft_lab::tags::{self, Case, PolicyName, TagsOptions, Waiters};
 
 /// Wait for tags: wake policies against each other.
 ///
-/// A device takes a limited number of requests at a time; each needs a tag, a small number. Who
-/// finds none sleeps, and a completion that gives a tag back wakes sleepers. Whom it wakes, and how
-/// many, is the policy:
+/// A device takes a limited number of requests at a time; each needs a tag, a small number. A
+/// submitter that finds none sleeps, and a completion that gives a tag back wakes sleepers. Which
+/// it wakes, and how many, is the policy:
 ///
 ///   counters   two counters that only grow say how many wake-ups are due (Linux since 2022)
 ///   cyclic-8   after a batch of completions, a batch of waiters of one of eight queues (2014)
@@ -19,7 +19,7 @@ use undercroft_lab::tags::{self, Case, PolicyName, TagsOptions, Waiters};
 ///   wake-one   one waiter for each completion
 ///   wake-all   all waiters for each completion: the herd
 ///
-/// The device is simulated, as null_blk is: some threads complete what was submitted, at once.
+/// The device is simulated, as null_blk is: some threads complete submitted commands at once.
 ///
 /// Cases, and what to look for:
 ///
@@ -34,10 +34,10 @@ use undercroft_lab::tags::{self, Case, PolicyName, TagsOptions, Waiters};
 ///                a share of the mean.
 ///
 /// Reading the table: IOPS with the deviation of the runs in brackets. Below it, for each variant,
-/// its speed as a share of cyclic-8's (mean of the runs in turn and its standard error), how often
-/// a get slept, how many wake-ups a put granted and how many of them led to a tag, context switches
-/// (voluntary: slept; involuntary: preempted) and CPU time for each I/O, and the time from asking
-/// for a tag to the end of the I/O in microseconds.
+/// its speed as a share of cyclic-8's (mean of the runs in turn and its standard error). Then how
+/// often a get slept, how many wake-ups a put granted, and how many of them led to a tag. Then
+/// context switches (voluntary: slept; involuntary: preempted) and CPU time for each I/O, and the
+/// time from asking for a tag to the end of the I/O in microseconds.
 ///
 /// For example: undercroft lab tags --case depth --policy counters --policy cyclic-8
 #[derive(clap::Args)]
@@ -51,7 +51,7 @@ pub(super) struct Args {
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<PolicyArg>,
 
-    /// Who waits for a tag: the thread of a worker, or one task for each outstanding I/O.
+    /// The waiter for a tag: the thread of a worker, or one task for each outstanding I/O.
     #[arg(long, value_name = "WHO", default_value = "threads")]
     waiters: WaitersArg,
 

@@ -8,10 +8,10 @@ use std::io::Write;
 use std::time::Duration;
 use undercroft_lab::unplug::{self, UnplugOptions, Variant};
 
-/// Unplug a device made of 48: what a lock for each of them costs.
+/// Unplug a device made of 48: the cost of a lock for each of them.
 ///
-/// In 2008 an OLTP benchmark ran on one logical device over 48 disks. A disk held requests back
-/// for some milliseconds so that neighbours could leave together: it was plugged. Whoever waited
+/// In 2008 an OLTP benchmark ran on one logical device over 48 disks. A disk held requests back for
+/// some milliseconds so that neighbours could leave together: it was plugged. A thread that waited
 /// for an I/O unplugged the logical device, which unplugged all 48 disks, and each took its lock
 /// only to find nothing held back. Those locks were 13 % of all samples; testing a flag first made
 /// the whole benchmark 18 % faster (Patocka, Anderson, Axboe). Since 2011 the submitting thread

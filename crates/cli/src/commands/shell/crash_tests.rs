@@ -1,4 +1,4 @@
-//! Cuts of the power while a shell works with `--batch`: what is lost is lost from the end on, also
+//! Cuts of the power while a shell works with `--batch`: only the latest changes are lost, also
 //! where a command changes a block in its place.
 
 use super::Shell;
@@ -28,7 +28,7 @@ struct Batch<'b> {
     zeros: fn(usize) -> Range<usize>,
 }
 
-/// Parts of two blocks, and what is between them.
+/// Parts of two blocks, and the bytes between them.
 fn middle(step: usize) -> Range<usize> {
     let start = step * 5000 + 100;
     start..start + 4900
@@ -64,13 +64,13 @@ fn record(batch: &Batch<'_>) -> Recording {
         run(&(batch.command)(step));
     }
     run("sync");
-    // Not closed: that writes in place, which is not what is cut here.
+    // Not closed: that writes in place, which is not cut here.
     drop(shell);
     drop(volume);
     recorder.recording().unwrap()
 }
 
-/// What is there of a step behind a cut.
+/// The remains of a step behind a cut.
 #[derive(Debug)]
 struct Found {
     directory: bool,

@@ -18,11 +18,11 @@ pub(super) struct TargetFile {
     pub(super) path: PathBuf,
     pub(super) place: Place,
     pub(super) identity: Identity,
-    /// The right to replace what has the name now.
+    /// The right to replace the file that has the name now.
     _old: Option<Exclusive>,
 }
 
-/// What is written to.
+/// The kind of the target that is written.
 #[derive(Debug)]
 pub(super) enum Place {
     /// A file without a name: it vanishes when the process does.
@@ -33,7 +33,7 @@ pub(super) enum Place {
     Device(Arc<FileDevice>),
 }
 
-/// What tells two files apart, whatever their paths are.
+/// The identity of a file, independent of its path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Identity {
     Device(u64),
@@ -53,9 +53,9 @@ impl TargetFile {
     /// Opens a target for a file.
     ///
     /// # Errors
-    /// It exists and `force` is not set, somebody has it, or it cannot be written.
+    /// It exists and `force` is not set, it is in use, or it cannot be written.
     pub(super) fn open(leaf: &FileLeaf, force: bool) -> Result<Self, PackError> {
-        // What a link leads to is replaced, not the link, as `cp` does.
+        // The target of a link is replaced, not the link, as `cp` does.
         let path = &behind_link(&leaf.path)?;
         let failed =
             |action| move |source| PackError::Target { action, image: path.clone(), source };
@@ -74,7 +74,7 @@ impl TargetFile {
             let what = if kind.is_dir() { "a directory" } else { "a special file" };
             return Err(PackError::WrongTarget { image: path.clone(), what });
         }
-        // Whether somebody has it comes first: that is no matter of force.
+        // Whether it is in use is checked first, with `force`, too.
         let (device, old) = if kind.is_file() {
             let old = File::open(path).map_err(failed("open"))?;
             (None, Some(Exclusive::claim(old, &path.display().to_string())?.1))

@@ -27,8 +27,7 @@ impl Target {
     /// Opens a target for an image.
     ///
     /// # Errors
-    /// A file of it exists and `force` is not set, somebody has it, it is there twice, or cannot be
-    /// written.
+    /// A file of it exists and `force` is not set, is in use, occurs twice, or cannot be written.
     pub(super) fn open(image: &Description, force: bool) -> Result<Self, PackError> {
         // The second claim of a file would find it in use, by ourselves.
         image.check_distinct()?;
@@ -48,7 +47,7 @@ impl Target {
         Ok(Self { image: image.clone(), files, dropped: Arc::default() })
     }
 
-    /// Names under which the image, or what it replaces, can be seen.
+    /// Names under which the image, or a file that it replaces, can be seen.
     pub(super) fn names(&self) -> Vec<PathBuf> {
         let temporary = self.files.iter().filter_map(|file| match &file.place {
             Place::Named { file, .. } => Some(file.path().to_owned()),
@@ -77,7 +76,7 @@ impl Target {
         let dropped = Arc::clone(&self.dropped);
         let observer = Arc::new(move |event: &MirrorEvent| {
             if let MirrorEvent::Dropped { .. } = event {
-                // Whoever panicked with the lock has pushed a whole line or none.
+                // A thread that panicked with the lock has pushed a whole line or none.
                 let mut dropped = dropped.lock().unwrap_or_else(PoisonError::into_inner);
                 dropped.push(event.to_string());
             }

@@ -1,17 +1,18 @@
 //! How files get their names when the image is whole: all of them, or none.
 //!
 //! One file gets its name in one step, also where it replaces another. Several cannot: the
-//! operating system knows no such step. So what can fail is done first, what was done is undone
-//! when something fails after all, and the steps are in such an order that a process which is
-//! killed between them leaves nothing that opens as an image but is not whole:
+//! operating system knows no such step. So steps that can fail come first, and steps done are
+//! undone when a later one fails. A process that is killed between two steps leaves nothing that
+//! opens as an image but is not whole. The order is:
 //!
 //! 1. All new files get temporary names, beside those they will have.
 //! 2. Old files that are replaced are moved aside, the first one first.
 //! 3. New files get their names, the first one last.
 //! 4. Old files are removed.
 //!
-//! From the first move to the last step of 3, the first file is missing: whoever opens the image
-//! then is told so. The old files lie beside their names as `.undercroft-*.old` until step 4.
+//! From the first move to the last step of 3, the first file is missing: opening the image fails
+//! then, and the message says so. The old files lie beside their names as `.undercroft-*.old` until
+//! step 4.
 
 use super::file::{Place, TargetFile, directory_of, temporary};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
@@ -140,7 +141,7 @@ impl Moves {
     fn keep(mut self) {
         self.made.clear();
         for path in &self.old {
-            // The image is whole; what is left over is not worth an error.
+            // The image is whole; old files that stay are not worth an error.
             let _ = std::fs::remove_file(path);
         }
     }

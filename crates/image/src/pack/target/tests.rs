@@ -71,7 +71,7 @@ fn a_name_that_cannot_be_given_leaves_everything_as_it_was() {
             fs::write(home.path().join(old), old).unwrap();
         }
         let target = written(&image, true);
-        // Somebody else takes the one name that was free.
+        // Another program takes the one name that was free.
         fs::write(home.path().join(taken), taken).unwrap();
         let error = target.finish(false).unwrap_err();
         let PackError::Target { action: "name", image, .. } = &error else { panic!("{error}") };

@@ -1,5 +1,6 @@
-//! Owner, attributes, mode and times of what was made, in the order in which they do not undo each
-//! other: a new owner clears setuid bits and capabilities, and every change moves the times.
+//! Owner, attributes, mode and times of files that were made, in the order in which they do not
+//! undo each other: a new owner clears setuid bits and capabilities, and every change moves the
+//! times.
 
 use super::failed::failed;
 use crate::unpack::UnpackError;

@@ -12,7 +12,7 @@ const OCTAL_7: u64 = 0o777_7777;
 /// Largest number in a field of eleven octal digits.
 const OCTAL_11: u64 = 0o777_7777_7777;
 
-/// What a member is.
+/// The kind of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Regular,

@@ -6,7 +6,7 @@ use super::store::MemoryTree;
 use super::structure::check;
 
 /// Inserts until the store has nothing left, for every number of blocks from 0 on: the insertion
-/// that fails must leave every byte as it was and give back what it took.
+/// that fails must leave every byte as it was and give back the blocks it took.
 fn refusal_changes_nothing<K: Sample>() {
     for space in 0..40 {
         let mut tree = MemoryTree::<K>::new(K::FANOUT, true, K::FORK);

@@ -1,4 +1,4 @@
-//! Checks of a whole tree: everything the format promises about its blocks.
+//! Checks of a whole tree: every rule of the format about its blocks.
 
 use super::super::node::{Frame, Node};
 use super::super::{BlockPointer, ReadTree, Root};

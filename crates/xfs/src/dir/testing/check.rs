@@ -1,5 +1,5 @@
-//! Everything that must hold in a directory, checked against the names it should have (format
-//! reference, section 12.5).
+//! Everything that must hold in a directory, checked against the names it should have
+//! (docs/format/checks.md#directories).
 
 use super::{TestFork, verify};
 use crate::da::DaFork;

@@ -103,7 +103,8 @@ fn damaged_short_forms_are_errors() {
 }
 
 proptest! {
-    /// Whatever a verifier accepts, the code behind it can walk; whatever it gets, it returns.
+    /// A block that a verifier accepts can be walked by the code behind it. A verifier returns for
+    /// any bytes.
     #[test]
     fn verifiers_take_any_bytes(seed in any::<u64>(), fill in 0_u8..4) {
         let mut random = Random(seed);

@@ -128,7 +128,7 @@ impl FileEdit<'_> {
         let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
         let first = extents.first_in(from.start, from.end);
         drop(state);
-        // What was never written reads as zeros, as a hole does.
+        // Unwritten blocks read as zeros, as a hole does.
         let hole = match first {
             None => Some(from.end),
             Some(extent) if extent.offset > from.start => Some(extent.offset),

@@ -17,7 +17,7 @@ pub(super) enum Source<'m> {
     Memory { memory: &'m Arc<Vec<u8>>, first: usize, offset: u64 },
     /// Dirty data, in whole blocks.
     Run(&'m Run),
-    /// Zeros, for what is stored; what is not is zeros already.
+    /// Zeros, for stored bytes; others read as zeros already.
     Zeroes,
 }
 
@@ -35,12 +35,12 @@ impl Source<'_> {
     }
 }
 
-/// What the blocks of a write hold already.
+/// The old content of the blocks of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Old<'e> {
     /// Where that is.
     pub(super) extent: &'e Extent,
-    /// The end of the file: what is stored behind it is no part of it.
+    /// The end of the file: bytes stored behind it are no part of it.
     pub(super) size: u64,
 }
 
@@ -65,7 +65,7 @@ impl FileEdit<'_> {
         Ok(())
     }
 
-    /// Sees to it that what was sent is on the device before the step is part of the volume: the
+    /// Makes sure that data sent is on the device before the step is part of the volume: the
     /// journal waits for it, or this does.
     pub(super) fn before(&self, step: &mut Step<'_>) -> Result<(), Error> {
         if !self.plugged {
@@ -78,7 +78,7 @@ impl FileEdit<'_> {
         Ok(self.writes.wait()?)
     }
 
-    /// As [`before`](Self::before), for whatever becomes durable from now on.
+    /// As [`before`](Self::before), for all changes that become durable from now on.
     pub(super) fn before_next_checkpoint(&self) -> Result<(), Error> {
         if !self.plugged {
             self.plug.flush();
@@ -98,7 +98,7 @@ impl FileEdit<'_> {
         Sector(geometry.sector(FsBlock(extent.start.0 + block)).0 + inside / 512)
     }
 
-    /// Appends the bytes of the file around a write. Behind its end there are zeros, whatever the
+    /// Appends the bytes of the file around a write. Behind its end these are zeros, whatever the
     /// blocks hold.
     fn append_old(
         &self,

@@ -1,4 +1,4 @@
-//! Sharing of what is the same already.
+//! Sharing of ranges that hold the same bytes already.
 
 use super::{CloneRange, FileEdit};
 use crate::error::Error;

@@ -3,13 +3,14 @@
 //! Each operation is a chain of steps. A step is one transaction that leaves the volume consistent
 //! and touches a bounded number of extents; between two of them the file has the old data in some
 //! places and the new data in others, never anything else. What a step maps is on the device before
-//! it commits (journal reference, section 7.4): new blocks are chosen, written, and only then
-//! mapped. Blocks that other files have, too, are never overwritten: their data moves to new ones.
+//! it commits (docs/format/journal/writing.md#file-data): new blocks are chosen, written, and only
+//! then mapped. Blocks that other files have, too, are never overwritten: their data moves to new
+//! ones.
 //!
 //! Locks: that of the data of the file is held for as long as the [`FileEdit`] lives, so that only
-//! one operation at a time changes its mapping, and none while somebody frees the file. The inode is
-//! locked in each step, once the transaction has begun, and given up with it. A step that takes
-//! blocks away from the file begins when nobody reads them any more.
+//! one operation at a time changes its mapping, and none while the file is being freed. The inode
+//! is locked in each step, once the transaction has begun, and given up with it. A step that takes
+//! blocks away from the file begins when no thread reads them any more.
 
 mod clone;
 mod data;
@@ -44,7 +45,7 @@ use undercroft_locks::{MappedRwLockReadGuard, RwLockReadGuard};
 /// How often a step is tried again when all space that would do waits for the journal.
 const ATTEMPTS: u32 = 4;
 
-/// A regular file whose data is being changed. Nobody else changes it meanwhile.
+/// A regular file whose data is being changed. No other thread changes it meanwhile.
 ///
 /// An operation that failed may have done a part of its work; the volume and the file are sound.
 pub(super) struct FileEdit<'a> {
@@ -57,7 +58,7 @@ pub(super) struct FileEdit<'a> {
     stamped: bool,
     plug: Plug,
     writes: Batch,
-    /// What is sent stays in the plug, for its neighbours in other files.
+    /// Bios sent stay in the plug, for their neighbours in other files.
     plugged: bool,
     lock: DataLock,
 }
@@ -71,7 +72,7 @@ struct Step<'a> {
 }
 
 impl<'a> FileEdit<'a> {
-    /// Begins to change a regular file, whose data is locked, at the time `now`. What is dirty is
+    /// Begins to change a regular file, whose data is locked, at the time `now`. Dirty data is
     /// written back first. The caller has no transaction open, and holds no lock of an inode.
     ///
     /// # Errors
@@ -90,7 +91,7 @@ impl<'a> FileEdit<'a> {
     }
 
     /// A file of a live volume whose dirty data is written back together with that of others, as a
-    /// part of `writes`. What is sent is on its way when the plug of the caller is flushed.
+    /// part of `writes`. Its bios are on their way when the plug of the caller is flushed.
     pub(super) fn plugged(
         volume: &'a Volume,
         inode: Arc<Inode>,
@@ -146,7 +147,7 @@ impl<'a> FileEdit<'a> {
 
     /// Offset of a block in bytes.
     fn byte(&self, block: FileBlock) -> u64 {
-        // Blocks of files that this opens lie below 2^63 bytes, or nobody asks for their bytes.
+        // Blocks of files that this opens lie below 2^63 bytes, or their bytes are not asked for.
         block.0.saturating_mul(self.geometry().block_size() as u64)
     }
 
@@ -171,7 +172,7 @@ impl<'a> FileEdit<'a> {
         self.join(self.volume.begin()?, None)
     }
 
-    /// Begins a step that takes blocks away: when nobody reads any.
+    /// Begins a step that takes blocks away: when no thread reads any.
     fn begin_freeing(&self) -> Result<Step<'a>, Error> {
         let frozen = self.locks.freeze_blocks();
         self.join(self.volume.begin()?, Some(frozen))
@@ -188,8 +189,8 @@ impl<'a> FileEdit<'a> {
         Ok(Step { trans, inode, _frozen: frozen })
     }
 
-    /// Keeps everybody from overwriting the blocks of `extent` before the step that is under way is
-    /// durable: a crash would bring back what they are now.
+    /// Forbids overwriting the blocks of `extent` before the step that is under way is durable: a
+    /// crash would bring back their present mapping.
     fn protect(&self, extent: &Extent) {
         let (ag, start) = self.geometry().split_block(extent.start);
         self.volume.protect(&self.volume.group(ag).busy, AllocRecord { start, len: extent.len });
@@ -235,7 +236,7 @@ impl<'a> FileEdit<'a> {
     }
 }
 
-/// Ends a step that found no space. What it changed until then, free lists of groups, is complete.
+/// Ends a step that found no space. Its changes until then, of free lists of groups, are complete.
 fn give_up(step: Step<'_>, error: Error) -> Error {
     step.trans.commit(&mut []).err().unwrap_or(error)
 }

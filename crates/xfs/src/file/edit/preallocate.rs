@@ -20,8 +20,8 @@ pub enum Size {
 }
 
 impl FileEdit<'_> {
-    /// Gives every block of a range of bytes a place on the device. What was not stored reads as
-    /// zeros as before.
+    /// Gives every block of a range of bytes a place on the device. Bytes that were not stored read
+    /// as zeros as before.
     ///
     /// # Errors
     /// The range is empty or ends behind what the format allows; no space, then the file is as it
@@ -37,8 +37,8 @@ impl FileEdit<'_> {
         self.grow_for(&range, size)
     }
 
-    /// Frees the blocks of a range of bytes, and zeroes what is left of it in blocks at its ends.
-    /// The size stays.
+    /// Frees the blocks of a range of bytes, and zeroes the rest of it in blocks at its ends. The
+    /// size stays.
     ///
     /// # Errors
     /// The range is empty; no space to split an extent or to copy a shared block; a damaged
@@ -80,7 +80,7 @@ impl FileEdit<'_> {
         self.finish(range.end)
     }
 
-    /// Zeroes what is stored in the parts of blocks at both ends of a range.
+    /// Zeroes the stored parts of blocks at both ends of a range.
     fn zero_ends(&mut self, range: &Range<u64>) -> Result<(), Error> {
         let inside = self.blocks_inside(range);
         if inside.start > inside.end {
@@ -182,8 +182,8 @@ impl FileEdit<'_> {
         Ok(AllocationWindow { window: bmap::window(extents, &wanted, hint), wanted })
     }
 
-    /// Frees what was taken behind the end of the file for writes that did not come, as a kernel
-    /// does when a file is closed. A file that was [preallocated](Self::preallocate), or may only be
+    /// Frees blocks taken behind the end of the file for writes that did not come, as a kernel does
+    /// when a file is closed. A file that was [preallocated](Self::preallocate), or may only be
     /// appended to, keeps it.
     ///
     /// # Errors
@@ -196,14 +196,14 @@ impl FileEdit<'_> {
         if keeps {
             return Ok(());
         }
-        // Nothing that anybody can see changes, the times among it.
+        // Nothing visible changes, so the times stay, too.
         self.stamped = true;
         self.unmap(FileBlock(self.geometry().blocks_for(size))..FileBlock(u64::MAX))?;
         self.inode.write().memory.growth.has_space = false;
         Ok(())
     }
 
-    /// Turns written blocks into unwritten ones; those that other files have are unmapped.
+    /// Turns written blocks into unwritten ones; blocks that other files share are unmapped.
     fn unwrite(&mut self, blocks: Range<FileBlock>) -> Result<(), Error> {
         let mut at = blocks.start;
         while at < blocks.end {

@@ -1,11 +1,11 @@
-//! Ranges taken out of a file or put into it, with what follows moved.
+//! Ranges taken out of a file or put into it; the data behind them moves.
 //!
 //! Extents move in an order in which they never meet (algorithms reference, section 5.8), all in one
 //! transaction if a checkpoint of the journal has room for it, which it nearly always has: a crash
-//! leaves the file as it was or as it becomes. If they are too many, they move one at a time
-//! as a kernel's always do, and a crash may leave what it leaves there: a range that is taken out
-//! reads as zeros, as far as it is gone already, and the first extents behind it have moved; a range
-//! that is put in has made the file larger, and the last extents of the file have moved.
+//! leaves the file as it was or as it becomes. If they are too many, they move one at a time as a
+//! kernel's always do, and a crash may leave the same as with a kernel. A range that is taken out
+//! reads as zeros, as far as it is freed already, and the first extents behind it have moved. A
+//! range that is put in has made the file larger, and the last extents of the file have moved.
 
 use super::{FileEdit, Step};
 use crate::bmap;
@@ -19,10 +19,10 @@ use std::ops::Range;
 /// Blocks of the trees of a group that one extent may change which moves or goes.
 const BLOCKS_PER_EXTENT: usize = 8;
 
-/// What a log item takes in the journal besides a block.
+/// The space that a log item takes in the journal besides a block.
 const ITEM_OVERHEAD: usize = 256;
 
-/// What one transaction has room for.
+/// The limits of one transaction.
 struct StepLimits {
     /// Bytes of the journal.
     bytes: usize,
@@ -31,7 +31,7 @@ struct StepLimits {
 }
 
 impl<'a> FileEdit<'a> {
-    /// Takes a range of whole blocks out of the file: what follows moves to its place.
+    /// Takes a range of whole blocks out of the file: the data behind it moves to its place.
     ///
     /// # Errors
     /// The range is empty, not of whole blocks, or reaches the end of the file; as for
@@ -75,7 +75,7 @@ impl<'a> FileEdit<'a> {
         }
     }
 
-    /// Puts a hole of whole blocks into the file: what is there moves behind it.
+    /// Puts a hole of whole blocks into the file: data there moves behind it.
     ///
     /// # Errors
     /// The range is empty, not of whole blocks, or starts behind the file; the file would be larger
@@ -124,8 +124,8 @@ impl<'a> FileEdit<'a> {
         }
     }
 
-    /// Moves an extent. Until that is durable nobody overwrites its blocks: a crash would bring back
-    /// their place, and have there what was written for another one.
+    /// Moves an extent. Until that is durable its blocks are not overwritten: a crash would bring
+    /// back their old place in the file, with data written for the new one.
     fn shift(&self, step: &mut Step<'_>, extent: Extent, to: FileBlock) -> Result<(), Error> {
         self.protect(&extent);
         bmap::shift(&mut step.trans, &mut step.inode, extent, to)

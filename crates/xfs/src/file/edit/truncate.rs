@@ -6,13 +6,13 @@ use crate::format::InodeFlags2;
 use crate::units::FileBlock;
 
 impl FileEdit<'_> {
-    /// Gives the file the size `size`: what is behind it goes, what is new reads as zeros.
+    /// Gives the file the size `size`: data behind it is freed, new bytes read as zeros.
     ///
     /// The size is set first, then the blocks behind it are freed in steps: after a crash between
     /// them, the file has its new size and some blocks too many, which go with the file.
     ///
-    /// What is left of its last block behind the end stays as it is: a crash that takes this back
-    /// needs it. Whoever lets the file grow again zeroes that, here and in Linux.
+    /// The rest of its last block behind the end stays as it is: a crash that takes this back needs
+    /// it. A later write or truncation that lets the file grow zeroes it, here and in Linux.
     ///
     /// # Errors
     /// The size is larger than the format allows; no space to copy a shared last block; a damaged

@@ -13,14 +13,14 @@ use std::sync::Arc;
 const PIECE_BYTES: u64 = 1 << 20;
 
 impl FileEdit<'_> {
-    /// Copies what other files have, too, of a range of bytes, in whole blocks.
+    /// Copies the blocks of a range of bytes that other files share, in whole blocks.
     ///
     /// # Errors
     /// The range is empty; no space; a damaged structure; the device failed.
     pub(in crate::file) fn unshare(&mut self, range: Range<u64>) -> Result<(), Error> {
         self.check_range(&range)?;
         self.start();
-        // Nobody sees what lies behind the end, and writing it would move that.
+        // Bytes behind the end are not visible, and writing them would move the end.
         let size = self.size();
         let blocks = self.blocks_over(&(range.start..range.end.min(size).max(range.start)));
         let most = (PIECE_BYTES >> self.geometry().block_log).max(1) as u32;

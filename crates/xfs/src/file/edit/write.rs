@@ -20,14 +20,14 @@ const COPY_MAX: u32 = 4 << 20;
 /// Most zeros of one write.
 const ZEROES_MAX: u64 = 4 << 20;
 
-/// What the blocks at a place of a file are.
+/// The state of the blocks at a place of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// Not mapped, up to this block.
     Hole(FileBlock),
     /// Mapped and never written.
     Unwritten(Extent),
-    /// Written, and nobody else's.
+    /// Written, and this file's alone.
     Own(Extent),
     /// Written, and another file's as well.
     Shared(Extent),
@@ -66,7 +66,7 @@ impl FileEdit<'_> {
         })
     }
 
-    /// Zeroes what is stored between the end of the file and `offset`: it becomes visible when the
+    /// Zeroes bytes stored between the end of the file and `offset`: it becomes visible when the
     /// file grows beyond it.
     pub(super) fn zero_behind_end(&mut self, offset: u64) -> Result<(), Error> {
         let size = self.size();
@@ -81,12 +81,12 @@ impl FileEdit<'_> {
         {
             left = self.put_front(bytes.clone(), source);
         }
-        // Also of what an error ended: blocks may have been overwritten.
+        // Also after an error: blocks may have been overwritten.
         self.before_next_checkpoint()?;
         left.map(drop)
     }
 
-    /// Writes the front of a range; returns what is left of it.
+    /// Writes the front of a range; returns the rest.
     fn put_front(
         &mut self,
         mut bytes: Range<u64>,
@@ -130,7 +130,7 @@ impl FileEdit<'_> {
                 return Ok(bytes.start);
             }
             Place::Own(extent) | Place::Unwritten(extent) if self.were_others(&extent, &bytes) => {
-                // A crash would bring back what they were: their data must be the same.
+                // A crash would bring back their old mapping: their data must be the old data.
                 self.volume.sync()?;
                 return Ok(bytes.start);
             }
@@ -150,7 +150,7 @@ impl FileEdit<'_> {
         Ok(self.byte(done).min(bytes.end))
     }
 
-    /// What the front of a range of blocks is.
+    /// The state of the front of a range of blocks.
     pub(super) fn place(&self, blocks: Range<FileBlock>) -> Result<Place, Error> {
         let Some(extent) = self.extents()?.first_in(blocks.start, blocks.end) else {
             return Ok(Place::Hole(blocks.end));
@@ -220,7 +220,7 @@ impl FileEdit<'_> {
         hole: &Range<FileBlock>,
     ) -> u64 {
         let Some(dirty) = &state.memory.dirty else { return state.core.size };
-        // What ends where the hole begins was written before.
+        // The extent that ends where the hole begins was written before.
         let continues = extents.before(hole.start).is_some_and(|last| last.end() == hole.start);
         dirty.stored_size.max(if continues { self.byte(hole.start) } else { 0 })
     }
@@ -255,7 +255,7 @@ impl FileEdit<'_> {
         Ok(extent.end())
     }
 
-    /// Writes to blocks that were preallocated: nobody sees what is in them until they count as
+    /// Writes to blocks that were preallocated: their content is not visible until they count as
     /// written.
     fn write_first(
         &mut self,
@@ -364,7 +364,7 @@ impl FileEdit<'_> {
         self.commit(step)
     }
 
-    /// Takes over what was set aside for the map of the file when its data became dirty.
+    /// Takes over the blocks reserved for the map of the file when its data became dirty.
     pub(super) fn adopt_margin(&self, step: &mut Step<'_>, source: Source<'_>) {
         if matches!(source, Source::Run(_)) {
             let margin = u64::from(self.volume.heights().bmap_data);

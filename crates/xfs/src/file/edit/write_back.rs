@@ -10,8 +10,8 @@ use std::sync::Arc;
 use undercroft_block::Batch;
 
 impl FileEdit<'_> {
-    /// Sends the dirty data of a file, whose data the caller has locked, to the device: for operations
-    /// that work on what is mapped.
+    /// Sends the dirty data of a file, whose data the caller has locked, to the device: for
+    /// operations that work on the mapping.
     ///
     /// # Errors
     /// What could not be sent stays dirty, or is lost.
@@ -32,9 +32,9 @@ impl FileEdit<'_> {
         Ok(lock)
     }
 
-    /// Sends all dirty data that was not sent yet, as the write-back `number`, and commits what it
-    /// maps, the size, and with `times` the times. Where all of it goes to blocks that the file has
-    /// already, and the times can wait, there is nothing to commit.
+    /// Sends all dirty data that was not sent yet, as the write-back `number`, and commits the new
+    /// mappings, the size, and with `times` the times. Where all of it goes to blocks that the file
+    /// has already, and the times can wait, there is nothing to commit.
     pub(in crate::file) fn write_back(&mut self, number: u64, times: bool) -> Result<(), Error> {
         self.start();
         let runs = match &self.inode.read().memory.dirty {

@@ -2,7 +2,7 @@
 
 use parking_lot::{Condvar, Mutex};
 
-/// A budget of bytes. Permits are counts: whoever gives some back says how many.
+/// A budget of bytes. Permits are counts: their holder gives back a number of bytes.
 #[derive(Debug)]
 pub(crate) struct Budget {
     bytes: u64,
@@ -29,8 +29,8 @@ impl Budget {
         Self { bytes, state: Mutex::default(), given_back: Condvar::new() }
     }
 
-    /// Takes a permit for `bytes` bytes. One that is larger than the budget is had when nobody else
-    /// has any.
+    /// Takes a permit for `bytes` bytes. One that is larger than the budget is granted when no
+    /// other is out.
     ///
     /// # Errors
     /// There is none; the number says how often bytes were given back until then, for
@@ -44,7 +44,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Sleeps until somebody gives bytes back who had not when there were `returns` returns.
+    /// Sleeps until bytes are given back after the return with the number `returns`.
     pub(crate) fn wait(&self, returns: u64) {
         let mut state = self.state.lock();
         self.given_back.wait_while(&mut state, |state| state.taken > 0 && state.returns == returns);
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_permit_is_had_when_it_fits_or_nobody_else_has_one() {
+    fn a_permit_is_granted_when_it_fits_or_no_other_is_out() {
         let budget = Budget::new(100);
         assert!(budget.try_take(1000).is_ok());
         let returns = budget.try_take(1).unwrap_err();

@@ -12,7 +12,7 @@ use undercroft_block::{Segment, SegmentList};
 /// A piece that grows by small writes is continued by a new one at this size.
 const GROWING_MAX: usize = 1 << 20;
 
-/// What is newer in memory than on the device.
+/// Data that is newer in memory than on the device.
 ///
 /// Pieces are whole blocks; what the last block of one lacks is zeros, and lies behind the end of
 /// the file. So nothing of the device is needed to write one.
@@ -27,7 +27,7 @@ pub(crate) struct DirtyData {
     blocks: u64,
     /// Size that the inode has in its cluster: it grows when the data is there.
     pub(crate) stored_size: u64,
-    /// Blocks of the volume that are set aside for what is dirty; given back with it.
+    /// Blocks of the volume reserved for dirty data; given back with it.
     pub(crate) reserved: Reservation,
     /// Time of the last write.
     pub(crate) modified: Timestamp,
@@ -94,8 +94,8 @@ impl DirtyData {
         self.pieces.is_empty()
     }
 
-    /// Sets the content of the blocks from `block` on. Whoever changes how many bytes are dirty has
-    /// a permit for them.
+    /// Sets the content of the blocks from `block` on. A caller that makes more bytes dirty has a
+    /// permit for them.
     pub(crate) fn put(&mut self, block: u64, memory: &Arc<Vec<u8>>, range: Range<usize>) {
         let piece = Piece { memory: Arc::clone(memory), range, sent: 0 };
         let len = piece.blocks(self.block_log);
@@ -134,7 +134,7 @@ impl DirtyData {
         true
     }
 
-    /// Removes what is in these blocks.
+    /// Removes the content of these blocks.
     fn cut(&mut self, blocks: Range<u64>) {
         let log = self.block_log;
         let overlapping: SmallVec<[u64; 4]> = self
@@ -172,8 +172,8 @@ impl DirtyData {
         self.over(blocks).map(|(first, piece)| first..first + piece.blocks(self.block_log))
     }
 
-    /// Copies what is dirty of the bytes from `offset` on over `bytes`; tells `copied` of each range
-    /// of bytes of the file that it is.
+    /// Copies the dirty ones of the bytes from `offset` on over `bytes`; tells `copied` of each
+    /// range of bytes of the file that it is.
     pub(crate) fn overlay(
         &self,
         offset: u64,
@@ -217,7 +217,7 @@ impl DirtyData {
         runs
     }
 
-    /// Notes that a run was sent by the write-back `number`.
+    /// Records that a run was sent by the write-back `number`.
     pub(crate) fn set_sent(&mut self, run: &Run, number: u64) {
         for (first, _) in &run.parts {
             if let Some(piece) = self.pieces.get_mut(first) {
@@ -226,7 +226,7 @@ impl DirtyData {
         }
     }
 
-    /// Drops what the write-back `number` has sent: it can be read from the device now.
+    /// Drops data that the write-back `number` has sent: it can be read from the device now.
     pub(crate) fn drop_sent(&mut self, number: u64) {
         let before = self.bytes();
         let (log, blocks) = (self.block_log, &mut self.blocks);

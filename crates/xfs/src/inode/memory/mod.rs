@@ -1,8 +1,9 @@
-//! What is in memory of a file besides its inode: data that is not on the device, space that it has
-//! or was promised, its locks, and who has it open.
+//! The state of a file in memory besides its inode: data that is not on the device, space that it
+//! has or that is reserved for it, its locks, and its openings.
 //!
 //! All of it has one owner, the inode in memory, and nothing else refers to it by number: a number
-//! is used again as soon as its inode is freed. It goes with the file, and gives back what it has.
+//! is used again as soon as its inode is freed. It is dropped with the file, and gives back its
+//! space.
 
 mod budget;
 mod dirty;
@@ -16,16 +17,16 @@ use super::{Inode, InodeState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What is in memory of one file. Guarded by the lock of its inode.
+/// The state of one file in memory. Guarded by the lock of its inode.
 #[derive(Debug, Default)]
 pub(crate) struct FileMemory {
     /// Data that is newer than the device. The size of the core is that of the file with it.
     pub(crate) dirty: Option<Box<DirtyData>>,
     /// Space behind the end of the file.
     pub(crate) growth: Growth,
-    /// Data that was accepted and is lost: who makes the file durable is told.
+    /// Data that was accepted and is lost: an fsync of the file reports it.
     pub(crate) losses: Losses,
-    /// It has no name and somebody is freeing it.
+    /// It has no name and is being freed.
     pub(crate) is_going: bool,
     /// The time of access is newer than in the cluster.
     pub(crate) accessed: bool,
@@ -35,26 +36,26 @@ pub(crate) struct FileMemory {
     locks: OnceLock<Arc<FileLocks>>,
 }
 
-/// What is known of the growth of a file, as long as it is in memory.
+/// The growth of a file, as far as known while it is in memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Growth {
-    /// Somebody writes it, and may go on.
+    /// A writer has it open, and may go on.
     pub(crate) is_open: bool,
     /// It has space behind its end that was taken for writes to come.
     pub(crate) has_space: bool,
-    /// It was given up while it was dirty: somebody opens it for each write.
+    /// It was closed while it was dirty: a program opens it for each write.
     pub(crate) comes_back: bool,
 }
 
-/// What was lost of a file. Each opening of it is told once of all that was lost while it was open,
-/// and the next one of what nobody was told of.
+/// Lost data of a file. Each opening of it is told once of all losses while it was open, and the
+/// next one of losses that none was told of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses {
     /// How often data was lost.
     count: u64,
     /// Why, the last time.
     what: Option<Arc<str>>,
-    /// The count that somebody was told of.
+    /// The count up to which an opening was told.
     told: u64,
 }
 
@@ -69,7 +70,7 @@ impl Losses {
         self.count > 0
     }
 
-    /// What an opening that begins now knows already.
+    /// The count of losses that a new opening need not be told.
     pub(crate) fn known(&self) -> u64 {
         self.told
     }
@@ -85,8 +86,7 @@ impl Losses {
 }
 
 impl FileMemory {
-    /// Drops what belongs to the content: the file is being freed. Whoever has it open keeps its
-    /// locks.
+    /// Drops what belongs to the content: the file is being freed. Its openings keep its locks.
     pub(crate) fn discard(&mut self) {
         self.dirty = None;
         self.growth = Growth::default();
@@ -114,7 +114,7 @@ impl InodeState {
         }
     }
 
-    /// Whether it is no file any more: it is free, or it has no name and nobody has it open.
+    /// Whether it is no file any more: it is free, or it has no name and is not open.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.core.mode == 0

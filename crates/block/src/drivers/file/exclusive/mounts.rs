@@ -1,4 +1,4 @@
-//! What the kernel has mounted, as this process sees it.
+//! The mounts of the kernel, as this process sees them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_escaped_is_unescaped() {
+    fn only_escaped_bytes_are_unescaped() {
         assert_eq!(unescape(br"a\134\04\999b"), br"a\\04\999b");
     }
 }

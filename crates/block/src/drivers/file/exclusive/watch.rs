@@ -31,7 +31,7 @@ pub(super) struct Watch {
     scan: Mutex<Scan>,
 }
 
-/// What was found by looking through the loop devices.
+/// The result of a look through the loop devices.
 #[derive(Debug)]
 struct Scan {
     /// When to look again.
@@ -56,7 +56,7 @@ impl Watch {
 
     /// Gives the lock back.
     pub(super) fn unlock(&self) {
-        // It goes with the last descriptor if not now.
+        // Removed with the last descriptor if not now.
         let _ = self.file.unlock();
     }
 

@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Pieces of static zeroes in one write of zeroes.
 const ZERO_PIECES: u64 = 16;
 
-/// What the entries of a queue name.
+/// The target of the entries of a queue.
 pub(super) struct Target {
     /// Registered with the ring.
     pub(super) arena: Option<Arc<Arena>>,
@@ -29,7 +29,7 @@ pub(super) struct Target {
     pub(super) block: u64,
 }
 
-/// What the next entry of a request does.
+/// The work of the next entry of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// Moves bytes from or to the memory of the request.
@@ -91,7 +91,7 @@ impl Slot {
         Some(request)
     }
 
-    /// Notes that an early end is wanted, so that an interruption is not made good.
+    /// Records that an early end is wanted, so that an interruption is not made good.
     pub(super) fn cancel(&mut self) {
         if let Some(work) = &mut self.work {
             work.cancelled = true;
@@ -258,8 +258,8 @@ impl Work {
     }
 }
 
-/// Lists the memory of a transfer from byte `skip` on, joining what is adjacent, as far as one
-/// entry goes.
+/// Lists the memory of a transfer from byte `skip` on, joining adjacent pieces, as far as one entry
+/// can hold.
 fn collect(
     memory: impl Iterator<Item = (*mut u8, usize)>,
     mut skip: u64,

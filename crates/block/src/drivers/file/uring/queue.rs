@@ -255,7 +255,7 @@ impl DriverQueue for UringQueue {
     }
 
     fn expect(&mut self, event: BorrowedFd<'_>) -> Option<Instant> {
-        // What was ended before the kernel is asked to tell is looked for afterwards.
+        // Requests that ended before the kernel was asked to signal are looked for afterwards.
         let told = !self.ring.is_polled() && self.ring.tell(event).is_ok();
         let idle = told && self.ring.enter(Wait::No).is_ok() && !self.ring.has_events();
         (!idle).then(Instant::now)

@@ -1,8 +1,8 @@
 //! One io_uring: how it is set up, filled and entered.
 //!
-//! The thread that opens a ring is the only one to use it, which lets the kernel run completions
-//! in that thread when it asks for them instead of interrupting it (`SINGLE_ISSUER` with
-//! `DEFER_TASKRUN`, Linux 6.1). Older kernels get what they know of this.
+//! The thread that opens a ring is the only one to use it, which lets the kernel run completions in
+//! that thread when it asks for them instead of interrupting it (`SINGLE_ISSUER` with
+//! `DEFER_TASKRUN`, Linux 6.1). Older kernels get the flags of these that they know.
 #![allow(unsafe_code, reason = "the kernel reads and writes memory named in ring entries")]
 
 use std::fs::File;
@@ -141,9 +141,9 @@ impl Ring {
         unsafe { self.ring.submission().push(entry) }.is_ok()
     }
 
-    /// Sends what was pushed, and waits for an event as `wait` says if there is none. Returns
-    /// without one too when a signal arrives, at the time given, or when the kernel is short of
-    /// memory.
+    /// Sends the entries that were pushed, and waits for an event as `wait` says if there is none.
+    /// Returns without one too when a signal arrives, at the time given, or when the kernel is
+    /// short of memory.
     ///
     /// # Errors
     /// When the ring cannot be used any more.

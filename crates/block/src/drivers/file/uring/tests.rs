@@ -266,7 +266,7 @@ fn a_message_from_another_ring_ends_the_sleep() {
 }
 
 #[test]
-fn closing_waits_for_what_is_in_flight() {
+fn closing_waits_for_requests_in_flight() {
     for direct in [false, true] {
         let driver = driver(scratch(1 << 20), direct, false);
         let mut queue = open(&driver);

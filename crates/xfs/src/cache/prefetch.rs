@@ -1,0 +1,252 @@
+//! Buffers read before they are asked for.
+//!
+//! A caller that knows which buffers it needs next says so ([`Cache::prefetch`]): the reads are on
+//! their way together while it works, and [`Cache::read`] waits for the one that it wants. A block
+//! is verified when it is asked for, not when it arrives: damage in a block that stays unused is
+//! no error of any caller. A prefetch that failed, or that is older than what the cache had since,
+//! is forgotten, and the block is read again.
+//!
+//! What is on its way or waits for its reader has a bound in bytes; beyond it the oldest goes.
+
+use super::buffer::BufferAddress;
+use super::table::Cache;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use undercroft_block::{Bio, Buffer, Plug, Sector, Waiter, drives_queues};
+
+/// Most bytes that are on their way or wait for a reader.
+const BYTES_MAX: usize = 8 << 20;
+
+/// Reads that were begun and whose buffers were not asked for.
+#[derive(Debug, Default)]
+pub(super) struct Prefetches {
+    /// Entries of `state`, to be read without its lock.
+    count: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    begun: FxHashMap<Sector, Prefetch>,
+    /// First sectors and numbers of the entries, oldest first. Those of entries that are gone stay
+    /// until they are the oldest.
+    order: VecDeque<(Sector, u64)>,
+    next_number: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Prefetch {
+    address: BufferAddress,
+    number: u64,
+    /// Evictions of its part of the table when it was begun.
+    evictions: u64,
+    parts: SmallVec<[Waiter; 1]>,
+}
+
+/// What a prefetch brought.
+pub(super) struct Arrived {
+    pub(super) bytes: Vec<u8>,
+    /// Evictions of its part of the table before it was read.
+    pub(super) evictions: u64,
+}
+
+impl Cache {
+    /// Begins to read those of these buffers that are neither in memory nor on their way. Returns
+    /// at once; errors show when a buffer is asked for.
+    ///
+    /// A thread that drives hardware queues of its own reads nothing ahead: nothing but that thread
+    /// could collect what arrives, and another may wait for it.
+    pub fn prefetch(&self, addresses: impl IntoIterator<Item = BufferAddress>) {
+        if drives_queues() {
+            return;
+        }
+        let mut plug = None;
+        for address in addresses {
+            let Err(evictions) = self.find(address.first()) else { continue };
+            if let Some(bios) = self.prefetches.begin(address, evictions) {
+                let plug = plug.get_or_insert_with(|| Plug::new(&self.device));
+                bios.into_iter().for_each(|bio| plug.submit(bio));
+            }
+        }
+    }
+
+    /// Waits for the buffer at `address` if its read was begun ahead. `None` if it was not, or
+    /// failed.
+    pub(super) fn prefetched(&self, address: &BufferAddress) -> Option<Arrived> {
+        if self.prefetches.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let prefetch = self.prefetches.take(address)?;
+        let mut bytes = Vec::with_capacity(address.len());
+        for part in prefetch.parts {
+            let arrived = self.speed.measure_wait(|| part.wait());
+            bytes.extend_from_slice(&arrived.into_buffer().ok()?);
+        }
+        Some(Arrived { bytes, evictions: prefetch.evictions })
+    }
+}
+
+impl Prefetches {
+    /// Notes that the buffer at `address` is on its way; returns the reads that bring it. `None` if
+    /// it is already.
+    fn begin(&self, address: BufferAddress, evictions: u64) -> Option<SmallVec<[Bio; 1]>> {
+        let mut state = self.state.lock();
+        if state.begun.contains_key(&address.first()) {
+            return None;
+        }
+        let mut bios = SmallVec::new();
+        let mut parts = SmallVec::new();
+        for (first, sectors) in address.parts() {
+            let (bio, waiter) = Bio::read(*first, Buffer::zeroed(*sectors as usize * 512)).waited();
+            bios.push(bio);
+            parts.push(waiter);
+        }
+        let number = state.next_number;
+        state.next_number += 1;
+        state.bytes += address.len();
+        state.order.push_back((address.first(), number));
+        state.begun.insert(address.first(), Prefetch { address, number, evictions, parts });
+        state.forget_oldest();
+        self.count.store(state.begun.len(), Ordering::Relaxed);
+        Some(bios)
+    }
+
+    /// Takes the prefetch of exactly this buffer.
+    fn take(&self, address: &BufferAddress) -> Option<Prefetch> {
+        let mut state = self.state.lock();
+        if state.begun.get(&address.first())?.address != *address {
+            return None;
+        }
+        let taken = state.begun.remove(&address.first())?;
+        state.bytes -= address.len();
+        self.count.store(state.begun.len(), Ordering::Relaxed);
+        Some(taken)
+    }
+}
+
+impl State {
+    /// Lets the oldest go as long as there is too much, and what is said of those that are gone.
+    fn forget_oldest(&mut self) {
+        while let Some((sector, number)) = self.order.front().copied() {
+            let entry = self.begun.get(&sector).filter(|entry| entry.number == number);
+            if entry.is_some() && self.bytes <= BYTES_MAX {
+                return;
+            }
+            if let Some(gone) = entry.map(|entry| entry.address.len()) {
+                self.begun.remove(&sector);
+                self.bytes -= gone;
+            }
+            self.order.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::buffer::MOST_AGE_CREDIT;
+    use super::super::shard::SHARDS;
+    use super::*;
+    use crate::error::Error;
+    use crate::format::BufferKind;
+    use crate::geometry::Geometry;
+    use crate::mkfs::{self, MkfsOptions};
+    use crate::ops::NewInode;
+    use std::ops::Range;
+    use std::sync::Arc;
+    use undercroft_block::testing::{Fault, FaultyDevice};
+    use undercroft_block::{BlockDevice, MemoryDevice, Operation, write_all_at};
+    use uuid::Uuid;
+
+    const KIND: BufferKind = BufferKind::InodeCluster;
+
+    /// A cache over an empty volume whose reads fail as these faults say, and its first cluster.
+    fn cache(faults: Vec<Fault>) -> (Cache, Arc<FaultyDevice>, BufferAddress) {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+        let plan = mkfs::plan(&MkfsOptions::new(64 << 20, Uuid::from_u128(1))).unwrap();
+        let geometry: Geometry = plan.geometry();
+        let new = NewInode::new(crate::format::FileType::Directory, 0o755);
+        mkfs::finish(&mkfs::begin(&device, plan, &new).unwrap(), true).unwrap();
+        let faulty = Arc::new(FaultyDevice::new(device, faults));
+        let below: Arc<dyn BlockDevice> = Arc::clone(&faulty) as _;
+        let address = crate::inode::place(&geometry, geometry.root_inode).0;
+        (Cache::new(below, Arc::new(geometry)), faulty, address)
+    }
+
+    fn sectors(address: &BufferAddress) -> Range<Sector> {
+        address.first()..Sector(address.first().0 + address.len() as u64 / 512)
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_not_read_again() {
+        let (cache, device, address) = cache(vec![Fault::new().on(Operation::Read).from_nth(1)]);
+        cache.prefetch([address.clone(), address.clone()]);
+        cache.prefetch([address.clone()]);
+        let buffer = cache.read(&address, KIND).unwrap();
+        assert_eq!(device.injected(), 0);
+        assert!(Arc::ptr_eq(&buffer, &cache.read(&address, KIND).unwrap()));
+        cache.prefetch([address]);
+        assert_eq!(device.injected(), 0, "it is in memory");
+    }
+
+    #[test]
+    fn a_read_ahead_that_failed_or_is_damaged_is_nobodys_error() {
+        let fault = Fault::new().on(Operation::Read).nth(0);
+        let (cache, device, address) = cache(vec![fault]);
+        cache.prefetch([address.clone()]);
+        cache.read(&address, KIND).unwrap();
+        assert_eq!(device.injected(), 1);
+    }
+
+    #[test]
+    fn damage_is_reported_to_the_reader_alone() {
+        let (cache, _, address) = cache(Vec::new());
+        write_all_at(&**cache.device(), address.first(), &[7; 512]).unwrap();
+        cache.prefetch([address.clone()]);
+        assert!(matches!(cache.read(&address, KIND), Err(Error::Block { .. })));
+    }
+
+    #[test]
+    fn what_came_and_went_since_is_newer() {
+        let (cache, _, address) = cache(Vec::new());
+        cache.prefetch([address.clone()]);
+        let mut newer = cache.read(&address, KIND).unwrap().read().to_vec();
+        newer[120] ^= 0xff;
+        // It is read ahead as it was; then it is changed, written and dropped.
+        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
+        cache.prefetch([address.clone()]);
+        cache.adopt(address.clone(), KIND, newer.clone());
+        // The second lets go of what the first wrote.
+        (0..2).for_each(|_| cache.write_back_all().unwrap());
+        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
+        assert!(cache.peek(address.first()).is_none(), "the sweep left it");
+        assert_eq!(cache.read(&address, KIND).unwrap().read()[120], newer[120]);
+    }
+
+    #[test]
+    fn a_prefetch_of_another_shape_is_not_taken() {
+        let (cache, device, address) = cache(Vec::new());
+        let longer = BufferAddress::contiguous(address.first(), 2 * address.len() as u32 / 512);
+        cache.prefetch([longer]);
+        cache.read(&address, KIND).unwrap();
+        assert_eq!(device.injected(), 0);
+        assert!(!sectors(&address).is_empty());
+    }
+
+    #[test]
+    fn what_waits_for_readers_has_a_bound() {
+        let (cache, ..) = cache(Vec::new());
+        let each = BYTES_MAX / 16;
+        for number in 0..64 {
+            let first = Sector(number * (each as u64 / 512) % (32 << 11));
+            cache.prefetch([BufferAddress::contiguous(first, each as u32 / 512)]);
+            let state = cache.prefetches.state.lock();
+            assert!(state.bytes <= BYTES_MAX, "{} bytes", state.bytes);
+            assert!(state.order.len() <= 17 && state.begun.len() <= 16);
+        }
+        assert!(cache.prefetches.state.lock().begun.len() == 16);
+    }
+}

@@ -1,0 +1,70 @@
+//! How long the device takes to answer a read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A read that takes this long is worth beginning ahead of its use. Less is a copy out of the page
+/// cache, which costs as much when it is done ahead.
+const SLOW: Duration = Duration::from_micros(50);
+
+/// The mean time of reads of metadata that a thread waited for, the last ones weighing most.
+#[derive(Debug, Default)]
+pub(super) struct ReadSpeed {
+    /// In nanoseconds; 0 before the first read.
+    mean: AtomicU64,
+}
+
+impl ReadSpeed {
+    /// Measures one read.
+    pub(super) fn measure<T>(&self, read: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = read();
+        self.count(start.elapsed());
+        result
+    }
+
+    /// Measures the wait for a read that was begun before: one that has ended says nothing.
+    pub(super) fn measure_wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = wait();
+        let time = start.elapsed();
+        if time > SLOW {
+            self.count(time);
+        }
+        result
+    }
+
+    /// Counts a read of this length. Of several at once some may be lost.
+    pub(super) fn count(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let mean = match self.mean.load(Ordering::Relaxed) {
+            0 => time,
+            mean => mean - mean / 8 + time / 8,
+        };
+        self.mean.store(mean.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether reads are worth beginning ahead of their use.
+    pub(super) fn is_slow(&self) -> bool {
+        self.mean.load(Ordering::Relaxed) > SLOW.as_nanos() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_reads_decide() {
+        let speed = ReadSpeed::default();
+        assert!(!speed.is_slow(), "there was no read");
+        speed.count(2 * SLOW);
+        assert!(speed.is_slow());
+        (0..64).for_each(|_| speed.count(SLOW / 10));
+        assert!(!speed.is_slow());
+        (0..64).for_each(|_| speed.count(2 * SLOW));
+        assert!(speed.is_slow());
+        speed.count(Duration::MAX);
+        assert!(speed.is_slow());
+    }
+}
