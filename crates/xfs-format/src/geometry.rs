@@ -1,8 +1,8 @@
 //! Sizes of one volume, and the conversions between its numbers.
 //!
 //! A `Geometry` is small, immutable and passed around; there are no globals, so that two volumes
-//! can be open at once (design, decision 5). Formulas: docs/format/numbers.md and
-//! docs/format/inode-chunks.md.
+//! can be open at once (docs/decisions/cache.md#units-and-geometry). Formulas: docs/format/numbers.md
+//! and docs/format/inode-chunks.md.
 
 use crate::Features;
 use crate::units::{AgBlock, AgInode, AgNumber, FileBlock, FsBlock, InodeNumber};

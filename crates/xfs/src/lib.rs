@@ -112,7 +112,7 @@ pub mod check;
 pub mod frag;
 
 pub use error::{Error, ErrorKind, TreeCorruption};
-pub use file::OpenFile;
+pub use file::{OpenFile, ReadPattern, ReadTicket};
 pub use log::SyncTicket;
 pub use trans::Transaction;
 pub use undercroft_xfs_format as format;

@@ -1,4 +1,4 @@
-//! Why a volume must not be changed any more (design, decision 10).
+//! Why a volume must not be changed any more (docs/decisions/transactions.md#poison).
 
 use crate::error::Error;
 use parking_lot::Mutex;

@@ -34,6 +34,12 @@ pub(crate) fn waiter() -> (impl FnOnce(Completion) + Send + 'static, Waiter) {
 }
 
 impl Waiter {
+    /// Whether the bio has completed: [`wait`](Self::wait) would not sleep.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.slot.completion.lock().is_some()
+    }
+
     /// Sleeps until the bio has completed; flushes the plugs of this thread first.
     ///
     /// Must not be called in a completion callback.

@@ -1,8 +1,9 @@
 //! One metadata buffer in memory.
 //!
 //! The bytes are guarded by a lock of their own so that the type is safe to share, but the right to
-//! change them is decided above: the lock of an allocation group or of an inode (design,
-//! decision 2). The inner lock is therefore never contended except by write-back.
+//! change them is decided above: the lock of an allocation group or of an inode
+//! (docs/decisions/locks.md#order-of-locks). The inner lock is therefore never contended except by
+//! write-back.
 
 use super::opened::{Opened, expect_closed};
 use crate::bytes::{Changes, EditBytes, put_be32};

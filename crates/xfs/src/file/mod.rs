@@ -66,6 +66,7 @@ mod kind;
 mod open;
 mod parts;
 mod read;
+mod read_ticket;
 mod reclaim;
 mod seek;
 mod sent;
@@ -73,9 +74,11 @@ mod sync;
 mod write;
 mod write_back;
 
+pub use ahead::ReadPattern;
 pub use edit::{CloneRange, Size};
 pub use open::OpenFile;
 pub use read::{data_ranges, read_link};
+pub use read_ticket::ReadTicket;
 pub(crate) use reclaim::{first_orphan, free_now, free_orphans, groups, is_small, reclaim};
 
 /// Largest file of the format in bytes: 2^63 - 1.

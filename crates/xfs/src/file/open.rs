@@ -8,8 +8,8 @@ use crate::inode::{FileLocks, Inode, InodeGuard, InodeState};
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 /// One opening of a file: to read it, to change its data, to make it durable. Shared by reference
 /// between threads.
@@ -30,7 +30,8 @@ pub struct OpenFile {
     pub(super) known_losses: AtomicU64,
     /// Not let go of yet.
     pub(super) is_open: bool,
-    pub(super) ahead: Ahead,
+    /// Made when something is read ahead.
+    pub(super) ahead: OnceLock<Arc<Ahead>>,
 }
 
 impl OpenFile {
@@ -99,7 +100,7 @@ impl OpenFile {
             generation: state.core.generation,
             known_losses: AtomicU64::new(state.memory.losses.known()),
             is_open: true,
-            ahead: Ahead::default(),
+            ahead: OnceLock::new(),
         }
     }
 

@@ -8,7 +8,7 @@
 use super::OpenFile;
 use super::ahead::Ahead;
 use super::kind::check_kind;
-use super::parts::{Part, byte_offset, leave_out, part, stored_parts};
+use super::parts::{Part, byte_offset, leave_out, part};
 use crate::bmap::{self, ForkReader};
 use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType};
@@ -19,7 +19,8 @@ use crate::volume::Volume;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
-use undercroft_block::{Buffer, Sector, drives_queues, read_into};
+use std::sync::Arc;
+use undercroft_block::{Buffer, Sector, read_into};
 
 /// Longest single read from the device: what a processor's cache holds beside other things.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -33,16 +34,6 @@ thread_local! {
 }
 
 impl OpenFile {
-    /// Says that this range of the file will be read soon: it is on its way then, as far as there
-    /// is memory for that. Returns at once; errors show when it is read.
-    ///
-    /// Volumes open for change, and devices that answer at once, leave it at that.
-    pub fn will_need(&self, range: Range<u64>) {
-        if reads_ahead(&self.volume) {
-            self.begin_ahead(range);
-        }
-    }
-
     /// Fills `bytes` with the content of the file from `offset` on; returns how many bytes that
     /// were: fewer than asked for at the end of the file, 0 behind it. Ranges that are not stored
     /// read as zeros. Bytes behind those are left as they are.
@@ -54,23 +45,13 @@ impl OpenFile {
             volume: &self.volume,
             inode: &self.inode,
             locks: &self.locks,
-            ahead: Some(&self.ahead),
+            ahead: self.ahead.get().map(Arc::as_ref),
         };
         let read = source.read(offset, bytes)?;
-        if read > 0 && reads_ahead(&self.volume) {
-            let range = offset..offset + read as u64;
-            self.ahead
-                .follow(range, self.size())
-                .into_iter()
-                .for_each(|next| self.begin_ahead(next));
+        if read > 0 {
+            self.follow(offset..offset + read as u64);
         }
         Ok(read)
-    }
-
-    fn begin_ahead(&self, range: Range<u64>) {
-        let parts = stored_parts(&self.volume, &self.inode.read(), range);
-        // An error shows when the range is read.
-        self.ahead.begin(&self.volume, parts.unwrap_or_default());
     }
 
     /// The byte ranges of the file that hold data: ascending, within its size, not touching each
@@ -81,11 +62,6 @@ impl OpenFile {
     pub fn data_ranges(&self) -> Result<Vec<Range<u64>>, Error> {
         data_ranges(&self.volume, &self.inode.read())
     }
-}
-
-/// Whether reads of data are begun ahead on this volume.
-fn reads_ahead(volume: &Volume) -> bool {
-    volume.is_read_only() && volume.cache().is_slow() && !drives_queues()
 }
 
 /// What a read needs.
@@ -105,8 +81,9 @@ impl Source<'_> {
             let _in_use = self.locks.use_blocks();
             let at = offset.saturating_add(done as u64);
             let (planned, parts) = plan(self.volume, self.inode, at, &mut bytes[done..])?;
+            let version = self.ahead.and_then(|_| self.locks.stable_version());
             for part in parts {
-                self.fetch(at, part, &mut bytes[done..])?;
+                self.fetch(at, part, version, &mut bytes[done..])?;
             }
             done += planned;
             if planned == 0 {
@@ -116,13 +93,22 @@ impl Source<'_> {
         Ok(done)
     }
 
-    /// Fills in a part of what is read from the byte `offset` of the file on.
-    fn fetch(&self, offset: u64, mut part: Part, bytes: &mut [u8]) -> Result<(), Error> {
+    /// Fills in a part of what is read from the byte `offset` of the file on. The part is that of
+    /// this version of the data, if of any.
+    fn fetch(
+        &self,
+        offset: u64,
+        mut part: Part,
+        version: Option<u64>,
+        bytes: &mut [u8],
+    ) -> Result<(), Error> {
         let unit = self.volume.geometry().sector_size();
         while !part.range.is_empty() {
             let at = offset + part.range.start as u64;
-            let mut len =
-                self.ahead.map_or(0, |ahead| ahead.copy(at, &mut bytes[part.range.clone()]));
+            let wanted = part.range.clone();
+            let copied =
+                self.ahead.map(|ahead| ahead.copy(self.volume, version, at, &mut bytes[wanted]));
+            let mut len = copied.unwrap_or(0);
             if len == 0 {
                 let gap = self.ahead.map_or(usize::MAX, |ahead| ahead.gap(at, part.range.len()));
                 len = part.range.len().min(gap);
@@ -148,7 +134,7 @@ pub(super) fn read(
 
 /// Looks where the front of a range is, and fills in what needs no device. Returns how many bytes
 /// that answers, and those of them that are to be read.
-fn plan(
+pub(super) fn plan(
     volume: &Volume,
     inode: &Inode,
     offset: u64,

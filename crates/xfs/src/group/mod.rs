@@ -2,8 +2,8 @@
 //! read without the lock.
 //!
 //! The lock of a group guards everything in it: headers, all AG-rooted trees, the free list
-//! (design, decision 2). It is the guard of [`GroupState`]; a transaction keeps it to its end. The
-//! trees are in `group_tree`.
+//! (docs/decisions/locks.md#order-of-locks). It is the guard of [`GroupState`]; a transaction keeps it
+//! to its end. The trees are in `group_tree`.
 
 mod base;
 mod free_index;

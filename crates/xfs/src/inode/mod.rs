@@ -1,7 +1,7 @@
 //! Inodes in memory: core and forks, decoded, verified, locked.
 //!
-//! An inode's lock guards its core and everything its forks own (design, decision 2). Operations
-//! lock inodes in ascending order before any allocation group.
+//! An inode's lock guards its core and everything its forks own. Operations lock inodes in ascending
+//! order before any allocation group (docs/decisions/locks.md#order-of-locks).
 
 mod dirty_files;
 mod extents;

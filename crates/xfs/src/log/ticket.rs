@@ -1,5 +1,5 @@
-//! Tickets for durability (design, decision 9): one write of the journal completes all that wait
-//! for it, and no thread sleeps for any of them.
+//! Tickets for durability (docs/decisions/journal.md#durability-by-ticket): one write of the journal
+//! completes all that wait for it, and no thread sleeps for any of them.
 
 use super::answer::{Answer, Receiver, Refusal, to_result};
 use super::answers::Answers;

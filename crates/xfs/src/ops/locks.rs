@@ -1,4 +1,5 @@
-//! The inodes of one operation, locked in the order of their numbers (design, decision 2).
+//! The inodes of one operation, locked in the order of their numbers
+//! (docs/decisions/locks.md#order-of-locks).
 
 use super::{directory, lookup, path_text};
 use crate::error::Error;

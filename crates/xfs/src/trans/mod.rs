@@ -2,9 +2,11 @@
 //!
 //! A transaction collects the buffers that an operation edits and keeps the locks of the
 //! allocation groups that it touched until it ends. Inodes are locked by the operation itself, in
-//! ascending order before any group (design, decision 2), and handed to [`Transaction::commit`].
+//! ascending order before any group (docs/decisions/locks.md#order-of-locks), and handed to
+//! [`Transaction::commit`].
 //!
-//! A commit follows one of two policies (design, decision 1). On a live volume the changed buffers
+//! A commit follows one of two policies
+//! (docs/decisions/transactions.md#one-engine-two-commit-policies). On a live volume the changed buffers
 //! go into the open checkpoint of the journal; in bulk mode they go straight to the dirty list, and
 //! the superblock is written last, when the volume is finished. A transaction that is dropped after
 //! it changed something leaves the volume in memory in an unknown state: the volume is poisoned and

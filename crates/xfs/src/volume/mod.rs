@@ -2,10 +2,13 @@
 
 mod copies;
 mod live;
+mod read_ahead;
 mod usage;
 
 pub(crate) use copies::{complete_copies, write_copies};
 pub use live::LiveOptions;
+pub use read_ahead::ReadAheadBytes;
+pub(crate) use read_ahead::{Holder, ReadAheadMemory};
 pub use usage::Usage;
 
 use crate::busy::BusyExtents;
@@ -28,11 +31,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
-use undercroft_block::{BlockDevice, BufferPool, Sector, read_exact_at};
+use undercroft_block::{BlockDevice, Sector, read_exact_at};
 use undercroft_locks::OrderedMutex;
-
-/// Memory for file data that is read ahead of its readers, in bytes.
-const READ_AHEAD_BYTES: usize = 64 << 20;
 
 /// Whether a volume may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +77,7 @@ pub struct Volume {
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
     moves: OrderedMutex<(), { rank::MOVES }>,
-    /// Memory for file data that is read ahead.
-    read_ahead_memory: BufferPool,
+    read_ahead_memory: ReadAheadMemory,
 }
 
 impl Volume {
@@ -152,7 +151,7 @@ impl Volume {
             generations: AtomicU64::new(0),
             next_directory_group: AtomicU32::new(0),
             moves: OrderedMutex::default(),
-            read_ahead_memory: BufferPool::new(READ_AHEAD_BYTES),
+            read_ahead_memory: ReadAheadMemory::default(),
         }
     }
 
@@ -358,7 +357,13 @@ impl Volume {
         self.poison.check()
     }
 
-    pub(crate) fn read_ahead_memory(&self) -> &BufferPool {
+    /// How much file data was read ahead of its readers since the volume was opened.
+    #[must_use]
+    pub fn read_ahead_bytes(&self) -> ReadAheadBytes {
+        self.read_ahead_memory.bytes()
+    }
+
+    pub(crate) fn read_ahead_memory(&self) -> &ReadAheadMemory {
         &self.read_ahead_memory
     }
 

@@ -8,6 +8,7 @@
 mod common;
 
 mod ahead;
+mod ahead_of_writers;
 mod callbacks;
 mod errors;
 mod lifecycle;
@@ -15,3 +16,4 @@ mod locks;
 mod reads;
 mod space;
 mod stand;
+mod tickets;

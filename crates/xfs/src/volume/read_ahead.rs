@@ -1,0 +1,91 @@
+//! Memory of a volume for file data that is read ahead of its readers.
+
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
+use undercroft_block::{Buffer, BufferPool};
+
+/// Bytes of file data that may be ahead of all readers of a volume.
+const BYTES: usize = 64 << 20;
+
+/// An owner of memory for read-ahead, which may have forgotten about it.
+pub(crate) trait Holder: fmt::Debug + Send + Sync {
+    /// Lets memory go that has not been asked for lately.
+    fn release_if_idle(&self);
+}
+
+/// File data that was read ahead of its readers on a volume, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadAheadBytes {
+    /// Read from the device before a reader asked for it.
+    pub begun: u64,
+    /// Given to readers.
+    pub used: u64,
+}
+
+/// The memory, and who has some.
+#[derive(Debug)]
+pub(crate) struct ReadAheadMemory {
+    pool: BufferPool,
+    holders: Mutex<Vec<Weak<dyn Holder>>>,
+    begun: AtomicU64,
+    used: AtomicU64,
+}
+
+impl Default for ReadAheadMemory {
+    fn default() -> Self {
+        Self {
+            pool: BufferPool::new(BYTES),
+            holders: Mutex::default(),
+            begun: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+        }
+    }
+}
+
+impl ReadAheadMemory {
+    /// Adds an owner of memory, until it is dropped.
+    pub(crate) fn enlist(&self, holder: Weak<dyn Holder>) {
+        let mut holders = self.holders.lock();
+        if holders.len() == holders.capacity() {
+            // As often as the list doubles.
+            holders.retain(|holder| holder.strong_count() > 0);
+        }
+        holders.push(holder);
+    }
+
+    /// A buffer of this length with unspecified contents, if there is memory for it: what owners
+    /// do not use any more is taken from them.
+    pub(crate) fn try_get(&self, length: usize) -> Option<Buffer> {
+        self.pool.try_get(length).or_else(|| {
+            self.release_idle();
+            self.pool.try_get(length)
+        })
+    }
+
+    fn release_idle(&self) {
+        // One thread at a time looks through them; for the others there is no memory now.
+        let Some(mut holders) = self.holders.try_lock() else { return };
+        holders.retain(|holder| holder.strong_count() > 0);
+        for holder in holders.iter().filter_map(Weak::upgrade) {
+            holder.release_if_idle();
+        }
+    }
+
+    pub(crate) fn count_begun(&self, bytes: usize) {
+        self.begun.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_used(&self, bytes: usize) {
+        self.used.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> ReadAheadBytes {
+        ReadAheadBytes {
+            begun: self.begun.load(Ordering::Relaxed),
+            used: self.used.load(Ordering::Relaxed),
+        }
+    }
+}
