@@ -88,8 +88,8 @@ fn formats_extract_as_the_kernel_sees_them() {
         let failed = part.iter().filter_map(result);
         failed.map(|(name, error)| format!("{name}: {error}")).collect()
     };
+    let formats: Vec<&Format> = FORMATS.iter().step_by(rounds(2, 1)).collect();
     let failed: Vec<String> = thread::scope(|scope| {
-        let formats: Vec<&Format> = FORMATS.iter().step_by(rounds(2, 1)).collect();
         let parts = formats.chunks(formats.len().div_ceil(4));
         let threads: Vec<_> = parts.map(|part| scope.spawn(move || extract_part(part))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()

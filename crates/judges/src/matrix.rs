@@ -216,8 +216,8 @@ mod tests {
         if !kernel::available_or_report("judges::matrix::formats_can_be_made_and_filled") {
             return;
         }
+        let formats: Vec<&Format> = FORMATS.iter().step_by(rounds(4, 1)).collect();
         let failed: Vec<String> = thread::scope(|scope| {
-            let formats: Vec<&Format> = FORMATS.iter().step_by(rounds(4, 1)).collect();
             let fill_part = |part: &[&Format]| -> Vec<String> {
                 let result = |format: &&Format| Some((format.name, fill(format).err()?));
                 let failed = part.iter().filter_map(result);

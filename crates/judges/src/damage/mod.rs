@@ -123,8 +123,8 @@ mod tests {
             }
             unseen
         };
+        let damages: Vec<&Damage> = CORPUS.iter().step_by(rounds(4, 1)).collect();
         let unseen: Vec<String> = thread::scope(|scope| {
-            let damages: Vec<&Damage> = CORPUS.iter().step_by(rounds(4, 1)).collect();
             let parts = damages.chunks(damages.len().div_ceil(4)).enumerate();
             let threads: Vec<_> = parts.map(|part| scope.spawn(move || judge(part))).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()

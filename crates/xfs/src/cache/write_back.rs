@@ -248,15 +248,15 @@ mod tests {
     /// A bio, and what the device below answered.
     type Held = (Bio, Result<(), BlockError>);
 
-    /// Counts bios, and keeps their answers back until it is told to let them go.
-    struct SlowDevice {
+    /// Counts bios, and keeps their answers back until they are released.
+    struct HoldingDevice {
         below: [Arc<dyn BlockDevice>; 1],
         bios: AtomicU64,
-        /// `None` after they were let go.
+        /// `None` after their release.
         answers: Arc<Mutex<Option<Vec<Held>>>>,
     }
 
-    impl SlowDevice {
+    impl HoldingDevice {
         fn new() -> Arc<Self> {
             let answers = Arc::new(Mutex::new(Some(Vec::new())));
             Arc::new(Self {
@@ -271,15 +271,15 @@ mod tests {
         }
 
         /// Answers what was sent; from now on, at once.
-        fn let_go(&self) {
+        fn release(&self) {
             let held = self.answers.lock().take();
             held.into_iter().flatten().for_each(|(bio, result)| bio.answer(result));
         }
     }
 
-    impl BlockDevice for SlowDevice {
+    impl BlockDevice for HoldingDevice {
         fn name(&self) -> &str {
-            "slow"
+            "holding"
         }
 
         fn capacity(&self) -> Sector {
@@ -299,7 +299,7 @@ mod tests {
         }
     }
 
-    impl Stacked for SlowDevice {
+    impl Stacked for HoldingDevice {
         fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
             let Some(mut bio) = bio.admit(self) else { return };
             self.bios.fetch_add(1, Ordering::Relaxed);
@@ -323,8 +323,8 @@ mod tests {
     }
 
     /// A buffer that was changed and sent; its write is not answered yet.
-    fn sent() -> (Cache, BufferRef, Arc<SlowDevice>) {
-        let device = SlowDevice::new();
+    fn sent() -> (Cache, BufferRef, Arc<HoldingDevice>) {
+        let device = HoldingDevice::new();
         let options = MkfsOptions::new(512 << 20, Uuid::from_u128(1));
         let superblock = plan(&options).unwrap();
         let cache = Cache::new(Arc::clone(&device) as _, Arc::new(superblock.geometry()));
@@ -347,27 +347,21 @@ mod tests {
         cache.write_back(Which::Cold).unwrap();
         cache.write_back(Which::Cold).unwrap();
         assert_eq!(device.bios(), 1, "the second before the first's answer");
-        device.let_go();
+        device.release();
         cache.write_back_all().unwrap();
         assert_eq!(device.bios(), 2);
     }
 
     #[test]
-<<<<<<< HEAD
-    fn what_is_on_its_way_stays_until_it_has_arrived() {
-        let (cache, buffer, device) = sent();
-=======
     fn buffers_on_their_way_stay() {
-        let start = Instant::now();
-        let (cache, buffer, _) = sent();
->>>>>>> main
+        let (cache, buffer, device) = sent();
         let sector = buffer.sector();
         drop(buffer);
         cache.set_limit(0);
         let shrink = || (0..10_000).for_each(|_| cache.shrink());
         shrink();
         assert!(cache.peek(sector).is_some(), "dropped before it was written");
-        device.let_go();
+        device.release();
         cache.write_back_all().unwrap();
         shrink();
         assert!(cache.peek(sector).is_none(), "nothing keeps it any more");
@@ -388,7 +382,7 @@ mod tests {
             // Time in which it could return too early, were it not to wait.
             std::thread::sleep(Duration::from_millis(20));
             answered.store(true, Ordering::SeqCst);
-            device.let_go();
+            device.release();
             assert!(waits.join().unwrap(), "it did not wait for the answer");
         });
     }

@@ -100,13 +100,8 @@ fn recovery_of_promises_can_be_cut_off_anywhere() {
     if !kernel::available_or_report("xfs::recovery::again::recovery_of_promises_can_be_cut_off") {
         return;
     }
-<<<<<<< HEAD
-    // Whether a promise is unfinished when the volume goes down is a matter of luck.
-    let delays = [80, 50, 110, 35, 150, 20, 200, 300].into_iter().cycle().take(32);
-=======
     // Whether an intent is unfinished when the volume goes down is a matter of luck.
-    let delays = [20, 35, 50, 80, 110, 150, 200, 300].into_iter().cycle().take(32);
->>>>>>> main
+    let delays = [80, 50, 110, 35, 150, 20, 200, 300].into_iter().cycle().take(32);
     let unfinished = delays.map(Duration::from_millis).find(|delay| {
         let scratch = tempfile::tempdir().unwrap();
         let image = volume(scratch.path(), |root| {

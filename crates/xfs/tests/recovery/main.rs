@@ -113,14 +113,9 @@ fn cut_off(promises: &[Promise]) {
                 Err(Disagreement::KernelFails(_)) => {}
                 Err(what) => failed.push(format!("{promise:?} after {delay} ms: {what}")),
             }
-<<<<<<< HEAD
-            // Promises about names are kept too soon to be met often.
+            // Intents about names are done too soon to be met often.
             let enough = number + 1 >= rounds(2, 8);
             if enough && (finished > 0 || promise == Promise::Names) {
-=======
-            // Intents about names are done too soon to be met often.
-            if delay >= 80 && (finished > 0 || promise == Promise::Names) {
->>>>>>> main
                 break;
             }
         }

@@ -210,7 +210,8 @@ impl Drop for MixedQueue {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;

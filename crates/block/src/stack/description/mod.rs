@@ -46,5 +46,6 @@ pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
 pub use tree::{Description, MAX_DEPTH};
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

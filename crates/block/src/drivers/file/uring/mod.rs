@@ -62,5 +62,6 @@ impl Driver for UringDriver {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
