@@ -1,6 +1,6 @@
-//! The programs of the tests: cargo builds them, and we run as many at a time as there are
-//! processors, and one more. Many tests wait, for a mount, for a disk, for another thread: cargo, which runs one
-//! program after the other, leaves processors idle at the end of each.
+//! The programs of the tests: cargo builds them, and they run side by side, as many as there are
+//! processors, and one more. Many tests wait, for a mount, for a disk, for another thread: cargo,
+//! which runs one program after the other, leaves processors idle at the end of each.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};

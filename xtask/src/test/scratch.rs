@@ -1,6 +1,6 @@
-//! Where tests keep their files: in memory where there is enough of it. Most of them are volumes that
-//! are made, mounted, and gone a second later; a disk would have to store them, and the tests wait.
-//! Tests of the drivers for files write beside their programs, to the disk.
+//! The directory for files of tests: in memory where there is enough of it. Most of them are
+//! volumes that are made, mounted, and gone a second later; a disk would have to store them, and
+//! the tests wait. Tests of the drivers for files write beside their programs, to the disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use rustix::fs::statvfs;
 
 /// The file system in memory.
 const MEMORY: &str = "/dev/shm";
-/// What must be free of it, and of the machine's memory: several times what the tests have used at a
-/// time.
+/// Bytes that must be free of it, and of the machine's memory: several times those that the tests
+/// have used at a time.
 const NEEDED: u64 = 12 << 30;
 const PREFIX: &str = "undercroft-tests-";
 
@@ -51,7 +51,7 @@ fn free(path: &Path) -> Option<u64> {
     Some((there.f_bavail * there.f_frsize).min(kib * 1024))
 }
 
-/// Removes directories of runs that were killed: memory is too dear for what nobody reads.
+/// Removes directories of runs that were killed: their files would fill memory.
 fn remove_abandoned(memory: &Path) {
     let entries = fs::read_dir(memory).into_iter().flatten().flatten();
     for entry in entries {
