@@ -92,6 +92,8 @@ enum Soak {
     Block(soak::BlockArguments),
     /// Replay volumes that the kernel left dirty
     Recovery(soak::RecoveryArguments),
+    /// All tests, with the many rounds that the check leaves out
+    Tests,
 }
 
 fn main() -> ExitCode {
@@ -126,6 +128,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
+        Task::Soak(Soak::Tests) => test::soak(),
         Task::Judges { refresh } => judges(*refresh),
     }
 }

@@ -214,13 +214,24 @@ fn a_request_that_takes_too_long_is_stopped_and_answered_once() {
     }
 }
 
+/// The limit is that of each request: there are many times as many as it would have room for, one
+/// behind the other.
 #[test]
 fn a_time_limit_leaves_those_in_time_alone() {
-    let options = QueueOptions { time_limit: Some(NEVER), ..QueueOptions::default() };
-    let device: Arc<dyn BlockDevice> = null(Duration::from_micros(10), options);
-    let batch = Batch::new();
+    let limit = Duration::from_millis(250);
+    let options = QueueOptions {
+        time_limit: Some(limit),
+        depth: 1,
+        max_depth: 1,
+        hardware_queues: 1,
+        ..QueueOptions::default()
+    };
+    let device: Arc<dyn BlockDevice> = null(Duration::from_millis(5), options);
+    let (batch, start) = (Batch::new(), Instant::now());
     submit(&device, (0..100).map(|sector| read(sector * 8).in_batch(&batch)));
     batch.wait().unwrap();
+    assert!(start.elapsed() >= 100 * Duration::from_millis(5), "all took longer than the limit");
+    assert_eq!(device.statistics().errors, 0);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, MemoryDevice, Sector, write_all_at};
 use undercroft_image::pack::{self, PackOptions, SizeChoice};
 use undercroft_image::unpack::{self, UnpackError};
-use undercroft_judges::odd;
 use undercroft_judges::random::Random;
+use undercroft_judges::{odd, rounds};
 use undercroft_source::SourceSpec;
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
@@ -81,7 +81,6 @@ fn read_all(device: &Arc<dyn BlockDevice>) {
 
 #[test]
 fn mutated_metadata_with_right_checksums_never_panics() {
-    const ROUNDS: u64 = 300;
     let scratch = tempfile::tempdir().unwrap();
     let bytes = image(scratch.path());
     let targets: Vec<_> =
@@ -90,7 +89,7 @@ fn mutated_metadata_with_right_checksums_never_panics() {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(bytes.len() as u64));
     write_all_at(device.as_ref(), Sector(0), &bytes).unwrap();
     let mut random = Random::new(7);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds(100, 300) {
         let target = targets[random.below(targets.len() as u64) as usize];
         let mut block = bytes[target.at..target.at + target.len].to_vec();
         for _ in 0..=random.below(3) {

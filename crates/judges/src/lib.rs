@@ -6,7 +6,7 @@
 //! - [`loop_device`]: a block device over a file; [`first_read`]: a file that changes when it is read;
 //! - [`tree`]: whether two directory trees are the same, field by field;
 //! - [`odd`] and [`random`]: trees to pack; [`populate`]: volumes that a kernel filled and aged;
-//! - [`image`]: copies of images;
+//! - [`image`]: copies of images; [`mod@rounds`]: how often tests repeat;
 //! - [`matrix`]: the formats worth testing; [`damage`]: ways to break a volume.
 //!
 //! Nothing here is part of what the project ships. A judge that is missing is an error with its
@@ -28,6 +28,7 @@ pub mod odd;
 pub mod populate;
 pub mod program;
 pub mod random;
+pub mod rounds;
 pub mod scratch;
 pub mod tree;
 pub mod xfsprogs;
@@ -35,5 +36,6 @@ pub mod xfsprogs;
 pub use error::{Error, Report};
 pub use loop_device::LoopDevice;
 pub use mount::LoopMount;
+pub use rounds::rounds;
 pub use scratch::Scratch;
 pub use xfsprogs::Xfsprogs;

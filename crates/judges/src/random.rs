@@ -232,10 +232,11 @@ impl Maker<'_> {
     }
 }
 
-/// Sets times between 1901 and 2446, which every file system of today can hold.
+/// Sets times between 1901 and 2446, which every file system of today can hold. Not in the first
+/// second: some keep its nanoseconds, some do not.
 fn set_times(random: &mut Random, path: &Path) -> Result<(), Error> {
     let mut time = || Timespec {
-        tv_sec: i64::try_from(random.magnitude(33)).unwrap_or(0) - (1 << 31),
+        tv_sec: i64::try_from(random.magnitude(33)).unwrap_or(0) - (1 << 31) + 1,
         tv_nsec: i64::try_from(random.below(1_000_000_000)).unwrap_or(0),
     };
     let times = Timestamps { last_access: time(), last_modification: time() };

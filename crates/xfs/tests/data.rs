@@ -18,7 +18,7 @@ mod operation;
 use history::{FORMATS, Format, History, prepare};
 use std::sync::Arc;
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, kernel};
+use undercroft_judges::{LoopMount, kernel, rounds};
 
 const FILES: usize = 4;
 
@@ -42,14 +42,14 @@ fn run(format: &Format, seed: u64, live: bool, steps: u64) {
 #[test]
 fn contents_are_those_of_memory() {
     for (seed, format) in (0..).zip(&FORMATS) {
-        run(format, seed, true, 200);
+        run(format, seed, true, rounds(100, 200));
     }
 }
 
 #[test]
 fn contents_are_those_of_memory_without_the_journal() {
     for (seed, format) in (20..).zip(FORMATS.iter().step_by(2)) {
-        run(format, seed, false, 200);
+        run(format, seed, false, rounds(100, 200));
     }
 }
 
@@ -85,7 +85,7 @@ fn a_full_volume_refuses_and_an_emptied_one_has_its_space_again() {
         let before = History::start(&image, format, 8, (0, false)).finish(&image);
         let mut history = History::start(&image, format, 8, (200 + seed as u64, true));
         history.set_size_max(8 << 20);
-        for _ in 0..8 {
+        for _ in 0..rounds(3, 8) {
             history.fill();
             history.run(20);
         }
@@ -154,7 +154,7 @@ fn synced_data_is_there_after_a_crash() {
         return;
     }
     for (seed, format) in (500..).zip([&FORMATS[0], &FORMATS[3], &FORMATS[5]]) {
-        crash::run(format, seed, 40, 6);
+        crash::run(format, seed, 40, rounds(4, 6));
     }
 }
 
@@ -166,7 +166,7 @@ fn ranges_are_taken_out_and_put_in_as_a_whole() {
         return;
     }
     for (seed, format) in (600..).zip([&FORMATS[0], &FORMATS[3], &FORMATS[5]]) {
-        let seen = moved::run(format, seed, 150, 24);
+        let seen = moved::run(format, seed, 150, rounds(12, 24));
         assert!(seen.before > 0 && seen.after > 0, "{}: {seen:?}", format.name);
         assert_eq!(seen.between, 0, "{}: {seen:?}", format.name);
     }
@@ -186,6 +186,6 @@ fn what_is_too_much_for_one_checkpoint_moves_in_order() {
         reflink: true,
     };
     // Whether a checkpoint is closed while something moves is up to the threads: once is enough.
-    let between = (700..706).any(|seed| moved::run(&small, seed, 300, 24).between > 0);
+    let between = (700..712).any(|seed| moved::run(&small, seed, 300, rounds(12, 24)).between > 0);
     assert!(between, "no cut met a move under way");
 }

@@ -4,14 +4,17 @@ mod citations;
 mod counts;
 mod layers;
 mod licences;
+mod programs;
+mod scratch;
 mod tidy;
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use undercroft_judges::kernel;
+use undercroft_judges::{kernel, rounds};
 
 use crate::{newest, public, shell, system, tags, workspace};
 use counts::Counts;
@@ -66,7 +69,7 @@ impl Step {
                 public::check()
             }
             Self::Licences => licences::check(),
-            Self::Tests => tests(counts),
+            Self::Tests => tests(counts, None),
             Self::Models => tags::check_models(&mut |line| counts.line(line)),
         }
     }
@@ -125,21 +128,34 @@ fn set_up() -> Result<()> {
     Ok(())
 }
 
+/// Runs all tests with as many rounds as a soak has.
+pub(crate) fn soak() -> Result<()> {
+    set_up()?;
+    let mut counts = Counts::default();
+    let result = tests(&mut counts, Some("1"));
+    println!("==> {counts}");
+    result
+}
+
 /// Runs all tests of the workspace, documentation tests among them, and reports those that could
-/// not run for want of a kernel.
-fn tests(counts: &mut Counts) -> Result<()> {
+/// not run for want of a kernel. `soak` is what makes them repeat more often.
+fn tests(counts: &mut Counts, soak: Option<&str>) -> Result<()> {
     let record = workspace::target("tests-not-run");
     if record.exists() {
         fs::remove_file(&record).with_context(|| format!("cannot remove {}", record.display()))?;
     }
-    let mut test = |targets: &[&str]| {
-        let mut command = workspace::cargo();
-        command.args(["test", "--workspace", "--all-features", "--no-fail-fast"]).args(targets);
-        command.env(kernel::RECORD_VARIABLE, &record);
-        shell::run_through(&mut command, |line| counts.line(line))
-    };
-    // Without the programs that are examples: clippy has seen them, and tests run those for readers.
-    let passed = [test(&["--lib", "--bins", "--tests"]), test(&["--doc"])];
+    let scratch = scratch::Scratch::new();
+    let mut environment = vec![(kernel::RECORD_VARIABLE, record.as_path())];
+    if let Some(scratch) = &scratch {
+        println!("files of tests are in {}", scratch.path().display());
+        environment.push(("TMPDIR", scratch.path()));
+    }
+    environment.extend(soak.map(|value| (rounds::SOAK_VARIABLE, Path::new(value))));
+    let ran = programs::run(&environment, |line| counts.line(line));
+    let mut documented = workspace::cargo();
+    documented.args(["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]);
+    documented.envs(environment);
+    let passed = [ran, shell::run_through(&mut documented, |line| counts.line(line))];
     counts.not_run = fs::read_to_string(&record)
         .map_or_else(|_| Vec::new(), |text| text.lines().map(str::to_owned).collect());
     for test in &counts.not_run {

@@ -193,6 +193,7 @@ pub(crate) fn current_cpu() -> u32 {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

@@ -169,6 +169,7 @@ impl Stacked for Stripe {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use proptest::prelude::*;
 

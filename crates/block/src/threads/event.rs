@@ -137,7 +137,8 @@ impl Event {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::sync::atomic::AtomicU64;
 

@@ -46,7 +46,8 @@ impl<T> PushList<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
     use crate::threads::sync::Parking;

@@ -1,6 +1,6 @@
 //! Random trees in random formats; `cargo xtask soak build` runs more of them.
 
-use undercroft_judges::kernel;
+use undercroft_judges::{kernel, rounds};
 
 use crate::combination::Combination;
 
@@ -9,12 +9,13 @@ fn random_trees_in_random_formats() {
     if !kernel::available_or_report("image::random::random_trees_in_random_formats") {
         return;
     }
-    let failed: Vec<String> = (1..=30)
+    let count = rounds(12, 30);
+    let failed: Vec<String> = (1..=count)
         .map(Combination::new)
         .filter_map(|combination| Some((combination.run().err()?, combination)))
         .map(|(error, combination)| format!("{combination}\n{error}"))
         .collect();
-    assert!(failed.is_empty(), "{} of 30 failed:\n{}", failed.len(), failed.join("\n\n"));
+    assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n\n"));
 }
 
 #[test]
@@ -22,7 +23,7 @@ fn the_smallest_volumes_of_random_trees() {
     if !kernel::available_or_report("image::random::the_smallest_volumes_of_random_trees") {
         return;
     }
-    for seed in 1000..1016 {
+    for seed in 1000..rounds(1006, 1016) {
         let combination = Combination::smallest(seed);
         match combination.surplus() {
             Ok(surplus) => assert!(surplus <= 0, "{combination}: {surplus} bytes too much"),

@@ -9,7 +9,7 @@ use rustix::fs::{SeekFrom, seek};
 use tempfile::TempDir;
 use undercroft_image::pack::Summary;
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, kernel};
+use undercroft_judges::{LoopMount, kernel, rounds};
 
 use crate::archive_writer::{ArchiveWriter, Comb};
 use crate::judged::{build, image_of, options, repair};
@@ -35,27 +35,28 @@ fn built(write: impl FnOnce(&mut ArchiveWriter)) -> (TempDir, PathBuf, Summary) 
     (directory, image_of(&options).to_owned(), summary)
 }
 
+/// So many that its hash tree has two levels of nodes, and half a million in a soak.
 #[test]
-fn half_a_million_files_in_one_directory() {
-    const FILES: u64 = 500_000;
-    if !kernel::available_or_report("image::scale::half_a_million_files_in_one_directory") {
+fn very_many_files_in_one_directory() {
+    let files = rounds(200_000, 500_000);
+    if !kernel::available_or_report("image::scale::very_many_files_in_one_directory") {
         return;
     }
     let write = |archive: &mut ArchiveWriter| {
         archive.directory("flat");
-        for number in 0..FILES {
+        for number in 0..files {
             let contents = if number % 100 == 0 { number.to_string() } else { String::new() };
             archive.file(&format!("flat/a file with the number {number}"), contents.as_bytes());
         }
     };
     judge(write, |summary, mount| {
-        assert_eq!((summary.files, summary.directories), (FILES, 2));
+        assert_eq!((summary.files, summary.directories), (files, 2));
         let mut seen = HashSet::new();
         for entry in fs::read_dir(mount.join("flat")).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             let number: u64 = name["a file with the number ".len()..].parse().unwrap();
-            assert!(number < FILES && seen.insert(number), "{name}");
+            assert!(number < files && seen.insert(number), "{name}");
             if number.is_multiple_of(100) {
                 assert_eq!(fs::read_to_string(entry.path()).unwrap(), number.to_string());
             } else if number % 100 == 1 {
@@ -63,19 +64,20 @@ fn half_a_million_files_in_one_directory() {
                 assert_eq!((metadata.len(), metadata.uid(), metadata.gid()), (0, 7, 8));
             }
         }
-        assert_eq!(seen.len() as u64, FILES);
+        assert_eq!(seen.len() as u64, files);
     });
 }
 
+/// So many that the tree of its parent pointers has two levels of nodes, and more in a soak.
 #[test]
-fn two_hundred_thousand_names_of_one_file() {
-    const NAMES: u64 = 200_000;
-    if !kernel::available_or_report("image::scale::two_hundred_thousand_names_of_one_file") {
+fn very_many_names_of_one_file() {
+    let count = rounds(80_000, 200_000);
+    if !kernel::available_or_report("image::scale::very_many_names_of_one_file") {
         return;
     }
     let write = |archive: &mut ArchiveWriter| {
         archive.file("first", b"one file");
-        for number in 1..NAMES {
+        for number in 1..count {
             if number % 1000 == 1 {
                 archive.directory(&format!("directory-{:03}", number / 1000));
             }
@@ -83,9 +85,9 @@ fn two_hundred_thousand_names_of_one_file() {
         }
     };
     judge(write, |summary, mount| {
-        assert_eq!((summary.files, summary.hard_links), (1, NAMES - 1));
+        assert_eq!((summary.files, summary.hard_links), (1, count - 1));
         let first = mount.join("first").metadata().unwrap();
-        assert_eq!(first.nlink(), NAMES);
+        assert_eq!(first.nlink(), count);
         let mut names = 1;
         for directory in fs::read_dir(mount.path()).unwrap() {
             let path = directory.unwrap().path();
@@ -96,7 +98,7 @@ fn two_hundred_thousand_names_of_one_file() {
                 }
             }
         }
-        assert_eq!(names, NAMES);
+        assert_eq!(names, count);
     });
 }
 

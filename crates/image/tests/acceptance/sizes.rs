@@ -10,7 +10,7 @@ use undercroft_image::pack::{PackError, SizeChoice};
 use undercroft_image::unpack;
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::{Options, random_tree};
-use undercroft_judges::{LoopMount, Scratch, Xfsprogs, kernel};
+use undercroft_judges::{LoopMount, Scratch, Xfsprogs, kernel, rounds};
 use undercroft_xfs::Volume;
 use undercroft_xfs::mkfs::{self, Feature, MkfsError, Preset};
 
@@ -53,25 +53,29 @@ fn lopsided(name: &str, archive: &mut ArchiveWriter) {
 #[test]
 fn sizes_found_fit() {
     let home = tempfile::tempdir().unwrap();
-    for name in [
+    let names = [
         "small files",
         "some data among empty files",
         "directories",
         "long names",
         "links",
         "a chain",
-    ] {
+    ];
+    for (number, name) in names.into_iter().enumerate() {
         let archive = home.path().join("archive");
         let mut writer = ArchiveWriter::create(&archive);
         lopsided(name, &mut writer);
         writer.finish();
-        for (block_size, preset) in [
+        let formats = [
             (4096, Preset::Default),
             (4096, Preset::Linux4_19),
             (1024, Preset::Default),
             (16_384, Preset::Linux6_12),
             (65_536, Preset::Default),
-        ] {
+        ];
+        // Two in turn, and all in a soak.
+        let taken = formats.iter().cycle().skip(2 * number).take(rounds(2, formats.len()));
+        for (block_size, preset) in taken.copied() {
             for size in [SizeChoice::Minimum, SizeChoice::Auto] {
                 let mut options = options(&archive, &home.path().join("image"));
                 (options.force, options.size) = (true, size);

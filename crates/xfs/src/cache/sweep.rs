@@ -62,6 +62,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::thread;
     use undercroft_block::{MemoryDevice, Sector};
+    use undercroft_judges::rounds;
     use uuid::Uuid;
 
     const BUFFER: usize = 4096;
@@ -161,7 +162,7 @@ mod tests {
                 }
             });
             // However late the other thread begins, the two meet.
-            while round < 50_000 || (gone < 1_000 && round < 10_000_000) {
+            while round < 50_000 || (gone < rounds(100, 1_000) && round < 10_000_000) {
                 round += 1;
                 let way = Arc::downgrade(&insert(&cache, 1));
                 (0..round % 64).for_each(|_| spin_loop());

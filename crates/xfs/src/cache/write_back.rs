@@ -236,31 +236,99 @@ impl Cache {
 mod tests {
     use super::*;
     use crate::cache::BufferAddress;
+    use crate::cache::shard::SHARDS;
     use crate::format::BufferKind;
     use crate::mkfs::{MkfsOptions, ag_static, plan};
     use crate::units::AgNumber;
-    use std::sync::atomic::AtomicU64;
-    use std::time::{Duration, Instant};
-    use undercroft_block::testing::{Fault, FaultyDevice};
-    use undercroft_block::{BlockDevice, MemoryDevice, Operation};
+    use parking_lot::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::time::Duration;
+    use undercroft_block::{Below, BlockDevice, BlockError, Layer, Limits, MemoryDevice, Stacked};
     use uuid::Uuid;
 
-    const LATE: Duration = Duration::from_millis(100);
+    /// A bio, and what the device below answered.
+    type Held = (Bio, Result<(), BlockError>);
 
-    /// A buffer that was changed and sent, to a device that answers late; how many writes it got.
-    fn sent() -> (Cache, BufferRef, Arc<AtomicU64>) {
-        let writes = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&writes);
-        let counts = move |_: &Bio| {
-            count.fetch_add(1, Ordering::Relaxed);
-            true
-        };
-        let late = Fault::new().on(Operation::Write).when(counts).late(LATE);
-        let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(1 << 20));
-        let device = Arc::new(FaultyDevice::new(memory, [late]));
+    /// Counts bios, and keeps their answers back until they are released.
+    struct HoldingDevice {
+        below: [Arc<dyn BlockDevice>; 1],
+        bios: AtomicU64,
+        /// `None` after their release.
+        answers: Arc<Mutex<Option<Vec<Held>>>>,
+    }
+
+    impl HoldingDevice {
+        fn new() -> Arc<Self> {
+            let answers = Arc::new(Mutex::new(Some(Vec::new())));
+            Arc::new(Self {
+                below: [Arc::new(MemoryDevice::new(1 << 20))],
+                bios: AtomicU64::new(0),
+                answers,
+            })
+        }
+
+        fn bios(&self) -> u64 {
+            self.bios.load(Ordering::Relaxed)
+        }
+
+        /// Answers what was sent; from now on, at once.
+        fn release(&self) {
+            let held = self.answers.lock().take();
+            held.into_iter().flatten().for_each(|(bio, result)| bio.answer(result));
+        }
+    }
+
+    impl BlockDevice for HoldingDevice {
+        fn name(&self) -> &str {
+            "holding"
+        }
+
+        fn capacity(&self) -> Sector {
+            self.below[0].capacity()
+        }
+
+        fn limits(&self) -> Limits {
+            self.below[0].limits()
+        }
+
+        fn is_read_only(&self) -> bool {
+            false
+        }
+
+        fn layer(&self) -> Layer<'_> {
+            Layer::Stacked(self)
+        }
+    }
+
+    impl Stacked for HoldingDevice {
+        fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>) {
+            let Some(mut bio) = bio.admit(self) else { return };
+            self.bios.fetch_add(1, Ordering::Relaxed);
+            let answers = Arc::clone(&self.answers);
+            bio.intercept(move |bio, result| {
+                let mut held = answers.lock();
+                match &mut *held {
+                    Some(held) => held.push((bio, result)),
+                    None => {
+                        drop(held);
+                        bio.answer(result);
+                    }
+                }
+            });
+            below.submit(&*self.below[0], bio);
+        }
+
+        fn devices(&self) -> &[Arc<dyn BlockDevice>] {
+            &self.below
+        }
+    }
+
+    /// A buffer that was changed and sent; its write is not answered yet.
+    fn sent() -> (Cache, BufferRef, Arc<HoldingDevice>) {
+        let device = HoldingDevice::new();
         let options = MkfsOptions::new(512 << 20, Uuid::from_u128(1));
         let superblock = plan(&options).unwrap();
-        let cache = Cache::new(device, Arc::new(superblock.geometry()));
+        let cache = Cache::new(Arc::clone(&device) as _, Arc::new(superblock.geometry()));
         let mut blocks = ag_static(&superblock, AgNumber(0)).into_iter();
         let block = blocks.find(|block| block.kind == BufferKind::Agfl).unwrap();
         let sectors = (block.bytes.len() / 512) as u32;
@@ -269,41 +337,54 @@ mod tests {
         cache.mark_dirty(&[Arc::clone(&buffer)]);
         cache.write_back(Which::Cold).unwrap();
         cache.write_back(Which::Cold).unwrap();
-        assert_eq!(writes.load(Ordering::Relaxed), 1);
-        (cache, buffer, writes)
+        assert_eq!(device.bios(), 1);
+        (cache, buffer, device)
     }
 
     #[test]
     fn a_buffer_is_not_on_its_way_twice() {
-        let start = Instant::now();
-        let (cache, buffer, writes) = sent();
+        let (cache, buffer, device) = sent();
         cache.mark_dirty(&[buffer]);
         cache.write_back(Which::Cold).unwrap();
         cache.write_back(Which::Cold).unwrap();
-        let written = writes.load(Ordering::Relaxed);
-        assert!(written == 1 || start.elapsed() >= LATE, "the second before the first's answer");
+        assert_eq!(device.bios(), 1, "the second before the first's answer");
+        device.release();
         cache.write_back_all().unwrap();
-        assert!(start.elapsed() >= 2 * LATE);
-        assert_eq!(writes.load(Ordering::Relaxed), 2);
+        assert_eq!(device.bios(), 2);
     }
 
     #[test]
     fn buffers_on_their_way_stay() {
-        let start = Instant::now();
-        let (cache, buffer, _) = sent();
+        let (cache, buffer, device) = sent();
         let sector = buffer.sector();
         drop(buffer);
-        cache.set_limit(0);
-        (0..10_000).for_each(|_| cache.shrink());
-        let stays = cache.peek(sector).is_some();
-        assert!(stays || start.elapsed() >= LATE, "dropped before it was written");
+        // Until no buffer has age credit.
+        let sweep = || (0..SHARDS * 32).for_each(|part| cache.sweep(part % SHARDS, 1));
+        sweep();
+        assert!(cache.peek(sector).is_some(), "dropped before it was written");
+        device.release();
+        cache.write_back_all().unwrap();
+        sweep();
+        assert!(cache.peek(sector).is_none(), "nothing keeps it any more");
     }
 
     #[test]
     fn what_comes_in_the_place_of_a_freed_block_waits_for_it() {
-        let start = Instant::now();
-        let (cache, buffer, _) = sent();
-        cache.forget(buffer.sector());
-        assert!(start.elapsed() >= LATE);
+        let (cache, buffer, device) = sent();
+        let (sector, answered) = (buffer.sector(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                cache.forget(sector);
+                answered.load(Ordering::SeqCst)
+            });
+            while cache.peek(sector).is_some() {
+                std::thread::yield_now();
+            }
+            // Time in which it could return too early, were it not to wait.
+            std::thread::sleep(Duration::from_millis(20));
+            answered.store(true, Ordering::SeqCst);
+            device.release();
+            assert!(waits.join().unwrap(), "it did not wait for the answer");
+        });
     }
 }

@@ -5,8 +5,8 @@ use crate::tree::tree;
 use crate::work::open;
 use std::path::Path;
 use std::sync::Arc;
-use undercroft_judges::Xfsprogs;
 use undercroft_judges::random::Random;
+use undercroft_judges::{Xfsprogs, rounds};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::ops::Position;
 use undercroft_xfs::ops::SetMode;
@@ -179,7 +179,7 @@ impl Filled {
     fn change_without_space(&mut self) -> [u32; 2] {
         let mut counts = [0; 2];
         let mut before = tree(&self.volume).unwrap();
-        for number in 0..80 {
+        for number in 0..rounds(40, 80) {
             let had = match self.random.below(3) {
                 0 => self.set_attribute(),
                 _ => self.rename(),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{BlockDevice, FileDevice, Operation, Sector};
 use undercroft_block::{read_exact_at, write_all_at};
-use undercroft_judges::Xfsprogs;
 use undercroft_judges::random::Random;
+use undercroft_judges::{Xfsprogs, rounds};
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
@@ -115,7 +115,7 @@ fn whatever_fails_at_random_is_told_and_what_was_durable_stays() {
     let scratch = tempfile::tempdir().unwrap();
     let image = scratch.path().join("image");
     let mut failed = [0; 2];
-    for seed in 0..240 {
+    for seed in 0..rounds(120, 240) {
         let operation = if seed % 3 == 0 { Operation::Flush } else { Operation::Write };
         let fault = Fault::new().on(operation).random(seed, [8, 40, 150][seed as usize / 3 % 3]);
         let fault = if seed % 3 == 2 { fault.torn(seed) } else { fault };

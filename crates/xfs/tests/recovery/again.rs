@@ -10,14 +10,11 @@ use undercroft_block::testing::recorder::{Recorder, Unflushed};
 use undercroft_block::{BlockDevice, FileDevice, MemoryDevice, Sector};
 use undercroft_block::{read_exact_at, write_all_at};
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_judges::{LoopMount, Xfsprogs, kernel, rounds};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, Severity, check};
 use undercroft_xfs::recovery::RecoveryReport;
 use undercroft_xfs::recovery::recover;
-
-/// Cuts of one recovery.
-const CUTS: usize = 60;
 
 /// Copies a device, of which most is zero, to another.
 fn copy(from: &dyn BlockDevice, to: &dyn BlockDevice) {
@@ -43,7 +40,7 @@ fn cut_recovery(image: &Path) -> RecoveryReport {
     let report = recover(&recorded, &mut |_| {}).unwrap().expect("the volume is dirty");
     let expected = tree(&Volume::open(recorded).unwrap()).unwrap();
     let mut recording = recorder.recording().unwrap();
-    let step = (recording.events().len() / CUTS).max(1);
+    let step = (recording.events().len() / rounds(20, 60)).max(1);
     for number in 0.. {
         let passed = (0..step).filter(|_| recording.step().is_some()).count();
         if passed == 0 {
@@ -104,7 +101,7 @@ fn recovery_of_promises_can_be_cut_off_anywhere() {
         return;
     }
     // Whether an intent is unfinished when the volume goes down is a matter of luck.
-    let delays = [20, 35, 50, 80, 110, 150, 200, 300].into_iter().cycle().take(32);
+    let delays = [80, 50, 110, 35, 150, 20, 200, 300].into_iter().cycle().take(32);
     let unfinished = delays.map(Duration::from_millis).find(|delay| {
         let scratch = tempfile::tempdir().unwrap();
         let image = volume(scratch.path(), |root| {

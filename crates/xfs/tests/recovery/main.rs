@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
-use undercroft_judges::{Error, LoopMount, Xfsprogs, kernel};
+use undercroft_judges::{Error, LoopMount, Xfsprogs, kernel, rounds};
 use undercroft_xfs::recovery::recover;
 
 /// Name, `mkfs.xfs` and mount options, ends of the sessions.
@@ -102,7 +102,8 @@ fn cut_off(promises: &[Promise]) {
     for &promise in promises {
         let mut finished = 0;
         // The work must not be done before, so a machine may need many attempts.
-        for delay in [20, 35, 50, 80, 110, 150, 200, 300].into_iter().cycle().take(40) {
+        let delays = [50, 110, 20, 80, 35, 150, 200, 300].into_iter().cycle().take(40);
+        for (number, delay) in delays.enumerate() {
             let scratch = tempfile::tempdir().unwrap();
             let image = scratch.path().join("image");
             interrupted(&image, promise, delay);
@@ -113,7 +114,8 @@ fn cut_off(promises: &[Promise]) {
                 Err(what) => failed.push(format!("{promise:?} after {delay} ms: {what}")),
             }
             // Intents about names are done too soon to be met often.
-            if delay >= 80 && (finished > 0 || promise == Promise::Names) {
+            let enough = number + 1 >= rounds(2, 8);
+            if enough && (finished > 0 || promise == Promise::Names) {
                 break;
             }
         }
@@ -161,7 +163,7 @@ fn an_exchange_of_different_lengths_is_there_whole_or_not_at_all() {
         let is = |first: &[u8], second: &[u8]| a == first && b == second;
         assert!(is(&before, &other) || is(&other, &before), "after {delay} ms: {report:?}");
         finished += u32::from(report.intents > 0);
-        if finished == 3 {
+        if finished == rounds(1, 3) {
             return;
         }
     }

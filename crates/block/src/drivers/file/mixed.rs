@@ -211,6 +211,7 @@ impl Drop for MixedQueue {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;

@@ -236,6 +236,7 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::os::unix::fs::FileExt;
 

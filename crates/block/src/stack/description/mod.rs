@@ -47,4 +47,5 @@ pub use size::{Allotment, NoRoom};
 pub use tree::{Description, MAX_DEPTH};
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

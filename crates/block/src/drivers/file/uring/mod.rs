@@ -63,4 +63,5 @@ impl Driver for UringDriver {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

@@ -1,0 +1,182 @@
+//! The programs of the tests: cargo builds them, and they run side by side, as many as there are
+//! processors, and one more. Many tests wait, for a mount, for a disk, for another thread: cargo,
+//! which runs one program after the other, leaves processors idle at the end of each.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::{shell, workspace};
+
+/// Those that take longest go first, else they are what is left at the end.
+const LONG: [&str; 8] = [
+    "undercroft-xfs recovery",
+    "undercroft-xfs data",
+    "undercroft suite",
+    "undercroft-image acceptance",
+    "undercroft-xfs journal",
+    "undercroft-judges undercroft_judges",
+    "undercroft-xfs volume",
+    "undercroft-image unpack",
+];
+
+/// A test program.
+struct Program {
+    /// Package and target, as cargo calls them.
+    name: String,
+    path: PathBuf,
+    /// The directory of its package, in which it runs.
+    package: PathBuf,
+}
+
+impl Program {
+    /// What a line of cargo's says, if it is about a test program.
+    fn of(line: &str) -> Option<Self> {
+        let message: Value = serde_json::from_str(line).ok()?;
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let package = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+        // `path+file:///directory#name@version`, or `#version` when it is called as its directory.
+        let id = message["package_id"].as_str()?.rsplit(['#', '/']).next()?;
+        let directory = package.file_name()?.to_str()?;
+        let name = id.split_once('@').map_or(directory, |(name, _)| name);
+        Some(Self {
+            name: format!("{name} {}", message["target"]["name"].as_str()?),
+            path: message["executable"].as_str()?.into(),
+            package,
+        })
+    }
+
+    /// Where in the order it comes: long ones first.
+    fn place(&self) -> usize {
+        LONG.iter().position(|name| *name == self.name).unwrap_or(LONG.len())
+    }
+
+    /// Runs it to its end: what it printed, how it ended, and how long it took.
+    fn run(&self, environment: &[(&str, &Path)]) -> Result<(String, ExitStatus, Duration)> {
+        let started = Instant::now();
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
+        command.envs(environment.iter().copied()).stdin(Stdio::null());
+        let (mut output, input) = std::io::pipe()?;
+        command.stdout(input.try_clone()?).stderr(input);
+        let mut child =
+            command.spawn().with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
+        // Our ends of the pipe, without which it would never end.
+        drop(command);
+        let mut text = Vec::new();
+        output.read_to_end(&mut text)?;
+        Ok((String::from_utf8_lossy(&text).into_owned(), child.wait()?, started.elapsed()))
+    }
+}
+
+/// Builds all test programs of the workspace; the long ones come first.
+fn build() -> Result<VecDeque<Program>> {
+    // Without the programs that are examples: clippy has seen them, and tests run those for readers.
+    let mut command = workspace::cargo();
+    command.args(["test", "--workspace", "--all-features", "--lib", "--bins", "--tests"]);
+    command.args(["--no-run", "--message-format", "json-render-diagnostics"]);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
+    let output = child.stdout.take().context("a piped output is there once")?;
+    let mut programs = Vec::new();
+    for line in BufReader::new(output).lines() {
+        programs.extend(Program::of(&line?));
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("`{}` ended with {status}", shell::line(&command));
+    }
+    programs.sort_by(|left, right| (left.place(), &left.name).cmp(&(right.place(), &right.name)));
+    Ok(programs.into())
+}
+
+/// Builds all test programs and runs them; each prints what it has to say when it ends. `see` gets
+/// every line.
+pub(super) fn run(environment: &[(&str, &Path)], mut see: impl FnMut(&str)) -> Result<()> {
+    let started = Instant::now();
+    let programs = build()?;
+    println!("built {} programs in {:.1} s", programs.len(), started.elapsed().as_secs_f64());
+    let workers = thread::available_parallelism().map_or(2, |count| count.get() + 1);
+    let left = Mutex::new(programs);
+    let next = || left.lock().ok()?.pop_front();
+    let mut failed = Vec::new();
+    thread::scope(|scope| {
+        let (sender, ended) = mpsc::channel();
+        for _ in 0..workers {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                while let Some(program) = next() {
+                    let result = program.run(environment);
+                    if sender.send((program.name, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (name, result) in ended {
+            let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
+            match result {
+                Ok((text, status, time)) => {
+                    println!("     Ran {name}, {}\n{text}", seconds(time));
+                    text.lines().for_each(&mut see);
+                    if !status.success() {
+                        failed.push(format!("{name} ended with {status}"));
+                    }
+                }
+                Err(error) => failed.push(format!("{name}: {error:#}")),
+            }
+        }
+    });
+    if !failed.is_empty() {
+        bail!("{}", failed.join("; "));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: &str, test: bool) -> String {
+        format!(
+            r#"{{"reason":"compiler-artifact","package_id":"{id}","manifest_path":"/w/crates/xfs/Cargo.toml","target":{{"name":"data"}},"profile":{{"test":{test}}},"executable":"/w/target/data-0"}}"#
+        )
+    }
+
+    #[test]
+    fn programs_are_those_of_tests() {
+        let found = Program::of(&line("path+file:///w/crates/xfs#undercroft-xfs@0.1.0", true));
+        let program = found.unwrap();
+        assert_eq!(program.name, "undercroft-xfs data");
+        assert_eq!((program.place(), program.package), (1, PathBuf::from("/w/crates/xfs")));
+        let found = Program::of(&line("path+file:///w/crates/xfs#0.1.0", true)).unwrap();
+        assert_eq!((found.name.as_str(), found.place()), ("xfs data", LONG.len()));
+        assert!(Program::of(&line("path+file:///w/crates/xfs#0.1.0", false)).is_none());
+        assert!(Program::of("warning: something else").is_none());
+    }
+
+    #[test]
+    fn both_outputs_and_the_end_of_a_program_are_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("program");
+        std::fs::write(&path, "#!/bin/sh\npwd\necho $SAID >&2\nexit 3\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).unwrap();
+        let program = Program { name: String::new(), path, package: "/".into() };
+        let (text, status, _) = program.run(&[("SAID", Path::new("so"))]).unwrap();
+        assert_eq!((text.as_str(), status.code()), ("/\nso\n", Some(3)));
+    }
+}
