@@ -2,8 +2,8 @@
 //!
 //! The tree has records only of blocks with two owners or more, and of blocks set aside for
 //! copy-on-write, which are a domain of their own. Blocks in use without a record have one owner.
-//! Operations: algorithms reference, section 6.1. The work of a change grows with the number of
-//! records in its range; [`prefix`] cuts a range to what one transaction should do.
+//! Operations: docs/algorithms/reference-counts.md#counts. The work of a change grows with the
+//! number of records in its range; [`prefix`] cuts a range to what one transaction should do.
 
 use crate::alloc::SpaceTree;
 use crate::btree::{Cursor, Lookup, Refcountbt};

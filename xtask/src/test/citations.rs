@@ -198,7 +198,11 @@ fn numbers(text: &str) -> Vec<Citation> {
         let text = around.iter().map(|(_, word)| *word).collect::<Vec<_>>().join(" ");
         Citation { line: words[at].0, text: text.trim().to_owned(), kind: Kind::Number }
     };
-    let is_stale = |at: &usize| is_number(words[*at].1, words[at + 1].1);
+    let is_stale = |at: &usize| {
+        // Documents of others have their own numbers.
+        let of_others = *at > 0 && words[at - 1].1.ends_with("specification,");
+        !of_others && is_number(words[*at].1, words[at + 1].1)
+    };
     (0..words.len().saturating_sub(1)).filter(is_stale).map(citation).collect()
 }
 
@@ -211,7 +215,7 @@ fn is_number(first: &str, second: &str) -> bool {
     let has_number = second.starts_with(|c: char| c.is_ascii_digit());
     let (name, is_list) = first.strip_suffix(',').map_or((&*first, false), |name| (name, true));
     match name {
-        "decision" | "decisions" => has_number && !is_list,
+        "decision" | "decisions" | "section" | "sections" => has_number && !is_list,
         name if name == "reference" || name.ends_with(".md") => is_part || (is_list && has_number),
         _ => false,
     }
@@ -263,6 +267,7 @@ mod tests {
             ("(design, decision", "5)"),
             ("(ARCHITECTURE.md,", "12)"),
             ("docs/two.md,", "section 1"),
+            ("first (section", "2.8)."),
         ] {
             for between in [" ", "\n    /// "] {
                 let text = [first, between, second].concat();
@@ -277,6 +282,7 @@ mod tests {
             "// See docs/a/one.md#core, and docs/two.md.",
             "another/docs/three.md",
             "let a = b[c](d); // a reference, and a decision",
+            "// (UEFI specification, section 5.3)",
             "## Decisions\n\n1. The first.",
         ] {
             assert_eq!(faults("a.rs", text), [""; 0], "{text}");

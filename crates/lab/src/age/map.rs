@@ -38,7 +38,8 @@ const LONGEST: u32 = 64;
 const PIECES: u32 = 32;
 
 impl FreeMap {
-    /// The map of section 8.5 for groups of `blocks` blocks: some 2,200 holes in each.
+    /// The map of docs/algorithms/locality.md#ageing for groups of `blocks` blocks: some 2,200
+    /// holes in each.
     #[must_use]
     pub fn random(blocks: u32) -> Self {
         let share = |part: u32| (u64::from(blocks) * u64::from(part) / 8_192_000).max(1) as u32;

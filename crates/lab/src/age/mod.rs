@@ -1,7 +1,7 @@
 //! Free space as years of use leave it, made at once and reproducibly by seed.
 //!
-//! Recipe: algorithms reference, section 8.5. A kernel is made to age a volume by filling it with a
-//! file and punching holes into that in random order. Here the pieces that stay are allocated one
+//! Recipe: docs/algorithms/locality.md#ageing. A kernel is made to age a volume by filling it with
+//! a file and punching holes into that in random order. Here the pieces that stay are allocated one
 //! by one where they have to be, in random order, which leaves the same free space with trees that
 //! grew by random splits. Then each group's pieces become a file, `filler/group-N`, whose offsets
 //! are those of the group, so that its holes are the free space.

@@ -1,10 +1,10 @@
 //! Entries and free regions of directory data blocks.
 //!
 //! A data block is tiled by used entries and free regions; the header lists the three longest free
-//! regions (docs/format/directories.md#data-blocks; algorithms reference, section 7.2). In block
-//! form the tiling ends before the hash table, elsewhere at the end of the block: that is the `end`
-//! these functions take. What they follow from one place to another is checked, so that no content
-//! makes them panic.
+//! regions (docs/format/directories.md#data-blocks;
+//! docs/algorithms/directories.md#free-space-in-blocks). In block form the tiling ends before the
+//! hash table, elsewhere at the end of the block: that is the `end` these functions take. What they
+//! follow from one place to another is checked, so that no content makes them panic.
 
 use super::layout::{DATA_ALIGN, DirLayout};
 use crate::EntryType;

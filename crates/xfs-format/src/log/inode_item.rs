@@ -1,5 +1,5 @@
-//! Log item of an inode: what was changed, its core and the images of its forks (journal
-//! reference, sections 3.3 and 3.4).
+//! Log item of an inode: what was changed, its core and the images of its forks
+//! (docs/format/journal/items.md#inode).
 //!
 //! The core in the log is the core on the disk with every number in little-endian order: the same
 //! exchange of bytes converts both ways.

@@ -1,5 +1,5 @@
-//! Operations, the units of which records consist, and the header of a transaction (journal
-//! reference, sections 2.1 and 2.2).
+//! Operations, the units of which records consist, and the header of a transaction
+//! (docs/format/journal/operations.md).
 
 use crate::bytes::{be32, le32, put_be32};
 use crate::{FieldDefect, Rule};

@@ -1,7 +1,7 @@
 //! Space for file data: the longest extent up to the length wanted, by ever weaker requests.
 //!
-//! Order of attempts: algorithms reference, section 3.3; at the end of a file on striped storage,
-//! section 5.3.
+//! Order of attempts: docs/algorithms/choice-of-group.md#attempts-for-file-data; at the end of a
+//! file on striped storage, docs/algorithms/file-mapping.md#targets.
 
 use super::groups;
 use super::mode::{Mode, allocate_in_group};

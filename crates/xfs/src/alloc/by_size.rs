@@ -1,6 +1,6 @@
 //! By-size mode: the smallest extent that is long enough, else the longest usable one.
 //!
-//! Algorithms reference, section 2.10.
+//! docs/algorithms/allocation.md#by-size-mode.
 
 use super::search::{Candidate, Found, Search};
 use super::small::{self, Small};

@@ -1,6 +1,6 @@
 //! Exact mode: at the target block, or nothing.
 //!
-//! Algorithms reference, section 2.6.
+//! docs/algorithms/allocation.md#exact-mode.
 
 use super::search::{Candidate, Found, Search};
 use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};

@@ -1,6 +1,6 @@
 //! Gives an extent back to the free space of its group.
 //!
-//! Algorithms reference, section 2.13.
+//! docs/algorithms/allocation.md#freeing.
 
 use super::freelist;
 use super::insert::insert;

@@ -1,8 +1,8 @@
 //! The walk over the groups: the target's first, then the others in order.
 //!
-//! Algorithms reference, section 3.2: near mode in the target's group, by size in the others; a
-//! first pass that passes by groups whose lock another thread holds, then one that waits, but
-//! never for a group below one that the transaction holds already. A variant that stays in its
+//! docs/algorithms/choice-of-group.md#iteration: near mode in the target's group, by size in the
+//! others; a first pass that passes by groups whose lock another thread holds, then one that waits,
+//! but never for a group below one that the transaction holds already. A variant that stays in its
 //! group waits for the target's in the first. The first group that accepts the request decides: if
 //! it has nothing that fits after all, the caller asks for less.
 

@@ -1,9 +1,11 @@
 //! Extent allocation.
 //!
 //! - [`allocate_best`]: for file data, the longest extent there is up to the length wanted, by a
-//!   sequence of ever weaker requests (algorithms reference, section 3.3);
-//! - [`allocate`]: one request, over the groups from the target's (section 3.2);
-//! - [`allocate_in_group`]: one request inside a group whose lock is held (section 2).
+//!   sequence of ever weaker requests (docs/algorithms/choice-of-group.md#attempts-for-file-data);
+//! - [`allocate`]: one request, over the groups from the target's
+//!   (docs/algorithms/choice-of-group.md#iteration);
+//! - [`allocate_in_group`]: one request inside a group whose lock is held
+//!   (docs/algorithms/allocation.md).
 //!
 //! Each [`Mode`] only searches; trees, headers and reverse mappings are changed once, after
 //! success, by `take`. Near mode has several [variants](Variant) behind one interface: which of

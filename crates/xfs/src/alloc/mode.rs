@@ -1,6 +1,6 @@
 //! One group: admission, search, and the change of the trees.
 //!
-//! Order of work: algorithms reference, section 2.2.
+//! Order of work: docs/algorithms/allocation.md#order-of-work.
 
 use super::near::Walk;
 use super::search::{Found, Search};

@@ -1,10 +1,10 @@
 //! Near mode: a long enough extent close to the target.
 //!
-//! As Linux does it since 5.5 (algorithms reference, section 2.8): first the extents in the last
+//! As Linux does it since 5.5 (docs/algorithms/near-mode.md#search): first the extents in the last
 //! leaf of the by-size tree, which on a young group are all; then three cursors at once. Two walk
-//! the by-block tree away from the target, the third probes the by-size tree with a growing key, one
-//! size a round, until two of them have nothing more to offer or one of the walks arrives. A shorter
-//! extent never displaces a longer one, and a farther one never a nearer one.
+//! the by-block tree away from the target, the third probes the by-size tree with a growing key,
+//! one size a round, until two of them have nothing more to offer or one of the walks arrives. A
+//! shorter extent never displaces a longer one, and a farther one never a nearer one.
 //!
 //! The variant of 2018 is the same without the third cursor: the walks then visit every extent up
 //! to the first that will do.

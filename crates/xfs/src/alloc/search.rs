@@ -1,7 +1,7 @@
 //! Common parts of all searches for a free extent: the request as it stands in one group, the
 //! judgement of one free extent, and the best one so far.
 //!
-//! Algorithms reference, sections 2.5 and 2.7.
+//! docs/algorithms/allocation.md#candidates and docs/algorithms/near-mode.md#candidates.
 
 use crate::btree::BtreeKind;
 use crate::btree::Cursor;

@@ -1,7 +1,7 @@
 //! When no extent has the full length: the longest one, and as the last resort a block of the free
 //! list.
 //!
-//! Algorithms reference, section 2.9.
+//! docs/algorithms/allocation.md#small-mode.
 
 use super::search::Search;
 use crate::btree::{Cntbt, Cursor};

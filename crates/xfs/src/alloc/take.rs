@@ -1,6 +1,6 @@
 //! Takes a part of a free extent out of both free-space trees.
 //!
-//! Algorithms reference, section 2.11.
+//! docs/algorithms/allocation.md#tree-update.
 
 use super::search::Candidate;
 use super::unowned;

@@ -1,6 +1,6 @@
 //! The free space of a group as the source of blocks for its other trees.
 //!
-//! Where each tree gets its blocks: algorithms reference, section 1.1.
+//! Where each tree gets its blocks: docs/algorithms/btrees.md#trees.
 
 use super::free::free_in_group;
 use super::mode::{Mode, allocate_in_group};

@@ -1,4 +1,4 @@
-//! Where the attribute fork of an inode starts (algorithms reference, section 7.7).
+//! Where the attribute fork of an inode starts (docs/algorithms/attributes.md#fork-offset).
 //!
 //! The inode's literal area is shared: the data fork lies below the offset, the attribute fork
 //! above. Attributes that grow move the boundary down as long as the data fork keeps the bytes it

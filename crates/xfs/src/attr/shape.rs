@@ -1,4 +1,5 @@
-//! The form of an attribute fork, and the ways between forms (algorithms reference, section 7.6).
+//! The form of an attribute fork, and the ways between forms
+//! (docs/algorithms/attributes.md#forms-and-changes).
 
 use super::entry::Attribute;
 use super::leaves::{AttrLeaves, insert, tree};

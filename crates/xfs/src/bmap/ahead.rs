@@ -1,7 +1,9 @@
 //! Space that is taken for more than the blocks being written: for the window of an extent size
 //! hint, and ahead of a file that is appended to.
 //!
-//! Algorithms reference, sections 5.7 and 5.5; what it leaves open is as a kernel does it.
+//! docs/algorithms/file-mapping.md#extent-size-hints and
+//! docs/algorithms/file-mapping.md#space-behind-the-end; what it leaves open is as a kernel does
+//! it.
 
 use crate::inode::ExtentList;
 use crate::inode::MAX_EXTENT_LEN;

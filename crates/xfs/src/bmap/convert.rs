@@ -1,6 +1,6 @@
 //! Changes of a fork between the list in the inode and the tree.
 //!
-//! Algorithms reference, section 5.1: a fork is a tree exactly when its list does not fit.
+//! docs/algorithms/file-mapping.md#formats: a fork is a tree exactly when its list does not fit.
 
 use super::tree::{MapTree, allocate_block};
 use crate::btree::{Cursor, WriteTree};

@@ -2,7 +2,7 @@
 //!
 //! In memory a fork has the list of all its extents; on disk it is the list in the inode or a tree
 //! rooted there. Every change is made to both in one transaction, together with the reverse
-//! mapping. Rules of records and conversions: algorithms reference, sections 5.1 to 5.3.
+//! mapping. Rules of records and conversions: docs/algorithms/file-mapping.md.
 
 mod ahead;
 mod allocate;

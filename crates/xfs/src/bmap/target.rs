@@ -1,8 +1,8 @@
 //! Where new space of a file should be.
 //!
-//! Algorithms reference, section 5.3: beside the extents around it in the file, shifted by the
-//! logical gap as if the hole were filled later; else where the caller places first extents, else near
-//! the inode.
+//! docs/algorithms/file-mapping.md#targets: beside the extents around it in the file, shifted by
+//! the logical gap as if the hole were filled later; else where the caller places first extents,
+//! else near the inode.
 
 use super::extents;
 use crate::error::Error;

@@ -1,5 +1,5 @@
 //! Blocks that an operation may need in the worst case: it reserves them before it changes
-//! anything, so that it does not run out of space half-way (algorithms reference, section 7.8).
+//! anything, so that it does not run out of space half-way (docs/algorithms/names.md#units).
 
 use crate::bmap;
 use crate::error::Error;

@@ -72,9 +72,9 @@ impl<K: BtreeKind> Cursor<K> {
         self.active = false;
     }
 
-    /// Whether a search along this cursor goes on (algorithms, section 1.10): set by a lookup that
-    /// finds a record, cleared by one that does not. Steps and changes leave it alone; a search
-    /// that runs off the tree clears it with [`set_active`](Self::set_active).
+    /// Whether a search along this cursor goes on (docs/algorithms/near-mode.md#active-cursors):
+    /// set by a lookup that finds a record, cleared by one that does not. Steps and changes leave
+    /// it alone; a search that runs off the tree clears it with [`set_active`](Self::set_active).
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.active

@@ -1,4 +1,4 @@
-//! Deleting a record (algorithms, section 1.7).
+//! Deleting a record (docs/algorithms/btrees.md#deletion).
 
 use super::cursor::{Cursor, Level, edit_block};
 use super::kind::{BlockPointer, BtreeKind};

@@ -1,4 +1,4 @@
-//! Inserting a record (algorithms, section 1.6).
+//! Inserting a record (docs/algorithms/btrees.md#insertion).
 
 use super::cursor::Cursor;
 use super::kind::{BlockPointer, BtreeKind};
@@ -202,8 +202,8 @@ impl<K: BtreeKind> Cursor<K> {
         Ok(hints)
     }
 
-    /// Checks that a block just taken is not part of the path or taken already, which happens when a
-    /// corrupt volume counts a used block as free.
+    /// Checks that a block just taken is not part of the path or taken already, which happens when
+    /// a corrupt volume counts a used block as free.
     pub(super) fn check_new<S: ReadTree<Kind = K>>(
         &self,
         store: &S,

@@ -1,4 +1,4 @@
-//! Keys of parents after a change (algorithms, section 1.4).
+//! Keys of parents after a change (docs/algorithms/btrees.md#keys).
 
 use super::cursor::Cursor;
 use super::kind::BtreeKind;

@@ -1,4 +1,4 @@
-//! Finding a place by key (algorithms, section 1.3).
+//! Finding a place by key (docs/algorithms/btrees.md#lookup).
 
 use super::cursor::Cursor;
 use super::kind::BtreeKind;

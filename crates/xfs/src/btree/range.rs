@@ -1,4 +1,4 @@
-//! Visiting all records of a range (algorithms, section 1.3).
+//! Visiting all records of a range (docs/algorithms/btrees.md#lookup).
 
 use super::cursor::Cursor;
 use super::kind::BtreeKind;

@@ -1,4 +1,4 @@
-//! Growing and shrinking at the root (algorithms, section 1.8).
+//! Growing and shrinking at the root (docs/algorithms/btrees.md#roots).
 
 use super::cursor::{Cursor, Level, edit_block};
 use super::insert::Insertion;

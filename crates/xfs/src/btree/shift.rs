@@ -1,4 +1,4 @@
-//! Moving entries between siblings (algorithms, sections 1.6 and 1.7).
+//! Moving entries between siblings (docs/algorithms/btrees.md#insertion).
 //!
 //! A full block that gives way to an insertion hands over half of what its sibling has room for,
 //! not one entry as the reference does: inserts in ascending order would otherwise move an entry,

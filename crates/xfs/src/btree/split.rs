@@ -1,4 +1,4 @@
-//! Splitting a full block in two (algorithms, section 1.6).
+//! Splitting a full block in two (docs/algorithms/btrees.md#insertion).
 
 use super::cursor::{Cursor, edit_block};
 use super::kind::{BlockPointer, BtreeKind};

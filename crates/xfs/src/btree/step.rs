@@ -1,4 +1,4 @@
-//! Walking to the neighbour (algorithms, section 1.3).
+//! Walking to the neighbour (docs/algorithms/btrees.md#lookup).
 //!
 //! Movement goes through the parents; sibling pointers must agree. In a leaf the keys on both
 //! sides of a step must be in order: a walk therefore never sees the same record twice, however

@@ -1,4 +1,4 @@
-//! Overwriting a record in place (algorithms, section 1.5).
+//! Overwriting a record in place (docs/algorithms/btrees.md#update).
 
 use super::cursor::Cursor;
 use super::kind::BtreeKind;

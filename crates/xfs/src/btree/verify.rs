@@ -1,4 +1,4 @@
-//! Checks of a block before anything in it is believed (algorithms, section 1.9).
+//! Checks of a block before anything in it is believed (docs/algorithms/btrees.md#checks).
 //!
 //! Two steps: what the bytes alone can tell, for the cache on every read and write; and what the
 //! place in the tree tells, for the cursor. After both, a walk can follow counts and pointers

@@ -1,9 +1,9 @@
 //! Extents that were freed by a checkpoint that is not durable yet.
 //!
 //! Until the freeing is on disk, a crash brings the old owner back: its blocks must not hold other
-//! data by then. Metadata may reuse them, because it goes through the
-//! journal itself. Rules: algorithms reference, section 2.12. The table has a lock of its own, so
-//! that the journal can clear it while a group is locked.
+//! data by then. Metadata may reuse them, because it goes through the journal itself. Rules:
+//! docs/algorithms/busy-extents.md#rules. The table has a lock of its own, so that the journal can
+//! clear it while a group is locked.
 
 mod remapped;
 
@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// near them looks at them all.
 const MANY: usize = 1024;
 
-/// Busy extents of a group with which nothing more is begun before a checkpoint with them is durable.
+/// Busy extents of a group with which nothing more is begun before a checkpoint with them is
+/// durable.
 const TOO_MANY: usize = 8 * MANY;
 
 /// How many busy extents a group has.
@@ -85,8 +86,8 @@ impl BusyExtents {
         self.count.store(extents.len(), Ordering::Release);
     }
 
-    /// Enters blocks in use that `checkpoint` leaves to one of their owners, or moves in its file, or
-    /// cuts the end of the file in.
+    /// Enters blocks in use that `checkpoint` leaves to one of their owners, or moves in its file,
+    /// or cuts the end of the file in.
     pub(crate) fn insert_remapped(&self, range: AllocRecord, checkpoint: u64) {
         self.remapped.insert(range, checkpoint);
     }

@@ -77,8 +77,8 @@ pub trait DaForkMut: DaFork {
     /// Sets the size of the inode (directories).
     fn set_size(&mut self, size: u64);
 
-    /// Asks that the fork get room for `bytes` of short form content by moving the boundary
-    /// between the two forks of the inode (algorithms reference, section 7.7). `false`: no room.
+    /// Asks that the fork get room for `bytes` of short form content by moving the boundary between
+    /// the two forks of the inode (docs/algorithms/attributes.md#fork-offset). `false`: no room.
     /// Only attribute forks move the boundary; for a directory it compares with the present size.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Merges of a hash tree: sparse leaves and nodes with a neighbour, a root with one child.
 //!
-//! Algorithms reference, section 7.5 ("Join"). A neighbour may hang under another parent; of the
-//! two blocks the one with the lower number stays.
+//! docs/algorithms/hash-trees.md#join. A neighbour may hang under another parent; of
+//! the two blocks the one with the lower number stays.
 
 use super::fork::DaForkMut;
 use super::leaf_kind::{LeafKind, Side};

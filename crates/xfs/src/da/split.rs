@@ -1,8 +1,8 @@
 //! Splits of a hash tree: a full leaf, full nodes above it, a new root.
 //!
-//! Algorithms reference, section 7.5. Room is made from the top down: first every node that has to
-//! take one more child, then the leaf. A root is pushed down to a new block before it is split,
-//! so that all splits are alike.
+//! docs/algorithms/hash-trees.md#split. Room is made from the top down: first every node that
+//! has to take one more child, then the leaf. A root is pushed down to a new block before it is
+//! split, so that all splits are alike.
 
 use super::fork::DaForkMut;
 use super::leaf_kind::{LeafKind, Side};

@@ -1,4 +1,5 @@
-//! Block form: changes inside the one block (algorithms reference, section 7.3).
+//! Block form: changes inside the one block
+//! (docs/algorithms/directories.md#short-form-and-block-form).
 
 use super::form::take_front;
 use super::{NewEntry, shrink};

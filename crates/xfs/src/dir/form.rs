@@ -12,7 +12,7 @@ use crate::format::dir_data;
 use crate::format::dir_layout::DirLayout;
 use crate::units::FileBlock;
 
-/// The four forms (algorithms reference, section 7.1).
+/// The four forms (docs/algorithms/directories.md#forms).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Short,

@@ -1,5 +1,5 @@
-//! Leaf form: data blocks and one hash block that also says where there is room (algorithms
-//! reference, section 7.4).
+//! Leaf form: data blocks and one hash block that also says where there is room
+//! (docs/algorithms/directories.md#leaf-form).
 
 use super::form::{free_entry, new_block_at, put_entry, read};
 use super::{NewEntry, shrink};

@@ -3,7 +3,8 @@
 //! A directory is stored inside its inode (short form), in one block (block form), in data blocks
 //! with one hash block (leaf form) or with a hash tree and a free index (node form). The form is
 //! never stored, it follows from the fork, and it changes as names come and go
-//! (docs/format/directories.md#forms; algorithms reference, sections 7.1 to 7.5).
+//! (docs/format/directories.md#forms; docs/algorithms/directories.md and
+//! docs/algorithms/hash-trees.md).
 //!
 //! Creating a name takes one search: [`find`] says that the name is absent and where it belongs,
 //! [`insert`] puts it there. Between the two the directory must not change. A change that

@@ -1,4 +1,4 @@
-//! Node form: data blocks, a hash tree and a free index (algorithms reference, section 7.5).
+//! Node form: data blocks, a hash tree and a free index (docs/algorithms/hash-trees.md#node-form).
 
 use super::form::{free_entry, hash_tree, put_entry, read};
 use super::space::{self, SpaceHint};

@@ -1,4 +1,5 @@
-//! Short form: search and change by rewriting the few bytes (algorithms reference, section 7.3).
+//! Short form: search and change by rewriting the few bytes
+//! (docs/algorithms/directories.md#short-form-and-block-form).
 
 use super::{Entry, NewEntry};
 use crate::da::{DaFork, DaForkMut};

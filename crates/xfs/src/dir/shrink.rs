@@ -1,5 +1,6 @@
 //! Conversions of a directory to the next smaller form, tried after every removal
-//! (docs/format/directories.md#conversions; algorithms reference, sections 7.3 to 7.5).
+//! (docs/format/directories.md#conversions; docs/algorithms/directories.md and
+//! docs/algorithms/hash-trees.md).
 
 use super::form::{read, write_header};
 use super::{shortform, space};

@@ -1,4 +1,5 @@
-//! Node form: which data block has room, by way of the free index (algorithms reference, 7.5).
+//! Node form: which data block has room, by way of the free index
+//! (docs/algorithms/hash-trees.md#node-form).
 //!
 //! Any block with room is right on disk. A search starts where the last one ended and goes around
 //! once, so that names added one after the other cost the same each, however large the directory.

@@ -16,7 +16,7 @@ fn form_of(fork: &mut TestFork) -> Form {
     form(fork, layout).unwrap()
 }
 
-/// The thresholds of the algorithms reference, section 7.5: 12-character names, 4 KiB blocks, a
+/// The thresholds of docs/algorithms/hash-trees.md#node-form: 12-character names, 4 KiB blocks, a
 /// fork of 192 bytes, three data blocks at the end.
 #[test]
 fn forms_change_at_the_known_numbers_of_names() {

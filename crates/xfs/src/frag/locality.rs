@@ -1,9 +1,9 @@
 //! How far extents lie from where they should be.
 //!
-//! Definition: algorithms reference, section 8.1. The place an extent should be at is the end of the
-//! extent before it in the file, shifted by the gap in the file if that stays in the group; for the
-//! first extent, the block with the inode. An extent in another group counts as far as a group is
-//! long.
+//! Definition: docs/algorithms/locality.md#distances. The place an extent should be at is the end
+//! of the extent before it in the file, shifted by the gap in the file if that stays in the group;
+//! for the first extent, the block with the inode. An extent in another group counts as far as a
+//! group is long.
 
 use super::histogram::{Bucket, Histogram};
 use crate::format::Extent;

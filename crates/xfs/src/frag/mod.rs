@@ -1,9 +1,10 @@
 //! How a volume's space is laid out: extents of files, their distance from where they should be,
 //! free space by length, and a picture of it all.
 //!
-//! Definitions: algorithms reference, sections 8.1 and 8.3. Only the final mappings are looked at,
-//! so a volume of any writer will do; one whose journal is not empty is seen as the last write-back
-//! left it.
+//! Definitions: docs/algorithms/locality.md#distances and
+//! docs/algorithms/locality.md#fragmentation-factor. Only the final mappings are looked at, so a
+//! volume of any writer will do; one whose journal is not empty is seen as the last write-back left
+//! it.
 
 mod below;
 mod free_space;

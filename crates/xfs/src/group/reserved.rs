@@ -1,7 +1,7 @@
 //! Blocks of a group that are kept free so that its trees can grow when it is full.
 //!
 //! A kernel makes the same reservations when it mounts a volume, and complains about one whose
-//! groups were filled below them. Sizes: algorithms reference, section 3.6.
+//! groups were filled below them. Sizes: docs/algorithms/reserved-space.md#reservations-of-groups.
 
 use crate::format::{Agf, Agi};
 use crate::geometry::Geometry;

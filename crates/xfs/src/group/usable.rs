@@ -1,7 +1,8 @@
 //! How much of a group can be asked for.
 //!
 //! Before anything changes the free-space or reverse-mapping trees of a group, its free list must
-//! hold enough blocks for the worst case of splits. Algorithms reference, sections 2.3 and 2.4.
+//! hold enough blocks for the worst case of splits. docs/algorithms/freelist.md#length and
+//! docs/algorithms/freelist.md#admission.
 
 use crate::format::{Agf, TreeHeights};
 use crate::geometry::Geometry;

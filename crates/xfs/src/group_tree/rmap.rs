@@ -1,9 +1,9 @@
 //! Reverse mappings: the owners of the blocks of a group.
 //!
 //! Every function does nothing on a volume without the reverse-mapping tree. Operations:
-//! algorithms reference, sections 2.15 and 6.4; merge rule:
-//! docs/format/reverse-mappings.md#merging. Before each of them the free list of the group must be
-//! filled: the tree may split.
+//! docs/algorithms/allocation.md#owners and docs/algorithms/reverse-mappings.md#changes; merge
+//! rule: docs/format/reverse-mappings.md#merging. Before each of them the free list of the group
+//! must be filled: the tree may split.
 //!
 //! Records of one block sort by owner. Where several files may share blocks, the records around a
 //! mapping in the tree need not be its neighbours on the device: see [`Sharing`].

@@ -1,6 +1,6 @@
 //! A tree rooted in the headers of a group, as the B+tree engine sees it.
 //!
-//! Where each tree gets its blocks and how they are counted: algorithms reference, section 1.1.
+//! Where each tree gets its blocks and how they are counted: docs/algorithms/btrees.md#trees.
 
 use super::free_list::FreeList;
 use super::source::BlockSource;

@@ -1,6 +1,7 @@
 //! The choice of a new inode: which group, which chunk, which inode.
 //!
-//! Policy: algorithms reference, sections 4.2 and 4.4. A directory goes to the next group in turn,
+//! Policy: docs/algorithms/inodes.md#choice-of-a-group and
+//! docs/algorithms/inodes.md#choice-of-an-inode. A directory goes to the next group in turn,
 //! everything else to the group of its parent, as close to it as there is a free inode.
 
 use super::chunk::allocate_chunk;

@@ -1,6 +1,6 @@
 //! Allocation of inode chunks.
 //!
-//! Order of attempts: algorithms reference, section 4.3.
+//! Order of attempts: docs/algorithms/inodes.md#new-chunks.
 
 use crate::alloc::SpaceTree;
 use crate::alloc::{self, Allocation, Mode, Request};

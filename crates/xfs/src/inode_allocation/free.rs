@@ -1,4 +1,4 @@
-//! Freeing an inode, and its chunk with the last one (algorithms reference, section 4.6).
+//! Freeing an inode, and its chunk with the last one (docs/algorithms/inodes.md#freeing).
 
 use crate::alloc;
 use crate::alloc::SpaceTree;

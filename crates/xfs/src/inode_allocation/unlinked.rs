@@ -2,9 +2,9 @@
 //! files made without a name, and large files that are being freed.
 //!
 //! A group has 64 such lists: heads in its AGI, links in the inodes themselves
-//! (docs/format/groups.md#unlinked-lists; algorithms reference, section 4.7). Heads and links
-//! belong to the lock of the group, so the link is changed in the cluster buffer alone, never in
-//! the inode in memory.
+//! (docs/format/groups.md#unlinked-lists; docs/algorithms/inodes.md#unlinked-lists). Heads and
+//! links belong to the lock of the group, so the link is changed in the cluster buffer alone, never
+//! in the inode in memory.
 
 use crate::bytes::be32;
 use crate::cache::BufferRef;

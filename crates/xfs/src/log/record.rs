@@ -28,7 +28,8 @@ impl Placed {
 }
 
 /// Header blocks of a record, by its own size: the record before may have been assembled in a
-/// smaller buffer (Linux takes the size of the oldest record for all; reference, section 9).
+/// smaller buffer (Linux takes the size of the oldest record for all:
+/// docs/format/journal/replay.md#limits-of-linux).
 pub(crate) fn header_blocks(header: &LogRecordHeader) -> u64 {
     if header.version & 2 == 0 { 1 } else { header.header_blocks().into() }
 }

@@ -78,7 +78,7 @@ fn the_worked_checkpoint_is_produced() {
     assert_eq!(Sha256::digest(&sealed.bytes)[..], digest[..]);
 }
 
-/// The second vector of section 7.6: an unmount record, but for the length of its operation, which
+/// An unmount record, but for the length of its operation, which
 /// the kernel leaves at zero.
 #[test]
 fn an_unmount_record_is_one_operation() {

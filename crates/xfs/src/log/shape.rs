@@ -57,7 +57,7 @@ impl LogShape {
     }
 
     /// The most that a checkpoint takes in the journal whose items have `bytes` bytes with the
-    /// headers of their operations (section 7.5).
+    /// headers of their operations (docs/format/journal/writing.md#constraints).
     pub(crate) const fn checkpoint_bytes(&self, bytes: usize) -> usize {
         /// Start, header of the transaction, commit.
         const FRAME: usize = 4 * OperationHeader::LEN + 16;

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(log_of(Preset::Default, 65_536, 2 * GIB), 1127);
     }
 
-    /// Journal reference, section 6.6.
+    /// docs/format/journal/reservations.md#least-length.
     #[test]
     fn least_logs_of_large_volumes() {
         let least = |change: &dyn Fn(&mut MkfsOptions)| {

@@ -159,7 +159,7 @@ fn share_of_inodes(superblock: &Superblock) -> u8 {
     }
     let geometry = superblock.geometry();
     let chunk = u64::from(geometry.chunk_blocks());
-    // As kernels compute it: whole chunks (algorithms reference, section 4.1).
+    // As kernels compute it: whole chunks (docs/algorithms/inodes.md#geometry).
     let limit = |percent: u8| {
         let blocks = u128::from(superblock.blocks) * u128::from(percent) / 100;
         (blocks as u64 / chunk * chunk) << geometry.inodes_per_block_log()

@@ -1,4 +1,4 @@
-//! The attribute fork of an inode that has none (algorithms reference, section 7.7).
+//! The attribute fork of an inode that has none (docs/algorithms/attributes.md#fork-offset).
 
 use crate::attr::fork_offset::{ForkShape, default_offset, fit};
 use crate::bmap::ForkWriter;

@@ -1,7 +1,7 @@
 //! New files, directories and links.
 //!
-//! What belongs together in one transaction: algorithms reference, section 7.8; the state of a new
-//! inode: section 4.5.
+//! What belongs together in one transaction: docs/algorithms/names.md#units; the state of a new
+//! inode: docs/algorithms/inodes.md#new-inodes.
 
 use super::path_text;
 use crate::attr::fork_offset;

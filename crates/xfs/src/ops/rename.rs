@@ -1,4 +1,4 @@
-//! Moving names (algorithms reference, section 7.8).
+//! Moving names (docs/algorithms/names.md#units).
 
 use super::create::NewInode;
 use super::locks::{self, Locked};
@@ -55,8 +55,8 @@ pub fn rename(
     try_rename(volume, from, to, mode, None, now).map(drop)
 }
 
-/// As [`rename`], and in the same transaction a whiteout of this user and group (a character device 0:0)
-/// takes the place of `from`. Two names of one file stay as they are, without a whiteout.
+/// As [`rename`], and in the same transaction a whiteout of this user and group (a character device
+/// 0:0) takes the place of `from`. Two names of one file stay as they are, without a whiteout.
 ///
 /// # Errors
 /// As [`rename`]; names that change places leave no room for a whiteout.

@@ -1,4 +1,4 @@
-//! Taking names away (algorithms reference, section 7.8).
+//! Taking names away (docs/algorithms/names.md#units).
 
 use super::locks::{self, Locked};
 use super::{lookup_in_use, path_text};

@@ -66,7 +66,7 @@ impl Replay {
 
     /// How many of the items that follow a buffer are further parts of it: a directory block whose
     /// blocks are scattered is logged in several items, of which only the first has a magic number
-    /// (sections 5.7 and 9).
+    /// (docs/format/journal/replay.md#scattered-blocks).
     fn scattered(&self, first: &BufferItem, others: &[Block<'_, '_>]) -> usize {
         let whole = (self.geometry.dir_block_size() / 512) as u32;
         let mut sectors = u32::from(first.sectors);

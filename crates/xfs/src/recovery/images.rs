@@ -3,8 +3,8 @@
 //! Blocks are read when the first change of them is met, and written when all is replayed, or
 //! earlier when they take too much memory. A block is stamped with the position of the last
 //! transaction that changed it, and with its checksum, when a transaction of another position
-//! changes it or when it is written: transactions that start in one record all reach it (journal
-//! reference, section 4.3).
+//! changes it or when it is written: transactions that start in one record all reach it
+//! (docs/format/journal/replay.md#positions-and-checksums-in-structures).
 
 use crate::bytes::be32;
 use crate::cache::BufferAddress;

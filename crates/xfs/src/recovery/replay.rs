@@ -1,5 +1,5 @@
-//! The second pass: changes go into images of the blocks, transaction by transaction (journal
-//! reference, section 5.4).
+//! The second pass: changes go into images of the blocks, transaction by transaction
+//! (docs/format/journal/replay.md#passes).
 
 use super::cancels::Cancels;
 use super::images::Images;

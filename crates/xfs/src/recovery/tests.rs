@@ -1,6 +1,6 @@
 //! Recovery of journals made up for the purpose: the cases of
 //! docs/format/journal/writing.md#answers-to-mistakes, with the verdicts that Linux gives, but for
-//! cases where it loses durable changes (section 9).
+//! cases where it loses durable changes (docs/format/journal/replay.md#limits-of-linux).
 
 use super::recover;
 use crate::error::Error;

@@ -1,8 +1,9 @@
 //! Free space of the whole volume, as far as it may be used.
 //!
-//! The groups' free blocks and free lists, without what is reserved in them (algorithms reference,
-//! sections 3.6 and 3.7). A transaction reserves from it before it changes anything, so that it
-//! does not run out of space half-way.
+//! The groups' free blocks and free lists, without what is reserved in them
+//! (docs/algorithms/reserved-space.md#reservations-of-groups and
+//! docs/algorithms/reserved-space.md#set-asides). A transaction reserves from it before it changes
+//! anything, so that it does not run out of space half-way.
 
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Requests to the allocator, and its answers.
 //!
-//! Fields and their meaning: algorithms reference, section 2.1.
+//! Fields and their meaning: docs/algorithms/allocation.md#request.
 
 use crate::format::RmapOwner;
 use crate::units::{AgBlock, AgNumber, FsBlock};
@@ -86,8 +86,9 @@ impl Request {
         }
     }
 
-    /// The length to take of `len` usable blocks, where at most `max_len` are wanted (section 2.5):
-    /// cut to the wanted form unless that would make it too short.
+    /// The length to take of `len` usable blocks, where at most `max_len` are wanted
+    /// (docs/algorithms/allocation.md#candidates): cut to the wanted form unless that would make it
+    /// too short.
     pub(crate) fn fix_length(&self, len: u32, max_len: u32) -> u32 {
         let (multiple, remainder) = (self.multiple, self.remainder);
         let hopeless = remainder == 0 && len < multiple;

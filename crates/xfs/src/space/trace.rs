@@ -1,8 +1,8 @@
 //! The steps of the allocator.
 //!
-//! The events and their fields are those of the kernel's tracepoints `xfs_alloc_*` (algorithms
-//! reference, section 2.16), so that a trace of ours and one of a kernel can be compared line by
-//! line. A volume without a receiver pays one test of a pointer per event.
+//! The events and their fields are those of the kernel's tracepoints `xfs_alloc_*`
+//! (docs/algorithms/tracepoints.md#tracepoints), so that a trace of ours and one of a kernel can be
+//! compared line by line. A volume without a receiver pays one test of a pointer per event.
 
 use super::Request;
 use crate::format::TreeKind;

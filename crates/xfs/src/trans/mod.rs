@@ -6,11 +6,11 @@
 //! [`Transaction::commit`].
 //!
 //! A commit follows one of two policies
-//! (docs/decisions/transactions.md#one-engine-two-commit-policies). On a live volume the changed buffers
-//! go into the open checkpoint of the journal; in bulk mode they go straight to the dirty list, and
-//! the superblock is written last, when the volume is finished. A transaction that is dropped after
-//! it changed something leaves the volume in memory in an unknown state: the volume is poisoned and
-//! refuses everything from then on.
+//! (docs/decisions/transactions.md#one-engine-two-commit-policies). On a live volume the changed
+//! buffers go into the open checkpoint of the journal; in bulk mode they go straight to the dirty
+//! list, and the superblock is written last, when the volume is finished. A transaction that is
+//! dropped after it changed something leaves the volume in memory in an unknown state: the volume
+//! is poisoned and refuses everything from then on.
 
 mod begin;
 mod store;
@@ -40,7 +40,8 @@ pub struct Transaction<'v> {
     reserved: u64,
     /// Those of them that no step has claimed yet.
     unclaimed: u64,
-    /// Space is so low that extents are taken as they come (algorithms reference, section 3.4).
+    /// Space is so low that extents are taken as they come
+    /// (docs/algorithms/choice-of-group.md#low-space).
     low_on_space: bool,
     /// On a live volume: leave to run.
     permit: Option<Permit<'v>>,

@@ -457,8 +457,8 @@ impl Volume {
         self.moves.lock()
     }
 
-    /// Group in which the next directory goes, turning over all groups (algorithms reference,
-    /// section 3.5).
+    /// Group in which the next directory goes, turning over all groups
+    /// (docs/algorithms/choice-of-group.md#modes).
     pub(crate) fn next_directory_group(&self) -> AgNumber {
         let next = self.next_directory_group.fetch_add(1, Ordering::Relaxed);
         AgNumber(next % self.geometry.ag_count)

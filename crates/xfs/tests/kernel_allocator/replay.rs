@@ -180,8 +180,8 @@ impl Replay {
         }
     }
 
-    /// Whether the free extent with `ours` was of no use to a kernel that looks at its busy ranges in
-    /// another order.
+    /// Whether the free extent with `ours` was of no use to a kernel that looks at its busy ranges
+    /// in another order.
     fn depends_on_order(&self, ag: AgNumber, ours: (u32, u32), request: &Request) -> bool {
         let extents = self.free_extents().swap_remove(ag.0 as usize);
         let mut extents = extents.iter().map(|free| free.start.0..free.start.0 + free.len);
@@ -222,7 +222,7 @@ impl Replay {
 }
 
 /// Whether nothing is left of a free extent for `min_len` to `max_len` blocks when its busy ranges
-/// are looked at in some order (algorithms reference, section 2.12).
+/// are looked at in some order (docs/algorithms/busy-extents.md#rules).
 fn can_be_useless(free: Range<u32>, busy: &[Range<u32>], (min_len, max_len): (u32, u32)) -> bool {
     if (free.len() as u32) < min_len {
         return true;

@@ -1,5 +1,5 @@
-//! States of a journal that plain load seldom makes, and those on which Linux itself fails (journal
-//! reference, section 9).
+//! States of a journal that plain load seldom makes, and those on which Linux itself fails
+//! (docs/format/journal/replay.md#limits-of-linux).
 
 use crate::judged::{Disagreement, judge};
 use crate::load::{self, End, shut_down};

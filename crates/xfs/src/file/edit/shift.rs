@@ -1,11 +1,12 @@
 //! Ranges taken out of a file or put into it; the data behind them moves.
 //!
-//! Extents move in an order in which they never meet (algorithms reference, section 5.8), all in one
-//! transaction if a checkpoint of the journal has room for it, which it nearly always has: a crash
-//! leaves the file as it was or as it becomes. If they are too many, they move one at a time as a
-//! kernel's always do, and a crash may leave the same as with a kernel. A range that is taken out
-//! reads as zeros, as far as it is freed already, and the first extents behind it have moved. A
-//! range that is put in has made the file larger, and the last extents of the file have moved.
+//! Extents move in an order in which they never meet
+//! (docs/algorithms/file-mapping.md#truncation-and-shifts), all in one transaction if a checkpoint
+//! of the journal has room for it, which it nearly always has: a crash leaves the file as it was or
+//! as it becomes. If they are too many, they move one at a time as a kernel's always do, and a
+//! crash may leave the same as with a kernel. A range that is taken out reads as zeros, as far as
+//! it is freed already, and the first extents behind it have moved. A range that is put in has made
+//! the file larger, and the last extents of the file have moved.
 
 use super::{FileEdit, Step};
 use crate::bmap;

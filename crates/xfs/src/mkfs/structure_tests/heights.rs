@@ -4,7 +4,7 @@ use crate::format::TreeHeights;
 use crate::mkfs::{MkfsOptions, plan};
 use uuid::Uuid;
 
-/// Journal reference, section 6.5.
+/// docs/format/btrees.md#heights.
 #[test]
 fn heights_of_default_volumes() {
     let heights = |size| {
