@@ -211,12 +211,13 @@ fn is_number(first: &str, second: &str) -> bool {
     let opening = ['(', '[', '"', '*'];
     let first = first.trim_start_matches(opening).to_lowercase();
     let second = second.trim_start_matches(opening).to_lowercase();
-    let is_part = ["section", "sections", "appendix"].contains(&&*second);
     let has_number = second.starts_with(|c: char| c.is_ascii_digit());
     let (name, is_list) = first.strip_suffix(',').map_or((&*first, false), |name| (name, true));
     match name {
         "decision" | "decisions" | "section" | "sections" => has_number && !is_list,
-        name if name == "reference" || name.ends_with(".md") => is_part || (is_list && has_number),
+        name if name == "reference" || name.ends_with(".md") => {
+            second == "appendix" || (is_list && has_number)
+        }
         _ => false,
     }
 }
@@ -267,6 +268,7 @@ mod tests {
             ("(design, decision", "5)"),
             ("(ARCHITECTURE.md,", "12)"),
             ("docs/two.md,", "section 1"),
+            ("the format reference,", "appendix A"),
             ("first (section", "2.8)."),
         ] {
             for between in [" ", "\n    /// "] {
