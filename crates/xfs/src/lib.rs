@@ -110,11 +110,13 @@ mod open;
 // Readers of whole volumes.
 pub mod check;
 pub mod frag;
+mod tree_ahead;
 
 pub use error::{Error, ErrorKind, TreeCorruption};
 pub use file::{OpenFile, ReadPattern, ReadTicket};
 pub use log::SyncTicket;
 pub use trans::Transaction;
+pub use tree_ahead::{TreeAhead, WalkOrder};
 pub use undercroft_xfs_format as format;
 pub use undercroft_xfs_format::{Geometry, units};
 use undercroft_xfs_format::{bytes, geometry};

@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::OpenFile;
 use undercroft_xfs::ops;
+use undercroft_xfs::{OpenFile, ReadPattern};
 
 /// Print the contents of files.
 ///
@@ -88,6 +88,7 @@ pub(super) fn print(
 fn pieces(file: &OpenFile, path: &text::Name, out: &mut dyn Write) -> Result<()> {
     // An error where it is no regular file.
     file.read(0, &mut [])?;
+    file.expect_reads(ReadPattern::Sequential);
     let mut buffer = vec![0; CHUNK];
     for range in file.data_ranges()? {
         let mut offset = range.start;
@@ -128,6 +129,7 @@ const CHUNK: usize = 1 << 20;
 fn copy(file: &OpenFile, out: &mut dyn Write, at: impl Fn() -> String + Copy) -> Result<()> {
     // An error where it is no regular file.
     file.read(0, &mut []).with_context(at)?;
+    file.expect_reads(ReadPattern::Sequential);
     let ranges = file.data_ranges().with_context(at)?;
     let size = file.inode().read().core.size;
     let mut buffer = vec![0; CHUNK];

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use undercroft_xfs::OpenFile;
+use undercroft_xfs::{OpenFile, ReadPattern};
 
 /// Copy a file out of the volume.
 ///
@@ -69,6 +69,7 @@ const CHUNK: usize = 1 << 20;
 fn copy(source: &OpenFile, dest: &Path) -> Result<()> {
     // Before the file is made: what cannot be read leaves nothing behind.
     source.read(0, &mut [])?;
+    source.expect_reads(ReadPattern::Sequential);
     let ranges = source.data_ranges()?;
     let core = source.inode().read().core.clone();
     let file = File::create(dest)?;

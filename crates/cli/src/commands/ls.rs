@@ -11,12 +11,13 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use undercroft_xfs::format::{EntryType, FileType};
 use undercroft_xfs::inode::InodeState;
 use undercroft_xfs::ops;
 use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::{Error, TreeAhead, Volume, WalkOrder};
 
 /// List a directory, sorted by name.
 ///
@@ -62,7 +63,7 @@ impl Verb for Args {
     }
 }
 
-fn list(args: &Args, volume: &Volume, out: &mut dyn Write) -> Result<()> {
+fn list(args: &Args, volume: &Arc<Volume>, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_bytes();
     let number = ops::resolve(volume, path)?;
     if volume.inode(number).map_err(Error::into_damage)?.read().file_type() != FileType::Directory {
@@ -72,7 +73,11 @@ fn list(args: &Args, volume: &Volume, out: &mut dyn Write) -> Result<()> {
     }
     let mut seen = HashSet::new();
     let mut waiting = vec![(path.to_vec(), number)];
+    let mut tree = args.recursive.then(|| TreeAhead::new(volume, number, WalkOrder::Names));
     while let Some((path, number)) = waiting.pop() {
+        if let Some(tree) = &mut tree {
+            tree.reach(number);
+        }
         if !seen.insert(number) {
             bail!(
                 "{}: directory {number} has two names; run `undercroft check`",

@@ -9,7 +9,7 @@ use undercroft_xfs::format::{DeviceNumber, FileType, InodeCore};
 use undercroft_xfs::inode::{ForkContent, Inode};
 use undercroft_xfs::ops::{self, NamedValue};
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{OpenFile, Volume};
+use undercroft_xfs::{OpenFile, ReadPattern, Volume};
 
 /// Counts of the files unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +119,7 @@ impl Item<'_> {
             let file = opened.map_or_else(|| OpenFile::open(self.volume, self.number), Ok)?;
             // Refuses what cannot be read before anything is made of it.
             file.read(0, &mut [])?;
+            file.expect_reads(ReadPattern::Sequential);
             let ranges = file.data_ranges()?;
             Ok((file, ranges))
         };

@@ -5,12 +5,12 @@ use super::links::InodeSet;
 use super::names::{NameHasher, Names};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops::Position;
 use undercroft_xfs::ops::{self, path_text};
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{TreeAhead, Volume, WalkOrder};
 
 /// Entries read from a directory at a time.
 const BATCH: usize = 128;
@@ -38,7 +38,8 @@ struct Level {
 
 /// A walk through all directories, depth first.
 pub(super) struct Walk<'v> {
-    volume: &'v Volume,
+    volume: &'v Arc<Volume>,
+    tree: TreeAhead,
     levels: Vec<Level>,
     directories: InodeSet,
     hasher: NameHasher,
@@ -47,9 +48,11 @@ pub(super) struct Walk<'v> {
 }
 
 impl<'v> Walk<'v> {
-    pub(super) fn new(volume: &'v Volume) -> Self {
+    pub(super) fn new(volume: &'v Arc<Volume>) -> Self {
+        let root = volume.geometry().root_inode;
         Self {
             volume,
+            tree: TreeAhead::new(volume, root, WalkOrder::Stored),
             levels: Vec::new(),
             directories: InodeSet::default(),
             hasher: NameHasher::default(),
@@ -146,6 +149,7 @@ impl<'v> Walk<'v> {
                 let path = format!("/{}", path_text(&self.path));
                 return Err(UnpackError::Repeated { path, inode: number });
             }
+            self.tree.reach(number);
             self.levels.push(Level {
                 inode: Arc::clone(&inode),
                 number,

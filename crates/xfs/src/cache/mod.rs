@@ -9,6 +9,7 @@
 
 mod buffer;
 mod in_place;
+mod in_turn;
 mod opened;
 mod prefetch;
 mod shard;
@@ -22,5 +23,6 @@ mod write_back;
 pub(crate) use buffer::Content;
 pub(crate) use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
 pub(crate) use in_place::InPlace;
+pub(crate) use in_turn::ahead;
 pub(crate) use table::Cache;
 pub(crate) use verify::{stamp, verify_content as verify_buffer};

@@ -74,6 +74,12 @@ impl Cache {
         }
     }
 
+    /// Waits for the bytes at `address` if their read was begun ahead, for a caller that does not
+    /// want them in memory. `None` if it was not, or failed.
+    pub(crate) fn take_prefetched(&self, address: &BufferAddress) -> Option<Vec<u8>> {
+        self.prefetched(address).map(|arrived| arrived.bytes)
+    }
+
     /// Waits for the buffer at `address` if its read was begun ahead. `None` if it was not, or
     /// failed.
     pub(super) fn prefetched(&self, address: &BufferAddress) -> Option<Arrived> {

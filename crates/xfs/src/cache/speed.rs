@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 /// cache, which costs as much when it is done ahead.
 const SLOW: Duration = Duration::from_micros(50);
 
-/// The mean time of reads of metadata that a thread waited for, the last ones weighing most.
+/// The time of reads of metadata that a thread waited for: a mean in which the last ones weigh most,
+/// and short ones more than long ones.
 #[derive(Debug, Default)]
 pub(super) struct ReadSpeed {
     /// In nanoseconds; 0 before the first read.
@@ -39,7 +40,9 @@ impl ReadSpeed {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mean = match self.mean.load(Ordering::Relaxed) {
             0 => time,
-            mean => mean - mean / 8 + time / 8,
+            // The first reads of a device take longer than those after them.
+            mean if time < mean => mean - (mean - time) / 2,
+            mean => mean + (time - mean) / 8,
         };
         self.mean.store(mean.max(1), Ordering::Relaxed);
     }

@@ -84,6 +84,11 @@ impl Cache {
         self.speed.is_slow()
     }
 
+    /// Measures a read that goes past the cache.
+    pub(crate) fn measure_read<T>(&self, read: impl FnOnce() -> T) -> T {
+        self.speed.measure(read)
+    }
+
     pub(crate) fn geometry(&self) -> &Geometry {
         &self.geometry
     }

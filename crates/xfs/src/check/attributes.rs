@@ -145,8 +145,8 @@ impl Attributes<'_, '_> {
         let (blocks, len) = (self.remote_len(len), len as usize);
         self.remote_blocks += blocks;
         let mut value = Vec::with_capacity(len);
-        for number in 0..blocks {
-            let at = FileBlock(first.0 + number);
+        let places = (first.0..first.0 + blocks).map(FileBlock);
+        for (number, at) in (0..).zip(self.fork.ahead(checker, places, 1)) {
             let block = match self.fork.read(checker, BufferKind::AttrRemote, at, 1) {
                 Ok(block) => block,
                 Err(defect) => {

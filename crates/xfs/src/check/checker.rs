@@ -4,15 +4,18 @@ use super::finding::{Finding, Place};
 use super::findings::Findings;
 use super::options::CheckOptions;
 use super::visited::Visited;
-use crate::cache::verify_buffer;
+use crate::cache::{BufferAddress, verify_buffer};
 use crate::format::da_block::resolve_magic;
 use crate::format::{BufferKind, Header};
 use crate::geometry::Geometry;
 use crate::log::LogState;
-use crate::units::Lsn;
+use crate::units::{AgNumber, Lsn};
 use crate::volume::Volume;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use undercroft_block::{Buffer, Sector, read_buffer};
+
+/// Threads that read from a slow device.
+const SLOW_READERS: usize = 64;
 
 /// A verified block.
 #[derive(Debug)]
@@ -129,12 +132,36 @@ impl Checker {
         self.visited.first(sector.0 >> (self.geometry().block_log - 9))
     }
 
+    /// Threads for work that is mostly reading: more than processors where reads are slow, as
+    /// each thread waits for its own.
+    pub(super) fn readers(&self) -> usize {
+        if self.volume.cache().is_slow() { self.threads.max(SLOW_READERS) } else { self.threads }
+    }
+
+    /// Begins to read blocks that are asked for soon, where reads are slow.
+    pub(super) fn read_ahead(&self, addresses: impl IntoIterator<Item = BufferAddress>) {
+        if self.volume.cache().is_slow() {
+            self.volume.cache().prefetch(addresses);
+        }
+    }
+
+    /// Header sector `index` of a group.
+    pub(super) fn header_address(&self, ag: AgNumber, index: u32) -> BufferAddress {
+        BufferAddress::contiguous(self.geometry().header_sector(ag, index), self.sectors())
+    }
+
     /// Bytes from the device.
     pub(super) fn read_bytes(&self, parts: &[(Sector, u32)]) -> Result<Buffer, String> {
+        if let Some(bytes) = self.volume.cache().take_prefetched(&BufferAddress::scattered(parts)) {
+            self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            return Ok(Buffer::copy_of(&bytes));
+        }
         let device = self.volume.cache().device().as_ref();
         let read = |sector: Sector, sectors: u32| {
             self.bytes.fetch_add(u64::from(sectors) * 512, Ordering::Relaxed);
-            read_buffer(device, sector, sectors as usize * 512)
+            self.volume
+                .cache()
+                .measure_read(|| read_buffer(device, sector, sectors as usize * 512))
                 .map_err(|error| format!("cannot be read: {error}"))
         };
         if let [(sector, sectors)] = parts {

@@ -78,7 +78,8 @@ impl Directory<'_, '_> {
             self.scan.checker.expect(STRUCTURE, self.subject.place(), "size", size, bytes);
         }
         let mut defects = 0;
-        for block in self.fork.units(0, leaf.0, unit.into()) {
+        let (fork, checker) = (self.fork, self.scan.checker);
+        for block in fork.ahead(checker, fork.units(0, leaf.0, unit.into()), unit) {
             if !self.data_block(block, BufferKind::DirData) {
                 defects += 1;
                 if defects == DEFECTS_MAX {

@@ -106,7 +106,8 @@ fn free_index(directory: &mut Directory<'_, '_>) {
     let end = space.0 + (space.0 - geometry.dir_leaf_block().0);
     let capacity = dir_free::capacity(directory.layout);
     let (mut lengths, mut complete, mut defects) = (Vec::new(), true, 0);
-    for at in directory.fork.units(space.0, end, unit.into()) {
+    let fork = directory.fork;
+    for at in fork.ahead(checker, fork.units(space.0, end, unit.into()), unit) {
         let block = match directory.fork.read(checker, BufferKind::DirFree, at, unit) {
             Ok(block) => block,
             Err(defect) => {

@@ -4,6 +4,7 @@ use super::Place;
 use super::checker::{Block, Checker, Defect};
 use super::tree::{Home, TreeWalk};
 use crate::btree::Bmbt;
+use crate::cache::{BufferAddress, ahead};
 use crate::format::{
     BmapRoot, BufferKind, Extent, FileType, ForkFormat, InodeCore, InodeFlags, RmapFlags,
     RmapOwner, RmapRecord,
@@ -229,6 +230,20 @@ impl Fork {
             return Err(Defect::Foreign("is used twice".into()));
         }
         checker.read_block(kind, &parts, self.inode.0)
+    }
+
+    /// The blocks in turn, each of `len` file blocks, with those behind them on their way.
+    pub(super) fn ahead(
+        &self,
+        checker: &Checker,
+        blocks: impl Iterator<Item = FileBlock>,
+        len: u32,
+    ) -> impl Iterator<Item = FileBlock> {
+        let parts = move |block: &FileBlock| self.parts(checker, *block, len);
+        ahead(blocks, move |next| {
+            let addresses = next.iter().filter_map(parts);
+            checker.read_ahead(addresses.map(|parts| BufferAddress::scattered(&parts)));
+        })
     }
 
     /// Number of mapped blocks of `[from, to)`.

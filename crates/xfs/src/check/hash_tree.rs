@@ -121,9 +121,10 @@ impl<'a> HashWalk<'a> {
             }
             return;
         }
-        for index in 0..self.layout.count(&block.bytes) {
-            let (hash, child) =
-                (self.layout.hash(&block.bytes, index), self.layout.child(&block.bytes, index));
+        let (fork, checker, layout, unit) = (self.fork, self.checker, self.layout, self.unit);
+        let children = (0..layout.count(&block.bytes)).map(|at| layout.child(&block.bytes, at));
+        for (index, child) in fork.ahead(checker, children, unit).enumerate() {
+            let hash = layout.hash(&block.bytes, index);
             self.block(child, Some(own - 1), Some(hash), visit);
         }
     }

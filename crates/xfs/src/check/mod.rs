@@ -57,6 +57,9 @@ use std::sync::Arc;
 use subject::Scan;
 use undercroft_block::{BlockDevice, Sector, read_exact_at};
 
+/// Groups whose headers are read ahead of all else.
+const GROUPS_AHEAD: usize = 256;
+
 /// Checks the file system that starts at sector 0 of `device`, and hands its defects to
 /// `on_finding`, phase by phase.
 ///
@@ -145,7 +148,10 @@ fn has_magic(device: &dyn BlockDevice) -> Result<bool, Error> {
 
 fn check_groups(checker: &Checker) -> Vec<Group> {
     let count = checker.geometry().ag_count as usize;
-    let states = threads::for_each(checker.threads, count, Vec::new, |done, index| {
+    let headers = |ag| (0..4).map(move |index| checker.header_address(ag, index));
+    let groups = (0..checker.geometry().ag_count).map(AgNumber);
+    checker.read_ahead(groups.take(GROUPS_AHEAD).flat_map(headers));
+    let states = threads::for_each(checker.readers(), count, Vec::new, |done, index| {
         let ag = AgNumber(index as u32);
         superblocks::check(checker, ag);
         done.push((index, group_metadata::check(checker, ag)));
@@ -160,7 +166,7 @@ fn check_inodes(checker: &Checker, table: &InodeTable) -> Vec<Claims> {
     let scan = Scan { checker, table };
     let groups = checker.geometry().ag_count;
     threads::for_each(
-        checker.threads,
+        checker.readers(),
         table.chunks.len(),
         || Claims::new(groups),
         |claims, index| inodes::check_chunk(&scan, claims, index),

@@ -7,8 +7,12 @@
 use super::Place;
 use super::checker::Checker;
 use crate::btree::{BlockPointer, BtreeKind};
+use crate::cache::BufferAddress;
 use crate::format::{BufferKind, HeaderLayout, TreeGeometry};
 use undercroft_block::{Buffer, Sector};
+
+/// Children of a node that are on their way while those before them are checked.
+const CHILDREN_AHEAD: usize = 32;
 
 /// Records of one tree and the blocks that hold them.
 #[derive(Debug)]
@@ -97,6 +101,8 @@ impl<'a, K: BtreeKind, H: Home<Pointer = K::Pointer>> TreeWalk<'a, K, H> {
         children: &[(K::Key, K::Pointer)],
     ) -> TreeContent<K> {
         let mut walk = Self::new(checker, home, level);
+        let pointers = children.iter().map(|(_, pointer)| *pointer);
+        walk.read_ahead(&pointers.take(CHILDREN_AHEAD).collect::<Vec<_>>());
         for (key, pointer) in children {
             walk.block(*pointer, level - 1, Some(Expected { low: *key, high: *key }));
         }
@@ -111,6 +117,15 @@ impl<'a, K: BtreeKind, H: Home<Pointer = K::Pointer>> TreeWalk<'a, K, H> {
             }
         }
         self.content
+    }
+
+    /// Begins to read blocks of the tree.
+    fn read_ahead(&self, pointers: &[K::Pointer]) {
+        let inside = pointers.iter().filter(|pointer| self.home.contains(**pointer));
+        let sectors = (self.geometry.block_size / 512) as u32;
+        let address =
+            |pointer: &K::Pointer| BufferAddress::contiguous(self.home.sector(*pointer), sectors);
+        self.checker.read_ahead(inside.map(address));
     }
 
     fn error(&self, pointer: K::Pointer, what: impl Into<String>) {
@@ -234,7 +249,12 @@ impl<'a, K: BtreeKind, H: Home<Pointer = K::Pointer>> TreeWalk<'a, K, H> {
         let stride = if K::OVERLAPPING { 2 * K::KEY_LEN } else { K::KEY_LEN };
         let pointers = base + self.geometry.node_max * stride;
         let mut bounds: Bounds<K> = None;
+        let child = |index| K::Pointer::load(bytes, pointers + index * K::Pointer::LEN);
         for index in 0..count {
+            if index % CHILDREN_AHEAD == 0 {
+                let next = index..count.min(index + 2 * CHILDREN_AHEAD);
+                self.read_ahead(&next.map(child).collect::<Vec<_>>());
+            }
             let at = base + index * stride;
             let low = K::decode_key(&bytes[at..at + K::KEY_LEN]);
             let high = if K::OVERLAPPING {
@@ -245,8 +265,7 @@ impl<'a, K: BtreeKind, H: Home<Pointer = K::Pointer>> TreeWalk<'a, K, H> {
             if bounds.is_some_and(|(first, _)| low < first) {
                 self.error(own, format!("key {index} is out of order: {low:?}"));
             }
-            let child = K::Pointer::load(bytes, pointers + index * K::Pointer::LEN);
-            self.block(child, level - 1, Some(Expected { low, high }));
+            self.block(child(index), level - 1, Some(Expected { low, high }));
             bounds = Some(bounds.map_or((low, high), |(first, last)| (first, last.max(high))));
         }
         bounds

@@ -21,6 +21,7 @@ use locality::Step;
 pub use picture::{Cell, Picture};
 
 use crate::bmap;
+use crate::cache::ahead;
 use crate::error::Error;
 use crate::format::{Extent, FileType, InodeChunkRecord, InodeFlags};
 use crate::inode::{ForkKind, InodeState};
@@ -105,7 +106,10 @@ pub fn measure(volume: &Volume, wanted: impl Fn(&InodeState) -> bool) -> Result<
         free.add(volume, ag, |extent| picture.add(ag, extent, Cell::Free))?;
         let mut chunks = Vec::new();
         group_tree::inode_chunks(volume, ag, |chunk| chunks.push(chunk))?;
-        for number in chunks.iter().flat_map(|chunk| inodes_of(volume, ag, chunk)) {
+        let chunks = ahead(chunks.iter(), |next| {
+            volume.prefetch_inodes(next.iter().flat_map(|chunk| inodes_of(volume, ag, chunk)));
+        });
+        for number in chunks.flat_map(|chunk| inodes_of(volume, ag, chunk)) {
             let inode = volume.inode(number).map_err(Error::into_damage)?;
             let inode = inode.read();
             layout.add(volume, &inode, wanted(&inode))?;

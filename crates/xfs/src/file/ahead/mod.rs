@@ -68,6 +68,7 @@ impl OpenFile {
     /// For devices that answer at once it does nothing.
     pub fn will_need(&self, range: Range<u64>) {
         if reads_ahead(&self.volume) {
+            self.ahead().state.lock().window.begin(&range);
             self.begin_ahead(range);
         }
     }

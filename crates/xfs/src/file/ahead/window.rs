@@ -16,6 +16,9 @@ const FIRST_IN_ORDER: u64 = 1 << 20;
 /// two milliseconds, and for 400 MB/s from one that takes twenty.
 const MOST: u64 = 8 << 20;
 
+/// Fewest bytes by which a large window moves on.
+const STEP: u64 = 1 << 20;
+
 /// A run of reads may leave this part of its bytes, read ahead and not asked for.
 const WASTE: u64 = 10;
 
@@ -60,9 +63,20 @@ impl Window {
         self.is_late = true;
     }
 
-    /// Whether a read from the byte `start` on jumps.
+    /// Whether a read from the byte `start` on jumps: what was read ahead is of no use then. A
+    /// reader that said that it reads in order leaves holes out.
     pub(super) fn is_left(&self, start: u64) -> bool {
-        start != self.next
+        match self.pattern {
+            ReadPattern::Sequential => start < self.next,
+            _ => start != self.next,
+        }
+    }
+
+    /// Says that this range is read ahead, too.
+    pub(super) fn begin(&mut self, range: &Range<u64>) {
+        if range.start <= self.begun.max(self.next) {
+            self.begun = self.begun.max(range.end);
+        }
     }
 
     /// Begins anew where the reader is: what was read ahead is gone.
@@ -85,9 +99,9 @@ impl Window {
     /// Notes a read of `range` of a file of `size` bytes; returns the range to be read ahead of the
     /// next one. `changed`: the data of the file changed since the read before.
     ///
-    /// The window is doubled when the reader was ahead of it, and moves on when the reader comes to
-    /// its second half. So its bytes are those that the device has under way in the time that it
-    /// takes to answer, twice.
+    /// The window is doubled when the reader was ahead of it, and moves on with each quarter, or
+    /// half, that was read. So most of its bytes are those that the device has under way in the
+    /// time that it takes to answer.
     pub(super) fn follow(
         &mut self,
         range: &Range<u64>,
@@ -111,7 +125,8 @@ impl Window {
             return None;
         }
         let begun = self.begun.max(range.end);
-        if begun - range.end > self.bytes / 2 || begun >= size {
+        let step = (self.bytes / 4).max(STEP).min(self.bytes / 2);
+        if begun - range.end > self.bytes - step || begun >= size {
             return None;
         }
         let first = match self.pattern {
@@ -143,7 +158,7 @@ mod tests {
         let mut window = Window::default();
         let step = FIRST / 4;
         assert_eq!(walk(&mut window, 0, step, 1), vec![step..step + FIRST]);
-        // The reader comes to the second half.
+        // The reader comes to the second half, or quarter.
         assert_eq!(walk(&mut window, step, step, 2), vec![step + FIRST..3 * step + FIRST]);
         let mut most = 0;
         for number in 3..4000 {
@@ -153,6 +168,21 @@ mod tests {
             }
         }
         assert_eq!(most, MOST);
+    }
+
+    #[test]
+    fn a_reader_in_order_may_leave_holes_out() {
+        let mut window = Window::default();
+        window.set_pattern(ReadPattern::Sequential);
+        let mut most = 0;
+        for number in 0..100 {
+            window.set_late();
+            for ahead in walk(&mut window, number * 3 * FIRST, FIRST, 1) {
+                most = most.max(ahead.end - number * 3 * FIRST - FIRST);
+            }
+        }
+        assert_eq!(most, MOST);
+        assert!(window.is_left(0) && !window.is_left(SIZE));
     }
 
     #[test]

@@ -1,0 +1,311 @@
+//! Directories that are read ahead of a walk over them.
+//!
+//! A walk from directory to directory waits for each of them: for its blocks, and for the inodes of
+//! its names. Here some threads read them before their turn, with the clusters of those inodes, so
+//! that the walk finds them in memory. They take the directories in the order of a walk depth
+//! first, and stay within a bound ahead of it. Where [reads are fast](crate::cache::Cache::is_slow)
+//! there are no threads.
+//!
+//! Errors are left to the walk, which meets them again.
+
+use crate::error::Error;
+use crate::format::{EntryType, FileType};
+use crate::inode::Inode;
+use crate::ops::{self, Position};
+use crate::units::InodeNumber;
+use crate::volume::Volume;
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Directories that a walk goes through without threads: it may be a short one, and the time that
+/// the device takes is not known before.
+const ALONE: usize = 4;
+
+/// Threads that read; each waits for the device nearly all the time.
+const THREADS: usize = 32;
+
+/// Directories that were read, and that the walk comes to before one that is to be read now, at
+/// most. Of large ones the first [`ENTRIES_MAX`] entries are read, so that all together fit into
+/// the cache.
+const DIRECTORIES_MAX: usize = 256;
+
+/// Entries of one directory that are read ahead of the walk, at most; it reads on itself.
+const ENTRIES_MAX: usize = 4096;
+
+/// Entries whose inodes are read together.
+const BATCH: usize = 256;
+
+/// The order in which a walk takes the directories of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalkOrder {
+    /// As the entries are stored.
+    Stored,
+    /// Sorted by name.
+    Names,
+}
+
+/// Threads that read directories ahead of a walk; they end with this.
+#[derive(Debug)]
+pub struct TreeAhead {
+    volume: Arc<Volume>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Directories that the walk came to before there were threads.
+    reached: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    order: WalkOrder,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The place of a directory in the walk: its number among the directories of its parent, behind
+/// the place of that.
+type Place = Vec<u32>;
+
+#[derive(Debug, Default)]
+struct State {
+    /// Directories to be read.
+    unread: BTreeMap<Place, InodeNumber>,
+    /// Directories that were read, or are, before the walk came to them.
+    ahead: BTreeSet<Place>,
+    /// The places of those that the walk has not come to, and of those that it has, nothing: a
+    /// damaged tree may have circles.
+    known: FxHashMap<InodeNumber, Option<Place>>,
+    /// Threads that read one: more may come to `unread`.
+    busy: usize,
+    is_over: bool,
+}
+
+impl TreeAhead {
+    /// For a walk over the directories from `root` on.
+    #[must_use]
+    pub fn new(volume: &Arc<Volume>, root: InodeNumber, order: WalkOrder) -> Self {
+        let (volume, shared) = (Arc::clone(volume), Arc::new(Shared::new(root, order)));
+        Self { volume, shared, threads: Vec::new(), reached: 0 }
+    }
+
+    /// Says that the walk comes to this directory now.
+    pub fn reach(&mut self, directory: InodeNumber) {
+        self.shared.reach(directory);
+        self.reached += 1;
+        if self.reached == ALONE {
+            self.start();
+        }
+    }
+
+    fn start(&mut self) {
+        let count = if self.volume.cache().is_slow() { THREADS } else { 0 };
+        let start = |_| {
+            let (shared, volume) = (Arc::clone(&self.shared), Arc::clone(&self.volume));
+            let builder = std::thread::Builder::new().name("tree-ahead".to_owned());
+            // With fewer threads, or none, the walk waits more often.
+            builder.spawn(move || shared.run(&volume)).ok()
+        };
+        self.threads = (0..count).filter_map(start).collect();
+    }
+}
+
+impl Drop for TreeAhead {
+    fn drop(&mut self) {
+        self.shared.state.lock().is_over = true;
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic of a thread that only reads ahead is no error of the walk.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn new(root: InodeNumber, order: WalkOrder) -> Self {
+        let mut state = State::default();
+        state.add(&[], [root]);
+        Self { order, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn reach(&self, directory: InodeNumber) {
+        let mut state = self.state.lock();
+        if let Some(place) = state.known.insert(directory, None).flatten() {
+            state.ahead.remove(&place);
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Reads one directory after the other until there are none.
+    fn run(&self, volume: &Volume) {
+        while let Some((place, directory)) = self.next() {
+            let mut below = Vec::new();
+            // The walk meets the error.
+            let _ = read(volume, directory, &mut below);
+            if self.order == WalkOrder::Names {
+                below.sort_unstable();
+            }
+            let mut state = self.state.lock();
+            state.busy -= 1;
+            state.add(&place, below.into_iter().map(|(_, number)| number));
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next directory to be read, once it is not too far ahead; `None` at the end.
+    fn next(&self) -> Option<(Place, InodeNumber)> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_over || (state.unread.is_empty() && state.busy == 0) {
+                return None;
+            }
+            if let Some(next) = state.take() {
+                return Some(next);
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+impl State {
+    /// Adds the directories of the one at `place`, in the order of the walk.
+    fn add(&mut self, place: &[u32], directories: impl IntoIterator<Item = InodeNumber>) {
+        for (index, directory) in (0..).zip(directories) {
+            if let Entry::Vacant(entry) = self.known.entry(directory) {
+                let place = [place, &[index]].concat();
+                entry.insert(Some(place.clone()));
+                self.unread.insert(place, directory);
+            }
+        }
+    }
+
+    /// Takes the first directory that is to be read, unless the walk has too far to go to it.
+    fn take(&mut self) -> Option<(Place, InodeNumber)> {
+        let first = self.unread.first_entry()?;
+        if self.ahead.range::<Place, _>(..first.key()).take(DIRECTORIES_MAX).count()
+            == DIRECTORIES_MAX
+        {
+            return None;
+        }
+        let (place, directory) = first.remove_entry();
+        // The walk may have come to it; those in it are to be found all the same.
+        if self.known.get(&directory).is_some_and(Option::is_some) {
+            self.ahead.insert(place.clone());
+        }
+        self.busy += 1;
+        Some((place, directory))
+    }
+}
+
+/// Reads a directory and the inodes of its names; `below` gets the directories in it.
+fn read(
+    volume: &Volume,
+    number: InodeNumber,
+    below: &mut Vec<(Vec<u8>, InodeNumber)>,
+) -> Result<(), Error> {
+    let directory = volume.inode(number)?;
+    let (mut next, mut count) = (Position::START, 0);
+    while next != Position::END && count < ENTRIES_MAX {
+        let mut entries = Vec::with_capacity(BATCH);
+        next = ops::entries(volume, &directory.read(), next, |entry| {
+            entries.push((entry.name.to_vec(), entry.inode, entry.ftype));
+            entries.len() < BATCH
+        })?;
+        count += entries.len();
+        volume.prefetch_inodes(entries.iter().map(|(_, inode, _)| *inode));
+        for (name, inode, ftype) in entries {
+            let inode = volume.inode(inode)?;
+            if is_directory(&inode, ftype) {
+                below.push((name, inode.read().number));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_directory(inode: &Inode, ftype: EntryType) -> bool {
+    match ftype {
+        EntryType::Unknown => inode.read().file_type() == FileType::Directory,
+        ftype => ftype == EntryType::Directory,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared() -> Shared {
+        Shared::new(InodeNumber(1), WalkOrder::Stored)
+    }
+
+    fn finish(shared: &Shared, place: &[u32], below: impl IntoIterator<Item = u64>) {
+        let mut state = shared.state.lock();
+        state.busy -= 1;
+        state.add(place, below.into_iter().map(InodeNumber));
+    }
+
+    #[test]
+    fn directories_come_depth_first_and_once() {
+        let shared = shared();
+        let mut order = Vec::new();
+        while let Some((place, InodeNumber(number))) = shared.next() {
+            order.push(number);
+            let below: &[u64] = match number {
+                1 => &[2, 3],
+                2 => &[4, 1],
+                // A circle, and a second name.
+                3 => &[1, 4, 5],
+                _ => &[],
+            };
+            finish(&shared, &place, below.iter().copied());
+        }
+        assert_eq!(order, [1, 2, 4, 3, 5]);
+    }
+
+    #[test]
+    fn the_walk_lets_them_go_on() {
+        let shared = shared();
+        let (root, _) = shared.next().unwrap();
+        finish(&shared, &root, 2..2 * DIRECTORIES_MAX as u64);
+        for _ in 1..DIRECTORIES_MAX {
+            shared.next().unwrap();
+        }
+        assert!(shared.state.lock().take().is_none(), "too far ahead");
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| shared.next());
+            shared.reach(InodeNumber(1));
+            let (_, next) = next.join().unwrap().unwrap();
+            assert_eq!(next, InodeNumber(DIRECTORIES_MAX as u64 + 1));
+        });
+    }
+
+    #[test]
+    fn directories_far_off_do_not_hold_up_near_ones() {
+        let shared = shared();
+        let (root, _) = shared.next().unwrap();
+        shared.reach(InodeNumber(1));
+        finish(&shared, &root, 2..2 * DIRECTORIES_MAX as u64);
+        let (first, _) = shared.next().unwrap();
+        // While the first is read, those behind it are.
+        for _ in 1..DIRECTORIES_MAX {
+            shared.next().unwrap();
+        }
+        assert!(shared.state.lock().take().is_none(), "too far ahead");
+        finish(&shared, &first, [10_000]);
+        assert_eq!(shared.next().unwrap().1, InodeNumber(10_000));
+    }
+
+    #[test]
+    fn a_directory_that_the_walk_has_passed_does_not_count() {
+        let shared = shared();
+        shared.reach(InodeNumber(1));
+        let (place, _) = shared.next().unwrap();
+        assert!(shared.state.lock().ahead.is_empty());
+        finish(&shared, &place, []);
+        assert_eq!(shared.next(), None);
+    }
+}
