@@ -16,7 +16,6 @@ use crate::units::InodeNumber;
 use crate::volume::Volume;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -69,15 +68,25 @@ struct Shared {
 /// the place of that.
 type Place = Vec<u32>;
 
+/// A directory that was met.
+#[derive(Debug, PartialEq, Eq)]
+enum Known {
+    /// By the walk, which was there first.
+    Passed,
+    /// It is at this place, and the walk has not come to it.
+    Ahead(Place),
+    /// By both.
+    Done,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Directories to be read.
     unread: BTreeMap<Place, InodeNumber>,
     /// Directories that were read, or are, before the walk came to them.
     ahead: BTreeSet<Place>,
-    /// The places of those that the walk has not come to, and of those that it has, nothing: a
-    /// damaged tree may have circles.
-    known: FxHashMap<InodeNumber, Option<Place>>,
+    /// All directories that were met: a damaged tree may have circles.
+    known: FxHashMap<InodeNumber, Known>,
     /// Threads that read one: more may come to `unread`.
     busy: usize,
     is_over: bool,
@@ -132,11 +141,15 @@ impl Shared {
 
     fn reach(&self, directory: InodeNumber) {
         let mut state = self.state.lock();
-        if let Some(place) = state.known.insert(directory, None).flatten() {
+        let known = state.known.entry(directory).or_insert(Known::Passed);
+        if let Known::Ahead(place) = known {
+            let place = std::mem::take(place);
+            *known = Known::Done;
             state.ahead.remove(&place);
         }
-        drop(state);
-        self.changed.notify_one();
+        if state.may_take() {
+            self.changed.notify_one();
+        }
     }
 
     /// Reads one directory after the other until there are none.
@@ -151,8 +164,12 @@ impl Shared {
             let mut state = self.state.lock();
             state.busy -= 1;
             state.add(&place, below.into_iter().map(|(_, number)| number));
+            let is_end = state.is_end();
             drop(state);
-            self.changed.notify_all();
+            // If there are more to be read, this thread takes one, and wakes another.
+            if is_end {
+                self.changed.notify_all();
+            }
         }
     }
 
@@ -160,10 +177,13 @@ impl Shared {
     fn next(&self) -> Option<(Place, InodeNumber)> {
         let mut state = self.state.lock();
         loop {
-            if state.is_over || (state.unread.is_empty() && state.busy == 0) {
+            if state.is_over || state.is_end() {
                 return None;
             }
             if let Some(next) = state.take() {
+                if state.may_take() {
+                    self.changed.notify_one();
+                }
                 return Some(next);
             }
             self.changed.wait(&mut state);
@@ -175,25 +195,37 @@ impl State {
     /// Adds the directories of the one at `place`, in the order of the walk.
     fn add(&mut self, place: &[u32], directories: impl IntoIterator<Item = InodeNumber>) {
         for (index, directory) in (0..).zip(directories) {
-            if let Entry::Vacant(entry) = self.known.entry(directory) {
-                let place = [place, &[index]].concat();
-                entry.insert(Some(place.clone()));
-                self.unread.insert(place, directory);
-            }
+            let place = [place, &[index]].concat();
+            let known = match self.known.get(&directory) {
+                None => Known::Ahead(place.clone()),
+                // Those in it are to be found all the same.
+                Some(Known::Passed) => Known::Done,
+                Some(Known::Ahead(_) | Known::Done) => continue,
+            };
+            self.known.insert(directory, known);
+            self.unread.insert(place, directory);
         }
     }
 
-    /// Takes the first directory that is to be read, unless the walk has too far to go to it.
+    fn is_end(&self) -> bool {
+        self.unread.is_empty() && self.busy == 0
+    }
+
+    /// Whether there is a directory to be read, and the walk has not too far to go to it.
+    fn may_take(&self) -> bool {
+        self.unread.first_key_value().is_some_and(|(place, _)| {
+            let between = self.ahead.range::<Place, _>(..place);
+            between.take(DIRECTORIES_MAX).count() < DIRECTORIES_MAX
+        })
+    }
+
+    /// Takes the first directory that is to be read, if it may.
     fn take(&mut self) -> Option<(Place, InodeNumber)> {
-        let first = self.unread.first_entry()?;
-        if self.ahead.range::<Place, _>(..first.key()).take(DIRECTORIES_MAX).count()
-            == DIRECTORIES_MAX
-        {
+        if !self.may_take() {
             return None;
         }
-        let (place, directory) = first.remove_entry();
-        // The walk may have come to it; those in it are to be found all the same.
-        if self.known.get(&directory).is_some_and(Option::is_some) {
+        let (place, directory) = self.unread.pop_first()?;
+        if self.known.get(&directory) != Some(&Known::Done) {
             self.ahead.insert(place.clone());
         }
         self.busy += 1;
@@ -305,7 +337,14 @@ mod tests {
         shared.reach(InodeNumber(1));
         let (place, _) = shared.next().unwrap();
         assert!(shared.state.lock().ahead.is_empty());
-        finish(&shared, &place, []);
-        assert_eq!(shared.next(), None);
+        // The walk comes to one before it is met here; what is in it is met all the same.
+        shared.reach(InodeNumber(2));
+        finish(&shared, &place, [2]);
+        let (place, number) = shared.next().unwrap();
+        assert_eq!(number, InodeNumber(2));
+        assert!(shared.state.lock().ahead.is_empty());
+        finish(&shared, &place, [3]);
+        assert_eq!(shared.next().unwrap().1, InodeNumber(3));
+        assert_eq!(shared.state.lock().ahead.len(), 1);
     }
 }

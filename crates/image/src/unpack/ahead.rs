@@ -49,6 +49,19 @@ impl<'v> Ahead<'v> {
 
     /// The next step; `None` at the end. An error comes when all before it was handed out.
     pub(super) fn next(&mut self) -> Result<Option<Upcoming>, UnpackError> {
+        if self.steps.len() <= STEPS_MAX / 2 && self.bytes <= BYTES_MAX / 2 {
+            self.walk_on();
+        }
+        if let Some(step) = self.steps.pop_front() {
+            self.bytes -= step.bytes;
+            return Ok(Some(step));
+        }
+        self.end.replace(Ok(())).unwrap_or(Ok(())).map(|()| None)
+    }
+
+    /// Walks as far as it may be ahead, and begins to read the files on the way.
+    fn walk_on(&mut self) {
+        let first = self.steps.len();
         while self.end.is_none() && self.steps.len() < STEPS_MAX && self.bytes < BYTES_MAX {
             match self.walk.step() {
                 Ok(Some(step)) => self.add(step),
@@ -56,11 +69,9 @@ impl<'v> Ahead<'v> {
                 Err(error) => self.end = Some(Err(error)),
             }
         }
-        if let Some(step) = self.steps.pop_front() {
-            self.bytes -= step.bytes;
-            return Ok(Some(step));
-        }
-        self.end.replace(Ok(())).unwrap_or(Ok(())).map(|()| None)
+        let files = self.steps.range(first..);
+        let reads = files.filter_map(|step| Some((step.file.as_ref()?, 0..step.bytes)));
+        OpenFile::will_need_all(reads);
     }
 
     fn add(&mut self, step: Step) {
@@ -77,7 +88,6 @@ impl<'v> Ahead<'v> {
         // An error comes again when the file has its turn.
         let file = is_file.then(|| OpenFile::open_inode(self.volume, &inode).ok()).flatten();
         let bytes = if file.is_some() { size.min(FILE_BYTES_MAX) } else { 0 };
-        file.iter().for_each(|file| file.will_need(0..bytes));
         self.bytes += bytes;
         let path = self.walk.path().to_vec();
         self.steps.push_back(Upcoming { path, inode, entering, file, bytes });

@@ -67,9 +67,19 @@ impl OpenFile {
     ///
     /// For devices that answer at once it does nothing.
     pub fn will_need(&self, range: Range<u64>) {
-        if reads_ahead(&self.volume) {
-            self.ahead().state.lock().window.begin(&range);
-            self.begin_ahead(range);
+        Self::will_need_all([(self, range)]);
+    }
+
+    /// As [`will_need`](Self::will_need), of several files together: what lies side by side on the
+    /// device is read at once.
+    pub fn will_need_all<'f>(reads: impl IntoIterator<Item = (&'f Self, Range<u64>)>) {
+        let mut batch: Option<Batch<'f>> = None;
+        for (file, range) in reads.into_iter().filter(|(file, _)| reads_ahead(&file.volume)) {
+            file.ahead().state.lock().window.begin(&range);
+            let same = batch.take_if(|batch| Arc::ptr_eq(batch.volume, &file.volume));
+            let mut next = same.unwrap_or_else(|| Batch { volume: &file.volume, bios: Vec::new() });
+            file.begin_ahead(range, &mut next.bios);
+            batch = Some(next);
         }
     }
 
@@ -86,7 +96,8 @@ impl OpenFile {
             && let Some(version) = self.locks.stable_version()
             && let Some(next) = self.ahead().follow(range, self.size(), version)
         {
-            self.begin_ahead(next);
+            let mut batch = Batch { volume: &self.volume, bios: Vec::new() };
+            self.begin_ahead(next, &mut batch.bios);
         }
     }
 
@@ -99,12 +110,26 @@ impl OpenFile {
         })
     }
 
-    fn begin_ahead(&self, range: Range<u64>) {
+    fn begin_ahead(&self, range: Range<u64>, bios: &mut Vec<Bio>) {
         // Before the mapping is looked at: a change after this makes the pieces too old.
         let Some(version) = self.locks.stable_version() else { return };
         let parts = stored_parts(&self.volume, &self.inode.read(), range);
         // An error shows when the range is read.
-        self.ahead().begin(&self.volume, parts.unwrap_or_default(), version);
+        self.ahead().begin(&self.volume, parts.unwrap_or_default(), version, bios);
+    }
+}
+
+/// Reads of data of a volume that are submitted together, in the order of the device, at the end.
+struct Batch<'v> {
+    volume: &'v Arc<Volume>,
+    bios: Vec<Bio>,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.bios.sort_unstable_by_key(Bio::sector);
+        let plug = Plug::new(self.volume.cache().device());
+        self.bios.drain(..).for_each(|bio| plug.submit(bio));
     }
 }
 
@@ -190,10 +215,15 @@ impl Ahead {
         next
     }
 
-    /// Begins to read these parts, each with its bytes of the file, as far as there is memory.
-    fn begin(&self, volume: &Volume, parts: Vec<(Range<u64>, Part)>, version: u64) {
+    /// Makes the reads of these parts, each with its bytes of the file, as far as there is memory.
+    fn begin(
+        &self,
+        volume: &Volume,
+        parts: Vec<(Range<u64>, Part)>,
+        version: u64,
+        bios: &mut Vec<Bio>,
+    ) {
         let memory = volume.read_ahead_memory();
-        let plug = Plug::new(volume.cache().device());
         let unit = volume.geometry().sector_size();
         self.state.lock().last = Some(Instant::now());
         for (mut range, Part { mut sector, mut skipped, .. }) in parts {
@@ -204,7 +234,7 @@ impl Ahead {
                 let Some(buffer) = memory.try_get(length) else { return };
                 memory.count_begun(wanted);
                 let (bio, waiter) = Bio::read(sector, buffer).waited();
-                plug.submit(bio);
+                bios.push(bio);
                 let end = range.start + wanted as u64;
                 let piece = Piece::new(range.start..end, skipped, version, waiter);
                 let mut state = self.state.lock();
