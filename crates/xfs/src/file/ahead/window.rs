@@ -48,9 +48,9 @@ pub(super) struct Window {
     is_late: bool,
     /// Bytes that were read one after the other up to `next`.
     run: u64,
-    /// Bytes of a run before something is read ahead of it. Grows with each run that left much of
-    /// what was read ahead for it: a reader that takes a few blocks here and there wastes little.
-    threshold: u64,
+    /// Bytes of a run that left much of what was read ahead for it: the next ones are expected to
+    /// be as long. So a reader that takes a few blocks here and there wastes little.
+    usual: Option<u64>,
 }
 
 impl Window {
@@ -88,9 +88,10 @@ impl Window {
     fn end_run(&mut self) {
         let left = self.begun.saturating_sub(self.next);
         if left > self.run / WASTE {
-            self.threshold = (2 * self.threshold).max(self.run).clamp(LEAST, MOST);
-        } else if self.run > self.threshold {
-            self.threshold = 0;
+            self.usual = Some(self.run);
+        } else if self.usual.is_some_and(|usual| self.run > usual) {
+            let is_long = self.usual.is_some_and(|usual| self.run / 4 > usual);
+            self.usual = (!is_long).then_some(self.run);
         }
         self.run = 0;
         self.restart();
@@ -117,7 +118,7 @@ impl Window {
         self.next = range.end;
         self.run += range.end - range.start;
         let must_wait = match self.pattern {
-            ReadPattern::Unknown => jumps || self.run <= self.threshold,
+            ReadPattern::Unknown => jumps && self.usual.is_none_or(|usual| usual <= self.run),
             ReadPattern::Sequential => false,
             ReadPattern::Random => true,
         };
@@ -136,7 +137,13 @@ impl Window {
         let grown = if self.is_late { 2 * self.bytes } else { self.bytes };
         self.bytes = grown.clamp(first, MOST);
         self.is_late = false;
-        self.begun = size.min(range.end + self.bytes);
+        // A run that is longer than usual may be longer still.
+        let rest = self.usual.map(|usual| match self.run.checked_sub(usual) {
+            None | Some(0) => usual - self.run,
+            Some(_) => self.run / 4,
+        });
+        let bytes = rest.filter(|_| self.pattern == ReadPattern::Unknown).unwrap_or(u64::MAX);
+        self.begun = begun.max(size.min(range.end + self.bytes.min(bytes)));
         (begun < self.begun).then_some(begun..self.begun)
     }
 }
@@ -200,21 +207,37 @@ mod tests {
         assert_eq!(window.follow(&(0..at), SIZE, false), Some(at..at + FIRST_IN_ORDER));
     }
 
+    /// Bytes read ahead of runs of `run` bytes, in steps of 4 KiB, at many places.
+    fn runs(window: &mut Window, run: u64) -> u64 {
+        let begun =
+            (0..100).flat_map(|stride| walk(window, (stride * 7 % 100) << 22, 4096, run / 4096));
+        begun.map(|begun| begun.end - begun.start).sum()
+    }
+
     #[test]
     fn a_reader_of_a_few_blocks_here_and_there_wastes_little() {
-        let mut window = Window::default();
-        let (mut ahead, mut read) = (0, 0);
-        for stride in 0..1000 {
-            for begun in walk(&mut window, stride << 20, 4096, 3) {
-                ahead += begun.end - begun.start;
-            }
-            read += 3 * 4096;
+        for run in [8 << 10, 12 << 10, 64 << 10, 1 << 20] {
+            let mut window = Window::default();
+            let ahead = runs(&mut window, run);
+            assert!(ahead < 100 * run * 11 / 10, "{ahead} for 100 times {run}");
+            // From the second run on, all but its first read.
+            assert!(ahead > 98 * (run - 4096), "{ahead} for 100 times {run}");
         }
-        assert!(ahead > 0 && ahead < read / WASTE, "{ahead} for {read}");
-        // A long run is trusted again, and the next one, too.
-        assert!(!walk(&mut window, 0, 4096, 64).is_empty());
-        assert!(walk(&mut window, 256 << 10, 4096, 10_000).len() > 1);
-        assert!(!walk(&mut window, 512 << 20, 4096, 2).is_empty());
+    }
+
+    #[test]
+    fn a_long_run_is_read_ahead_after_short_ones() {
+        let mut window = Window::default();
+        runs(&mut window, 12 << 10);
+        let mut ahead = 0;
+        for number in 0..10_000 {
+            window.set_late();
+            let begun = walk(&mut window, SIZE / 2 + number * 4096, 4096, 1);
+            ahead += begun.iter().map(|begun| begun.end - begun.start).sum::<u64>();
+        }
+        assert!(ahead > 10_000 * 4096, "{ahead}");
+        // The next ones are expected to be as long.
+        assert_eq!(window.follow(&(0..4096), SIZE, false), Some(4096..4096 + LEAST));
     }
 
     #[test]
