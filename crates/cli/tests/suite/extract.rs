@@ -4,6 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use undercroft_judges::random;
 
 use crate::run::succeeds;
 
@@ -50,4 +51,32 @@ fn files_larger_than_the_destination_allows_are_named_and_the_others_extracted()
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["files"], &summary["files_not_made"]), (&3.into(), &3.into()));
     assert_eq!(&summary["hard_links"], 0);
+}
+
+/// Over a device that answers late, reads are begun ahead of their use.
+#[test]
+fn a_late_device_changes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    fs::create_dir(path("tree")).unwrap();
+    let options = random::Options { entries: 600, privileged: false, ..Default::default() };
+    random::random_tree(&home.path().join("tree"), 11, &options).unwrap();
+    let image = path("image");
+    succeeds(["build", &path("tree"), &image]);
+    let late = format!("delay:1ms({image})");
+    let output = |words: &[&str], image: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_undercroft"));
+        let words: Vec<_> = words.iter().map(|word| word.replace("IMAGE", image)).collect();
+        let output = command.args(&words).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    for words in [
+        &["extract", "IMAGE", "-"][..],
+        &["ls", "-lR", "IMAGE"],
+        &["frag", "IMAGE"],
+        &["check", "IMAGE"],
+    ] {
+        assert!(output(words, &image) == output(words, &late), "{words:?}");
+    }
 }

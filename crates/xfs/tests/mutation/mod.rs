@@ -20,6 +20,17 @@ enum Piece {
     Inodes(usize),
 }
 
+/// Checks a volume; returns the report and the findings as text.
+pub(crate) fn check_device(
+    device: &Arc<dyn BlockDevice>,
+) -> Result<(Report, Vec<String>), undercroft_xfs::Error> {
+    let mut findings = Vec::new();
+    let report = check(Arc::clone(device), &CheckOptions::default(), &mut |finding| {
+        findings.push(finding.to_string());
+    })?;
+    Ok((report, findings))
+}
+
 /// A volume in memory and where its metadata is.
 pub(crate) struct Subject {
     device: Arc<dyn BlockDevice>,
@@ -78,13 +89,14 @@ impl Subject {
         ((self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize) % below
     }
 
+    /// The volume.
+    pub(crate) fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.device
+    }
+
     /// Checks the volume; returns the report and the findings as text.
     pub(crate) fn check(&self) -> Result<(Report, Vec<String>), undercroft_xfs::Error> {
-        let mut findings = Vec::new();
-        let report = check(Arc::clone(&self.device), &CheckOptions::default(), &mut |finding| {
-            findings.push(finding.to_string());
-        })?;
-        Ok((report, findings))
+        check_device(&self.device)
     }
 
     /// Changes up to `most` pieces, has `judge` look at the volume, puts the pieces back.

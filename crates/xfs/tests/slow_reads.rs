@@ -1,0 +1,146 @@
+//! A device that answers late has reads begun ahead of their use: on a volume with damage this
+//! changes nothing of what a reader gets, or hears.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod mutation;
+
+use mutation::{Subject, check_device};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use undercroft_block::stack::{Delay, Slowness};
+use undercroft_block::{BlockDevice, MemoryDevice};
+use undercroft_judges::damage::volume;
+use undercroft_judges::{kernel, rounds};
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::ops::{self, Position};
+use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, OpenFile, TreeAhead, Volume, WalkOrder};
+
+/// Bytes of a file that are read.
+const BYTES: usize = 256 << 10;
+
+fn subject() -> Subject {
+    let (_directory, image) = volume().unwrap();
+    let image = std::fs::read(image).unwrap();
+    Subject::new(Arc::new(MemoryDevice::new(image.len() as u64)), &image, 0x510).unwrap()
+}
+
+fn slow(device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+    let slowness = Slowness { latency: Duration::from_micros(300), bandwidth: None };
+    Arc::new(Delay::new(slowness, Arc::clone(device)))
+}
+
+#[test]
+fn a_check_finds_the_same() {
+    if !kernel::available_or_report("xfs::slow_reads::a_check_finds_the_same") {
+        return;
+    }
+    let mut subject = subject();
+    let mut compared = 0;
+    for round in 0..rounds(60, 600) {
+        let damage = |subject: &Subject| {
+            (check_device(subject.device()), check_device(&slow(subject.device())))
+        };
+        let (Ok((fast, mut found)), late) = subject.round(4, damage).unwrap() else { continue };
+        let (late, mut found_late) = late.unwrap();
+        let damage = subject.damage();
+        assert_eq!(fast.is_clean(), late.is_clean(), "round {round}: {damage:?}");
+        found.sort();
+        found_late.sort();
+        // Of two owners of a block the one that comes second is named.
+        if !found.iter().any(|finding| finding.contains("used twice")) {
+            assert_eq!(found, found_late, "round {round}: {damage:?}");
+            compared += usize::from(!found.is_empty());
+        }
+    }
+    assert!(compared > rounds(20, 200), "{compared} were compared");
+}
+
+#[test]
+fn a_walk_reads_the_same() {
+    if !kernel::available_or_report("xfs::slow_reads::a_walk_reads_the_same") {
+        return;
+    }
+    let mut subject = subject();
+    let pristine = walk(subject.device());
+    assert!(pristine.len() > 100 && !pristine.iter().any(|line| line.contains("error")));
+    let mut errors = 0;
+    for round in 0..rounds(60, 600) {
+        let walks = |subject: &Subject| (walk(subject.device()), walk(&slow(subject.device())));
+        let (fast, late) = subject.round(4, walks).unwrap();
+        assert_eq!(fast, late, "round {round}: {:?}", subject.damage());
+        errors += usize::from(fast.iter().any(|line| line.contains("error")));
+    }
+    assert!(errors > rounds(10, 100), "{errors} volumes had errors");
+}
+
+/// Everything that can be read of a volume, a line for each name.
+fn walk(device: &Arc<dyn BlockDevice>) -> Vec<String> {
+    let volume = match Volume::open(Arc::clone(device)) {
+        Ok(volume) => Arc::new(volume),
+        Err(error) => return vec![format!("error: {error}")],
+    };
+    let root = volume.geometry().root_inode;
+    let mut ahead = TreeAhead::new(&volume, root, WalkOrder::Names);
+    let (mut lines, mut waiting, mut known) = (Vec::new(), vec![root], HashSet::from([root]));
+    while let Some(directory) = waiting.pop() {
+        ahead.reach(directory);
+        let entries = match entries(&volume, directory) {
+            Ok(entries) => entries,
+            Err(error) => {
+                lines.push(format!("{directory}: error: {error}"));
+                continue;
+            }
+        };
+        volume.prefetch_inodes(entries.iter().map(|(_, number)| *number));
+        let mut below = Vec::new();
+        for (name, number) in entries {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            match read(&volume, number) {
+                Ok(None) if known.insert(number) => below.push(number),
+                Ok(None) => lines.push(format!("{directory}/{name}: seen")),
+                Ok(Some(what)) => lines.push(format!("{directory}/{name}: {what}")),
+                Err(error) => lines.push(format!("{directory}/{name}: error: {error}")),
+            }
+        }
+        waiting.extend(below.into_iter().rev());
+    }
+    lines
+}
+
+fn entries(volume: &Volume, directory: InodeNumber) -> Result<Vec<(Vec<u8>, InodeNumber)>, Error> {
+    let mut entries = Vec::new();
+    let inode = volume.inode(directory)?;
+    ops::entries(volume, &inode.read(), Position::START, |entry| {
+        entries.push((entry.name.to_vec(), entry.inode));
+        entries.len() < 10_000
+    })?;
+    entries.sort();
+    Ok(entries)
+}
+
+/// The content of an inode; `None` for a directory.
+fn read(volume: &Arc<Volume>, number: InodeNumber) -> Result<Option<String>, Error> {
+    let inode = volume.inode(number)?;
+    let file_type = inode.read().file_type();
+    match file_type {
+        FileType::Directory => Ok(None),
+        FileType::Regular => {
+            let file = OpenFile::open_inode(volume, &inode)?;
+            let (mut sum, mut at, mut piece) = (0_u64, 0, vec![0; 4096]);
+            while at < BYTES {
+                let len = file.read(at as u64, &mut piece)?;
+                if len == 0 {
+                    break;
+                }
+                let bytes = piece[..len].iter();
+                sum = bytes.fold(sum, |sum, byte| sum.rotate_left(5) ^ u64::from(*byte));
+                at += len;
+            }
+            Ok(Some(format!("{at} bytes, {sum:x}")))
+        }
+        FileType::Symlink => Ok(Some(format!("{:?}", ops::read_link(volume, &inode.read())?))),
+        other => Ok(Some(format!("{other:?}"))),
+    }
+}
