@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use undercroft_block::{
     Bio, BlockDevice, Buffer, CompletionQueue, Completions, Drive, Driver, DriverQueue, Failure,
     Finished, Leaf, OpenError, Operation, OverlapOrder, Plug, PlugThreshold, QueueContext,
-    QueueOptions, Reason, Request, RequestList, Sector, Staging, Wait,
+    QueueOptions, Reason, Request, RequestList, Sector, Wait,
 };
 
 /// Sectors of the device: few, so that requests often overlap.
@@ -62,7 +62,6 @@ fn setups() -> Vec<Setup> {
     };
     let kept = QueueOptions { order: OverlapOrder::Kept, ..free.clone() };
     let shared = QueueOptions { shared_tags: true, depth: 5, ..kept.clone() };
-    let staged = QueueOptions { staging: Staging::CLASSIC, ..kept.clone() };
     let timed = QueueOptions { time_limit: Some(Duration::from_micros(20)), ..kept.clone() };
     let many = QueueOptions { hardware_queues: 2, drive: Drive::Threads(2), ..kept.clone() };
     let setup = |name, options, threads| Setup { name, options, threads };
@@ -73,7 +72,6 @@ fn setups() -> Vec<Setup> {
         setup("a thread of the queue", kept, (0, 2)),
         setup("two queues of two threads", many, (0, 2)),
         setup("claims and others share few tags", shared, (2, 1)),
-        setup("staged by the device", staged, (1, 1)),
         setup("with a time limit", timed, (1, 1)),
     ]
 }

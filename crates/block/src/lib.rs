@@ -80,7 +80,7 @@ pub use plug::{
     Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
     write_all_at,
 };
-pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions, Staging, UnplugMode};
+pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions};
 pub use request::{Failure, Request, RequestList};
 pub use stack::window::Window;
 pub use statistics::{Latencies, QueueLatencies, QueueName, QueueReport, Statistics};

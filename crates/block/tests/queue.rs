@@ -1,5 +1,4 @@
-//! The contract of the queue of a leaf: tags, claims, time limits, closing, freezing, staging,
-//! placement. On the null device, whose speed can be chosen.
+//! The contract of the queue of a leaf: tags, claims, time limits, closing, freezing, placement. On the null device, whose speed can be chosen.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use undercroft_block::{
     Batch, Bio, BlockDevice, Buffer, CompletionPlace, CompletionQueue, CpuSet, Drive, Leaf, Limits,
     MemoryDriver, NullDevice, NullOptions, Operation, OverlapOrder, Placement, Plug, PlugThreshold,
-    QueueOptions, QueuePlace, Reason, Redirect, SECTOR_SIZE, Sector, Staging, Topology, UnplugMode,
+    QueueOptions, QueuePlace, Reason, Redirect, SECTOR_SIZE, Sector, Topology,
     read_buffer, write_all_at,
 };
 
@@ -342,61 +341,6 @@ fn a_frozen_device_is_idle_and_holds_submitters_back() {
         stop.store(1, Ordering::Relaxed);
     });
     assert_eq!(device.statistics().bios, done.load(Ordering::Relaxed));
-}
-
-#[test]
-fn staged_requests_leave_before_the_device_is_frozen_or_closed() {
-    let staging = Staging::Plugged { requests: 4, delay: NEVER, unplug: UnplugMode::TestFirst };
-    let leaf = null(Duration::ZERO, QueueOptions { staging, ..QueueOptions::default() });
-    let device: Arc<dyn BlockDevice> = Arc::clone(&leaf) as _;
-    let batch = Batch::new();
-    submit(&device, [read(0).in_batch(&batch)]);
-    drop(leaf.freeze());
-    batch.wait().unwrap();
-    submit(&device, [read(0).in_batch(&batch)]);
-    device.close();
-    assert_eq!(batch.outstanding(), 0);
-    assert!(matches!(batch.check().unwrap_err().reason, Reason::Closed));
-}
-
-#[test]
-fn staged_requests_leave_at_the_threshold_after_the_delay_or_on_unplug() {
-    let staging = |requests, delay, unplug| QueueOptions {
-        staging: Staging::Plugged { requests, delay, unplug },
-        ..QueueOptions::default()
-    };
-    let device: Arc<dyn BlockDevice> =
-        null(Duration::ZERO, staging(4, NEVER, UnplugMode::TestFirst));
-    let batch = Batch::new();
-    submit(&device, (0..3).map(|sector| read(sector * 8).in_batch(&batch)));
-    assert_eq!((device.statistics().bios, batch.outstanding()), (0, 3));
-    submit(&device, [read(100).in_batch(&batch)]);
-    batch.wait().unwrap();
-    submit(&device, [read(0).in_batch(&batch)]);
-    device.unplug();
-    batch.wait().unwrap();
-    submit(&device, [read(0).in_batch(&batch)]);
-    read_buffer(&*device, Sector(0), 512).unwrap();
-    batch.wait().unwrap();
-
-    let locks = device.statistics().staging_locks;
-    (0..100).for_each(|_| device.unplug());
-    assert_eq!(device.statistics().staging_locks, locks, "no lock of a device that is not plugged");
-    let locked: Arc<dyn BlockDevice> = null(Duration::ZERO, staging(4, NEVER, UnplugMode::Locked));
-    (0..100).for_each(|_| locked.unplug());
-    assert_eq!(locked.statistics().staging_locks, 100);
-
-    let short = Duration::from_millis(2);
-    let device: Arc<dyn BlockDevice> =
-        null(Duration::ZERO, staging(4, short, UnplugMode::TestFirst));
-    let start = Instant::now();
-    submit(&device, [read(0).in_batch(&batch)]);
-    batch.wait().unwrap();
-    assert!(start.elapsed() >= short);
-    let before = device.statistics().bios;
-    submit(&device, [read(0).in_batch(&batch)]);
-    drop(device);
-    assert_eq!((before, batch.outstanding()), (1, 0), "a device that goes takes nothing along");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use undercroft_block::testing::recorder::Recorder;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{
     Batch, Bio, BlockDevice, Buffer, FileDevice, FileOptions, Leaf, MemoryDevice, MemoryDriver,
-    Operation, Plug, QueueOptions, SECTOR_SIZE, Sector, Staging, UnplugMode, Window,
+    Operation, Plug, QueueOptions, SECTOR_SIZE, Sector, Window,
 };
 
 type Device = Arc<dyn BlockDevice>;
@@ -138,7 +138,6 @@ fn depth_has_no_end() {
     ];
     replay(&device, &steps);
     device.drain();
-    device.unplug();
 }
 
 proptest! {
@@ -152,45 +151,4 @@ proptest! {
         replay(&mirror(&[unreadable, file], 128), &steps);
         replay(&mirror(&[stripe_of_files, dying], 128), &steps);
     }
-}
-
-/// A leaf that holds requests back until it is unplugged.
-fn plugged(threshold: usize) -> Device {
-    let staging = Staging::Plugged {
-        requests: threshold,
-        delay: Duration::from_secs(3600),
-        unplug: UnplugMode::TestFirst,
-    };
-    let options = QueueOptions { staging, ..QueueOptions::default() };
-    let driver = MemoryDriver::new(1 << 20);
-    Arc::new(Leaf::start(driver, options).expect("a leaf"))
-}
-
-#[test]
-fn unplugging_a_stack_reaches_every_plugged_leaf_and_locks_no_other() {
-    let legs: Vec<Device> = (0..8).map(|_| plugged(1000)).collect();
-    let below: Device = Arc::new(Stripe::new(4096, legs[..4].to_vec()).expect("legs"));
-    let beside: Device = Arc::new(Linear::new(legs[4..].to_vec()).expect("legs"));
-    // Neither device above the leaves is plugged itself.
-    let stack: Device = Arc::new(Linear::new(vec![below, beside]).expect("legs"));
-    let batch = Batch::new();
-    let plug = Plug::new(&stack);
-    // The chunks of the second and fourth leg of the stripe.
-    for chunk in [1, 3] {
-        plug.submit(Bio::write(Sector(chunk * 8), Buffer::zeroed(512)).in_batch(&batch));
-    }
-    plug.flush();
-    let locks = || legs.iter().map(|leg| leg.statistics().staging_locks).collect::<Vec<_>>();
-    let before = locks();
-    assert_eq!(batch.outstanding(), 2, "held back by the leaves");
-    stack.unplug();
-    batch.wait().expect("writes");
-    let taken: Vec<u64> = locks().iter().zip(&before).map(|(now, then)| now - then).collect();
-    for (leg, locks) in taken.into_iter().enumerate() {
-        let was_plugged = leg == 1 || leg == 3;
-        assert_eq!(locks > 0, was_plugged, "{locks} locks of leg {leg}");
-    }
-    let before = locks();
-    stack.unplug();
-    assert_eq!(locks(), before, "nothing is plugged any more");
 }

@@ -12,7 +12,6 @@ use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_lab::alloc::{self, AllocOptions, AllocOutcome, Case, LayoutFigures, SearchOutcome};
 use undercroft_lab::{Outcome, RunOptions, Size};
 use undercroft_xfs::inode::ForkKind;
-use undercroft_xfs::internals::alloc::Variant;
 use undercroft_xfs::internals::bmap;
 use undercroft_xfs::ops::Position;
 use undercroft_xfs::units::InodeNumber;

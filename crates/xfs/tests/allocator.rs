@@ -9,7 +9,11 @@ mod history;
 mod judged;
 
 use history::History;
-use undercroft_xfs::internals::alloc::{AllocatorOptions, Variant};
+use std::sync::Mutex;
+use undercroft_judges::random::Random;
+use undercroft_lab::alloc::Variant;
+use undercroft_xfs::{Error, Volume};
+use undercroft_xfs::internals::alloc::{NearSearch, NearSteps};
 use undercroft_xfs::mkfs::MkfsOptions;
 use uuid::Uuid;
 
@@ -17,15 +21,11 @@ fn options(size: u64) -> MkfsOptions {
     MkfsOptions { ag_count: Some(4), ..MkfsOptions::new(size, Uuid::from_u128(0xa110c)) }
 }
 
-fn with(variant: Variant) -> AllocatorOptions {
-    AllocatorOptions { variant, ..AllocatorOptions::default() }
-}
-
 /// A history with this variant, and the judges' verdict on the volume it leaves.
 fn run(variant: Variant, seed: u64, options: &MkfsOptions, operations: u64) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("allocator.img");
-    let mut history = History::start(&image, options, with(variant), seed);
+    let mut history = History::start(&image, options, |volume| variant.install(volume), seed);
     history.wander(operations, 4);
     assert!(history.refused > operations / 1000, "the volume was never full");
     history.finish();
@@ -52,13 +52,24 @@ fn indexed_keeps_its_books() {
     run(Variant::Indexed, 4, &options(1 << 30), 40_000);
 }
 
-/// Both halves of near mode get work when one of them is left out at random.
+/// Near mode that leaves out the scan of the longest extents for a random half of the requests.
+struct RandomNear(Mutex<Random>);
+
+impl NearSearch for RandomNear {
+    fn find(&self, steps: &mut dyn NearSteps) -> Result<(), Error> {
+        let scan = self.0.lock().unwrap().one_in(2);
+        if steps.longest_first(scan)? { Ok(()) } else { steps.combined() }
+    }
+}
+
+/// Both parts of near mode get work on a young volume.
 #[test]
 fn near_at_random_keeps_its_books() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("random.img");
-    let allocator = AllocatorOptions { random_near: Some(7), ..AllocatorOptions::default() };
-    let mut history = History::start(&image, &options(1 << 30), allocator, 5);
+    let search = Box::new(RandomNear(Mutex::new(Random::new(7))));
+    let install = |volume: &mut Volume| volume.set_near_search(Some(search));
+    let mut history = History::start(&image, &options(1 << 30), install, 5);
     history.wander(40_000, 4);
     history.finish();
     judged::sound(&image, "random near");
@@ -70,7 +81,7 @@ fn a_full_volume_is_full_and_an_emptied_one_empty() {
     for variant in Variant::ALL {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("full.img");
-        let mut history = History::start(&image, &options(512 << 20), with(variant), 6);
+        let mut history = History::start(&image, &options(512 << 20), |volume| variant.install(volume), 6);
         history.wander(3000, 1);
         history.take_all();
         let most = history.held_blocks();

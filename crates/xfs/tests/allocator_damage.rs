@@ -15,7 +15,8 @@ use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::image;
 use undercroft_judges::random::Random;
 use undercroft_xfs::format::{RmapOwner, checksum};
-use undercroft_xfs::internals::alloc::{self, AllocatorOptions, Mode, Request, Variant};
+use undercroft_lab::alloc::Variant;
+use undercroft_xfs::internals::alloc::{self, Mode, Request};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::units::{AgBlock, AgNumber};
 use undercroft_xfs::{Error, Volume};
@@ -133,7 +134,7 @@ fn damaged_trees_are_named_and_left_alone() {
     let (sound, damaged) = (directory.path().join("sound"), directory.path().join("damaged"));
     let options =
         MkfsOptions { ag_count: Some(2), ..MkfsOptions::new(128 << 20, Uuid::from_u128(3)) };
-    let mut history = History::start(&sound, &options, AllocatorOptions::default(), 1);
+    let mut history = History::start(&sound, &options, |_| {}, 1);
     history.scatter();
     history.finish();
     for &(name, by_size, lie) in LIES {
@@ -143,7 +144,7 @@ fn damaged_trees_are_named_and_left_alone() {
             // A device that must not be written: an attempt would end in another error.
             let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&damaged, true).unwrap());
             let mut volume = Volume::open_bulk(device).unwrap();
-            volume.set_allocator(AllocatorOptions { variant, ..AllocatorOptions::default() });
+            variant.install(&mut volume);
             let error = use_up(&volume).unwrap_or_else(|| panic!("{name}, {variant}: not found"));
             assert!(error.is_damage(), "{name}, {variant}: {error}");
             let text = error.to_string();

@@ -120,11 +120,6 @@ pub trait BlockDevice: Send + Sync {
     fn close(&self) {
         visit_leaves(self.layer(), &mut |queue| queue.close());
     }
-
-    /// Sends on what leaves hold back by policy, in every leaf at or below this device.
-    fn unplug(&self) {
-        visit_leaves(self.layer(), &mut |queue| queue.unplug());
-    }
 }
 
 /// The handling of a bio by a device.

@@ -35,9 +35,6 @@ pub trait RequestQueue: Send + Sync {
     /// all have been answered.
     fn close(&self);
 
-    /// Sends on requests that are held back by policy.
-    fn unplug(&self);
-
     /// Says where requests are started and answered from now on.
     fn set_placement(&self, placement: &Placement);
 

@@ -13,7 +13,6 @@ mod gate;
 mod hardware;
 mod leaf;
 mod options;
-mod staging;
 
 pub use leaf::{Frozen, Leaf};
-pub use options::{Drive, OverlapOrder, QueueOptions, Staging, UnplugMode};
+pub use options::{Drive, OverlapOrder, QueueOptions};

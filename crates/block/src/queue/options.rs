@@ -25,8 +25,6 @@ pub struct QueueOptions {
     pub queue_bytes: u64,
     /// Whether requests that overlap keep their order.
     pub order: OverlapOrder,
-    /// Whether requests are held back to leave together.
-    pub staging: Staging,
     /// How long a request may be in the driver, however its queue is driven. Then its bios are
     /// answered with [`Reason::TimedOut`](crate::Reason::TimedOut), by a thread that the device has
     /// for this, and the driver is asked to stop it. A thread that has claimed a queue has to
@@ -59,7 +57,6 @@ impl Default for QueueOptions {
             shared_tags: false,
             queue_bytes: 16 << 20,
             order: OverlapOrder::Kept,
-            staging: Staging::None,
             time_limit: None,
         }
     }
@@ -85,42 +82,4 @@ pub enum OverlapOrder {
     /// Submitters see to it that there are none, and that what a flush must cover is complete. No
     /// state is shared between hardware queues then.
     LeftToSubmitters,
-}
-
-/// Whether a device holds requests back to let them leave together: the plug of a device, as
-/// block layers had it before plugs were per thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Staging {
-    /// Requests leave at once; batches are made by the [`Plug`](crate::Plug) of each thread.
-    None,
-    /// The first request plugs the device. It is unplugged when so many requests wait, when the
-    /// first has waited so long, when a submitter does nothing but wait for one, or by
-    /// [`unplug`](crate::BlockDevice::unplug).
-    Plugged {
-        /// Requests that unplug the device.
-        requests: usize,
-        /// Time that unplugs the device.
-        delay: Duration,
-        /// What `unplug` does first.
-        unplug: UnplugMode,
-    },
-}
-
-impl Staging {
-    /// Linux's values of 2008: four requests, three milliseconds.
-    pub const CLASSIC: Self = Self::Plugged {
-        requests: 4,
-        delay: Duration::from_millis(3),
-        unplug: UnplugMode::TestFirst,
-    };
-}
-
-/// How a device that may not be plugged is unplugged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnplugMode {
-    /// Looks under the lock of the staged requests. For comparison.
-    Locked,
-    /// Tests a flag, and takes no lock of a device that is not plugged. A device that is being
-    /// plugged at that moment is left to the thread that plugs it, which unplugs it as well.
-    TestFirst,
 }

@@ -116,8 +116,6 @@ counters! {
     completed_local,
     /// Requests handed to another CPU to be answered.
     completed_remote,
-    /// Times that the lock of staged requests was taken ([`Staging`](crate::Staging)).
-    staging_locks,
 }
 
 impl Sum for Statistics {

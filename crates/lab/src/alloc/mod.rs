@@ -13,10 +13,11 @@ mod jobs;
 mod mounted;
 mod search;
 mod site;
+mod variant;
 mod volume;
 
 pub use crate::outcome::alloc::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
-pub use undercroft_xfs::internals::alloc::Variant;
+pub use variant::Variant;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

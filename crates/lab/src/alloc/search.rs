@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::RmapOwner;
-use undercroft_xfs::internals::alloc::{
-    Allocation, AllocatorOptions, Request, Variant, allocate, free_in_group,
-};
+use undercroft_xfs::internals::alloc::{Allocation, Request, allocate, free_in_group};
 use undercroft_xfs::internals::btree::Bnobt;
 use undercroft_xfs::internals::group_tree::free_extents;
 use undercroft_xfs::units::{AgBlock, AgNumber};
 
+use super::variant::Variant;
 use super::volume;
 use crate::age::{FreeMap, take};
 use crate::error::LabError;
@@ -68,7 +67,7 @@ pub(super) fn run(
         take(&volume, AgNumber(1), &pieces)?;
     }
     for variant in variants {
-        volume.set_allocator(AllocatorOptions { variant: *variant, ..AllocatorOptions::default() });
+        variant.install(&mut volume);
         let mut search = Search::new(&volume, ground, seed)?;
         found(search.run(*variant, duration)?);
     }

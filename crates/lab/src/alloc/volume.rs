@@ -10,7 +10,6 @@ use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{Extent, FileType};
 use undercroft_xfs::inode::{ForkKind, InodeGuard};
-use undercroft_xfs::internals::alloc::{AllocatorOptions, Variant};
 use undercroft_xfs::internals::bmap;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::units::{AgNumber, FileBlock, InodeNumber};
@@ -20,6 +19,7 @@ use uuid::Uuid;
 use super::disk::{self, Disk};
 use super::jobs::Job;
 use super::site::Site;
+use super::variant::Variant;
 use crate::age::plain_inode;
 use crate::error::LabError;
 use crate::random::stream;
@@ -46,7 +46,7 @@ pub(super) fn make(
     let plan = mkfs::plan(&options)?;
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false)?);
     let mut volume = mkfs::begin(&device, plan, &plain_inode(FileType::Directory))?;
-    volume.set_allocator(AllocatorOptions { variant, ..AllocatorOptions::default() });
+    variant.install(&mut volume);
     Ok(volume)
 }
 

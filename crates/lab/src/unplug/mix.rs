@@ -15,6 +15,7 @@ use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
 use crate::rate::{Window, total};
+use crate::unplug::disk::PluggedDisk;
 
 /// Bytes of a database page.
 const PAGE: u64 = 8192;
@@ -33,9 +34,9 @@ const UNWAITED: u64 = 1;
 /// A run of the mix.
 pub(super) struct Mix<'a> {
     pub(super) device: &'a Arc<dyn BlockDevice>,
+    /// Its disks that hold bios back, which a waiter unplugs first; none where threads do.
+    pub(super) plugged: &'a [Arc<PluggedDisk>],
     pub(super) threads: usize,
-    /// Whether a waiter unplugs the device first, because the leaves hold requests back.
-    pub(super) unplugs: bool,
     pub(super) duration: Duration,
     pub(super) seed: u64,
 }
@@ -47,7 +48,7 @@ pub(super) struct Measured {
     pub(super) ios: u64,
     /// Times that the device was unplugged, in the whole run.
     pub(super) unplugs: u64,
-    /// Times that the lock of a leaf's staging was taken, in the whole run.
+    /// Times that the lock of a plugged disk was taken, in the whole run.
     pub(super) locks: u64,
     /// Of the I/Os that were waited for.
     pub(super) latencies: LatencyRecorder,
@@ -68,7 +69,8 @@ pub(super) fn run(mix: &Mix<'_>) -> Result<Measured, LabError> {
     let counts: Vec<CachePadded<AtomicU64>> =
         (0..mix.threads).map(|_| CachePadded::default()).collect();
     let (stop, gate, log) = (AtomicBool::new(false), Gate::default(), AtomicU64::new(0));
-    let before = mix.device.statistics();
+    let count_locks = || mix.plugged.iter().map(|disk| disk.locks()).sum::<u64>();
+    let (before, locks_before) = (mix.device.statistics(), count_locks());
     let (window, done) = thread::scope(|scope| {
         let (counts, stop, log) = (&counts, &stop, &log);
         let life = |index: usize| Client::new(mix, index, log).live(&counts[index], stop);
@@ -79,8 +81,8 @@ pub(super) fn run(mix: &Mix<'_>) -> Result<Measured, LabError> {
         let done = dismiss(threads).into_iter().collect::<Result<Vec<Done>, LabError>>()?;
         Ok::<_, LabError>((window, done))
     })?;
-    // Draining unplugs all leaves once more, which is no part of the mix.
-    let locks = (mix.device.statistics() - before).staging_locks;
+    // Draining unplugs all disks once more, which is no part of the mix.
+    let locks = count_locks() - locks_before;
     mix.device.drain();
     let passed = mix.device.statistics() - before;
     let ios = done.iter().map(|done| done.ios).sum();
@@ -111,11 +113,11 @@ struct Client<'a> {
 
 impl<'a> Client<'a> {
     fn new(mix: &'a Mix<'a>, index: usize, log: &'a AtomicU64) -> Self {
-        let plug = if mix.unplugs {
-            // The leaves hold requests back; the thread must not.
-            Plug::with_threshold(mix.device, PlugThreshold { bios: 1, bytes: 1 })
-        } else {
+        let plug = if mix.plugged.is_empty() {
             Plug::new(mix.device)
+        } else {
+            // The disks hold bios back; the thread must not.
+            Plug::with_threshold(mix.device, PlugThreshold { bios: 1, bytes: 1 })
         };
         Self {
             mix,
@@ -190,8 +192,8 @@ impl<'a> Client<'a> {
 
     /// As a thread that goes to sleep for an I/O does.
     fn unplug(&mut self) {
-        if self.mix.unplugs {
-            self.mix.device.unplug();
+        if !self.mix.plugged.is_empty() {
+            self.mix.plugged.iter().for_each(|disk| disk.unplug());
             self.done.unplugs += 1;
         }
     }

@@ -11,15 +11,14 @@
 //! and a commit that appends 4 KiB to a log and waits for it; every fourth transaction leaves a
 //! dirty page to be written without waiting. The disks are null devices.
 
+mod disk;
 mod mix;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use undercroft_block::stack::Linear;
-use undercroft_block::{
-    BlockDevice, Drive, Leaf, NullOptions, OverlapOrder, QueueOptions, Staging, UnplugMode,
-};
+use undercroft_block::{BlockDevice, Drive, Leaf, NullOptions, OverlapOrder, QueueOptions};
 
 pub use crate::outcome::unplug::{UnplugOutcome, Variant};
 
@@ -28,6 +27,7 @@ use crate::latency::LatencyRecorder;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
 use crate::rate::{Rate, Window, per};
+use disk::{PluggedDisk, UnplugMode, UnplugTimer};
 use mix::{Measured, Mix};
 
 /// Bytes of one disk.
@@ -96,6 +96,8 @@ struct Setup {
     variant: Variant,
     service_time: Duration,
     device: Arc<dyn BlockDevice>,
+    /// Its disks, where they are plugged.
+    plugged: Vec<Arc<PluggedDisk>>,
     /// Locks that unplugging the device took while no leaf held anything, for each call.
     locks_when_idle: f64,
 }
@@ -106,13 +108,13 @@ impl Setup {
         service_time: Duration,
         options: &UnplugOptions,
     ) -> Result<Self, LabError> {
-        let legs: Result<Vec<_>, LabError> =
-            (0..options.leaves).map(|_| leaf(variant, service_time)).collect();
-        let device: Arc<dyn BlockDevice> = Arc::new(Linear::new(legs?)?);
-        let before = device.statistics().staging_locks;
-        (0..IDLE_CALLS).for_each(|_| device.unplug());
-        let locks_when_idle = per(device.statistics().staging_locks - before, IDLE_CALLS);
-        Ok(Self { variant, service_time, device, locks_when_idle })
+        let disks = (0..options.leaves).map(|_| disk(service_time));
+        let disks = disks.collect::<Result<Vec<_>, LabError>>()?;
+        let (legs, plugged) = plug(variant, disks)?;
+        let device: Arc<dyn BlockDevice> = Arc::new(Linear::new(legs)?);
+        (0..IDLE_CALLS).for_each(|_| plugged.iter().for_each(|disk| disk.unplug()));
+        let locks_when_idle = per(plugged.iter().map(|disk| disk.locks()).sum(), IDLE_CALLS);
+        Ok(Self { variant, service_time, device, plugged, locks_when_idle })
     }
 
     fn run(
@@ -121,27 +123,34 @@ impl Setup {
         duration: Duration,
         seed: u64,
     ) -> Result<Measured, LabError> {
-        let unplugs = self.variant != Variant::ThreadPlug;
-        mix::run(&Mix { device: &self.device, threads: options.threads, unplugs, duration, seed })
+        let (device, plugged) = (&self.device, &self.plugged[..]);
+        mix::run(&Mix { device, plugged, threads: options.threads, duration, seed })
     }
 }
 
+/// A device, and the plugged disks in it.
+type Plugged = (Vec<Arc<dyn BlockDevice>>, Vec<Arc<PluggedDisk>>);
+
+/// The disks as this variant has them.
+fn plug(variant: Variant, disks: Vec<Arc<dyn BlockDevice>>) -> Result<Plugged, LabError> {
+    let mode = match variant {
+        Variant::Locked => UnplugMode::Locked,
+        Variant::TestFirst => UnplugMode::TestFirst,
+        Variant::ThreadPlug => return Ok((disks, Vec::new())),
+    };
+    let timer = UnplugTimer::start().map_err(LabError::Thread)?;
+    let plugged: Vec<_> =
+        disks.into_iter().map(|disk| PluggedDisk::new(disk, mode, &timer)).collect();
+    Ok((plugged.iter().map(|disk| Arc::clone(disk) as _).collect(), plugged))
+}
+
 /// One disk.
-fn leaf(variant: Variant, service_time: Duration) -> Result<Arc<dyn BlockDevice>, LabError> {
-    let classic = |unplug| match Staging::CLASSIC {
-        Staging::Plugged { requests, delay, .. } => Staging::Plugged { requests, delay, unplug },
-        Staging::None => Staging::None,
-    };
-    let staging = match variant {
-        Variant::Locked => classic(UnplugMode::Locked),
-        Variant::TestFirst => classic(UnplugMode::TestFirst),
-        Variant::ThreadPlug => Staging::None,
-    };
+fn disk(service_time: Duration) -> Result<Arc<dyn BlockDevice>, LabError> {
     // A disk that answers at once does so where the request is sent on; one that takes its time
     // has a thread that waits for it.
     let drive = if service_time.is_zero() { Drive::Inline } else { Drive::Threads(1) };
     let order = OverlapOrder::LeftToSubmitters;
-    let queue = QueueOptions { drive, order, staging, ..QueueOptions::default() };
+    let queue = QueueOptions { drive, order, ..QueueOptions::default() };
     let null = NullOptions { bytes: DISK_BYTES, service_time, ..NullOptions::default() };
     Ok(Arc::new(Leaf::null(null, queue)?))
 }

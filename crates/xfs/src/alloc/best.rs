@@ -5,6 +5,7 @@
 
 use super::groups;
 use super::mode::{Mode, allocate_in_group};
+use super::steps;
 use crate::error::Error;
 use crate::group::max_usable;
 use crate::space::{Allocation, Request};
@@ -62,11 +63,11 @@ pub fn allocate_best(
 }
 
 /// The length to insist on: that of the longest extent of all, or of the target's group `ag` if the
-/// request takes no more extents of that length, and the variant stays in a group then.
+/// request takes no more extents of that length, and the near search stays in its group then.
 fn insisted_on(trans: &Transaction<'_>, ag: AgNumber, max_len: u32) -> Result<u32, Error> {
     let longest = groups::longest_anywhere(trans, ag, max_len)?;
     let volume = trans.volume();
-    if !volume.allocator().variant().stays() || ag.0 >= trans.geometry().ag_count {
+    if !steps::stays_in_group(volume) || ag.0 >= trans.geometry().ag_count {
         return Ok(longest);
     }
     let own = volume.group_summary(ag).longest().unwrap_or(0);

@@ -9,7 +9,6 @@ use crate::error::Error;
 use crate::format::AllocRecord;
 use crate::group::GroupState;
 use crate::group_tree::AgTree;
-use crate::space::AllocationStep;
 use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
@@ -21,7 +20,7 @@ pub(super) fn find(
     request: &Request,
     max_len: u32,
 ) -> Result<Found, Error> {
-    let mut search = Search::anywhere(trans, group, request, max_len);
+    let mut search = Search::anywhere(group, request, max_len);
     let mut cursor = Cursor::<Cntbt>::new();
     let aligned = max_len.saturating_add(request.alignment - 1);
     let key = SizeKey { start: AgBlock(0), len: aligned };
@@ -36,16 +35,12 @@ pub(super) fn find(
             next = cursor.next(&mut AgTree::<Cntbt>::new(trans, group))?;
         }
         // All of them are long enough, so it is only that they are busy.
-        search.step(AllocationStep::SizeBusy);
         return Ok(Found::OnlyBusy);
     }
     match small::find(trans, group, &mut cursor, &search)? {
         Small::Record(longest) => best_of_shorter(trans, group, &mut search, &mut cursor, longest),
         Small::FromList(block) => Ok(Found::FromList(block)),
-        Small::Nothing => {
-            search.step(AllocationStep::SizeNoEntry);
-            Ok(Found::Nothing)
-        }
+        Small::Nothing => Ok(Found::Nothing),
     }
 }
 
@@ -71,20 +66,13 @@ fn best_of_shorter(
     }
     match best.filter(|(_, part)| part.len >= search.request.min_len) {
         Some((record, part)) => Ok(chosen(search, record, part)),
-        None if search.saw_busy => {
-            search.step(AllocationStep::SizeBusy);
-            Ok(Found::OnlyBusy)
-        }
-        None => {
-            search.step(AllocationStep::SizeNoMinLeft);
-            Ok(Found::Nothing)
-        }
+        None if search.saw_busy => Ok(Found::OnlyBusy),
+        None => Ok(Found::Nothing),
     }
 }
 
 /// The front of the usable part.
 fn chosen(search: &Search<'_>, record: AllocRecord, part: AllocRecord) -> Found {
     let len = search.request.fix_length(part.len.min(search.max_len), search.max_len);
-    search.event(AllocationStep::SizeDone, part.start, len);
     Found::Extent(Candidate { record, start: part.start, len })
 }

@@ -7,7 +7,6 @@ use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
 use crate::error::Error;
 use crate::group::GroupState;
 use crate::group_tree::AgTree;
-use crate::space::AllocationStep;
 use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
@@ -20,7 +19,7 @@ pub(super) fn find(
     target: AgBlock,
     max_len: u32,
 ) -> Result<Found, Error> {
-    let mut search = Search::new(trans, group, request, target, max_len);
+    let mut search = Search::new(group, request, target, max_len);
     let mut tree = AgTree::<Bnobt>::new(trans, group);
     let mut cursor = Cursor::<Bnobt>::new();
     let found = cursor.find(&mut tree, &BlockKey::at(target), Lookup::LessOrEqual)?;
@@ -29,10 +28,8 @@ pub(super) fn find(
         let room = (part.start.0 + part.len).saturating_sub(target.0);
         if part.start <= target && room >= request.min_len {
             let len = request.fix_length(room.min(max_len), max_len);
-            search.event(AllocationStep::ExactDone, target, len);
             return Ok(Found::Extent(Candidate { record, start: target, len }));
         }
     }
-    search.step(AllocationStep::ExactNotFound);
     Ok(Found::Nothing)
 }

@@ -2,14 +2,14 @@
 //!
 //! docs/algorithms/choice-of-group.md#iteration: near mode in the target's group, by size in the
 //! others; a first pass that passes by groups whose lock another thread holds, then one that waits,
-//! but never for a group below one that the transaction holds already. A variant that stays in its
-//! group waits for the target's in the first. The first group that accepts the request decides: if
+//! but never for a group below one that the transaction holds already. A near search that stays in
+//! its group waits for the target's in the first. The first group that accepts the request decides: if
 //! it has nothing that fits after all, the caller asks for less.
 
 use super::mode::{self, Mode};
+use super::steps;
 use crate::error::Error;
 use crate::space::{Allocation, Request};
-use crate::space::{AllocationEvent, AllocationStep};
 use crate::trans::Transaction;
 use crate::units::AgNumber;
 
@@ -30,7 +30,7 @@ fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Alloc
     let (target_group, target) = geometry.split_block(request.target);
     let count = geometry.ag_count;
     let start = if target_group.0 < count { target_group.0 } else { 0 };
-    let stays = trans.volume().allocator().variant().stays();
+    let stays = steps::stays_in_group(trans.volume());
     for pass in [false, true] {
         for step in 0..count {
             let ag = AgNumber((start + step) % count);
@@ -41,18 +41,13 @@ fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Alloc
             let served = trans.with_group_if(
                 ag,
                 wait,
-                |trans, group| mode::accepts(trans, group, request, mode),
+                |trans, group| mode::accepts(trans, group, request),
                 |trans, group| mode::serve(trans, group, request, mode),
             )?;
             if let Some(Some(found)) = served {
                 return Ok(found);
             }
         }
-    }
-    if let Some(trace) = trans.volume().allocator().trace() {
-        let (step, group, block) = (AllocationStep::AllFailed, target_group, target);
-        let max_len = request.max_len;
-        trace.record(&AllocationEvent { step, group, block, len: 0, max_len, request });
     }
     Ok(None)
 }

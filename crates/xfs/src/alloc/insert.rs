@@ -14,7 +14,6 @@ pub(super) fn insert(
     group: &mut GroupState,
     freed: AllocRecord,
 ) -> Result<(), Error> {
-    let index = group.index.take();
     let block_size = trans.geometry().block_size();
     let mut cursor = Cursor::<Bnobt>::new();
     let (left, right) = neighbours(trans, group, &mut cursor, freed)?;
@@ -48,10 +47,8 @@ pub(super) fn insert(
         refresh_longest(trans, group, &mut sizes)?;
     }
     group.agf.free_blocks += freed.len;
-    // An error on the way here leaves the group without an index.
-    group.index = index;
-    if let Some(index) = &mut group.index {
-        index.replace(&old, std::iter::once(union));
+    if let Some(search) = trans.volume().near_search() {
+        search.replaced(group.number, &old, &[union]);
     }
     Ok(())
 }

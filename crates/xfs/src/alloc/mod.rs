@@ -8,9 +8,8 @@
 //!   (docs/algorithms/allocation.md).
 //!
 //! Each [`Mode`] only searches; trees, headers and reverse mappings are changed once, after
-//! success, by `take`. Near mode has several [variants](Variant) behind one interface: which of
-//! them an open volume uses is a property of the handle, and the disk looks the same to all of
-//! them.
+//! success, by `take`. An experiment may put another [`NearSearch`] in the place of near mode: a
+//! property of the open volume, and the disk looks the same to all of them.
 
 mod best;
 mod by_size;
@@ -18,21 +17,17 @@ mod exact;
 mod free;
 mod freelist;
 mod groups;
-mod index;
-mod indexed;
 mod insert;
 mod mode;
 mod near;
 mod search;
 mod small;
+mod steps;
 mod take;
 mod tree;
 mod unowned;
 
-pub use crate::space::{
-    Allocation, AllocationEvent, AllocationStep, AllocationTrace, AllocatorOptions, BusyBlocks,
-    Pool, Request, Variant,
-};
+pub use crate::space::{Allocation, BusyBlocks, NearSearch, NearSteps, Pool, Request};
 pub use best::{EndOfFile, allocate_best};
 pub use free::free_in_group;
 pub use freelist::fill as fill_free_list;

@@ -2,13 +2,10 @@
 //!
 //! Order of work: docs/algorithms/allocation.md#order-of-work.
 
-use super::near::Walk;
-use super::search::{Found, Search};
-use super::{by_size, exact, freelist, indexed, near, take};
+use super::search::Found;
+use super::{by_size, exact, freelist, steps, take};
 use crate::error::Error;
 use crate::group::GroupState;
-use crate::space::AllocationStep;
-use crate::space::Variant;
 use crate::space::{Allocation, BusyBlocks, Request};
 use crate::trans::Transaction;
 use crate::units::AgBlock;
@@ -18,7 +15,7 @@ use crate::units::AgBlock;
 pub enum Mode {
     /// At this block or not at all; without alignment.
     Exact(AgBlock),
-    /// As close to this block as possible, with the [variant](Variant) of the volume.
+    /// As close to this block as possible.
     Near(AgBlock),
     /// Wherever it fits best.
     BySize,
@@ -35,7 +32,7 @@ pub fn allocate_in_group(
     request: &Request,
     mode: Mode,
 ) -> Result<Option<Allocation>, Error> {
-    if !accepts(trans, group, request, mode) {
+    if !accepts(trans, group, request) {
         return Ok(None);
     }
     Ok(serve(trans, group, request, mode)?.flatten())
@@ -46,14 +43,8 @@ pub(super) fn accepts(
     trans: &Transaction<'_>,
     group: &GroupState,
     request: &Request,
-    mode: Mode,
 ) -> bool {
-    begin_event(trans, group, request, mode);
-    let accepted = freelist::available(trans, group, request).is_some();
-    if !accepted {
-        refused_event(trans, group, request);
-    }
-    accepted
+    freelist::available(trans, group, request).is_some()
 }
 
 /// Allocates inside a group that [accepts](accepts) the request: the outer `None` if its free list
@@ -64,10 +55,7 @@ pub(super) fn serve(
     request: &Request,
     mode: Mode,
 ) -> Result<Option<Option<Allocation>>, Error> {
-    let Some(admission) = freelist::admit(trans, group, request)? else {
-        refused_event(trans, group, request);
-        return Ok(None);
-    };
+    let Some(admission) = freelist::admit(trans, group, request)? else { return Ok(None) };
     let mut found = search(trans, group, request, mode, admission.max_len)?;
     if found == Found::OnlyBusy && request.busy == BusyBlocks::LastResort {
         let request = Request { busy: BusyBlocks::Take, ..request.clone() };
@@ -82,20 +70,6 @@ pub(super) fn serve(
     Ok(Some(allocation))
 }
 
-fn refused_event(trans: &Transaction<'_>, group: &GroupState, request: &Request) {
-    let hint = AgBlock(0);
-    Search::new(trans, group, request, hint, request.max_len).step(AllocationStep::Refused);
-}
-
-fn begin_event(trans: &Transaction<'_>, group: &GroupState, request: &Request, mode: Mode) {
-    let (step, at) = match mode {
-        Mode::Exact(target) => (AllocationStep::Exact, target),
-        Mode::Near(hint) => (AllocationStep::Near, hint),
-        Mode::BySize => (AllocationStep::BySize, AgBlock(0)),
-    };
-    Search::new(trans, group, request, at, request.max_len).event(step, at, 0);
-}
-
 fn search(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
@@ -103,20 +77,10 @@ fn search(
     mode: Mode,
     max_len: u32,
 ) -> Result<Found, Error> {
-    let hint = match mode {
-        Mode::Exact(target) => return exact::find(trans, group, request, target, max_len),
-        Mode::BySize => return by_size::find(trans, group, request, max_len),
-        Mode::Near(hint) => hint,
-    };
-    match trans.volume().allocator().variant() {
-        Variant::Near => near::find(trans, group, request, hint, max_len, Walk::Combined),
-        Variant::Near2018 => near::find(trans, group, request, hint, max_len, Walk::Crawl),
-        Variant::Indexed => indexed::find(trans, group, request, hint, max_len),
-        // The by-size search knows no limits of place.
-        Variant::BySize if request.range.is_some() => {
-            near::find(trans, group, request, hint, max_len, Walk::Combined)
-        }
-        Variant::BySize => by_size::find(trans, group, request, max_len),
+    match mode {
+        Mode::Exact(target) => exact::find(trans, group, request, target, max_len),
+        Mode::Near(hint) => steps::find(trans, group, request, hint, max_len),
+        Mode::BySize => by_size::find(trans, group, request, max_len),
     }
 }
 
@@ -141,10 +105,5 @@ fn apply(
     if let Some(owner) = request.owner {
         crate::group_tree::rmap::add_owner(trans, group, start, len, owner)?;
     }
-    Search::new(trans, group, request, start, request.max_len).event(
-        AllocationStep::Finish,
-        start,
-        len,
-    );
     Ok(Some(Allocation { ag: group.number, start, len }))
 }

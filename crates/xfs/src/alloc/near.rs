@@ -6,8 +6,7 @@
 //! one size a round, until two of them have nothing more to offer or one of the walks arrives. A
 //! shorter extent never displaces a longer one, and a farther one never a nearer one.
 //!
-//! The variant of 2018 is the same without the third cursor: the walks then visit every extent up
-//! to the first that will do.
+//! Experiments take its parts in another order ([`steps`](super::steps)).
 
 use super::search::{Found, Search};
 use super::small::{self, Small};
@@ -16,19 +15,9 @@ use crate::error::Error;
 use crate::format::AllocRecord;
 use crate::group::GroupState;
 use crate::group_tree::AgTree;
-use crate::space::AllocationStep;
 use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
-
-/// Which of the two algorithms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Walk {
-    /// With the search by size beside the walks.
-    Combined,
-    /// The walks alone.
-    Crawl,
-}
 
 /// Finds an extent near `hint`.
 pub(super) fn find(
@@ -37,24 +26,12 @@ pub(super) fn find(
     request: &Request,
     hint: AgBlock,
     max_len: u32,
-    walk: Walk,
 ) -> Result<Found, Error> {
-    let mut near = Near {
-        search: Search::new(trans, group, request, hint, max_len),
-        size: Cursor::new(),
-        left: Cursor::new(),
-        right: Cursor::new(),
-        key: max_len,
-        rest: None,
-    };
-    if let Some(found) = near.longest_first(trans, group)? {
+    let mut near = Near::new(group, request, hint, max_len);
+    if let Some(found) = near.longest_first(trans, group, true)? {
         return Ok(found);
     }
-    match walk {
-        Walk::Combined => near.combined(trans, group)?,
-        Walk::Crawl => near.crawl(trans, group)?,
-    }
-    near.finish(trans, group)?;
+    near.combined(trans, group)?;
     Ok(near.search.outcome())
 }
 
@@ -70,8 +47,8 @@ enum Rest {
 }
 
 /// The state of a near search.
-struct Near<'r> {
-    search: Search<'r>,
+pub(super) struct Near<'r> {
+    pub(super) search: Search<'r>,
     size: Cursor<Cntbt>,
     left: Cursor<Bnobt>,
     right: Cursor<Bnobt>,
@@ -114,12 +91,30 @@ fn record<K: BtreeKind<Pointer = AgBlock, Record = AllocRecord>>(
     cursor.record(&AgTree::<K>::new(trans, group))
 }
 
-impl Near<'_> {
-    /// Looks at the extents of full length if they are in the last leaf of the by-size tree.
-    fn longest_first(
+impl<'r> Near<'r> {
+    pub(super) fn new(
+        group: &GroupState,
+        request: &'r Request,
+        hint: AgBlock,
+        max_len: u32,
+    ) -> Self {
+        Self {
+            search: Search::new(group, request, hint, max_len),
+            size: Cursor::new(),
+            left: Cursor::new(),
+            right: Cursor::new(),
+            key: max_len,
+            rest: None,
+        }
+    }
+
+    /// Looks up the extents of full length; with `scan`, considers them if they are in the last leaf
+    /// of the by-size tree. `None` if the search goes on.
+    pub(super) fn longest_first(
         &mut self,
         trans: &mut Transaction<'_>,
         group: &mut GroupState,
+        scan: bool,
     ) -> Result<Option<Found>, Error> {
         let key = SizeKey { start: AgBlock(0), len: self.search.max_len };
         let mut tree = AgTree::<Cntbt>::new(trans, group);
@@ -132,7 +127,7 @@ impl Near<'_> {
             }
         }
         let tree = AgTree::<Cntbt>::new(trans, group);
-        if !self.size.is_rightmost_leaf(&tree) || trans.volume().allocator().skips_last_leaf() {
+        if !scan || !self.size.is_rightmost_leaf(&tree) {
             return Ok(None);
         }
         if !found || self.search.request.alignment > 1 {
@@ -143,9 +138,7 @@ impl Near<'_> {
             let (search, tree) = (&mut self.search, AgTree::<Cntbt>::new(trans, group));
             self.size.walk_leaf(&tree, |record| search.look(tree.group(), record))?;
         }
-        let Some(best) = self.search.best else { return Ok(None) };
-        self.search.event(AllocationStep::NearFirst, self.search.hint, best.len);
-        Ok(Some(self.search.outcome()))
+        Ok(self.search.best.map(Found::Extent))
     }
 
     /// Moves the by-size cursor to the first extent of its leaf that is long enough at all.
@@ -166,7 +159,7 @@ impl Near<'_> {
     }
 
     /// Sets the walks off from the hint.
-    fn start_walks(
+    pub(super) fn start_walks(
         &mut self,
         trans: &mut Transaction<'_>,
         group: &mut GroupState,
@@ -179,12 +172,15 @@ impl Near<'_> {
     }
 
     /// One look of each walk; `true` if one of them arrived.
-    fn walk(&mut self, trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<bool, Error> {
+    pub(super) fn walk(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        group: &mut GroupState,
+    ) -> Result<bool, Error> {
         if self.left.is_active()
             && let Some(record) = record(trans, group, &self.left)?
         {
             if self.search.check(group, &mut self.left, record) {
-                self.search.step(AllocationStep::Left);
                 self.rest = Some(Rest::Right);
                 return Ok(true);
             }
@@ -194,7 +190,6 @@ impl Near<'_> {
             && let Some(record) = record(trans, group, &self.right)?
         {
             if self.search.check(group, &mut self.right, record) {
-                self.search.step(AllocationStep::Right);
                 self.rest = Some(Rest::Left);
                 return Ok(true);
             }
@@ -203,8 +198,8 @@ impl Near<'_> {
         Ok(false)
     }
 
-    /// Walks and probes in turn.
-    fn combined(
+    /// Walks and probes in turn, to the end of the search.
+    pub(super) fn combined(
         &mut self,
         trans: &mut Transaction<'_>,
         group: &mut GroupState,
@@ -214,13 +209,11 @@ impl Near<'_> {
         let key = SizeKey { start: self.search.hint, len: self.key };
         self.size.lookup(&mut tree, &key, Lookup::GreaterOrEqual)?;
         while self.left.is_active() || self.right.is_active() || self.size.is_active() {
-            self.search.step(AllocationStep::Lookup);
             if self.walk(trans, group)? {
-                return Ok(());
+                return self.finish(trans, group);
             }
             self.probe(trans, group)?;
             if !self.size.is_active() {
-                self.search.step(AllocationStep::LookupDone);
                 break;
             }
         }
@@ -232,7 +225,7 @@ impl Near<'_> {
             self.size.set_active(found);
             self.rest = Some(Rest::Smaller);
         }
-        Ok(())
+        self.finish(trans, group)
     }
 
     /// Probes the by-size tree for the length of this round, nearest to the hint.
@@ -264,19 +257,17 @@ impl Near<'_> {
         Ok(())
     }
 
-    /// Walks alone.
-    fn crawl(&mut self, trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
-        self.start_walks(trans, group)?;
-        while self.left.is_active() || self.right.is_active() {
-            if self.walk(trans, group)? {
-                break;
-            }
-        }
-        Ok(())
+    /// Whether a walk can go on.
+    pub(super) fn is_walking(&self) -> bool {
+        self.left.is_active() || self.right.is_active()
     }
 
     /// Follows the walk that is left until it finds something or leaves the useful range.
-    fn finish(&mut self, trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
+    pub(super) fn finish(
+        &mut self,
+        trans: &mut Transaction<'_>,
+        group: &mut GroupState,
+    ) -> Result<(), Error> {
         let search = &mut self.search;
         match self.rest {
             Some(Rest::Left) => follow(trans, group, search, &mut self.left, Way::Down),

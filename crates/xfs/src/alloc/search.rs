@@ -7,10 +7,8 @@ use crate::btree::BtreeKind;
 use crate::btree::Cursor;
 use crate::format::{AllocRecord, TreeKind};
 use crate::group::GroupState;
-use crate::space::{AllocationEvent, AllocationStep, AllocationTrace};
 use crate::space::{BusyBlocks, Request};
-use crate::trans::Transaction;
-use crate::units::{AgBlock, AgNumber};
+use crate::units::AgBlock;
 use std::ops::ControlFlow;
 
 /// A free extent that can serve a request, and the part of it to take.
@@ -48,8 +46,6 @@ pub(super) struct Search<'r> {
     high: AgBlock,
     /// Distance of the best.
     distance: u32,
-    group: AgNumber,
-    trace: Option<&'r dyn AllocationTrace>,
 }
 
 /// The result of a look at a free extent.
@@ -59,17 +55,15 @@ struct Verdict {
     hit: bool,
     /// The walk that led here cannot improve any more.
     ends_walk: bool,
-    distance: u32,
 }
 
 impl Verdict {
-    const NO: Self = Self { hit: false, ends_walk: false, distance: u32::MAX };
+    const NO: Self = Self { hit: false, ends_walk: false };
 }
 
 impl<'r> Search<'r> {
     /// A search in `group` near `hint` for at most `max_len` blocks.
     pub(super) fn new(
-        trans: &Transaction<'r>,
         group: &GroupState,
         request: &'r Request,
         hint: AgBlock,
@@ -87,60 +81,25 @@ impl<'r> Search<'r> {
             low,
             high,
             distance: u32::MAX,
-            group: group.number,
-            trace: trans.volume().allocator().trace(),
         }
     }
 
     /// A search of the whole group: any place is acceptable.
     pub(super) fn anywhere(
-        trans: &Transaction<'r>,
         group: &GroupState,
         request: &'r Request,
         max_len: u32,
     ) -> Self {
-        let search = Self::new(trans, group, request, AgBlock(0), max_len);
+        let search = Self::new(group, request, AgBlock(0), max_len);
         Self { low: AgBlock(0), high: AgBlock::NULL, hint: AgBlock(0), ..search }
-    }
-
-    /// Sends an event to the receiver, if there is one. `at` and `len` are those of the extent
-    /// found.
-    #[inline]
-    pub(super) fn event(&self, step: AllocationStep, at: AgBlock, len: u32) {
-        if let Some(trace) = self.trace {
-            let (request, max_len) = (self.request, self.max_len);
-            trace.record(&AllocationEvent {
-                step,
-                group: self.group,
-                block: at,
-                len,
-                max_len,
-                request,
-            });
-        }
-    }
-
-    /// An event before anything was found.
-    #[inline]
-    pub(super) fn step(&self, step: AllocationStep) {
-        self.event(step, self.hint, 0);
     }
 
     /// The end of the search that has looked at everything.
     pub(super) fn outcome(&self) -> Found {
         match self.best {
-            Some(best) => {
-                self.event(AllocationStep::Current, best.start, best.len);
-                Found::Extent(best)
-            }
-            None if self.saw_busy => {
-                self.step(AllocationStep::NearBusy);
-                Found::OnlyBusy
-            }
-            None => {
-                self.step(AllocationStep::SizeNeither);
-                Found::Nothing
-            }
+            Some(best) => Found::Extent(best),
+            None if self.saw_busy => Found::OnlyBusy,
+            None => Found::Nothing,
         }
     }
 
@@ -177,14 +136,6 @@ impl<'r> Search<'r> {
     }
 
     fn judge(&mut self, group: &GroupState, tree: TreeKind, record: AllocRecord) -> Verdict {
-        let verdict = self.weigh(group, tree, record);
-        let Verdict { hit: best, distance, .. } = verdict;
-        let AllocRecord { start, len } = record;
-        self.step(AllocationStep::Check { tree, start, len, distance, best });
-        verdict
-    }
-
-    fn weigh(&mut self, group: &GroupState, tree: TreeKind, record: AllocRecord) -> Verdict {
         let by_size = tree == TreeKind::Cntbt;
         if record.len < self.request.min_len {
             return Verdict { ends_walk: by_size, ..Verdict::NO };
@@ -205,11 +156,11 @@ impl<'r> Search<'r> {
         };
         let distance = place.0.abs_diff(self.hint.0);
         if distance > self.distance {
-            return Verdict { hit: false, ends_walk: !by_size, distance };
+            return Verdict { ends_walk: !by_size, ..Verdict::NO };
         }
         self.best = Some(Candidate { record, start: place, len });
         self.distance = distance;
-        Verdict { hit: true, ends_walk: self.is_at_hint(self.max_len), distance }
+        Verdict { hit: true, ends_walk: self.is_at_hint(self.max_len) }
     }
 
     /// The part of a free extent that is not busy, in the wanted range, and starts at a multiple

@@ -9,7 +9,6 @@ use crate::error::Error;
 use crate::format::{AllocRecord, RmapOwner};
 use crate::group::GroupState;
 use crate::group_tree::{AgTree, rmap};
-use crate::space::AllocationStep;
 use crate::space::Pool;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
@@ -41,7 +40,6 @@ pub(super) fn find(
     }
     if let Some(longest) = longest {
         if longest.len >= request.min_len {
-            search.event(AllocationStep::SmallDone, longest.start, longest.len);
             return Ok(Small::Record(longest));
         }
     } else if request.min_len == 1
@@ -50,10 +48,8 @@ pub(super) fn find(
         && group.agf.free_list_count > request.min_left
         && let Some(block) = take_from_list(trans, group, request.user_data)?
     {
-        search.event(AllocationStep::SmallFreeList, block, 1);
         return Ok(Small::FromList(block));
     }
-    search.step(AllocationStep::SmallNotEnough);
     Ok(Small::Nothing)
 }
 

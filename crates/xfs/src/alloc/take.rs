@@ -11,6 +11,7 @@ use crate::group::GroupState;
 use crate::group_tree::AgTree;
 use crate::trans::Transaction;
 use crate::units::AgBlock;
+use smallvec::SmallVec;
 
 /// Removes the candidate's part from the trees and the counters of the group.
 pub(super) fn take(
@@ -20,7 +21,6 @@ pub(super) fn take(
 ) -> Result<(), Error> {
     let Candidate { record, start, len } = *candidate;
     check_place(trans, group, record)?;
-    let index = group.index.take();
     let block_size = trans.geometry().block_size();
     let front = AllocRecord { start: record.start, len: start.0 - record.start.0 };
     let after = start.0 + len;
@@ -55,10 +55,8 @@ pub(super) fn take(
         return Err(group.corrupt("AGF", start, "fewer blocks are counted free than are"));
     };
     group.agf.free_blocks = left;
-    // An error on the way here leaves the group without an index.
-    group.index = index;
-    if let Some(index) = &mut group.index {
-        index.replace(&[record], rests);
+    if let Some(search) = trans.volume().near_search() {
+        search.replaced(group.number, &[record], &rests.collect::<SmallVec<[_; 2]>>());
     }
     Ok(())
 }

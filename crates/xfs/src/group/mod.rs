@@ -6,7 +6,6 @@
 //! to its end. The trees are in `group_tree`.
 
 mod base;
-mod free_index;
 mod guard;
 mod recent;
 mod reserved;
@@ -15,7 +14,6 @@ mod summary;
 mod usable;
 
 pub(crate) use base::GroupBase;
-pub(crate) use free_index::FreeIndex;
 pub(crate) use guard::Group;
 pub(crate) use guard::GroupGuard;
 pub use reserved::Reserved;

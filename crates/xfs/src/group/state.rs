@@ -1,7 +1,6 @@
 //! The headers of one group, decoded, and its free list.
 
 use super::base::GroupBase;
-use super::free_index::FreeIndex;
 use super::recent::RecentBlocks;
 use super::reserved::Reserved;
 use super::summary::GroupSummary;
@@ -28,9 +27,6 @@ pub struct GroupState {
     pub reserved: Reserved,
     /// Extents whose freeing is not durable yet.
     pub busy: Arc<BusyExtents>,
-    /// Index of the free extents, once the indexed variant has used the group. It is absent while
-    /// the trees change, so that an error leaves none behind.
-    pub(crate) index: Option<Box<FreeIndex>>,
     summary: Arc<GroupSummary>,
     /// Blocks that the volume's count of free space has of this group.
     counted: i64,
@@ -95,7 +91,6 @@ impl GroupState {
             stored,
             reserved: Reserved::new(geometry, number),
             busy: Arc::clone(busy),
-            index: None,
             summary: Arc::clone(summary),
             counted: 0,
             buffers,

@@ -1,14 +1,12 @@
 //! Free space: the amount of a volume, the part that is reserved, and requests for extents.
 //!
-//! The allocator (`alloc`) answers a [`Request`]; how it chooses is [`AllocatorOptions`].
+//! The allocator (`alloc`) answers a [`Request`]; an experiment may put another [`NearSearch`] in the
+//! place of near mode.
 
 mod free_space;
+mod near_search;
 mod request;
-mod trace;
-mod variant;
 
 pub(crate) use free_space::{FreeSpace, Reservation};
+pub use near_search::{NearSearch, NearSteps};
 pub use request::{Allocation, BusyBlocks, Pool, Request};
-pub use trace::{AllocationEvent, AllocationStep, AllocationTrace};
-pub(crate) use variant::Allocator;
-pub use variant::{AllocatorOptions, Variant};

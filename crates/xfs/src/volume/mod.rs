@@ -23,7 +23,7 @@ use crate::inode::{DirtyFiles, InodeGuard, InodeState, InodeTable, place};
 use crate::log::{Journal, LogSpace, RecoveryReport};
 use crate::poison::Poison;
 use crate::rank;
-use crate::space::{Allocator, AllocatorOptions, FreeSpace, Pool, Reservation};
+use crate::space::{FreeSpace, NearSearch, Pool, Reservation};
 use crate::units::{AgNumber, FsBlock, InodeNumber};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -62,7 +62,7 @@ pub struct Volume {
     /// Changed by every transaction, as are the lists below: not on the cache lines of fields that
     /// are only read.
     free_space: Arc<CachePadded<FreeSpace>>,
-    allocator: Allocator,
+    near_search: Option<Box<dyn NearSearch>>,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
     inodes: InodeTable,
@@ -140,7 +140,7 @@ impl Volume {
             superblock,
             groups,
             free_space,
-            allocator: Allocator::default(),
+            near_search: None,
             open_checkpoint: Arc::default(),
             inodes,
             files: DirtyFiles::new(LiveOptions::default().dirty_bytes),
@@ -290,13 +290,17 @@ impl Volume {
         Ok(sum)
     }
 
-    /// Chooses how the allocator works from now on. Nothing of it is stored.
-    pub fn set_allocator(&mut self, options: AllocatorOptions) {
-        self.allocator = Allocator::new(options);
+    /// Puts another search in the place of near mode, or near mode back. Nothing of it is stored.
+    #[cfg(feature = "internals")]
+    #[doc(hidden)]
+    pub fn set_near_search(&mut self, search: Option<Box<dyn NearSearch>>) {
+        self.near_search = search;
     }
 
-    pub(crate) fn allocator(&self) -> &Allocator {
-        &self.allocator
+    /// The search in the place of near mode.
+    #[inline]
+    pub(crate) fn near_search(&self) -> Option<&dyn NearSearch> {
+        self.near_search.as_deref()
     }
 
     /// The count of free space.

@@ -14,7 +14,7 @@ use undercroft_xfs::Volume;
 use undercroft_xfs::format::{AllocRecord, Extent, FileType, RmapOwner};
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::internals::Pool;
-use undercroft_xfs::internals::alloc::{self, Allocation, AllocatorOptions, Mode, Request};
+use undercroft_xfs::internals::alloc::{self, Allocation, Mode, Request};
 use undercroft_xfs::internals::btree::{Bnobt, Cntbt};
 use undercroft_xfs::internals::{bmap, group_tree};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
@@ -55,11 +55,11 @@ struct GroupFigures {
 }
 
 impl History {
-    /// A new volume in a file, with this allocator.
+    /// A new volume in a file, allocating as `install` makes it.
     pub(crate) fn start(
         image: &Path,
         options: &MkfsOptions,
-        allocator: AllocatorOptions,
+        install: impl FnOnce(&mut Volume),
         seed: u64,
     ) -> Self {
         let file = std::fs::File::create(image).unwrap();
@@ -67,7 +67,7 @@ impl History {
         let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
         let plan = mkfs::plan(options).unwrap();
         let mut volume = mkfs::begin(&device, plan, &new_inode(FileType::Directory)).unwrap();
-        volume.set_allocator(allocator);
+        install(&mut volume);
         let mut history = Self {
             random: Random::new(seed),
             held: BTreeMap::new(),

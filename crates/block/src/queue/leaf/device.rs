@@ -12,8 +12,7 @@ use super::shared::Shared;
 use super::worker;
 use crate::device::{BlockDevice, Layer, RequestQueue, claim};
 use crate::driver::{Driver, OpenError};
-use crate::queue::options::{Drive, QueueOptions, Staging};
-use crate::queue::staging::StagedQueue;
+use crate::queue::options::{Drive, QueueOptions};
 use crate::request::dropped;
 use crate::threads::role::may_wait;
 use crate::threads::{Alarm, Patience, timer};
@@ -46,12 +45,7 @@ impl<D: Driver> Leaf<D> {
         let shared = Shared::new(driver, options);
         dropped::register(shared.number, Weak::clone(&shared.this) as _);
         shared.driver.attach(completer(&shared.this));
-        let queue: Arc<dyn RequestQueue> = match shared.options.staging {
-            Staging::None => Arc::clone(&shared) as _,
-            Staging::Plugged { requests, delay, unplug } => {
-                StagedQueue::over(Arc::clone(&shared) as _, requests, delay, unplug)
-            }
-        };
+        let queue = Arc::clone(&shared) as _;
         // Made before its threads, so that one that cannot start stops the others.
         let mut leaf = Self { shared, queue, threads: Vec::new() };
         if leaf.shared.options.time_limit.is_some() {
@@ -81,8 +75,6 @@ impl<D: Driver> Leaf<D> {
     /// Must not be called in a completion callback.
     #[must_use = "dropping the guard lets submitters go on"]
     pub fn freeze(&self) -> Frozen<'_, D> {
-        // Ahead of the gate, at which it would wait for this thread.
-        self.queue.unplug();
         self.shared.gate.freeze();
         self.shared.wait_idle();
         Frozen { leaf: self }
@@ -170,7 +162,6 @@ impl<D: Driver> BlockDevice for Leaf<D> {
 
 impl<D: Driver> Drop for Leaf<D> {
     fn drop(&mut self) {
-        self.queue.unplug();
         if let Some(claimed) = claim::find(self.shared.address()) {
             // No other thread can answer what this one has in flight.
             while claimed.is_busy() {

@@ -51,9 +51,6 @@ impl<D: Driver> RequestQueue for Shared<D> {
         self.drain();
     }
 
-    /// It holds nothing back.
-    fn unplug(&self) {}
-
     fn set_placement(&self, placement: &Placement) {
         self.hardware.set_placement(placement);
     }

@@ -11,8 +11,8 @@
 //! there are at most 2^16 of them (2 MiB). The index is a copy of the by-block tree and is checked
 //! against the header when it is built.
 
-use crate::format::AllocRecord;
-use crate::units::AgBlock;
+use undercroft_xfs::format::AllocRecord;
+use undercroft_xfs::units::AgBlock;
 
 /// Log2 of the least number of blocks of a region.
 const REGION_LOG: u32 = 10;
@@ -21,7 +21,7 @@ const REGION_LOG: u32 = 10;
 const REGIONS_LOG: u32 = 16;
 
 /// The free extents of one group.
-pub(crate) struct FreeIndex {
+pub(super) struct FreeIndex {
     /// Log2 of the blocks of a region.
     region_log: u32,
     /// Extents by the region they start in, ascending.
@@ -31,16 +31,21 @@ pub(crate) struct FreeIndex {
     longest: Vec<u32>,
 }
 
-impl std::fmt::Debug for FreeIndex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let extents: usize = self.regions.iter().map(Vec::len).sum();
-        f.debug_struct("FreeIndex").field("extents", &extents).finish_non_exhaustive()
-    }
-}
-
 impl FreeIndex {
+    /// An index of a group of `blocks` blocks with these free extents, which are in order and in the
+    /// group.
+    pub(super) fn of(blocks: u32, extents: &[AllocRecord]) -> Self {
+        let mut index = Self::new(blocks);
+        for record in extents {
+            let region = index.region_of(record);
+            index.regions[region].push(*record);
+        }
+        index.sum_up();
+        index
+    }
+
     /// An index of a group of `blocks` blocks without free extents.
-    pub(crate) fn new(blocks: u32) -> Self {
+    fn new(blocks: u32) -> Self {
         let log = 32 - blocks.saturating_sub(1).leading_zeros();
         let region_log = REGION_LOG.max(log.saturating_sub(REGIONS_LOG));
         let regions = (blocks.div_ceil(1 << region_log) as usize).next_power_of_two();
@@ -48,12 +53,12 @@ impl FreeIndex {
     }
 
     /// Length of the longest free extent.
-    pub(crate) fn max(&self) -> u32 {
+    pub(super) fn max(&self) -> u32 {
         self.longest[1]
     }
 
     /// Whether `len` blocks from `at` on are free.
-    pub(crate) fn is_free(&self, at: AgBlock, len: u32) -> bool {
+    pub(super) fn is_free(&self, at: AgBlock, len: u32) -> bool {
         // An extent that is shorter does not reach that far.
         let around = self.last_before(AgBlock(at.0.saturating_add(1)), len);
         around.is_some_and(|extent| {
@@ -62,7 +67,7 @@ impl FreeIndex {
     }
 
     /// The last extent of at least `len` blocks that starts before `bound`.
-    pub(crate) fn last_before(&self, bound: AgBlock, len: u32) -> Option<AllocRecord> {
+    pub(super) fn last_before(&self, bound: AgBlock, len: u32) -> Option<AllocRecord> {
         let region = ((bound.0 >> self.region_log) as usize).min(self.regions.len() - 1);
         let last = |extents: &[AllocRecord]| {
             extents.iter().rev().find(|extent| extent.len >= len).copied()
@@ -74,7 +79,7 @@ impl FreeIndex {
     }
 
     /// The first extent of at least `len` blocks that starts at or after `bound`.
-    pub(crate) fn first_from(&self, bound: AgBlock, len: u32) -> Option<AllocRecord> {
+    pub(super) fn first_from(&self, bound: AgBlock, len: u32) -> Option<AllocRecord> {
         let region = (bound.0 >> self.region_log) as usize;
         let first =
             |extents: &[AllocRecord]| extents.iter().find(|extent| extent.len >= len).copied();
@@ -138,7 +143,7 @@ impl FreeIndex {
 
     /// Follows a change of the trees: `old` extents are replaced by `new` ones, which lie where the
     /// old ones did or beside them.
-    pub(crate) fn replace(
+    pub(super) fn replace(
         &mut self,
         mut old: &[AllocRecord],
         mut new: impl Iterator<Item = AllocRecord>,
@@ -218,14 +223,8 @@ impl FreeIndex {
         }
     }
 
-    /// Adds the extent behind all others; [`sum_up`](Self::sum_up) ends a series of these.
-    pub(crate) fn push(&mut self, record: AllocRecord) {
-        let region = self.region_of(&record);
-        self.regions[region].push(record);
-    }
-
     /// Fills the tree over the regions.
-    pub(crate) fn sum_up(&mut self) {
+    fn sum_up(&mut self) {
         let regions = self.regions.len();
         for (region, extents) in self.regions.iter().enumerate() {
             let longest = extents.iter().map(|extent| extent.len).max();
