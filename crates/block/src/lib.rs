@@ -63,8 +63,8 @@ pub use affinity::{
     Topology,
 };
 pub use bio::{
-    Alarm, Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio,
-    Finished, Operation, Reason, Waiter,
+    Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, Finished,
+    FirstErrorHandler, Operation, Reason, Waiter,
 };
 pub use device::{Below, BlockDevice, Claim, Layer, RequestQueue, Stacked};
 pub use driver::{

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use undercroft_lab::fsync::{self, FsyncOptions, FsyncOutcome, Mode, Workload};
-use undercroft_lab::{Outcome, Place, RunOptions, Size};
+use undercroft_lab::{Outcome, Destination, RunOptions, Size};
 
 const SMOKE: RunOptions =
     RunOptions { size: Size::Smoke, repeat: Some(2), duration: None, seed: 1 };
@@ -24,8 +24,8 @@ fn run(options: &FsyncOptions) -> Vec<FsyncOutcome> {
 fn every_mode_writes_and_syncs_what_it_says() {
     let directory = tempfile::tempdir().unwrap();
     let places = [
-        Place::Image(directory.path().join("image"), 320 << 20),
-        Place::Directory(directory.path().to_owned()),
+        Destination::Image(directory.path().join("image"), 320 << 20),
+        Destination::Directory(directory.path().to_owned()),
     ];
     for place in places {
         let outcomes = run(&FsyncOptions {
@@ -37,7 +37,7 @@ fn every_mode_writes_and_syncs_what_it_says() {
             workload: Workload::Equal { files: 1000, size: 20_000 },
         });
         assert_eq!(outcomes.len(), 16);
-        if matches!(place, Place::Directory(_)) {
+        if matches!(place, Destination::Directory(_)) {
             // Two iterations that count, and one ahead of them that does not.
             let written: u64 = outcomes.iter().map(|one| 3 * one.files).sum();
             assert_eq!(files_below(directory.path()), written);
@@ -53,7 +53,7 @@ fn every_mode_writes_and_syncs_what_it_says() {
             assert_eq!((one.size, one.iterations.len()), (20_000, 2));
             assert_eq!(one.iterations[1].count, 40 * threads);
             assert_eq!(one.latency.count, one.fsyncs);
-            if matches!(place, Place::Image(..)) && one.fsyncs > 0 {
+            if matches!(place, Destination::Image(..)) && one.fsyncs > 0 {
                 assert!(one.log_writes_per_fsync.unwrap() <= 2.0, "{one:?}");
                 assert_eq!(one.target, "undercroft");
             }
@@ -72,7 +72,7 @@ fn files_below(path: &Path) -> u64 {
 fn the_filebench_profile_writes_its_total() {
     let directory = tempfile::tempdir().unwrap();
     let outcomes = run(&FsyncOptions {
-        places: vec![Place::Image(directory.path().join("image"), 320 << 20)],
+        places: vec![Destination::Image(directory.path().join("image"), 320 << 20)],
         modes: vec![Mode::FsyncBeforeClose],
         threads: vec![8],
         directories: 1,

@@ -66,7 +66,7 @@ struct Shared {
 
 /// The place of a directory in the walk: its number among the directories of its parent, behind
 /// the place of that.
-type Place = Vec<u32>;
+type WalkPosition = Vec<u32>;
 
 /// A directory that was met.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ enum Known {
     /// By the walk, which was there first.
     Passed,
     /// It is at this place, and the walk has not come to it.
-    Ahead(Place),
+    Ahead(WalkPosition),
     /// By both.
     Done,
 }
@@ -82,9 +82,9 @@ enum Known {
 #[derive(Debug, Default)]
 struct State {
     /// Directories to be read.
-    unread: BTreeMap<Place, InodeNumber>,
+    unread: BTreeMap<WalkPosition, InodeNumber>,
     /// Directories that were read, or are, before the walk came to them.
-    ahead: BTreeSet<Place>,
+    ahead: BTreeSet<WalkPosition>,
     /// All directories that were met: a damaged tree may have circles.
     known: FxHashMap<InodeNumber, Known>,
     /// Threads that read one: more may come to `unread`.
@@ -174,7 +174,7 @@ impl Shared {
     }
 
     /// The next directory to be read, once it is not too far ahead; `None` at the end.
-    fn next(&self) -> Option<(Place, InodeNumber)> {
+    fn next(&self) -> Option<(WalkPosition, InodeNumber)> {
         let mut state = self.state.lock();
         loop {
             if state.is_over || state.is_end() {
@@ -214,13 +214,13 @@ impl State {
     /// Whether there is a directory to be read, and the walk has not too far to go to it.
     fn may_take(&self) -> bool {
         self.unread.first_key_value().is_some_and(|(place, _)| {
-            let between = self.ahead.range::<Place, _>(..place);
+            let between = self.ahead.range::<WalkPosition, _>(..place);
             between.take(DIRECTORIES_MAX).count() < DIRECTORIES_MAX
         })
     }
 
     /// Takes the first directory that is to be read, if it may.
-    fn take(&mut self) -> Option<(Place, InodeNumber)> {
+    fn take(&mut self) -> Option<(WalkPosition, InodeNumber)> {
         if !self.may_take() {
             return None;
         }

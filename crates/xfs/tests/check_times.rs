@@ -10,7 +10,7 @@ use std::sync::Arc;
 use undercroft_block::FileDevice;
 use undercroft_judges::Xfsprogs;
 use undercroft_xfs::Volume;
-use undercroft_xfs::check::{Finding, Place, Severity};
+use undercroft_xfs::check::{Finding, Location, Severity};
 use undercroft_xfs::format::stamp_inode_crc;
 
 const SIZE: u64 = 64 << 20;
@@ -53,7 +53,7 @@ fn a_time_behind_the_wide_range_is_found() {
     let (findings, silent) = findings_after(&[], |inode| inode[MTIME..MTIME + 8].fill(0xff));
     assert!(silent && findings.len() == 1, "{}", describe(&findings));
     assert_eq!((findings[0].field, findings[0].severity), ("mtime", Severity::Error));
-    assert!(matches!(findings[0].place, Place::Inode(_)));
+    assert!(matches!(findings[0].place, Location::Inode(_)));
 }
 
 #[test]

@@ -26,12 +26,12 @@ struct Shared {
 }
 
 /// Called with the first failure of a batch.
-pub type Alarm = Arc<dyn Fn(&BlockError) + Send + Sync>;
+pub type FirstErrorHandler = Arc<dyn Fn(&BlockError) + Send + Sync>;
 
 #[derive(Default)]
 struct Failure {
     first: Option<BlockError>,
-    alarm: Option<Alarm>,
+    handler: Option<FirstErrorHandler>,
 }
 
 impl fmt::Debug for Failure {
@@ -47,16 +47,16 @@ impl Batch {
         Self::default()
     }
 
-    /// Calls `alarm` with the first error, before waiters can see it: at once if it is there
-    /// already, else in the thread that completes the bio, where it must not wait for another. An
-    /// alarm takes the place of the one before.
-    pub fn on_first_error(&self, alarm: &Alarm) {
+    /// Calls `handler` with the first error, before waiters can see it: at once if it is there
+    /// already, else in the thread that completes the bio, where it must not wait for another. It
+    /// takes the place of the one before.
+    pub fn on_first_error(&self, handler: &FirstErrorHandler) {
         let mut failure = self.shared.failure.lock();
         match failure.first.clone() {
-            None => failure.alarm = Some(Arc::clone(alarm)),
+            None => failure.handler = Some(Arc::clone(handler)),
             Some(error) => {
                 drop(failure);
-                alarm(&error);
+                handler(&error);
             }
         }
     }
@@ -93,16 +93,16 @@ impl Batch {
 }
 
 impl Shared {
-    /// Keeps the first error. The alarm goes first, without the lock.
+    /// Keeps the first error. The handler goes first, without the lock.
     fn fail(&self, error: BlockError) {
         loop {
             let mut failure = self.failure.lock();
-            let Some(alarm) = failure.alarm.take() else {
+            let Some(handler) = failure.handler.take() else {
                 failure.first.get_or_insert(error);
                 return;
             };
             drop(failure);
-            alarm(&error);
+            handler(&error);
         }
     }
 }
@@ -152,20 +152,20 @@ mod tests {
     }
 
     #[test]
-    fn the_alarm_goes_once_and_before_the_error_is_seen() {
+    fn the_handler_goes_once_and_before_the_error_is_seen() {
         let batch = Batch::new();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (log, own) = (Arc::clone(&seen), batch.clone());
-        let alarm: Alarm = Arc::new(move |error| {
+        let handler: FirstErrorHandler = Arc::new(move |error| {
             log.lock().push((error.device.to_string(), own.check().is_err()));
         });
-        batch.on_first_error(&alarm);
+        batch.on_first_error(&handler);
         Bio::flush().in_batch(&batch).succeed();
         assert!(seen.lock().is_empty());
         Bio::flush().in_batch(&batch).fail("first", Reason::ReadOnly);
         Bio::flush().in_batch(&batch).fail("second", Reason::ReadOnly);
         assert_eq!(*seen.lock(), [("first".to_owned(), false)]);
-        batch.on_first_error(&alarm);
+        batch.on_first_error(&handler);
         assert_eq!(seen.lock().last().unwrap(), &("first".to_owned(), true), "it comes too late");
     }
 

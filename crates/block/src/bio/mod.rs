@@ -25,7 +25,7 @@ mod shape;
 mod split;
 mod waiter;
 
-pub use batch::{Alarm, Batch};
+pub use batch::{Batch, FirstErrorHandler};
 pub use body::Bio;
 pub use completion::Completion;
 pub use completion_queue::{CompletionQueue, Finished};

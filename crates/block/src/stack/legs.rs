@@ -9,7 +9,7 @@ use crate::units::{Limits, SECTOR_SIZE, Sector};
 use super::StackError;
 
 /// Where a sector of a stacked device lies.
-pub(super) struct Place {
+pub(super) struct LegPosition {
     /// Number of the leg.
     pub(super) leg: usize,
     /// Sector of the leg.
@@ -76,10 +76,10 @@ impl Legs {
         &'d self,
         mut bio: Bio,
         below: &mut Below<'d>,
-        place: impl Fn(Sector) -> Place,
+        place: impl Fn(Sector) -> LegPosition,
     ) {
         loop {
-            let Place { leg, sector, left } = place(bio.sector());
+            let LegPosition { leg, sector, left } = place(bio.sector());
             let device = &*self.devices[leg];
             let here = left * SECTOR_SIZE;
             if bio.length() <= here {

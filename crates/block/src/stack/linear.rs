@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::StackError;
-use super::legs::{Legs, Place};
+use super::legs::{Legs, LegPosition};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::units::{Limits, Sector};
@@ -36,12 +36,12 @@ impl Linear {
     }
 
     /// Where `sector` lies, which is inside the device.
-    fn place(&self, sector: Sector) -> Place {
+    fn place(&self, sector: Sector) -> LegPosition {
         // The first bound is zero, so there is one before the first that is larger. Legs without
         // sectors start where the next one does and are passed over.
         let leg = self.bounds.partition_point(|bound| *bound <= sector) - 1;
         let (start, end) = (self.bounds[leg], self.bounds[leg + 1]);
-        Place { leg, sector: Sector(sector.0 - start.0), left: end.0 - sector.0 }
+        LegPosition { leg, sector: Sector(sector.0 - start.0), left: end.0 - sector.0 }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::legs::{Legs, Place};
+use super::legs::{Legs, LegPosition};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::drivers::MemoryDevice;
@@ -50,14 +50,14 @@ impl Overlay {
     }
 
     /// Where `sector` is.
-    fn place(&self, sector: Sector) -> Place {
+    fn place(&self, sector: Sector) -> LegPosition {
         let held = self.held.read();
         let before = held.range(..=sector.0).next_back();
         if let Some((_, end)) = before.filter(|(_, end)| **end > sector.0) {
-            return Place { leg: MEMORY, sector, left: end - sector.0 };
+            return LegPosition { leg: MEMORY, sector, left: end - sector.0 };
         }
         let next = held.range(sector.0..).next().map_or(self.capacity.0, |(start, _)| *start);
-        Place { leg: BELOW, sector, left: next - sector.0 }
+        LegPosition { leg: BELOW, sector, left: next - sector.0 }
     }
 
     /// Records that the memory holds the sectors from `start` to `end`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::StackError;
 use super::bytes::Size;
-use super::legs::{Legs, Place};
+use super::legs::{Legs, LegPosition};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
@@ -106,10 +106,10 @@ impl Layout {
 
     /// Where `sector` lies, and the rest of its chunk.
     #[inline]
-    fn place(&self, sector: Sector) -> Place {
+    fn place(&self, sector: Sector) -> LegPosition {
         let (leg, at) = self.locate(sector.0);
         let left = (1 << self.chunk_shift) - self.inside(sector.0);
-        Place { leg: leg as usize, sector: Sector(at), left }
+        LegPosition { leg: leg as usize, sector: Sector(at), left }
     }
 
     /// The sectors of `leg` that hold some of `sectors`: one range, since chunks that follow each

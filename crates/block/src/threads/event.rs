@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::alarm::Alarm;
-use super::own_queue::Patience;
+use super::own_queue::WaitLimit;
 use super::sync::{AtomicUsize, Mutex, Ordering, fence};
 use super::{held, own_queues};
 
@@ -115,7 +115,7 @@ impl Event {
         let value = ready();
         if value.is_none() {
             // Not parked while its own queues have something in flight.
-            if !own_queues::step(alarm, Patience::Unlimited) {
+            if !own_queues::step(alarm, WaitLimit::Unlimited) {
                 alarm.park(None);
             }
         }

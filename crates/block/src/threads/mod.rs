@@ -16,6 +16,6 @@ mod wakeup;
 
 pub(crate) use alarm::Alarm;
 pub(crate) use event::Event;
-pub(crate) use own_queue::{Busy, OwnQueue, Patience};
+pub(crate) use own_queue::{Busy, OwnQueue, WaitLimit};
 pub(crate) use push_list::PushList;
 pub(crate) use wakeup::Wakeup;

@@ -13,8 +13,8 @@ pub(crate) trait OwnQueue {
     fn is_busy(&self) -> bool;
 
     /// Collects requests that have ended and starts waiting ones. Sleeps until one of them happens
-    /// or `alarm` is rung, if `patience` allows it. May return early for no reason.
-    fn step(&self, alarm: &Arc<Alarm>, patience: Patience);
+    /// or `alarm` is rung, if `limit` allows it. May return early for no reason.
+    fn step(&self, alarm: &Arc<Alarm>, limit: WaitLimit);
 
     /// Announces that this thread is going to sleep for several queues, until `event` is readable or
     /// the time has come that this returns, if it does. An error, if there is something to do.
@@ -33,7 +33,7 @@ pub(crate) struct Busy;
 
 /// How long a step may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitLimit {
     /// It does not wait.
     None,
     /// As long as it takes.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::alarm::Alarm;
-use super::own_queue::{OwnQueue, Patience};
+use super::own_queue::{OwnQueue, WaitLimit};
 use super::several;
 
 thread_local! {
@@ -53,7 +53,7 @@ pub(crate) fn defer(submit: impl FnOnce()) {
 /// Sends requests that were [deferred](defer) and did not leave with a step.
 pub(crate) fn send_deferred() {
     if DEFERRED.get() {
-        step(&Alarm::current(), Patience::None);
+        step(&Alarm::current(), WaitLimit::None);
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn deferred(waits: bool) {
 
 /// Does one step of this thread's queues, sleeping at most as long as `alarm` stays silent.
 /// Returns whether there was one to wait for.
-pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
+pub(crate) fn step(alarm: &Arc<Alarm>, limit: WaitLimit) -> bool {
     DEFERRED.set(false);
     let busy: Vec<Rc<dyn OwnQueue>> = QUEUES
         .try_with(|queues| {
@@ -79,11 +79,11 @@ pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
         .unwrap_or_default();
     match &busy[..] {
         [] => return false,
-        [queue] => queue.step(alarm, patience),
+        [queue] => queue.step(alarm, limit),
         several => {
-            let look = || several.iter().for_each(|queue| queue.step(alarm, Patience::None));
+            let look = || several.iter().for_each(|queue| queue.step(alarm, WaitLimit::None));
             look();
-            if patience != Patience::None && several.iter().all(|queue| queue.is_busy()) {
+            if limit != WaitLimit::None && several.iter().all(|queue| queue.is_busy()) {
                 several::sleep(several, alarm);
                 look();
             }
@@ -96,6 +96,6 @@ pub(crate) fn step(alarm: &Arc<Alarm>, patience: Patience) -> bool {
 pub(crate) fn poll() {
     let idle = QUEUES.try_with(|queues| queues.borrow().is_empty()).unwrap_or(true);
     if !idle {
-        step(&Alarm::current(), Patience::None);
+        step(&Alarm::current(), WaitLimit::None);
     }
 }

@@ -12,7 +12,7 @@ mod place;
 use super::UnpackError;
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
 use failed::failed;
-use place::Place;
+use place::WorkingDirectory;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::File;
 use std::io;
@@ -36,12 +36,12 @@ pub fn to_directory(
     replace: bool,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
-    let place = Place::open(destination, replace)?;
+    let place = WorkingDirectory::open(destination, replace)?;
     unpack(volume, &mut DirectorySink { place, replace, buffer: Vec::new() }, report)
 }
 
 struct DirectorySink {
-    place: Place,
+    place: WorkingDirectory,
     replace: bool,
     buffer: Vec<u8>,
 }

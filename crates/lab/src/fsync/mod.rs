@@ -22,7 +22,7 @@ pub use case::Workload;
 use crate::error::LabError;
 use crate::options::{RunOptions, Size};
 use crate::outcome::Outcome;
-use crate::place::{Place, mounted_kind};
+use crate::destination::{Destination, mounted_kind};
 use case::Case;
 use generator::run_case;
 use mounted::Mounted;
@@ -32,7 +32,7 @@ use volume::VolumeTarget;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FsyncOptions {
     /// Where; each place runs every case.
-    pub places: Vec<Place>,
+    pub places: Vec<Destination>,
     /// When files are made durable.
     pub modes: Vec<Mode>,
     /// Numbers of threads.
@@ -80,15 +80,15 @@ pub fn run(
     Ok(())
 }
 
-fn run_at(place: &Place, case: &Case) -> Result<FsyncOutcome, LabError> {
+fn run_at(place: &Destination, case: &Case) -> Result<FsyncOutcome, LabError> {
     match place {
-        Place::Image(path, bytes) => {
+        Destination::Image(path, bytes) => {
             let target = VolumeTarget::open(path, *bytes)?;
             let outcome = run_case(&target, "undercroft".into(), case)?;
             target.close()?;
             Ok(outcome)
         }
-        Place::Directory(path) => {
+        Destination::Directory(path) => {
             let target = Mounted::new(path)?;
             run_case(&target, mounted_kind(path), case)
         }

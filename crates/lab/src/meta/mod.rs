@@ -17,7 +17,7 @@ pub use crate::outcome::meta::{MetaOutcome, Operation, Speed};
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::place::{Place, mounted_kind};
+use crate::destination::{Destination, mounted_kind};
 use case::Case;
 use generator::{Round, run_round};
 use mounted::Mounted;
@@ -29,7 +29,7 @@ use volume::VolumeTarget;
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetaOptions {
     /// Where; they take turns.
-    pub places: Vec<Place>,
+    pub places: Vec<Destination>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
     /// Numbers of directories that the files are spread over.
@@ -67,11 +67,11 @@ pub fn run(
 }
 
 /// What a place is, and its name in the tables.
-fn open(place: &Place) -> Result<(Box<dyn Target>, String), LabError> {
+fn open(place: &Destination) -> Result<(Box<dyn Target>, String), LabError> {
     Ok(match place {
-        Place::Image(path, bytes) => {
+        Destination::Image(path, bytes) => {
             (Box::new(VolumeTarget::open(path, *bytes)?), "undercroft".into())
         }
-        Place::Directory(path) => (Box::new(Mounted::new(path)), mounted_kind(path)),
+        Destination::Directory(path) => (Box::new(Mounted::new(path)), mounted_kind(path)),
     })
 }

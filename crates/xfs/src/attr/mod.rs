@@ -14,7 +14,7 @@ pub(crate) mod parent;
 mod read;
 mod remote;
 mod shape;
-mod write;
+mod change;
 
 #[cfg(test)]
 mod foreign_tests;
@@ -26,6 +26,6 @@ mod tests;
 pub(crate) use entry::Attribute;
 pub(crate) use read::{for_each, get};
 pub(crate) use shape::local_size;
-pub use write::SetMode;
-pub(crate) use write::abandon;
-pub(crate) use write::{remove, set, set_all};
+pub use change::SetMode;
+pub(crate) use change::abandon;
+pub(crate) use change::{remove, set, set_all};

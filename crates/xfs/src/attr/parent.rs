@@ -7,7 +7,7 @@
 
 use super::entry::Attribute;
 use super::read::for_each;
-use super::write::{SetMode, remove as remove_attribute, set};
+use super::change::{SetMode, remove as remove_attribute, set};
 use crate::da::{DaFork, DaForkMut};
 use crate::error::Error;
 use crate::format::{Namespace, PARENT_VALUE_SIZE};

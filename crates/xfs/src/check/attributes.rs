@@ -4,7 +4,7 @@ use super::forks::Fork;
 use super::hash_tree::HashWalk;
 use super::inode_table::{Slot, link_sum};
 use super::subject::{Scan, Subject};
-use super::{Finding, Place};
+use super::{Finding, Location};
 use crate::bytes::{be32, be64};
 use crate::format::{
     Acl, AclKind, AttrLeafEntry, AttrLeafLayout, AttrShortform, AttrValue, BufferKind, ForkFormat,
@@ -46,8 +46,8 @@ pub(super) fn check(scan: &Scan<'_>, subject: &Subject<'_>, fork: &Fork) {
 }
 
 impl Attributes<'_, '_> {
-    fn error(&self, place: Place, what: impl Into<String>) {
-        self.scan.checker.error(STRUCTURE, place, what);
+    fn error(&self, location: Location, what: impl Into<String>) {
+        self.scan.checker.error(STRUCTURE, location, what);
     }
 
     fn short(&mut self) {
@@ -59,7 +59,7 @@ impl Attributes<'_, '_> {
                 }
             }
             Err(what) => {
-                self.error(self.subject.place(), what);
+                self.error(self.subject.location(), what);
                 self.complete = false;
             }
         }
@@ -82,7 +82,7 @@ impl Attributes<'_, '_> {
             let used = blocks + self.remote_blocks;
             if mapped != used {
                 let what = format!("{mapped} blocks are mapped, {used} are in use");
-                self.error(self.subject.place(), what);
+                self.error(self.subject.location(), what);
             }
         }
     }
@@ -90,10 +90,10 @@ impl Attributes<'_, '_> {
     fn leaf(&mut self, at: FileBlock, bytes: &[u8]) {
         let layout = AttrLeafLayout::new(self.scan.checker.geometry());
         if layout.count(bytes) == 0 {
-            self.error(self.fork.place(at), "a leaf without entries");
+            self.error(self.fork.location(at), "a leaf without entries");
         }
         if !layout.first_used_is_exact(bytes) {
-            self.error(self.fork.place(at), "firstused is not the lowest byte in use");
+            self.error(self.fork.location(at), "firstused is not the lowest byte in use");
         }
         for (index, entry) in layout.entries(bytes).enumerate() {
             if entry.incomplete() {
@@ -117,7 +117,7 @@ impl Attributes<'_, '_> {
              is removed"
         );
         if !self.scan.checker.dirty() {
-            self.scan.checker.add(Finding::warning(STRUCTURE, self.fork.place(at), what));
+            self.scan.checker.add(Finding::warning(STRUCTURE, self.fork.location(at), what));
         }
     }
 
@@ -131,7 +131,7 @@ impl Attributes<'_, '_> {
             AttrValue::Remote { block, len } => match self.remote(block, len) {
                 Ok(value) => self.attribute(entry.namespace(), entry.name, &value),
                 Err(what) => {
-                    self.error(self.fork.place(at), format!("entry {index}: {what}"));
+                    self.error(self.fork.location(at), format!("entry {index}: {what}"));
                     self.complete = false;
                 }
             },
@@ -150,7 +150,7 @@ impl Attributes<'_, '_> {
             let block = match self.fork.read(checker, BufferKind::AttrRemote, at, 1) {
                 Ok(block) => block,
                 Err(defect) => {
-                    checker.report_defect("remote attribute value", self.fork.place(at), defect);
+                    checker.report_defect("remote attribute value", self.fork.location(at), defect);
                     return Err(format!("block {number} of its value is damaged"));
                 }
             };
@@ -163,18 +163,18 @@ impl Attributes<'_, '_> {
     /// One attribute with its value.
     fn attribute(&mut self, namespace: Namespace, name: &[u8], value: &[u8]) {
         self.count += 1;
-        let place = self.subject.place();
+        let location = self.subject.location();
         let features = &self.scan.checker.geometry().features;
         match namespace {
             Namespace::Parent if !features.parent_pointers() => {
-                self.error(place, "a parent pointer, but the volume has none");
+                self.error(location, "a parent pointer, but the volume has none");
             }
             Namespace::Parent => self.parent(name, value),
             Namespace::Trusted => {
                 if AclKind::from_disk_name(name).is_some()
                     && let Err(error) = Acl::from_disk(value)
                 {
-                    self.error(place, format!("{}: {error}", String::from_utf8_lossy(name)));
+                    self.error(location, format!("{}: {error}", String::from_utf8_lossy(name)));
                 }
             }
             Namespace::User | Namespace::Security => {}
@@ -185,7 +185,7 @@ impl Attributes<'_, '_> {
         if value.len() != PARENT_VALUE_SIZE {
             let what =
                 format!("parent pointer {:?} has a bad value", String::from_utf8_lossy(name));
-            return self.error(self.subject.place(), what);
+            return self.error(self.subject.location(), what);
         }
         let (parent, generation) = (InodeNumber(be64(value, 0)), be32(value, 8));
         let sum = link_sum(parent, generation, name);

@@ -1,6 +1,6 @@
 //! The state that all parts of a check share: the volume, blocks that were read, findings.
 
-use super::finding::{Finding, Place};
+use super::finding::{Finding, Location};
 use super::findings::Findings;
 use super::options::CheckOptions;
 use super::visited::Visited;
@@ -74,21 +74,21 @@ impl Checker {
         self.findings.add(finding);
     }
 
-    pub(super) fn error(&self, structure: &'static str, place: Place, what: impl Into<String>) {
-        self.add(Finding::error(structure, place, what));
+    pub(super) fn error(&self, structure: &'static str, location: Location, what: impl Into<String>) {
+        self.add(Finding::error(structure, location, what));
     }
 
     /// Reports a number that differs from the expected one.
     pub(super) fn expect<T: PartialEq + std::fmt::Display>(
         &self,
         structure: &'static str,
-        place: Place,
+        location: Location,
         field: &'static str,
         found: T,
         expected: T,
     ) {
         if found != expected {
-            self.add(Finding::differs(structure, place, field, found, expected));
+            self.add(Finding::differs(structure, location, field, found, expected));
         }
     }
 
@@ -215,16 +215,16 @@ impl Checker {
     pub(super) fn report_defect(
         &self,
         structure: &'static str,
-        place: Place,
+        location: Location,
         defect: Defect,
     ) -> Option<Block> {
         match defect {
             Defect::Foreign(what) => {
-                self.error(structure, place, what);
+                self.error(structure, location, what);
                 None
             }
             Defect::Content(what, block) => {
-                self.error(structure, place, what);
+                self.error(structure, location, what);
                 Some(block)
             }
         }

@@ -1,6 +1,6 @@
 //! The counters of the superblock against the sums over all groups (docs/format/counters.md#sums).
 
-use super::Place;
+use super::Location;
 use super::checker::Checker;
 use super::group::Group;
 
@@ -10,7 +10,7 @@ pub(super) fn check(checker: &Checker, groups: &[Group]) {
     if let Err(error) = superblock.check_counters()
         && !checker.dirty()
     {
-        checker.error("superblock", Place::Volume, error.to_string());
+        checker.error("superblock", Location::Volume, error.to_string());
     }
     let (mut inodes, mut free_inodes, mut free_blocks) = (0_u64, 0_u64, 0_u64);
     for group in groups {
@@ -24,8 +24,8 @@ pub(super) fn check(checker: &Checker, groups: &[Group]) {
     if checker.dirty() {
         return;
     }
-    let place = Place::Volume;
-    checker.expect("superblock", place, "icount", superblock.inodes, inodes);
-    checker.expect("superblock", place, "ifree", superblock.free_inodes, free_inodes);
-    checker.expect("superblock", place, "fdblocks", superblock.free_blocks, free_blocks);
+    let location = Location::Volume;
+    checker.expect("superblock", location, "icount", superblock.inodes, inodes);
+    checker.expect("superblock", location, "ifree", superblock.free_inodes, free_inodes);
+    checker.expect("superblock", location, "fdblocks", superblock.free_blocks, free_blocks);
 }

@@ -24,11 +24,11 @@ pub(super) struct Directory<'a, 's> {
 
 impl Directory<'_, '_> {
     pub(super) fn error(&self, what: impl Into<String>) {
-        self.scan.checker.error(STRUCTURE, self.subject.place(), what);
+        self.scan.checker.error(STRUCTURE, self.subject.location(), what);
     }
 
     pub(super) fn error_at(&self, block: FileBlock, what: impl Into<String>) {
-        self.scan.checker.error(STRUCTURE, self.fork.place(block), what);
+        self.scan.checker.error(STRUCTURE, self.fork.location(block), what);
     }
 
     /// Records that not all entries could be seen.

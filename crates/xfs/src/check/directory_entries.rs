@@ -66,7 +66,7 @@ impl Directory<'_, '_> {
         let end = self.fork.extents.last().map_or(FileBlock(0), Extent::end);
         if end.0 <= u64::from(unit) && self.listing.complete {
             let block = 1_u64 << self.layout.block_log;
-            self.scan.checker.expect(STRUCTURE, self.subject.place(), "size", size, block);
+            self.scan.checker.expect(STRUCTURE, self.subject.location(), "size", size, block);
             self.data_block(FileBlock(0), BufferKind::DirBlock);
             self.check_duplicates();
             return;
@@ -75,7 +75,7 @@ impl Directory<'_, '_> {
         let data_end = data_end.map_or(0, |extent| extent.end().0.min(leaf.0));
         let bytes = data_end << geometry.block_log;
         if self.fork.complete {
-            self.scan.checker.expect(STRUCTURE, self.subject.place(), "size", size, bytes);
+            self.scan.checker.expect(STRUCTURE, self.subject.location(), "size", size, bytes);
         }
         let mut defects = 0;
         let (fork, checker) = (self.fork, self.scan.checker);
@@ -99,8 +99,8 @@ impl Directory<'_, '_> {
         let (block, sound) = match self.fork.read(checker, kind, at, unit) {
             Ok(block) => (block, true),
             Err(defect) => {
-                let place = self.fork.place(at);
-                match checker.report_defect(STRUCTURE, place, defect) {
+                let location = self.fork.location(at);
+                match checker.report_defect(STRUCTURE, location, defect) {
                     Some(block) => (block, false),
                     None => {
                         self.lose();

@@ -62,7 +62,7 @@ fn single_leaf(
     let block = match directory.fork.read(checker, BufferKind::DirLeaf1, leaf, unit) {
         Ok(block) => block,
         Err(defect) => {
-            checker.report_defect("directory", directory.fork.place(leaf), defect);
+            checker.report_defect("directory", directory.fork.location(leaf), defect);
             return false;
         }
     };
@@ -111,7 +111,7 @@ fn free_index(directory: &mut Directory<'_, '_>) {
         let block = match directory.fork.read(checker, BufferKind::DirFree, at, unit) {
             Ok(block) => block,
             Err(defect) => {
-                checker.report_defect("directory", directory.fork.place(at), defect);
+                checker.report_defect("directory", directory.fork.location(at), defect);
                 complete = false;
                 defects += 1;
                 if defects == DEFECTS_MAX {

@@ -16,7 +16,7 @@ pub enum Severity {
 /// Where something is wrong. The order is that of a report: volume, groups, inodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Place {
+pub enum Location {
     /// The volume as a whole: its superblock or its log.
     Volume,
     /// The headers of a group.
@@ -31,7 +31,7 @@ pub enum Place {
     AttributeBlock(InodeNumber, FileBlock),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Volume => f.write_str("volume"),
@@ -52,7 +52,7 @@ pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
     /// Where it is.
-    pub place: Place,
+    pub location: Location,
     /// Name of the structure, as in docs/format.
     pub structure: &'static str,
     /// Name of the field; empty if it is about the structure as a whole, or if the text names it.
@@ -64,33 +64,33 @@ pub struct Finding {
 impl Finding {
     /// An error in a structure.
     #[must_use]
-    pub fn error(structure: &'static str, place: Place, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, place, structure, field: "", what: what.into() }
+    pub fn error(structure: &'static str, location: Location, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, location, structure, field: "", what: what.into() }
     }
 
     /// Something that is worth knowing, on a volume that is clean.
     #[must_use]
-    pub fn warning(structure: &'static str, place: Place, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(structure, place, what) }
+    pub fn warning(structure: &'static str, location: Location, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(structure, location, what) }
     }
 
     /// A field that should have another value.
     #[must_use]
     pub fn differs(
         structure: &'static str,
-        place: Place,
+        location: Location,
         field: &'static str,
         found: impl fmt::Display,
         expected: impl fmt::Display,
     ) -> Self {
         let what = format!("is {found}, expected {expected}");
-        Self { field, ..Self::error(structure, place, what) }
+        Self { field, ..Self::error(structure, location, what) }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.structure)?;
+        write!(f, "{}: {}", self.location, self.structure)?;
         if !self.field.is_empty() {
             write!(f, " {}", self.field)?;
         }
@@ -104,18 +104,18 @@ mod tests {
 
     #[test]
     fn a_finding_names_place_structure_field_and_values() {
-        let place = Place::Block(AgNumber(2), AgBlock(7));
-        let finding = Finding::differs("bnobt", place, "level", 3, 0);
+        let location = Location::Block(AgNumber(2), AgBlock(7));
+        let finding = Finding::differs("bnobt", location, "level", 3, 0);
         let text = "allocation group 2, block 7: bnobt level: is 3, expected 0";
         assert_eq!(finding.to_string(), text);
-        let warning = Finding::warning("inode", Place::Inode(InodeNumber(9)), "odd");
+        let warning = Finding::warning("inode", Location::Inode(InodeNumber(9)), "odd");
         assert_eq!(warning.to_string(), "inode 9: inode: odd");
         assert!(warning.severity < finding.severity);
     }
 
     #[test]
     fn places_sort_from_the_volume_to_inodes() {
-        let group = Place::Group(AgNumber(9));
-        assert!(Place::Volume < group && group < Place::Inode(InodeNumber(0)));
+        let group = Location::Group(AgNumber(9));
+        assert!(Location::Volume < group && group < Location::Inode(InodeNumber(0)));
     }
 }

@@ -1,6 +1,6 @@
 //! The mapping of one fork: extents in the inode or in a tree, and the blocks they claim.
 
-use super::Place;
+use super::Location;
 use super::checker::{Block, Checker, Defect};
 use super::tree::{Home, TreeWalk};
 use crate::btree::Bmbt;
@@ -65,8 +65,8 @@ impl Home for ForkHome<'_> {
         self.checker.geometry().sector(pointer)
     }
 
-    fn place(&self, _pointer: FsBlock) -> Place {
-        Place::Inode(self.inode)
+    fn location(&self, _pointer: FsBlock) -> Location {
+        Location::Inode(self.inode)
     }
 
     fn owner(&self) -> u64 {
@@ -109,7 +109,7 @@ pub(super) fn load(
     fork.count = records.len() as u64;
     if fork.complete && fork.count != expected {
         let field = if kind == ForkKind::Data { "nextents" } else { "anextents" };
-        checker.expect("inode", Place::Inode(inode), field, expected, fork.count);
+        checker.expect("inode", Location::Inode(inode), field, expected, fork.count);
     }
     let realtime = kind == ForkKind::Data
         && core.flags.contains(InodeFlags::REALTIME)
@@ -125,7 +125,7 @@ fn tree(checker: &Checker, claims: &mut Claims, fork: &mut Fork, bytes: &[u8]) -
     let root = match BmapRoot::decode(bytes) {
         Ok(root) => root,
         Err(defect) => {
-            checker.error("bmbt", Place::Inode(fork.inode), format!("root: {defect}"));
+            checker.error("bmbt", Location::Inode(fork.inode), format!("root: {defect}"));
             checker.set_incomplete();
             fork.complete = false;
             return Vec::new();
@@ -147,11 +147,11 @@ fn tree(checker: &Checker, claims: &mut Claims, fork: &mut Fork, bytes: &[u8]) -
 
 /// Checks one extent and adds it to the fork and to the claims.
 fn extent(checker: &Checker, claims: &mut Claims, fork: &mut Fork, record: Extent, realtime: bool) {
-    let (geometry, place) = (checker.geometry(), Place::Inode(fork.inode));
+    let (geometry, location) = (checker.geometry(), Location::Inode(fork.inode));
     let structure = if fork.kind == ForkKind::Data { "data fork" } else { "attribute fork" };
     let mut bad = |what: String| {
         let range = format!("{} blocks at file block {}", record.len, record.offset);
-        checker.error(structure, place, format!("{range}: {what}"));
+        checker.error(structure, location, format!("{range}: {what}"));
         checker.set_incomplete();
         fork.complete = false;
     };
@@ -190,11 +190,11 @@ fn extent(checker: &Checker, claims: &mut Claims, fork: &mut Fork, record: Exten
 }
 
 impl Fork {
-    /// Place of a block of the fork in a report.
-    pub(super) fn place(&self, block: FileBlock) -> Place {
+    /// Location of a block of the fork in a report.
+    pub(super) fn location(&self, block: FileBlock) -> Location {
         match self.kind {
-            ForkKind::Data => Place::DataBlock(self.inode, block),
-            ForkKind::Attr => Place::AttributeBlock(self.inode, block),
+            ForkKind::Data => Location::DataBlock(self.inode, block),
+            ForkKind::Attr => Location::AttributeBlock(self.inode, block),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The two trees of free extents against each other and the header of the group.
 
-use super::Place;
+use super::Location;
 use super::checker::Checker;
 use super::tree::TreeContent;
 use crate::btree::{Bnobt, Cntbt};
@@ -15,7 +15,7 @@ pub(super) fn check(
     by_block: TreeContent<Bnobt>,
     by_size: TreeContent<Cntbt>,
 ) -> Vec<AllocRecord> {
-    let place = Place::Group(ag);
+    let location = Location::Group(ag);
     let mut sorted = by_size.records;
     let longest = sorted.last().map_or(0, |record| record.len);
     sorted.sort_unstable_by_key(|record| record.start);
@@ -28,16 +28,16 @@ pub(super) fn check(
                     format!(": {} blocks from {a}, {} from {b}", left.len, right.len)
                 },
             );
-        checker.error("cntbt", place, format!("holds other free extents than bnobt{difference}"));
+        checker.error("cntbt", location, format!("holds other free extents than bnobt{difference}"));
     }
     let free = if by_block.complete { by_block.records } else { sorted };
     extents(checker, ag, &free);
     let sum: u64 = free.iter().map(|record| u64::from(record.len)).sum();
     if by_block.complete || by_size.complete {
-        checker.expect("AGF", place, "freeblks", u64::from(agf.free_blocks), sum);
+        checker.expect("AGF", location, "freeblks", u64::from(agf.free_blocks), sum);
     }
     if by_size.complete {
-        checker.expect("AGF", place, "longest", agf.longest, longest);
+        checker.expect("AGF", location, "longest", agf.longest, longest);
     }
     free
 }
@@ -48,13 +48,13 @@ fn extents(checker: &Checker, ag: AgNumber, free: &[AllocRecord]) {
     for record in free {
         let (start, len) = (record.start, record.len);
         let end = u64::from(start.0) + u64::from(len);
-        let place = Place::Block(ag, start);
+        let location = Location::Block(ag, start);
         if start <= geometry.ag_header_last() || end > u64::from(geometry.ag_length(ag)) {
-            checker.error("bnobt", place, format!("free extent of {len} blocks is out of range"));
+            checker.error("bnobt", location, format!("free extent of {len} blocks is out of range"));
         } else if u64::from(start.0) < last_end {
-            checker.error("bnobt", place, "free extent overlaps the one before");
+            checker.error("bnobt", location, "free extent overlaps the one before");
         } else if u64::from(start.0) == last_end {
-            checker.error("bnobt", place, "free extent is not merged with the one before");
+            checker.error("bnobt", location, "free extent is not merged with the one before");
         }
         last_end = last_end.max(end);
     }

@@ -3,7 +3,7 @@
 use super::checker::Checker;
 use super::group::{FREE, Group};
 use super::tree::{Home, TreeContent, TreeWalk};
-use super::{Place, free_space, inode_trees};
+use super::{Location, free_space, inode_trees};
 use crate::btree::{Bnobt, BtreeKind, Cntbt, Finobt, Inobt, Refcountbt, Rmapbt};
 use crate::format::{
     Agf, Agi, AllocRecord, BufferKind, Header, HeaderError, RefcountDomain, RmapOwner, TreeRoot,
@@ -30,8 +30,8 @@ impl Home for GroupHome<'_> {
         self.checker.geometry().ag_sector(self.ag, pointer)
     }
 
-    fn place(&self, pointer: AgBlock) -> Place {
-        Place::Block(self.ag, pointer)
+    fn location(&self, pointer: AgBlock) -> Location {
+        Location::Block(self.ag, pointer)
     }
 
     fn owner(&self) -> u64 {
@@ -80,11 +80,11 @@ pub(super) fn check(checker: &Checker, ag: AgNumber) -> Group {
 /// Header sector `index` of a group, with a right checksum, magic and identifier.
 fn header(checker: &Checker, ag: AgNumber, index: u32, kind: BufferKind) -> Option<Buffer> {
     let geometry = checker.geometry();
-    let (sector, place) = (geometry.header_sector(ag, index), Place::Group(ag));
+    let (sector, location) = (geometry.header_sector(ag, index), Location::Group(ag));
     let bytes = match checker.read_bytes(&[(sector, checker.sectors())]) {
         Ok(bytes) => bytes,
         Err(what) => {
-            checker.error(kind.name(), place, what);
+            checker.error(kind.name(), location, what);
             return None;
         }
     };
@@ -92,7 +92,7 @@ fn header(checker: &Checker, ag: AgNumber, index: u32, kind: BufferKind) -> Opti
         && let Some(header) = Header::of(kind)
         && let Err(what) = header.verify(&bytes, sector, &geometry.meta_uuid, geometry.block_size())
     {
-        checker.error(kind.name(), place, what);
+        checker.error(kind.name(), location, what);
         return None;
     }
     checker.note_header_lsn(kind, &bytes);
@@ -107,7 +107,7 @@ fn judge(
     result: Result<(), HeaderError>,
 ) -> bool {
     result
-        .inspect_err(|error| checker.error(structure, Place::Group(ag), error.to_string()))
+        .inspect_err(|error| checker.error(structure, Location::Group(ag), error.to_string()))
         .is_ok()
 }
 
@@ -144,7 +144,7 @@ fn free_list(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
         if block > geometry.ag_header_last() && block.0 < geometry.ag_length(ag) {
             group.claim(block, 1, RmapOwner::GROUP);
         } else {
-            checker.error("AGFL", Place::Group(ag), format!("block {block} is out of range"));
+            checker.error("AGFL", Location::Group(ag), format!("block {block} is out of range"));
         }
     }
 }
@@ -162,7 +162,7 @@ fn walk<K: BtreeKind<Pointer = AgBlock>>(
 
 fn space_trees(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
     let features = &checker.geometry().features;
-    let place = Place::Group(ag);
+    let location = Location::Group(ag);
     let by_block = walk::<Bnobt>(checker, ag, agf.bnobt);
     let by_size = walk::<Cntbt>(checker, ag, agf.cntbt);
     group.claim_blocks(&by_block.blocks, RmapOwner::GROUP);
@@ -186,7 +186,7 @@ fn space_trees(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
         if tree.complete {
             checker.expect(
                 "AGF",
-                place,
+                location,
                 "rmap_blocks",
                 agf.rmap_blocks as usize,
                 tree.blocks.len(),
@@ -197,7 +197,7 @@ fn space_trees(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
         group.rmaps = tree.records;
     }
     if all {
-        checker.expect("AGF", place, "btreeblks", agf.tree_blocks as usize, tree_blocks);
+        checker.expect("AGF", location, "btreeblks", agf.tree_blocks as usize, tree_blocks);
     }
     if features.reflink() {
         reference_counts(checker, ag, agf, group);
@@ -205,12 +205,12 @@ fn space_trees(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
 }
 
 fn reference_counts(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
-    let (geometry, place) = (checker.geometry(), Place::Group(ag));
+    let (geometry, location) = (checker.geometry(), Location::Group(ag));
     let tree = walk::<Refcountbt>(checker, ag, agf.refcountbt);
     group.claim_blocks(&tree.blocks, RmapOwner::REFCOUNT_TREE);
     if tree.complete {
         let blocks = tree.blocks.len();
-        checker.expect("AGF", place, "refcount_blocks", agf.refcount_blocks as usize, blocks);
+        checker.expect("AGF", location, "refcount_blocks", agf.refcount_blocks as usize, blocks);
     } else {
         (group.shared_known, group.space_known) = (false, false);
     }
@@ -219,7 +219,7 @@ fn reference_counts(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Grou
         let end = u64::from(record.start.0) + u64::from(record.len);
         if record.start <= geometry.ag_header_last() || end > u64::from(geometry.ag_length(ag)) {
             let what = format!("{} blocks from {} are out of range", record.len, record.start);
-            checker.error("refcountbt", place, what);
+            checker.error("refcountbt", location, what);
             group.shared_known = false;
         } else if record.domain == RefcountDomain::Cow {
             staged += u64::from(record.len);
@@ -230,12 +230,12 @@ fn reference_counts(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Grou
     }
     if staged > 0 && !checker.dirty() {
         let what = format!("{staged} blocks were left behind by an interrupted copy-on-write");
-        checker.error("refcountbt", place, what);
+        checker.error("refcountbt", location, what);
     }
 }
 
 fn inode_side(checker: &Checker, ag: AgNumber, agi: &Agi, group: &mut Group) {
-    let (features, place) = (&checker.geometry().features, Place::Group(ag));
+    let (features, location) = (&checker.geometry().features, Location::Group(ag));
     let all = walk::<Inobt>(checker, ag, agi.inobt);
     group.claim_blocks(&all.blocks, RmapOwner::INODE_TREES);
     group.space_known &= all.complete;
@@ -246,17 +246,17 @@ fn inode_side(checker: &Checker, ag: AgNumber, agi: &Agi, group: &mut Group) {
     }
     if features.inobtcnt() {
         if all.complete {
-            checker.expect("AGI", place, "iblocks", agi.inobt_blocks as usize, all.blocks.len());
+            checker.expect("AGI", location, "iblocks", agi.inobt_blocks as usize, all.blocks.len());
         }
         if let Some(tree) = with_free.as_ref().filter(|tree| tree.complete) {
             let blocks = tree.blocks.len();
-            checker.expect("AGI", place, "fblocks", agi.finobt_blocks as usize, blocks);
+            checker.expect("AGI", location, "fblocks", agi.finobt_blocks as usize, blocks);
         }
     }
     for (list, head) in agi.unlinked.iter().enumerate() {
         if !head.is_null() && !checker.dirty() {
             let what = format!("list {list} of unlinked inodes starts at {head}, must be empty");
-            checker.error("AGI", place, what);
+            checker.error("AGI", location, what);
         }
     }
     group.chunks = inode_trees::check(checker, ag, agi, &all, with_free.as_ref());

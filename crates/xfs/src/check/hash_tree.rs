@@ -61,7 +61,7 @@ impl<'a> HashWalk<'a> {
 
     fn error(&mut self, block: FileBlock, what: impl Into<String>) {
         self.defects += 1;
-        self.checker.error(self.structure, self.fork.place(block), what);
+        self.checker.error(self.structure, self.fork.location(block), what);
     }
 
     fn lose(&mut self) {
@@ -84,8 +84,8 @@ impl<'a> HashWalk<'a> {
             Ok(block) => (block, true),
             Err(defect) => {
                 self.defects += 1;
-                let place = self.fork.place(at);
-                match self.checker.report_defect(self.structure, place, defect) {
+                let location = self.fork.location(at);
+                match self.checker.report_defect(self.structure, location, defect) {
                     Some(block) => (block, false),
                     None => return self.lose(),
                 }

@@ -1,6 +1,6 @@
 //! The trees of inode chunks against each other and the header of the group.
 
-use super::Place;
+use super::Location;
 use super::checker::Checker;
 use super::group::Group;
 use super::tree::TreeContent;
@@ -18,7 +18,7 @@ pub(super) fn check(
     all: &TreeContent<Inobt>,
     with_free: Option<&TreeContent<Finobt>>,
 ) -> Vec<InodeChunkRecord> {
-    let place = Place::Group(ag);
+    let location = Location::Group(ag);
     let mut chunks: Vec<InodeChunkRecord> = Vec::with_capacity(all.records.len());
     let (mut count, mut free) = (0_u64, 0_u64);
     for record in &all.records {
@@ -26,17 +26,17 @@ pub(super) fn check(
         free += u64::from(record.freecount);
         let after = chunks.last().map_or(0, |last| u64::from(last.start.0) + 64);
         match misplaced(checker.geometry(), ag, record) {
-            Some(what) => checker.error("inobt", place, format!("chunk {}: {what}", record.start)),
+            Some(what) => checker.error("inobt", location, format!("chunk {}: {what}", record.start)),
             None if u64::from(record.start.0) < after => {
                 let what = format!("chunk {} overlaps the one before", record.start);
-                checker.error("inobt", place, what);
+                checker.error("inobt", location, what);
             }
             None => chunks.push(*record),
         }
     }
     if all.complete {
-        checker.expect("AGI", place, "count", u64::from(agi.count), count);
-        checker.expect("AGI", place, "freecount", u64::from(agi.free_count), free);
+        checker.expect("AGI", location, "count", u64::from(agi.count), count);
+        checker.expect("AGI", location, "freecount", u64::from(agi.free_count), free);
         if let Some(tree) = with_free.filter(|tree| tree.complete) {
             compare(checker, ag, &all.records, &tree.records);
         }
@@ -72,7 +72,7 @@ fn compare(
     with_free: &[InodeChunkRecord],
 ) {
     let mut found = with_free.iter().copied().peekable();
-    let error = |what: String| checker.error("finobt", Place::Group(ag), what);
+    let error = |what: String| checker.error("finobt", Location::Group(ag), what);
     for record in all.iter().filter(|record| record.freecount > 0) {
         while let Some(extra) = found.next_if(|other| other.start < record.start) {
             error(format!("chunk {} has no free inodes or does not exist", extra.start));

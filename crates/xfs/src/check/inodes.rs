@@ -5,7 +5,7 @@ use super::forks::{self, Claims, Fork};
 use super::inode_table::{Chunk, Kind, Slot};
 use super::inode_trees::runs;
 use super::subject::{Scan, Subject};
-use super::{Finding, Place, attributes, directory_entries, quota, symlink};
+use super::{Finding, Location, attributes, directory_entries, quota, symlink};
 use crate::format::{
     FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2, Timestamp, inode_crc_matches,
 };
@@ -29,7 +29,7 @@ pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
         let bytes = match checker.read_bytes(&[(sector, sectors)]) {
             Ok(bytes) => bytes,
             Err(what) => {
-                checker.error("inode chunk", Place::Block(chunk.ag, block), what);
+                checker.error("inode chunk", Location::Block(chunk.ag, block), what);
                 checker.set_incomplete();
                 continue;
             }
@@ -44,7 +44,7 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     let (checker, slot) = (scan.checker, chunk.slot(index));
     let geometry = checker.geometry();
     let (number, free) = (chunk.number(geometry, index), chunk.is_free(index));
-    let place = Place::Inode(number);
+    let location = Location::Inode(number);
     let decoded = if geometry.features.crc && !inode_crc_matches(bytes) {
         Err("checksum does not match".to_owned())
     } else {
@@ -53,7 +53,7 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     let core = match decoded {
         Ok(core) => core,
         Err(what) => {
-            checker.error("inode", place, what);
+            checker.error("inode", location, what);
             if !free {
                 slot.set_kind(Kind::Damaged);
                 checker.set_incomplete();
@@ -66,9 +66,9 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     }
     let verdict = core.verify(number, geometry);
     if let Err(what) = &verdict {
-        checker.error("inode", place, what.clone());
+        checker.error("inode", location, what.clone());
     }
-    next_unlinked(checker, place, &core);
+    next_unlinked(checker, location, &core);
     if free || core.mode == 0 {
         return check_free(checker, slot, number, &core, free);
     }
@@ -93,28 +93,28 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
 
 /// Only an inode without links is on a list of unlinked ones. In a free inode the field stays for the
 /// file that gets the inode next.
-fn next_unlinked(checker: &Checker, place: Place, core: &InodeCore) {
+fn next_unlinked(checker: &Checker, location: Location, core: &InodeCore) {
     let unlinked = core.mode != 0 && core.nlink == 0;
     if !core.next_unlinked.is_null() && !unlinked && !checker.dirty() {
         let what = format!("is {}, but the inode is on no list", core.next_unlinked);
-        checker.add(Finding { field: "next_unlinked", ..Finding::error("inode", place, what) });
+        checker.add(Finding { field: "next_unlinked", ..Finding::error("inode", location, what) });
     }
 }
 
 /// A free inode is free in the tree and in its core.
 fn check_free(checker: &Checker, slot: &Slot, number: InodeNumber, core: &InodeCore, free: bool) {
-    let place = Place::Inode(number);
+    let location = Location::Inode(number);
     if !free {
-        checker.error("inode", place, "is in use by its chunk, but its mode is 0");
+        checker.error("inode", location, "is in use by its chunk, but its mode is 0");
         slot.set_kind(Kind::Damaged);
         checker.set_incomplete();
     } else if core.mode != 0 {
         let what = format!("is free by its chunk, but its mode is {:#o}", core.mode);
-        checker.error("inode", place, what);
+        checker.error("inode", location, what);
         checker.set_incomplete();
     } else if core.nblocks != 0 || core.data_extents != 0 || core.attr_extents != 0 {
         let what = format!("is free, but has {} blocks", core.nblocks);
-        checker.error("inode", place, what);
+        checker.error("inode", location, what);
     }
 }
 
@@ -129,7 +129,7 @@ fn times(checker: &Checker, subject: &Subject<'_>) {
             let (first, last) = (error.first, error.last);
             let what =
                 format!("is {seconds} s + {nanoseconds} ns, outside {first} to {last} and 10^9");
-            let finding = Finding::error("inode", subject.place(), what);
+            let finding = Finding::error("inode", subject.location(), what);
             checker.add(Finding { field, ..finding });
         }
     }
@@ -137,25 +137,25 @@ fn times(checker: &Checker, subject: &Subject<'_>) {
 
 /// Flags that depend on the type or on the volume.
 fn flags(checker: &Checker, subject: &Subject<'_>, file_type: FileType) {
-    let (flags, place) = (subject.core.flags, subject.place());
+    let (flags, location) = (subject.core.flags, subject.location());
     let directory_only = InodeFlags::RTINHERIT
         | InodeFlags::PROJINHERIT
         | InodeFlags::NOSYMLINKS
         | InodeFlags::EXTSZINHERIT;
     let stray = flags & directory_only;
     if file_type != FileType::Directory && !stray.is_empty() {
-        checker.error("inode", place, format!("{stray:?} is for directories"));
+        checker.error("inode", location, format!("{stray:?} is for directories"));
     }
     let has_data = matches!(file_type, FileType::Regular | FileType::Directory);
     if subject.core.flags2.contains(InodeFlags2::DAX) && !has_data {
-        checker.error("inode", place, "the flag DAX is for files and directories");
+        checker.error("inode", location, "the flag DAX is for files and directories");
     }
     if flags.contains(InodeFlags::REALTIME) {
         let superblock = checker.volume.superblock();
         if file_type != FileType::Regular {
-            checker.error("inode", place, "the realtime flag is for regular files");
+            checker.error("inode", location, "the realtime flag is for regular files");
         } else if superblock.rt_blocks == 0 {
-            checker.error("inode", place, "realtime flag, but there is no realtime device");
+            checker.error("inode", location, "realtime flag, but there is no realtime device");
         }
     }
 }
@@ -167,7 +167,7 @@ fn content(
     file_type: FileType,
     sound: bool,
 ) {
-    let (checker, core, place) = (scan.checker, subject.core, subject.place());
+    let (checker, core, location) = (scan.checker, subject.core, subject.location());
     let mut load = |kind| {
         let bytes = subject.fork_bytes(checker, kind);
         forks::load(checker, claims, subject.number, core, kind, bytes)
@@ -177,7 +177,7 @@ fn content(
     let blocks = data.blocks + attr.as_ref().map_or(0, |fork| fork.blocks);
     let complete = data.complete && attr.as_ref().is_none_or(|fork| fork.complete);
     if complete && core.data_format != ForkFormat::MetaBtree {
-        checker.expect("inode", place, "nblocks", core.nblocks, blocks);
+        checker.expect("inode", location, "nblocks", core.nblocks, blocks);
     }
     match file_type {
         FileType::Directory => directory_entries::check(scan, subject, &data),
@@ -207,6 +207,6 @@ fn regular(checker: &Checker, subject: &Subject<'_>, data: &Fork) {
         .sum();
     if behind > 0 {
         let what = format!("{behind} written blocks lie behind its size of {}", subject.core.size);
-        checker.add(Finding::warning("inode", subject.place(), what));
+        checker.add(Finding::warning("inode", subject.location(), what));
     }
 }

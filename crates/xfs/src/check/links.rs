@@ -3,7 +3,7 @@
 use super::checker::Checker;
 use super::inode_table::{Chunk, InodeTable, Kind, Slot};
 use super::superblocks::rooted_inodes;
-use super::{Place, Report};
+use super::{Location, Report};
 use crate::format::{EntryType, FileType, NLINK_MAX, NLINK_PINNED};
 use crate::units::InodeNumber;
 use rustc_hash::FxHashMap;
@@ -32,14 +32,14 @@ pub(super) fn check(checker: &Checker, table: &InodeTable, report: &mut Report) 
         let kind = table.get(geometry, *root).map(Slot::kind);
         if kind != Some(Kind::File(FileType::Directory)) {
             let what = format!("inode {root} should be a root directory, but is not");
-            checker.error("superblock", Place::Volume, what);
+            checker.error("superblock", Location::Volume, what);
         }
     }
     for file in &roots.files {
         let kind = table.get(geometry, *file).map(Slot::kind);
         if kind != Some(Kind::File(FileType::Regular)) {
             let what = format!("inode {file} should be a metadata file, but is not");
-            checker.error("superblock", Place::Volume, what);
+            checker.error("superblock", Location::Volume, what);
         }
     }
     let mut reach = Reach { checker, table, known: FxHashMap::default() };
@@ -69,7 +69,7 @@ fn not_a_file(checker: &Checker, chunk: &Chunk, number: InodeNumber, slot: &Slot
     if slot.kind() == Kind::Free && (entries != 0 || slot.links.load(Relaxed) > 0) {
         let parent = slot.parent.load(Relaxed);
         let what = format!("is free in group {}, but directory {parent} leads to it", chunk.ag);
-        checker.error("inode", Place::Inode(number), what);
+        checker.error("inode", Location::Inode(number), what);
     }
 }
 
@@ -81,17 +81,17 @@ fn inode(
     slot: &Slot,
     kind: FileType,
 ) {
-    let place = Place::Inode(number);
+    let location = Location::Inode(number);
     let is_file_root = roots.files.contains(&number);
     let is_root = is_file_root || roots.directories.contains(&number);
     let links = slot.links.load(Relaxed) + u32::from(is_file_root);
     let nlink = slot.nlink.load(Relaxed);
     let unlinked = nlink == 0 && checker.dirty();
     if nlink != counted(links) && checker.is_complete() && !unlinked {
-        checker.expect("inode", place, "nlink", nlink, counted(links));
+        checker.expect("inode", location, "nlink", nlink, counted(links));
     }
     if links == 0 && nlink == 0 && !unlinked {
-        checker.error("inode", place, "is in use, but nothing leads to it");
+        checker.error("inode", location, "is in use, but nothing leads to it");
     }
     let allowed = 1 << EntryType::Unknown as u8 | 1 << EntryType::from(kind) as u8;
     let types = slot.entry_types.load(Relaxed);
@@ -102,16 +102,16 @@ fn inode(
     if stray != 0 || untyped {
         let parent = slot.parent.load(Relaxed);
         let what = format!("an entry (of directory {parent}?) does not say that it is a {kind:?}");
-        checker.error("directory", place, what);
+        checker.error("directory", location, what);
     }
     let parent = slot.parent.load(Relaxed);
     let above = table.get(checker.geometry(), InodeNumber(parent)).filter(|_| parent != 0);
     if above.is_some_and(|above| above.has_flag(Slot::METADATA) != slot.has_flag(Slot::METADATA)) {
         let what = format!("the metadata flag differs from that of its directory {parent}");
-        checker.error("inode", place, what);
+        checker.error("inode", location, what);
     }
     if is_root && slot.entries.load(Relaxed) != 0 {
-        checker.error("inode", place, "is a root, but a directory leads to it");
+        checker.error("inode", location, "is a root, but a directory leads to it");
     }
     let features = &checker.geometry().features;
     if features.parent_pointers()
@@ -120,7 +120,7 @@ fn inode(
         && slot.pointers.load(Relaxed) != slot.entries.load(Relaxed)
     {
         let what = "parent pointers are not those of the directory entries that lead here";
-        checker.error("parent pointers", place, what);
+        checker.error("parent pointers", location, what);
     }
 }
 
@@ -142,14 +142,14 @@ impl Reach<'_> {
         let (parent, dot_dot) = (slot.parent.load(Relaxed), slot.dot_dot.load(Relaxed));
         let root = parent == 0 && self.known.get(&directory.0) == Some(&true);
         let expected = if root { directory.0 } else { parent };
-        let place = Place::Inode(directory);
+        let location = Location::Inode(directory);
         if dot_dot != expected && expected != 0 && self.checker.is_complete() {
             let what = format!("the entry \"..\" leads to {dot_dot}, the parent is {expected}");
-            self.checker.error("directory", place, what);
+            self.checker.error("directory", location, what);
         }
         let unlinked = slot.nlink.load(Relaxed) == 0 && self.checker.dirty();
         if !self.reaches_root(directory.0) && self.checker.is_complete() && !unlinked {
-            self.checker.error("directory", place, "cannot be reached from the root directory");
+            self.checker.error("directory", location, "cannot be reached from the root directory");
         }
     }
 

@@ -2,7 +2,7 @@
 //! newer than its end.
 
 use super::checker::Checker;
-use super::{Finding, Place};
+use super::{Finding, Location};
 use crate::log::{LogEnds, LogState};
 use crate::units::Lsn;
 
@@ -12,15 +12,15 @@ const STRUCTURE: &str = "log";
 pub(super) fn check(checker: &Checker, end: &LogEnds) {
     if checker.volume.recovery().is_some() {
         let what = "was not unmounted: this is the volume with its journal replayed in memory";
-        checker.add(Finding::warning(STRUCTURE, Place::Volume, what));
+        checker.add(Finding::warning(STRUCTURE, Location::Volume, what));
     } else if end.state == LogState::Dirty {
         let what = "was not unmounted: `undercroft replay` it first, then check again";
-        checker.add(Finding::warning(STRUCTURE, Place::Volume, what));
+        checker.add(Finding::warning(STRUCTURE, Location::Volume, what));
     }
     let uuid = checker.geometry().uuid;
     // A record of no volume is left by a change of the UUID that did not get further.
     if let Some(found) = end.uuid.filter(|found| *found != uuid && !found.is_nil()) {
-        checker.expect(STRUCTURE, Place::Volume, "h_fs_uuid", found, uuid);
+        checker.expect(STRUCTURE, Location::Volume, "h_fs_uuid", found, uuid);
     }
 }
 
@@ -35,6 +35,6 @@ pub(super) fn check_positions(checker: &Checker, end: &LogEnds) {
             text(latest),
             text(next)
         );
-        checker.error(STRUCTURE, Place::Volume, what);
+        checker.error(STRUCTURE, Location::Volume, what);
     }
 }

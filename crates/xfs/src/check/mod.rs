@@ -33,7 +33,7 @@ mod log;
 mod options;
 mod quota;
 mod report;
-mod space;
+mod block_owners;
 mod subject;
 mod superblocks;
 mod symlink;
@@ -41,7 +41,7 @@ mod threads;
 mod tree;
 mod visited;
 
-pub use finding::{Finding, Place, Severity};
+pub use finding::{Finding, Location, Severity};
 pub use options::CheckOptions;
 pub use report::Report;
 
@@ -100,7 +100,7 @@ pub fn check(
     let state = if replayed { LogState::Dirty } else { end.state };
     let checker = Checker::new(volume, end.state, options);
     if let Some(what) = unreplayable {
-        checker.error("log", Place::Volume, what);
+        checker.error("log", Location::Volume, what);
     }
     log::check(&checker, &end);
     let mut report = Report { log: state, ..Report::default() };
@@ -122,7 +122,7 @@ pub fn check(
 
 /// The report of a volume that cannot be opened: its superblock is all there is to say.
 fn unusable(what: String, on_finding: &mut dyn FnMut(Finding)) -> Report {
-    on_finding(Finding::error("superblock", Place::Volume, what));
+    on_finding(Finding::error("superblock", Location::Volume, what));
     Report { errors: 1, ..Report::default() }
 }
 
@@ -180,7 +180,7 @@ fn check_space(checker: &Checker, table: &InodeTable, groups: &[Group], claims: 
         || (),
         |(), index| {
             let files: Vec<&[_]> = claims.iter().map(|claims| claims.0[index].as_slice()).collect();
-            space::check(checker, table, AgNumber(index as u32), &groups[index], &files);
+            block_owners::check(checker, table, AgNumber(index as u32), &groups[index], &files);
         },
     );
 }

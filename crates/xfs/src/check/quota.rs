@@ -46,11 +46,11 @@ pub(super) fn check(checker: &Checker, subject: &Subject<'_>, fork: &Fork) {
                 Err("is used twice".to_owned())
             };
             if let Err(what) = what {
-                checker.error("quota file", fork.place(at), what);
+                checker.error("quota file", fork.location(at), what);
                 defects += 1;
                 if defects == DEFECTS_MAX {
                     let what = "too many damaged blocks; the rest was not looked at";
-                    return checker.error("quota file", subject.place(), what);
+                    return checker.error("quota file", subject.location(), what);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! One inode under examination, and the state of its examination.
 
 use super::checker::Checker;
-use super::finding::Place;
+use super::finding::Location;
 use super::inode_table::{InodeTable, Slot};
 use crate::format::InodeCore;
 use crate::inode::ForkKind;
@@ -25,8 +25,8 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    pub(super) fn place(&self) -> Place {
-        Place::Inode(self.number)
+    pub(super) fn location(&self) -> Location {
+        Location::Inode(self.number)
     }
 
     /// Bytes of a fork in the inode.

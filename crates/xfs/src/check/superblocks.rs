@@ -2,7 +2,7 @@
 //! secondary against it (docs/format/superblock.md#copies).
 
 use super::checker::Checker;
-use super::{Finding, Place};
+use super::{Finding, Location};
 use crate::bytes::be32;
 use crate::format::{Incompat, Superblock};
 use crate::geometry::Geometry;
@@ -13,30 +13,30 @@ const OLD_QUOTA: u16 = 0x30;
 
 /// Checks the copy of group `ag`; 0 is the primary.
 pub(super) fn check(checker: &Checker, ag: AgNumber) {
-    let place = Place::Group(ag);
+    let location = Location::Group(ag);
     let sector = checker.geometry().header_sector(ag, 0);
     let bytes = match checker.read_bytes(&[(sector, checker.sectors())]) {
         Ok(bytes) => bytes,
-        Err(what) => return checker.error("superblock", place, what),
+        Err(what) => return checker.error("superblock", location, what),
     };
     let superblock = match Superblock::decode(&bytes) {
         Ok(superblock) => superblock,
-        Err(error) => return checker.error("superblock", place, error.to_string()),
+        Err(error) => return checker.error("superblock", location, error.to_string()),
     };
     checker.note_lsn(superblock.lsn);
-    tail(checker, place, &superblock, &bytes);
+    tail(checker, location, &superblock, &bytes);
     if be32(&bytes, 200) != be32(&bytes, 204) {
-        checker.expect("superblock", place, "bad_features2", be32(&bytes, 204), be32(&bytes, 200));
+        checker.expect("superblock", location, "bad_features2", be32(&bytes, 204), be32(&bytes, 200));
     }
     if ag.0 == 0 {
         primary(checker, &superblock);
     } else {
-        secondary(checker, place, &superblock);
+        secondary(checker, location, &superblock);
     }
 }
 
 /// Bytes behind the last field that the features define are zero.
-fn tail(checker: &Checker, place: Place, superblock: &Superblock, bytes: &[u8]) {
+fn tail(checker: &Checker, location: Location, superblock: &Superblock, bytes: &[u8]) {
     let incompat = superblock.features.incompat;
     if !superblock.features.crc {
         return;
@@ -52,45 +52,45 @@ fn tail(checker: &Checker, place: Place, superblock: &Superblock, bytes: &[u8]) 
     };
     if let Some(at) = bytes[end..].iter().position(|byte| *byte != 0) {
         let what = format!("byte {} behind the last field is not zero", end + at);
-        checker.error("superblock", place, what);
+        checker.error("superblock", location, what);
     }
 }
 
 fn primary(checker: &Checker, superblock: &Superblock) {
-    let (geometry, place) = (checker.geometry(), Place::Volume);
+    let (geometry, location) = (checker.geometry(), Location::Volume);
     if superblock.needs_repair() {
-        checker.error("superblock", place, "an offline tool left the volume to `xfs_repair`");
+        checker.error("superblock", location, "an offline tool left the volume to `xfs_repair`");
     }
     if superblock.flags != 0 {
-        checker.expect("superblock", place, "flags", superblock.flags, 0);
+        checker.expect("superblock", location, "flags", superblock.flags, 0);
     }
     if superblock.features.unknown_ro_compat != 0 {
         let unknown = superblock.features.unknown_ro_compat;
-        checker.error("superblock", place, format!("unknown read-only features {unknown:#x}"));
+        checker.error("superblock", location, format!("unknown read-only features {unknown:#x}"));
     }
     let unknown = superblock.features.unknown_log_incompat();
     if unknown != 0 {
         // Kernels mount the volume, and shut it down when they write the superblock.
         let what = format!("unknown features of the journal {unknown:#x}");
-        checker.error("superblock", place, what);
+        checker.error("superblock", location, what);
     }
     let old = superblock.quota_flags & OLD_QUOTA;
     if superblock.features.crc && old != 0 {
         let what = format!("bits {old:#x} of qflags are for version 4");
-        checker.error("superblock", place, what);
+        checker.error("superblock", location, what);
     }
     if superblock.compat != 0 {
         let unknown = superblock.compat;
-        checker.error("superblock", place, format!("unknown features {unknown:#x}"));
+        checker.error("superblock", location, format!("unknown features {unknown:#x}"));
     }
     let root = superblock.root_inode;
     if !geometry.valid_inode(root) {
-        checker.error("superblock", place, format!("root inode {root} cannot exist"));
+        checker.error("superblock", location, format!("root inode {root} cannot exist"));
         return;
     }
     let follows = |number: u64| InodeNumber(root.0.saturating_add(number));
     let expect = |field, found: InodeNumber, expected| {
-        checker.expect("superblock", place, field, found, expected);
+        checker.expect("superblock", location, field, found, expected);
     };
     if superblock.features.metadir() {
         expect("metadirino", superblock.metadata_root, follows(1));
@@ -102,7 +102,7 @@ fn primary(checker: &Checker, superblock: &Superblock) {
         let unit = superblock.stripe_unit;
         let what =
             format!("{} blocks are not a multiple of the stripe unit {unit}", geometry.ag_blocks);
-        checker.add(Finding::warning("superblock", place, what));
+        checker.add(Finding::warning("superblock", location, what));
     }
 }
 
@@ -143,14 +143,14 @@ const COMMON: [Field; 27] = [
     ("rtreserved", |s| s.rt_reserved),
 ];
 
-fn secondary(checker: &Checker, place: Place, copy: &Superblock) {
+fn secondary(checker: &Checker, location: Location, copy: &Superblock) {
     let primary = checker.volume.superblock();
     for (field, value) in COMMON {
-        checker.expect("secondary superblock", place, field, value(copy), value(primary));
+        checker.expect("secondary superblock", location, field, value(copy), value(primary));
     }
     if copy.label != primary.label {
         let what = "is another one than the primary's";
-        let finding = Finding::error("secondary superblock", place, what);
+        let finding = Finding::error("secondary superblock", location, what);
         checker.add(Finding { field: "fname", ..finding });
     }
     let roots = [copy.root_inode, copy.rt_bitmap_inode, copy.rt_summary_inode];
@@ -160,18 +160,18 @@ fn secondary(checker: &Checker, place: Place, copy: &Superblock) {
     {
         // Fresh copies do not know the inodes.
         if !found.is_null() && found.0 != 0 {
-            checker.expect("secondary superblock", place, field, found, expected);
+            checker.expect("secondary superblock", location, field, found, expected);
         }
     }
-    quota(checker, place, copy);
+    quota(checker, location, copy);
 }
 
 /// A copy that was never rewritten knows no quota files.
-fn quota(checker: &Checker, place: Place, copy: &Superblock) {
+fn quota(checker: &Checker, location: Location, copy: &Superblock) {
     let files = [copy.user_quota_inode, copy.group_quota_inode, copy.project_quota_inode];
     let known = files.iter().any(|file| !file.is_null() && file.0 != 0);
     if copy.in_progress && (known || copy.quota_flags != 0) {
-        checker.error("secondary superblock", place, "names quota files in a copy made by mkfs");
+        checker.error("secondary superblock", location, "names quota files in a copy made by mkfs");
     }
 }
 

@@ -8,11 +8,11 @@ use crate::inode::ForkKind;
 
 /// Checks the target: readable, as long as the size says, without zero bytes.
 pub(super) fn check(checker: &Checker, subject: &Subject<'_>, fork: &Fork) {
-    let (size, place) = (subject.core.size, subject.place());
+    let (size, location) = (subject.core.size, subject.location());
     if size == 0 || size > SYMLINK_MAX as u64 {
         if subject.core.nlink > 0 {
             let what = format!("target of {size} bytes, must be 1 to {SYMLINK_MAX}");
-            checker.error("symbolic link", place, what);
+            checker.error("symbolic link", location, what);
         }
         return;
     }
@@ -24,7 +24,7 @@ pub(super) fn check(checker: &Checker, subject: &Subject<'_>, fork: &Fork) {
         remote(checker, fork, size)
     };
     if target.is_some_and(|target| target.contains(&0)) {
-        checker.error("symbolic link", place, "the target contains a zero byte");
+        checker.error("symbolic link", location, "the target contains a zero byte");
     }
 }
 
@@ -32,30 +32,30 @@ fn remote(checker: &Checker, fork: &Fork, size: usize) -> Option<Vec<u8>> {
     let geometry = checker.geometry();
     let mut target = Vec::with_capacity(size);
     for extent in &fork.extents {
-        let place = fork.place(extent.offset);
+        let location = fork.location(extent.offset);
         if target.len() >= size || extent.len > 3 {
             let what = format!("{} blocks, more than {size} bytes need", extent.len);
-            checker.error("symbolic link", place, what);
+            checker.error("symbolic link", location, what);
             return None;
         }
         let block = match fork.read(checker, BufferKind::Symlink, extent.offset, extent.len) {
             Ok(block) => block,
             Err(defect) => {
-                checker.report_defect("symbolic link", place, defect);
+                checker.report_defect("symbolic link", location, defect);
                 return None;
             }
         };
         match symlink_part(&block.bytes, geometry, target.len(), size) {
             Ok(part) => target.extend_from_slice(part),
             Err(what) => {
-                checker.error("symbolic link", place, what);
+                checker.error("symbolic link", location, what);
                 return None;
             }
         }
     }
     if target.len() < size {
         let what = format!("the target has {} bytes, the size is {size}", target.len());
-        checker.error("symbolic link", fork.place(crate::units::FileBlock(0)), what);
+        checker.error("symbolic link", fork.location(crate::units::FileBlock(0)), what);
         return None;
     }
     Some(target)

@@ -4,7 +4,7 @@
 //! goes on. The records of a damaged subtree are unknown, so [`TreeContent::complete`] says whether
 //! the records are all of them.
 
-use super::Place;
+use super::Location;
 use super::checker::Checker;
 use crate::btree::{BlockPointer, BtreeKind};
 use crate::cache::BufferAddress;
@@ -38,7 +38,7 @@ pub(super) trait Home {
     /// Whether a block of the tree can be there.
     fn contains(&self, pointer: Self::Pointer) -> bool;
     fn sector(&self, pointer: Self::Pointer) -> Sector;
-    fn place(&self, pointer: Self::Pointer) -> Place;
+    fn location(&self, pointer: Self::Pointer) -> Location;
     /// Group or inode in the headers of the blocks.
     fn owner(&self) -> u64;
 }
@@ -113,7 +113,7 @@ impl<'a, K: BtreeKind, H: Home<Pointer = K::Pointer>> TreeWalk<'a, K, H> {
         for (pointer, right) in self.last.iter().flatten() {
             if *right != K::Pointer::NONE {
                 let what = format!("rightsib of the last block is {}", right.number());
-                self.checker.error(K::TREE.name(), self.home.place(*pointer), what);
+                self.checker.error(K::TREE.name(), self.home.location(*pointer), what);
             }
         }
         self.content
@@ -129,7 +129,7 @@ impl<'a, K: BtreeKind, H: Home<Pointer = K::Pointer>> TreeWalk<'a, K, H> {
     }
 
     fn error(&self, pointer: K::Pointer, what: impl Into<String>) {
-        self.checker.error(K::TREE.name(), self.home.place(pointer), what);
+        self.checker.error(K::TREE.name(), self.home.location(pointer), what);
     }
 
     /// Leaves a subtree out.
@@ -185,8 +185,8 @@ impl<'a, K: BtreeKind, H: Home<Pointer = K::Pointer>> TreeWalk<'a, K, H> {
         let block = match self.checker.read_block(kind, &parts, self.home.owner()) {
             Ok(block) => block,
             Err(defect) => {
-                let place = self.home.place(pointer);
-                self.checker.report_defect(K::TREE.name(), place, defect);
+                let location = self.home.location(pointer);
+                self.checker.report_defect(K::TREE.name(), location, defect);
                 return None;
             }
         };

@@ -19,11 +19,11 @@ mod hash_leaf;
 mod iterate;
 mod leaf;
 mod node;
-mod room;
+mod fits;
 mod search;
 mod shortform;
 mod shrink;
-mod space;
+mod free_index;
 
 #[cfg(test)]
 mod testing;
@@ -31,8 +31,8 @@ mod testing;
 mod tests;
 
 pub use iterate::{DirectoryEntry, Position, iterate};
-pub(crate) use room::fits;
-pub use space::SpaceHint;
+pub(crate) use fits::fits;
+pub use free_index::SpaceHint;
 
 use crate::cache::BufferRef;
 use crate::da::{DaFork, DaForkMut, Path};
@@ -67,12 +67,12 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Slot {
     hash: u32,
-    place: Place,
+    place: SlotBlock,
 }
 
 /// The block that the hash of a new name goes to.
 #[derive(Debug)]
-enum Place {
+enum SlotBlock {
     Short,
     Block(BufferRef),
     Leaf(BufferRef),
@@ -134,7 +134,7 @@ pub fn find<F: DaFork + ?Sized>(fork: &mut F, name: &[u8]) -> Result<Found, Erro
     if form(fork, layout)? == Form::Short {
         return Ok(match shortform::find(fork, layout, name)? {
             Some(entry) => Found::Entry(entry),
-            None => Found::Absent(Slot { hash: layout.hash(name), place: Place::Short }),
+            None => Found::Absent(Slot { hash: layout.hash(name), place: SlotBlock::Short }),
         });
     }
     Ok(match search(fork, layout, name)? {
@@ -167,25 +167,25 @@ pub fn insert<F: DaForkMut + ?Sized>(
     loop {
         // A form without room is converted to the next larger one, at most three times.
         place = match place {
-            Place::Short => {
+            SlotBlock::Short => {
                 if shortform::insert(fork, layout, &new)? {
                     return Ok(());
                 }
-                Place::Block(grow::short_to_block(fork, layout)?)
+                SlotBlock::Block(grow::short_to_block(fork, layout)?)
             }
-            Place::Block(buffer) => {
+            SlotBlock::Block(buffer) => {
                 if block::insert(fork, layout, &buffer, &new)? {
                     return Ok(());
                 }
-                Place::Leaf(grow::block_to_leaf(fork, layout, &buffer)?)
+                SlotBlock::Leaf(grow::block_to_leaf(fork, layout, &buffer)?)
             }
-            Place::Leaf(leaf) => {
+            SlotBlock::Leaf(leaf) => {
                 if leaf::insert(fork, layout, &leaf, &new)? {
                     return Ok(());
                 }
-                Place::Node(grow::leaf_to_node(fork, layout, &leaf, new.hash)?)
+                SlotBlock::Node(grow::leaf_to_node(fork, layout, &leaf, new.hash)?)
             }
-            Place::Node(path) => return node::insert(fork, layout, path, &new, space),
+            SlotBlock::Node(path) => return node::insert(fork, layout, path, &new, space),
         };
     }
 }

@@ -1,7 +1,7 @@
 //! Node form: data blocks, a hash tree and a free index (docs/algorithms/hash-trees.md#node-form).
 
 use super::form::{free_entry, hash_tree, put_entry, read};
-use super::space::{self, SpaceHint};
+use super::free_index::{self, SpaceHint};
 use super::{NewEntry, shrink};
 use crate::cache::BufferRef;
 use crate::da::{DaFork, DaForkMut, Path};

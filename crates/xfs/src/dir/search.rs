@@ -1,7 +1,7 @@
 //! Finding a name through the hash index of block, leaf and node form.
 
 use super::form::{Form, form, hash_tree, read};
-use super::{Entry, Place, Slot};
+use super::{Entry, SlotBlock, Slot};
 use crate::cache::BufferRef;
 use crate::da::{DaFork, Path};
 use crate::error::Error;
@@ -70,17 +70,17 @@ pub(super) fn search<F: DaFork + ?Sized>(
         Form::Short | Form::Block => {
             let block = read(fork, FileBlock(0), BufferKind::DirBlock)?;
             let table = dir_block::table(&block.read());
-            (wanted.scan(fork, &block, table.base, table.count, Some(&block))?, Place::Block(block))
+            (wanted.scan(fork, &block, table.base, table.count, Some(&block))?, SlotBlock::Block(block))
         }
         Form::Leaf => {
             let leaf = read(fork, fork.geometry().dir_leaf_block(), BufferKind::DirLeaf1)?;
-            (wanted.scan_leaf(fork, &leaf)?, Place::Leaf(leaf))
+            (wanted.scan_leaf(fork, &leaf)?, SlotBlock::Leaf(leaf))
         }
         Form::Node => return wanted.search_tree(fork),
     };
     Ok(match scan {
         Scan::Match(found) => Search::Hit(found.in_place(match place {
-            Place::Leaf(leaf) => Index::Leaf(leaf),
+            SlotBlock::Leaf(leaf) => Index::Leaf(leaf),
             _ => Index::Block,
         })),
         Scan::Absent | Scan::Open => Search::Absent(Slot { hash: wanted.hash, place }),
@@ -123,7 +123,7 @@ impl Wanted<'_> {
                 }
                 Scan::Absent => {}
             }
-            return Ok(Search::Absent(Slot { hash: self.hash, place: Place::Node(first) }));
+            return Ok(Search::Absent(Slot { hash: self.hash, place: SlotBlock::Node(first) }));
         }
     }
 

@@ -71,7 +71,7 @@ mod reclaim;
 mod seek;
 mod sent;
 mod sync;
-mod write;
+mod buffered_write;
 mod write_back;
 
 pub use ahead::ReadPattern;

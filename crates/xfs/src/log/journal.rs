@@ -27,7 +27,7 @@ use crossbeam_utils::CachePadded;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use undercroft_block::{Alarm, Batch, flush_plugs};
+use undercroft_block::{Batch, FirstErrorHandler, flush_plugs};
 use undercroft_locks::{Condvar, OrderedMutex, OrderedRwLock, RwLockReadGuard};
 
 /// The volume's parts that a journal works on.
@@ -82,7 +82,7 @@ pub(crate) struct Journal {
     /// The owner of the files to be written back.
     files: OnceLock<Weak<dyn WriteBack>>,
     /// Hears of writes of file data that failed.
-    alarm: Alarm,
+    on_error: FirstErrorHandler,
 }
 
 /// The owner of the dirty data of files.
@@ -138,7 +138,7 @@ impl Journal {
             tickets: Arc::default(),
             worker: Worker::default(),
             files: OnceLock::new(),
-            alarm: alarm(Weak::clone(own)),
+            on_error: on_error(Weak::clone(own)),
         });
         journal.update_free(&journal.writer.lock());
         Worker::start(&journal)
@@ -369,7 +369,7 @@ impl Journal {
 
     /// Poisons the volume as soon as one of these writes of file data fails, or now if one did.
     pub(crate) fn watch(&self, writes: &Batch) {
-        writes.on_first_error(&self.alarm);
+        writes.on_first_error(&self.on_error);
     }
 
     /// Waits for these writes of file data before the open checkpoint is written.
@@ -442,7 +442,7 @@ impl Journal {
 }
 
 /// Ends all changes when file data could not be written.
-fn alarm(journal: Weak<Journal>) -> Alarm {
+fn on_error(journal: Weak<Journal>) -> FirstErrorHandler {
     Arc::new(move |error| {
         if let Some(journal) = journal.upgrade() {
             journal.poison(&format!("data of a file could not be written: {}", chain(error)));

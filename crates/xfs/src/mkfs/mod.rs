@@ -32,7 +32,7 @@ mod property;
 mod sizes;
 #[cfg(test)]
 mod structure_tests;
-mod write;
+mod volume;
 
 pub use crate::group::Reserved;
 pub use ag_static::{StaticBlock, ag_static};
@@ -42,4 +42,4 @@ pub use log_size::minimum_log_blocks;
 pub use options::MkfsOptions;
 pub use plan::{minimum_size, plan};
 pub use property::{default_property, is_property};
-pub use write::{begin, finish};
+pub use volume::{begin, finish};

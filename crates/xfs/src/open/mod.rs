@@ -5,7 +5,7 @@ mod quota;
 use crate::error::Error;
 use crate::file::free_orphans;
 use crate::log::{self, LogState};
-use crate::recovery::{Place, recover_between};
+use crate::recovery::{ReplayTarget, recover_between};
 use crate::volume::{LiveOptions, Volume, complete_copies};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
@@ -28,7 +28,7 @@ impl Volume {
             return Ok(volume);
         }
         let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
-        let (place, superblock) = (Place::Memory, volume.superblock());
+        let (place, superblock) = (ReplayTarget::Memory, volume.superblock());
         let recovery = recover_between(place, &device, superblock, &ends, &mut |_| {})?;
         let mut volume = Self::open_unreplayed(device)?;
         volume.set_recovery(recovery);
@@ -54,7 +54,7 @@ impl Volume {
         volume.check_maintained()?;
         volume.prefetch_headers();
         let mut ends = log::ends(volume.cache().device(), volume.geometry())?;
-        let (place, superblock) = (Place::Device, volume.superblock());
+        let (place, superblock) = (ReplayTarget::Device, volume.superblock());
         if let Some(recovery) = recover_between(place, &device, superblock, &ends, &mut |_| {})? {
             // The superblock, and sizes, may have changed.
             volume = Self::open_unreplayed(device)?;

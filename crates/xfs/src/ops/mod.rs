@@ -27,7 +27,7 @@ mod size_hint;
 pub(crate) mod superblock;
 mod unlink;
 mod whiteout;
-mod write;
+mod new_contents;
 mod xattr;
 
 pub use crate::attr::SetMode;
@@ -50,5 +50,5 @@ pub use set_xattr::{get_xattr, remove_xattr, set_xattr};
 pub use size_hint::{SizeHints, set_size_hints};
 pub(crate) use superblock::change as change_superblock;
 pub use unlink::{rmdir, unlink};
-pub use write::{DataWriter, FileMap, FileWriter, allocate_file};
+pub use new_contents::{DataWriter, FileMap, FileWriter, allocate_file};
 pub use xattr::{NamedValue, attributes, set_attributes};

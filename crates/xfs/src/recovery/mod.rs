@@ -61,7 +61,7 @@ pub enum RecoveryProgress {
 
 /// Where the changes of recovery go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ReplayTarget {
     /// To the volume itself: every step leaves it recoverable.
     Device,
     /// To memory that no other program sees.
@@ -84,12 +84,12 @@ pub fn recover(
         return Err(Error::NotUsable(what.into()));
     };
     let ends = area.ends(&geometry)?;
-    recover_between(Place::Device, device, &superblock, &ends, progress)
+    recover_between(ReplayTarget::Device, device, &superblock, &ends, progress)
 }
 
 /// As [`recover`], to the device or to memory, with the facts known of the volume already.
 pub(crate) fn recover_between(
-    place: Place,
+    place: ReplayTarget,
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     ends: &LogEnds,
@@ -104,7 +104,7 @@ pub(crate) fn recover_between(
     let tail = area.checked_tail(&geometry, ends)?;
     let mut pass = Pass { area: &area, geometry: &geometry, tail, head };
     let cancels = pass.first(progress)?;
-    if place == Place::Device {
+    if place == ReplayTarget::Device {
         area.clear_stale(head, tail, geometry.uuid)?;
         flush(device.as_ref())?;
     }
@@ -112,7 +112,7 @@ pub(crate) fn recover_between(
     let (records, last) = pass.second(&mut replay, progress)?;
     replay.images.write_all(&replay.geometry)?;
     replay.pieces.join(device)?;
-    if place == Place::Device {
+    if place == ReplayTarget::Device {
         flush(device.as_ref())?;
     }
     let mut report = RecoveryReport {
@@ -147,7 +147,7 @@ const fn identity(superblock: &Superblock) -> (u64, u32, [u8; 12]) {
 
 /// Does the work of a volume beyond its logged changes, through its journal.
 fn complete(
-    place: Place,
+    place: ReplayTarget,
     device: &Arc<dyn BlockDevice>,
     ends: &LogEnds,
     unfinished: &[(Intent, Lsn)],
@@ -155,7 +155,7 @@ fn complete(
 ) -> Result<(), Error> {
     let pinned = unfinished.first().map(|(_, lsn)| *lsn);
     let volume = Volume::open_unreplayed(Arc::clone(device))?;
-    if place == Place::Device {
+    if place == ReplayTarget::Device {
         volume.check_maintained()?;
     }
     let volume = volume.into_replayed(ends, pinned)?;

@@ -43,7 +43,7 @@ pub(crate) enum Step {
     /// They were answered.
     RecordsDone,
     /// Blocks outside the journal were sent.
-    Place(Range<u64>, Vec<u8>),
+    Location(Range<u64>, Vec<u8>),
     PlaceDone(Range<u64>),
     FlushDone,
 }
@@ -95,7 +95,7 @@ impl Audit {
                     }
                     if !log.contains(&sectors.start) {
                         let data = change.data.as_ref().unwrap().to_vec();
-                        audit.steps.push(Step::Place(sectors, data));
+                        audit.steps.push(Step::Location(sectors, data));
                         continue;
                     }
                     audit.sent(change, &log, &sectors, &mut pending, &mut open);

@@ -68,7 +68,7 @@ fn logged(checkpoint: &Checkpoint) -> impl Iterator<Item = u64> {
 fn the_history_goes_around_the_journal() {
     assert!(cycles() >= 3, "cycle {}", cycles());
     assert!(checkpoints().len() > 1000);
-    assert!(audit().steps.iter().any(|step| matches!(step, Step::Place(..))));
+    assert!(audit().steps.iter().any(|step| matches!(step, Step::Location(..))));
 }
 
 /// C1: a buffer goes to its place only once its changes are durable in the journal. Seen from
@@ -82,7 +82,7 @@ fn c1_places_are_written_behind_the_journal() {
         while let Some(done) = next.next_if(|checkpoint| checkpoint.durable_at <= at) {
             durable = done.start;
         }
-        if let Step::Place(_, bytes) = step {
+        if let Step::Location(_, bytes) = step {
             for block in bytes.chunks(512) {
                 if let Some(lsn) = position(block) {
                     assert!(lsn <= durable, "{lsn:?} is ahead of {durable:?}");
@@ -118,7 +118,7 @@ fn c2_places_carry_the_position_of_their_checkpoint() {
         while let Some(done) = next.next_if(|checkpoint| checkpoint.durable_at <= at) {
             newest.extend(logged(done).map(|sector| (sector, done.start)));
         }
-        let Step::Place(range, bytes) = step else { continue };
+        let Step::Location(range, bytes) = step else { continue };
         for (sector, bytes) in (range.start..).zip(bytes.chunks(512)) {
             let Some(lsn) = position(bytes).filter(|lsn| lsn.0 > 0) else { continue };
             assert!(starts.contains(&lsn), "{lsn:?}");
@@ -179,7 +179,7 @@ fn c6_c7_the_tail_moves_behind_flushed_writes() {
             }
         }
         match step {
-            Step::Place(range, _) => {
+            Step::Location(range, _) => {
                 let snapshot: Vec<_> = dirty.range(range.clone()).map(|(k, v)| (*k, *v)).collect();
                 written.push((range.clone(), snapshot));
             }
@@ -229,7 +229,7 @@ fn c10_commits_are_sent_behind_the_rest() {
             }
             Step::RecordsDone => in_flight = 0,
             Step::FlushDone => unflushed = 0,
-            Step::Place(..) | Step::PlaceDone(_) => {}
+            Step::Location(..) | Step::PlaceDone(_) => {}
         }
     }
     assert!(long > 3, "{long} checkpoints of several records");
@@ -266,7 +266,7 @@ fn c8_relogged_buffers_are_logged_with_all_their_changes() {
     let mut next = checkpoints().iter().peekable();
     let mut again = 0;
     for (at, step) in audit().steps.iter().enumerate() {
-        if let Step::Place(range, _) = step {
+        if let Step::Location(range, _) = step {
             for sector in units.range(range.clone()).map(|(sector, _)| *sector).collect::<Vec<_>>()
             {
                 units.remove(&sector);

@@ -1,7 +1,7 @@
 //! Recovery that is itself cut off, at any of its writes: begun again, it must end the same.
 
 use crate::load::{self, End};
-use crate::promises::{self, Promise};
+use crate::cut_off::{self, CutOff};
 use crate::tree::tree;
 use std::path::Path;
 use std::sync::Arc;
@@ -96,8 +96,8 @@ fn recovery_of_changes_can_be_cut_off_anywhere() {
 }
 
 #[test]
-fn recovery_of_promises_can_be_cut_off_anywhere() {
-    if !kernel::available_or_report("xfs::recovery::again::recovery_of_promises_can_be_cut_off") {
+fn recovery_of_intents_can_be_cut_off_anywhere() {
+    if !kernel::available_or_report("xfs::recovery::again::recovery_of_intents_can_be_cut_off") {
         return;
     }
     // Whether an intent is unfinished when the volume goes down is a matter of luck.
@@ -105,7 +105,7 @@ fn recovery_of_promises_can_be_cut_off_anywhere() {
     let unfinished = delays.map(Duration::from_millis).find(|delay| {
         let scratch = tempfile::tempdir().unwrap();
         let image = volume(scratch.path(), |root| {
-            promises::cut_off(root, Promise::Truncate, *delay);
+            cut_off::cut_off(root, CutOff::Truncate, *delay);
         });
         cut_recovery(&image).intents > 0
     });

@@ -5,14 +5,14 @@
 mod again;
 mod judged;
 mod load;
-mod promises;
+mod cut_off;
 mod special;
 #[path = "../journal/tree.rs"]
 mod tree;
 
 use judged::{Disagreement, judge};
 use load::End;
-use promises::Promise;
+use cut_off::CutOff;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,55 +88,55 @@ fn volumes_under_load_are_replayed_as_the_kernel_does() {
 }
 
 /// A volume on which this was cut off.
-fn interrupted(image: &Path, promise: Promise, delay: u64) {
+fn interrupted(image: &Path, work: CutOff, delay: u64) {
     let format = ["-n", "parent=1", "-i", "exchange=1"];
     Xfsprogs::newest().unwrap().mkfs(image, 1 << 30, &format).unwrap();
     let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
-    promises::cut_off(mount.path(), promise, Duration::from_millis(delay));
+    cut_off::cut_off(mount.path(), work, Duration::from_millis(delay));
     mount.unmount().unwrap();
 }
 
 /// Cuts these kinds of work off, each until something of it is unfinished.
-fn cut_off(promises: &[Promise]) {
+fn cut_off(kinds: &[CutOff]) {
     let mut failed = Vec::new();
-    for &promise in promises {
+    for &work in kinds {
         let mut finished = 0;
         // The work must not be done before, so a machine may need many attempts.
         let delays = [50, 110, 20, 80, 35, 150, 200, 300].into_iter().cycle().take(40);
         for (number, delay) in delays.enumerate() {
             let scratch = tempfile::tempdir().unwrap();
             let image = scratch.path().join("image");
-            interrupted(&image, promise, delay);
+            interrupted(&image, work, delay);
             match judge(&image) {
                 Ok(report) => finished += report.map_or(0, |report| report.intents),
                 // Nothing to compare with; another attempt has.
                 Err(Disagreement::KernelFails(_)) => {}
-                Err(what) => failed.push(format!("{promise:?} after {delay} ms: {what}")),
+                Err(what) => failed.push(format!("{work:?} after {delay} ms: {what}")),
             }
             // Intents about names are done too soon to be met often.
             let enough = number + 1 >= rounds(2, 8);
-            if enough && (finished > 0 || promise == Promise::Names) {
+            if enough && (finished > 0 || work == CutOff::Names) {
                 break;
             }
         }
-        if finished == 0 && promise != Promise::Names {
-            failed.push(format!("{promise:?}: no intent was unfinished in any of the volumes"));
+        if finished == 0 && work != CutOff::Names {
+            failed.push(format!("{work:?}: no intent was unfinished in any of the volumes"));
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 #[test]
-fn what_the_kernel_promised_is_done() {
-    if kernel::available_or_report("xfs::recovery::what_the_kernel_promised_is_done") {
-        cut_off(&[Promise::Truncate, Promise::Clone, Promise::Names]);
+fn intents_of_the_kernel_are_done() {
+    if kernel::available_or_report("xfs::recovery::intents_of_the_kernel_are_done") {
+        cut_off(&[CutOff::Truncate, CutOff::Clone, CutOff::Names]);
     }
 }
 
 #[test]
 fn exchanges_that_were_cut_off_are_finished() {
     if kernel::available_or_report("xfs::recovery::exchanges_that_were_cut_off_are_finished") {
-        cut_off(&[Promise::Exchange, Promise::ExchangeWritten]);
+        cut_off(&[CutOff::Exchange, CutOff::ExchangeWritten]);
     }
 }
 
@@ -152,14 +152,14 @@ fn an_exchange_of_different_lengths_is_there_whole_or_not_at_all() {
     for delay in [40, 60, 80, 110, 150, 200, 300].into_iter().cycle().take(40) {
         let scratch = tempfile::tempdir().unwrap();
         let image = scratch.path().join("image");
-        interrupted(&image, Promise::ExchangeLengths, delay);
+        interrupted(&image, CutOff::ExchangeLengths, delay);
         let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
         let report = recover(&device, &mut |_| {}).unwrap().expect("it was cut off");
         Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
         let mount = LoopMount::new(&image, Access::ReadOnly, &[]).unwrap();
         let [a, b] = ["a", "b"].map(|name| std::fs::read(mount.join(name)).unwrap());
         mount.unmount().unwrap();
-        let [before, other] = promises::contents();
+        let [before, other] = cut_off::contents();
         let is = |first: &[u8], second: &[u8]| a == first && b == second;
         assert!(is(&before, &other) || is(&other, &before), "after {delay} ms: {report:?}");
         finished += u32::from(report.intents > 0);

@@ -12,7 +12,7 @@ use crate::queue::hardware::{Driving, HardwareQueue, Via};
 use crate::request::RequestList;
 use crate::statistics::Writers;
 use crate::threads::role::may_wait;
-use crate::threads::{Alarm, Busy, OwnQueue, Patience, own_queues};
+use crate::threads::{Alarm, Busy, OwnQueue, WaitLimit, own_queues};
 
 /// A claimed hardware queue.
 pub(super) struct ClaimedQueue<D: Driver> {
@@ -76,11 +76,11 @@ impl<D: Driver> OwnQueue for ClaimedQueue<D> {
             || self.hardware.mail.is_waiting()
     }
 
-    fn step(&self, alarm: &Arc<Alarm>, patience: Patience) {
+    fn step(&self, alarm: &Arc<Alarm>, limit: WaitLimit) {
         {
             let mut driving = self.driving.borrow_mut();
             driving.mind_limits();
-            if patience == Patience::None {
+            if limit == WaitLimit::None {
                 driving.poll();
             }
             let mut requests = self.take_mail();
@@ -92,7 +92,7 @@ impl<D: Driver> OwnQueue for ClaimedQueue<D> {
                 driving.start(&mut requests);
                 driving.go_on();
             }
-            if patience != Patience::None && self.may_sleep(&mut driving, alarm) {
+            if limit != WaitLimit::None && self.may_sleep(&mut driving, alarm) {
                 // Requests that were started go out with the same call.
                 driving.sleep(alarm);
                 self.hardware.mail.is_awake(alarm);
@@ -149,7 +149,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
             self.hardware.counters.waits.add(1, Writers::One);
             let alarm = Alarm::current();
             while self.driving.borrow().is_held_up() {
-                self.step(&alarm, Patience::Unlimited);
+                self.step(&alarm, WaitLimit::Unlimited);
             }
         }
     }
@@ -157,7 +157,7 @@ impl<D: Driver> Claimed for ClaimedQueue<D> {
     fn release(&self) {
         let alarm = Alarm::current();
         while self.is_busy() {
-            self.step(&alarm, Patience::Unlimited);
+            self.step(&alarm, WaitLimit::Unlimited);
         }
         // What ends in threads of the driver has to find the queue that it came through.
         let activity = &self.hardware.activity;

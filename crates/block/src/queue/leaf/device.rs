@@ -15,7 +15,7 @@ use crate::driver::{Driver, OpenError};
 use crate::queue::options::{Drive, QueueOptions};
 use crate::request::dropped;
 use crate::threads::role::may_wait;
-use crate::threads::{Alarm, Patience, timer};
+use crate::threads::{Alarm, WaitLimit, timer};
 use crate::units::{Limits, Sector};
 
 /// A device over one driver: what takes requests and answers them.
@@ -165,7 +165,7 @@ impl<D: Driver> Drop for Leaf<D> {
         if let Some(claimed) = claim::find(self.shared.address()) {
             // No other thread can answer what this one has in flight.
             while claimed.is_busy() {
-                claimed.step(&Alarm::current(), Patience::Unlimited);
+                claimed.step(&Alarm::current(), WaitLimit::Unlimited);
             }
         }
         for hardware in self.shared.hardware.own() {

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
-use undercroft_lab::{LabError, Outcome, Place, Record, RunOptions, Session, Size};
+use undercroft_lab::{LabError, Outcome, Destination, Record, RunOptions, Session, Size};
 use undercroft_lab::{write_record, write_tables};
 
 /// Options of every experiment.
@@ -57,9 +57,9 @@ pub(super) struct PlaceArgs {
 
 impl PlaceArgs {
     /// The directory first, with which others are compared.
-    pub(super) fn places(&self) -> Vec<Place> {
-        let image = self.image.clone().map(|path| Place::Image(path, self.image_size));
-        self.on.clone().map(Place::Directory).into_iter().chain(image).collect()
+    pub(super) fn places(&self) -> Vec<Destination> {
+        let image = self.image.clone().map(|path| Destination::Image(path, self.image_size));
+        self.on.clone().map(Destination::Directory).into_iter().chain(image).collect()
     }
 }
 

@@ -16,7 +16,7 @@ use undercroft_block::{BlockDevice, Engine, Exclusive, FileDevice};
 #[derive(Debug)]
 pub(super) struct TargetFile {
     pub(super) path: PathBuf,
-    pub(super) place: Place,
+    pub(super) place: TargetKind,
     pub(super) identity: Identity,
     /// The right to replace the file that has the name now.
     _old: Option<Exclusive>,
@@ -24,7 +24,7 @@ pub(super) struct TargetFile {
 
 /// The kind of the target that is written.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum TargetKind {
     /// A file without a name: it vanishes when the process does.
     Anonymous { file: File, replace: bool },
     /// A file with a name of its own, where the file system knows no others.
@@ -86,7 +86,7 @@ impl TargetFile {
         }
         let identity = Identity::of(&metadata);
         let place = match device {
-            Some(device) => Place::Device(Arc::new(device)),
+            Some(device) => TargetKind::Device(Arc::new(device)),
             None => new_file(path, true)?,
         };
         Ok(Self { path: path.clone(), place, identity, _old: old })
@@ -96,8 +96,8 @@ impl TargetFile {
     pub(super) fn fixed_size(&self) -> Option<u64> {
         match &self.place {
             // Fewer than 2^64, as the operating system counts them.
-            Place::Device(device) => device.capacity().to_bytes(),
-            Place::Anonymous { .. } | Place::Named { .. } => None,
+            TargetKind::Device(device) => device.capacity().to_bytes(),
+            TargetKind::Anonymous { .. } | TargetKind::Named { .. } => None,
         }
     }
 
@@ -108,9 +108,9 @@ impl TargetFile {
         bytes: u64,
     ) -> Result<Arc<dyn BlockDevice>, PackError> {
         let file = match &self.place {
-            Place::Anonymous { file, .. } => file,
-            Place::Named { file, .. } => file.as_file(),
-            Place::Device(device) => return Ok(Arc::clone(device) as Arc<dyn BlockDevice>),
+            TargetKind::Anonymous { file, .. } => file,
+            TargetKind::Named { file, .. } => file.as_file(),
+            TargetKind::Device(device) => return Ok(Arc::clone(device) as Arc<dyn BlockDevice>),
         };
         let failed =
             |action| move |source| PackError::Target { action, image: self.path.clone(), source };
@@ -177,16 +177,16 @@ pub(super) fn temporary() -> tempfile::Builder<'static, 'static> {
 }
 
 /// A new file beside where the image will be.
-fn new_file(image: &Path, replace: bool) -> Result<Place, PackError> {
+fn new_file(image: &Path, replace: bool) -> Result<TargetKind, PackError> {
     let directory = directory_of(image);
     let failed = |source| PackError::Target { action: "create", image: image.to_owned(), source };
     let mode = Mode::from_raw_mode(0o666);
     match rustix::fs::openat(CWD, directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode)
     {
-        Ok(file) => Ok(Place::Anonymous { file: File::from(file), replace }),
+        Ok(file) => Ok(TargetKind::Anonymous { file: File::from(file), replace }),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
             let file = temporary().tempfile_in(directory).map_err(failed)?;
-            Ok(Place::Named { file, replace })
+            Ok(TargetKind::Named { file, replace })
         }
         Err(error) => Err(failed(error.into())),
     }

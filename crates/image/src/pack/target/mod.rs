@@ -7,7 +7,7 @@ mod naming;
 mod tests;
 
 use super::PackError;
-use file::{Place, TargetFile};
+use file::{TargetKind, TargetFile};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use undercroft_block::BlockDevice;
@@ -50,8 +50,8 @@ impl Target {
     /// Names under which the image, or a file that it replaces, can be seen.
     pub(super) fn names(&self) -> Vec<PathBuf> {
         let temporary = self.files.iter().filter_map(|file| match &file.place {
-            Place::Named { file, .. } => Some(file.path().to_owned()),
-            Place::Anonymous { .. } | Place::Device(_) => None,
+            TargetKind::Named { file, .. } => Some(file.path().to_owned()),
+            TargetKind::Anonymous { .. } | TargetKind::Device(_) => None,
         });
         self.files.iter().map(|file| file.path.clone()).chain(temporary).collect()
     }
@@ -102,7 +102,7 @@ impl Target {
         let names: Vec<_> = self
             .files
             .iter()
-            .filter(|file| !matches!(file.place, Place::Device(_)))
+            .filter(|file| !matches!(file.place, TargetKind::Device(_)))
             .map(|file| file.path.clone())
             .collect();
         naming::name_all(self.files)?;

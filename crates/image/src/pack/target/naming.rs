@@ -14,7 +14,7 @@
 //! then, and the message says so. The old files lie beside their names as `.undercroft-*.old` until
 //! step 4.
 
-use super::file::{Place, TargetFile, directory_of, temporary};
+use super::file::{TargetKind, TargetFile, directory_of, temporary};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -39,7 +39,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Failed
 /// Gives all `files` their names. Block devices have theirs.
 pub(super) fn name_all(files: Vec<TargetFile>) -> Result<(), Failed> {
     let files: Vec<_> =
-        files.into_iter().filter(|file| !matches!(file.place, Place::Device(_))).collect();
+        files.into_iter().filter(|file| !matches!(file.place, TargetKind::Device(_))).collect();
     if files.is_empty() {
         return Ok(());
     }
@@ -64,19 +64,19 @@ pub(super) fn sync_directories(paths: &[PathBuf]) -> Result<(), Failed> {
 fn name_one(file: TargetFile) -> Result<(), Failed> {
     let TargetFile { path, place, .. } = file;
     match place {
-        Place::Device(_) => Ok(()),
-        Place::Anonymous { file, replace: false } => {
+        TargetKind::Device(_) => Ok(()),
+        TargetKind::Anonymous { file, replace: false } => {
             link(&file, &path).map_err(failed("name", &path))
         }
-        Place::Anonymous { file, replace: true } => {
+        TargetKind::Anonymous { file, replace: true } => {
             // A link cannot replace a name, a rename can.
             let temporary = temporary_link(&file, &path).map_err(failed("name", &path))?;
             temporary.persist(&path).map_err(|error| failed("replace", &path)(error.error))
         }
-        Place::Named { file, replace: true } => {
+        TargetKind::Named { file, replace: true } => {
             file.persist(&path).map(drop).map_err(|error| failed("replace", &path)(error.error))
         }
-        Place::Named { file, replace: false } => file
+        TargetKind::Named { file, replace: false } => file
             .persist_noclobber(&path)
             .map(drop)
             .map_err(|error| failed("name", &path)(error.error)),
@@ -88,9 +88,9 @@ fn name_together(files: Vec<TargetFile>) -> Result<(), Failed> {
     let mut replaced: Vec<PathBuf> = Vec::new();
     for TargetFile { path, place, .. } in files {
         let (temporary, replace) = match place {
-            Place::Device(_) => continue,
-            Place::Named { file, replace } => (Ok(file.into_temp_path()), replace),
-            Place::Anonymous { file, replace } => (temporary_link(&file, &path), replace),
+            TargetKind::Device(_) => continue,
+            TargetKind::Named { file, replace } => (Ok(file.into_temp_path()), replace),
+            TargetKind::Anonymous { file, replace } => (temporary_link(&file, &path), replace),
         };
         let temporary = temporary.map_err(failed("name", &path))?;
         if replace {

@@ -20,7 +20,7 @@ mod shift;
 mod truncate;
 mod unshare;
 mod write;
-mod write_back;
+mod send_dirty;
 
 pub use clone::CloneRange;
 pub use preallocate::Size;

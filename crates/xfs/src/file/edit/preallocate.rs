@@ -2,7 +2,7 @@
 
 use super::FileEdit;
 use super::data::Source;
-use super::write::Place;
+use super::write::BlockState;
 use crate::bmap::{self, AllocationWindow};
 use crate::error::Error;
 use crate::format::InodeFlags;
@@ -208,13 +208,13 @@ impl FileEdit<'_> {
         let mut at = blocks.start;
         while at < blocks.end {
             at = match self.place(at..blocks.end)? {
-                Place::Hole(end) => end,
-                Place::Unwritten(extent) => extent.end(),
-                Place::Shared(extent) => {
+                BlockState::Hole(end) => end,
+                BlockState::Unwritten(extent) => extent.end(),
+                BlockState::Shared(extent) => {
                     self.unmap(extent.offset..extent.end())?;
                     extent.end()
                 }
-                Place::Own(own) => {
+                BlockState::Own(own) => {
                     let mut step = self.begin()?;
                     let (starts, places) = ([own.start], [own.offset, own.end()]);
                     let kind = ForkKind::Data;

@@ -2,7 +2,7 @@
 
 use super::FileEdit;
 use super::data::Source;
-use super::write::Place;
+use super::write::BlockState;
 use crate::error::Error;
 use crate::file::read::read_extent;
 use crate::format::Extent;
@@ -27,9 +27,9 @@ impl FileEdit<'_> {
         let mut at = blocks.start;
         while at < blocks.end {
             at = match self.place(at..blocks.end)? {
-                Place::Hole(end) => end,
-                Place::Unwritten(extent) | Place::Own(extent) => extent.end(),
-                Place::Shared(extent) => {
+                BlockState::Hole(end) => end,
+                BlockState::Unwritten(extent) | BlockState::Own(extent) => extent.end(),
+                BlockState::Shared(extent) => {
                     let piece = Extent { len: extent.len.min(most), ..extent };
                     let bytes = self.byte(piece.offset)..self.byte(piece.end()).min(size);
                     let len = (bytes.end - bytes.start) as usize;

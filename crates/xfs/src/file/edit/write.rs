@@ -22,7 +22,7 @@ const ZEROES_MAX: u64 = 4 << 20;
 
 /// The state of the blocks at a place of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum BlockState {
     /// Not mapped, up to this block.
     Hole(FileBlock),
     /// Mapped and never written.
@@ -122,28 +122,28 @@ impl FileEdit<'_> {
     fn put_piece(&mut self, bytes: Range<u64>, source: Source<'_>) -> Result<u64, Error> {
         let blocks = self.blocks_over(&bytes);
         let done = match self.place(blocks.clone())? {
-            Place::Hole(end) if self.has_size_hint() => {
+            BlockState::Hole(end) if self.has_size_hint() => {
                 // A window around it, unwritten; the next turn writes to that.
                 self.retry(|edit| {
                     edit.allocate_unwritten(blocks.start..end, source, InodeFlags::empty())
                 })?;
                 return Ok(bytes.start);
             }
-            Place::Own(extent) | Place::Unwritten(extent) if self.were_others(&extent, &bytes) => {
+            BlockState::Own(extent) | BlockState::Unwritten(extent) if self.were_others(&extent, &bytes) => {
                 // A crash would bring back their old mapping: their data must be the old data.
                 self.volume.sync()?;
                 return Ok(bytes.start);
             }
-            Place::Hole(end) => self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?,
-            Place::Unwritten(extent) => self.write_first(&bytes, extent, source)?,
-            Place::Own(extent) => {
+            BlockState::Hole(end) => self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?,
+            BlockState::Unwritten(extent) => self.write_first(&bytes, extent, source)?,
+            BlockState::Own(extent) => {
                 let bytes = self.within(&bytes, &extent);
                 let old = Old { extent: &extent, size: self.size() };
                 let whole = rounded(&bytes, self.geometry().sector_size());
                 self.send(&extent, bytes, whole, source, Some(old))?;
                 extent.end()
             }
-            Place::Shared(extent) => {
+            BlockState::Shared(extent) => {
                 self.retry(|edit| edit.copy_on_write(&bytes, extent, source))?
             }
         };
@@ -151,26 +151,26 @@ impl FileEdit<'_> {
     }
 
     /// The state of the front of a range of blocks.
-    pub(super) fn place(&self, blocks: Range<FileBlock>) -> Result<Place, Error> {
+    pub(super) fn place(&self, blocks: Range<FileBlock>) -> Result<BlockState, Error> {
         let Some(extent) = self.extents()?.first_in(blocks.start, blocks.end) else {
-            return Ok(Place::Hole(blocks.end));
+            return Ok(BlockState::Hole(blocks.end));
         };
         if extent.offset > blocks.start {
-            return Ok(Place::Hole(extent.offset));
+            return Ok(BlockState::Hole(extent.offset));
         }
         if extent.unwritten {
-            return Ok(Place::Unwritten(extent));
+            return Ok(BlockState::Unwritten(extent));
         }
         if !self.inode.read().core.flags2.contains(InodeFlags2::REFLINK) {
-            return Ok(Place::Own(extent));
+            return Ok(BlockState::Own(extent));
         }
         let (group, start) = self.geometry().split_block(extent.start);
         Ok(match group_tree::first_shared(self.volume, group, start, extent.len)? {
-            None => Place::Own(extent),
+            None => BlockState::Own(extent),
             Some(shared) if shared.start == start => {
-                Place::Shared(Extent { len: shared.len, ..extent })
+                BlockState::Shared(Extent { len: shared.len, ..extent })
             }
-            Some(shared) => Place::Own(Extent { len: shared.start.0 - start.0, ..extent }),
+            Some(shared) => BlockState::Own(Extent { len: shared.start.0 - start.0, ..extent }),
         })
     }
 

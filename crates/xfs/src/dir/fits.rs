@@ -1,6 +1,6 @@
 //! Whether a change of a directory fits the blocks that it has.
 
-use super::{Entry, Found, Place, Slot, SpaceHint, block, find, leaf, node, shortform};
+use super::{Entry, Found, SlotBlock, Slot, SpaceHint, block, find, leaf, node, shortform};
 use crate::da::DaFork;
 use crate::error::Error;
 use crate::format::dir_layout::DirLayout;
@@ -29,12 +29,12 @@ pub(crate) fn fits<F: DaFork + ?Sized>(
         Found::Entry(_) => return Ok(true),
     };
     match place {
-        Place::Short => Ok(shortform::room(fork, layout, name, target.inode)?.is_some()),
-        Place::Block(buffer) => block::has_room(&buffer.read(), layout, len)
+        SlotBlock::Short => Ok(shortform::room(fork, layout, name, target.inode)?.is_some()),
+        SlotBlock::Block(buffer) => block::has_room(&buffer.read(), layout, len)
             .map_err(|what| fork.corrupt(FileBlock(0), what)),
-        Place::Leaf(leaf) => {
+        SlotBlock::Leaf(leaf) => {
             Ok(leaf::room(&leaf.read(), layout, len).is_some_and(|room| room.exists))
         }
-        Place::Node(path) => node::has_room(fork, layout, &path, len, hint),
+        SlotBlock::Node(path) => node::has_room(fork, layout, &path, len, hint),
     }
 }

@@ -16,7 +16,7 @@ use super::load::{End, shut_down};
 
 /// The operation that is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Promise {
+pub(crate) enum CutOff {
     /// A file whose blocks others have is cut to nothing: reverse mappings, counts, free space.
     Truncate,
     /// Many extents are shared with a new file: counts, mappings.
@@ -36,9 +36,9 @@ const EXTENTS: u64 = 3000;
 /// By how many bytes the second of two files is shorter.
 const SHORTER: u64 = 1_000_000;
 
-/// Prepares, starts and cuts off `promise` on the volume mounted at `root`.
-pub(crate) fn cut_off(root: &Path, promise: Promise, delay: Duration) {
-    prepare(root, promise);
+/// Prepares, starts and cuts off work of this `kind` on the volume mounted at `root`.
+pub(crate) fn cut_off(root: &Path, kind: CutOff, delay: Duration) {
+    prepare(root, kind);
     rustix::fs::syncfs(File::open(root).unwrap()).unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -47,15 +47,15 @@ pub(crate) fn cut_off(root: &Path, promise: Promise, delay: Duration) {
             // Every sync ends a checkpoint, so that the steps of the work fall into many.
             scope.spawn(move || noise(root, number, stop));
         }
-        scope.spawn(move || work(root, promise));
+        scope.spawn(move || work(root, kind));
         thread::sleep(delay);
         shut_down(root, End::Cut);
         stop.store(true, Ordering::Relaxed);
     });
 }
 
-fn prepare(root: &Path, promise: Promise) {
-    if promise == Promise::Names {
+fn prepare(root: &Path, kind: CutOff) {
+    if kind == CutOff::Names {
         for directory in 0..4 {
             fs::create_dir(root.join(format!("d{directory}"))).unwrap();
             for name in 0..1500 {
@@ -70,22 +70,22 @@ fn prepare(root: &Path, promise: Promise) {
     for extent in 0..EXTENTS {
         file.write_all_at(&[extent as u8; 4096], extent * 8192).unwrap();
     }
-    if !matches!(promise, Promise::Truncate | Promise::Clone) {
+    if !matches!(kind, CutOff::Truncate | CutOff::Clone) {
         // Holes of one are data of the other here and there.
         let other = options.open(root.join("b")).unwrap();
         for extent in 0..EXTENTS {
             other.write_all_at(&[!extent as u8; 4096], extent * 8192 + extent % 3 * 4096).unwrap();
         }
         file.set_len(EXTENTS * 8192).unwrap();
-        let shorter = if promise == Promise::ExchangeLengths { SHORTER } else { 0 };
+        let shorter = if kind == CutOff::ExchangeLengths { SHORTER } else { 0 };
         other.set_len(EXTENTS * 8192 - shorter).unwrap();
     }
-    if promise == Promise::Truncate {
+    if kind == CutOff::Truncate {
         ioctl_ficlone(File::create(root.join("b")).unwrap(), &file).unwrap();
     }
 }
 
-/// Contents of the two files that [`Promise::ExchangeLengths`] starts from.
+/// Contents of the two files that [`CutOff::ExchangeLengths`] starts from.
 pub(crate) fn contents() -> [Vec<u8>; 2] {
     let mut files = [EXTENTS * 8192, EXTENTS * 8192 - SHORTER].map(|len| vec![0; len as usize]);
     for extent in 0..EXTENTS {
@@ -114,20 +114,20 @@ fn noise(root: &Path, number: u32, stop: &AtomicBool) {
 }
 
 /// Works until the kernel refuses.
-fn work(root: &Path, promise: Promise) {
-    let _ = match promise {
-        Promise::Truncate => {
+fn work(root: &Path, kind: CutOff) {
+    let _ = match kind {
+        CutOff::Truncate => {
             let file = OpenOptions::new().write(true).open(root.join("a"));
             file.and_then(|file| file.set_len(0))
         }
-        Promise::Clone => (0..50).try_for_each(|number| {
+        CutOff::Clone => (0..50).try_for_each(|number| {
             let new = File::create(root.join(format!("c{number}")))?;
             Ok(ioctl_ficlone(new, File::open(root.join("a"))?)?)
         }),
-        Promise::Exchange => exchange(root, "exchangerange", 50),
-        Promise::ExchangeWritten => exchange(root, "exchangerange -w", 50),
-        Promise::ExchangeLengths => exchange(root, "exchangerange", 1),
-        Promise::Names => (0..1500).try_for_each(|name| {
+        CutOff::Exchange => exchange(root, "exchangerange", 50),
+        CutOff::ExchangeWritten => exchange(root, "exchangerange -w", 50),
+        CutOff::ExchangeLengths => exchange(root, "exchangerange", 1),
+        CutOff::Names => (0..1500).try_for_each(|name| {
             let path = |directory: u32, name: String| root.join(format!("d{directory}/{name}"));
             fs::rename(path(0, format!("n{name}")), path(1, format!("moved{name}")))?;
             fs::hard_link(path(2, format!("n{name}")), path(3, format!("link{name}")))?;

@@ -1,7 +1,7 @@
 //! Every block of a group has one owner, or is shared as often as the reference counts say, and the
 //! reverse mappings are the ones found.
 
-use super::Place;
+use super::Location;
 use super::checker::Checker;
 use super::group::{FREE, Group};
 use super::inode_table::{InodeTable, Slot};
@@ -74,7 +74,7 @@ impl<'a> Sweep<'a> {
     fn error(&mut self, block: u32, what: String) {
         self.reported += 1;
         if self.reported <= REPORTED_MAX {
-            self.checker.error("space", Place::Block(self.ag, AgBlock(block)), what);
+            self.checker.error("space", Location::Block(self.ag, AgBlock(block)), what);
         }
     }
 
@@ -159,7 +159,7 @@ impl<'a> Sweep<'a> {
         let slot = self.table.get(self.checker.geometry(), inode);
         if slot.is_some_and(|slot| !slot.has_flag(Slot::REFLINK)) {
             let what = "shares blocks, but has not the flag for it";
-            self.checker.error("inode", Place::Inode(inode), what);
+            self.checker.error("inode", Location::Inode(inode), what);
             if let Some(slot) = slot {
                 // Once per inode.
                 slot.set_flag(Slot::REFLINK);
@@ -207,7 +207,7 @@ fn compare_shared(
     let mut error = |block, what: String| {
         reported += 1;
         if reported <= REPORTED_MAX {
-            checker.error("refcountbt", Place::Block(ag, block), what);
+            checker.error("refcountbt", Location::Block(ag, block), what);
         }
     };
     let text = |record: &RefcountRecord| format!("{} blocks, {}", record.len, record.refcount);
@@ -275,7 +275,7 @@ fn compare_rmaps(
                 owner_text(record),
                 record.offset
             );
-            checker.error("rmapbt", Place::Block(ag, record.start), what);
+            checker.error("rmapbt", Location::Block(ag, record.start), what);
         }
     };
     let mut found = found.iter().peekable();

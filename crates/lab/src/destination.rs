@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Where files are written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum Destination {
     /// A volume of ours in this file; one of so many bytes is made if there is no such file.
     Image(PathBuf, u64),
     /// A directory of a mounted file system.

@@ -45,7 +45,7 @@ pub(super) fn data_blocks<F: DaFork + ?Sized>(fork: &F, layout: DirLayout) -> u3
     (fork.size() >> layout.block_log) as u32
 }
 
-/// Place of index block `index` in the file.
+/// SlotBlock of index block `index` in the file.
 fn index_place<F: DaFork + ?Sized>(fork: &F, index: u32) -> FileBlock {
     let start = fork.geometry().dir_free_block().0;
     FileBlock(start + u64::from(index) * u64::from(fork.block_blocks()))

@@ -17,14 +17,14 @@ const DIRECTORY: OFlags =
 type Identity = (u64, u64);
 
 /// A place below the destination.
-pub(super) struct Place {
+pub(super) struct WorkingDirectory {
     root: OwnedFd,
     current: File,
     /// Identities of the directories above the present one, the destination first.
     above: Vec<Identity>,
 }
 
-impl Place {
+impl WorkingDirectory {
     /// Opens the destination, which is made if it does not exist.
     pub(super) fn open(path: &Path, replace: bool) -> Result<Self, UnpackError> {
         let failed = |source: io::Error| UnpackError::Destination { path: path.to_owned(), source };
