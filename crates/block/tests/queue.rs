@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use undercroft_block::{
     Batch, Bio, BlockDevice, Buffer, CompletionPlace, CompletionQueue, CpuSet, Drive, Leaf, Limits,
     MemoryDriver, NullDevice, NullOptions, Operation, OverlapOrder, Placement, Plug, PlugThreshold,
-    QueueOptions, QueuePlace, Reason, Redirect, SECTOR_SIZE, Sector, Topology,
-    read_buffer, write_all_at,
+    QueueOptions, QueuePlace, Reason, Redirect, SECTOR_SIZE, Sector, Topology, read_buffer,
+    write_all_at,
 };
 
 /// Long enough that nothing ends by itself while a test runs.

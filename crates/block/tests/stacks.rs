@@ -3,7 +3,6 @@
 mod history;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use history::step;
 use proptest::prelude::*;
@@ -12,8 +11,8 @@ use undercroft_block::testing::conformance::{Step, check, replay};
 use undercroft_block::testing::recorder::Recorder;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{
-    Batch, Bio, BlockDevice, Buffer, FileDevice, FileOptions, Leaf, MemoryDevice, MemoryDriver,
-    Operation, Plug, QueueOptions, SECTOR_SIZE, Sector, Window,
+    BlockDevice, FileDevice, FileOptions, MemoryDevice, Operation, QueueOptions, SECTOR_SIZE,
+    Sector, Window,
 };
 
 type Device = Arc<dyn BlockDevice>;

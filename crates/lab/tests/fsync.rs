@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use undercroft_lab::fsync::{self, FsyncOptions, FsyncOutcome, Mode, Workload};
-use undercroft_lab::{Outcome, Destination, RunOptions, Size};
+use undercroft_lab::{Destination, Outcome, RunOptions, Size};
 
 const SMOKE: RunOptions =
     RunOptions { size: Size::Smoke, repeat: Some(2), duration: None, seed: 1 };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_lab::meta::{self, MetaOptions};
-use undercroft_lab::{Outcome, Destination, RunOptions, Size};
+use undercroft_lab::{Destination, Outcome, RunOptions, Size};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 
@@ -32,7 +32,10 @@ fn places_take_turns_and_nothing_stays() {
     let (image, below) = (scratch.path().join("image"), scratch.path().join("below"));
     fs::create_dir(&below).unwrap();
     let options = MetaOptions {
-        places: vec![Destination::Directory(below.clone()), Destination::Image(image.clone(), 320 << 20)],
+        places: vec![
+            Destination::Directory(below.clone()),
+            Destination::Image(image.clone(), 320 << 20),
+        ],
         threads: vec![1, 4],
         directories: vec![1, 30],
         files: 100_000,

@@ -12,9 +12,9 @@ use history::History;
 use std::sync::Mutex;
 use undercroft_judges::random::Random;
 use undercroft_lab::alloc::Variant;
-use undercroft_xfs::{Error, Volume};
 use undercroft_xfs::internals::alloc::{NearSearch, NearSteps};
 use undercroft_xfs::mkfs::MkfsOptions;
+use undercroft_xfs::{Error, Volume};
 use uuid::Uuid;
 
 fn options(size: u64) -> MkfsOptions {
@@ -53,6 +53,7 @@ fn indexed_keeps_its_books() {
 }
 
 /// Near mode that leaves out the scan of the longest extents for a random half of the requests.
+#[derive(Debug)]
 struct RandomNear(Mutex<Random>);
 
 impl NearSearch for RandomNear {
@@ -81,7 +82,8 @@ fn a_full_volume_is_full_and_an_emptied_one_empty() {
     for variant in Variant::ALL {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("full.img");
-        let mut history = History::start(&image, &options(512 << 20), |volume| variant.install(volume), 6);
+        let mut history =
+            History::start(&image, &options(512 << 20), |volume| variant.install(volume), 6);
         history.wander(3000, 1);
         history.take_all();
         let most = history.held_blocks();

@@ -53,7 +53,7 @@ fn a_time_behind_the_wide_range_is_found() {
     let (findings, silent) = findings_after(&[], |inode| inode[MTIME..MTIME + 8].fill(0xff));
     assert!(silent && findings.len() == 1, "{}", describe(&findings));
     assert_eq!((findings[0].field, findings[0].severity), ("mtime", Severity::Error));
-    assert!(matches!(findings[0].place, Location::Inode(_)));
+    assert!(matches!(findings[0].location, Location::Inode(_)));
 }
 
 #[test]

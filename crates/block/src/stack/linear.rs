@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::StackError;
-use super::legs::{Legs, LegPosition};
+use super::legs::{LegPosition, Legs};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::units::{Limits, Sector};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::legs::{Legs, LegPosition};
+use super::legs::{LegPosition, Legs};
 use crate::bio::{Bio, Operation};
 use crate::device::{Below, BlockDevice, Layer, Stacked};
 use crate::drivers::MemoryDevice;

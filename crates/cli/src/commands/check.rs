@@ -87,10 +87,10 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 fn print(finding: &Finding, json: bool, out: &mut dyn Write) -> io::Result<()> {
-    let Finding { place, structure, field, what, .. } = finding;
+    let Finding { location, structure, field, what, .. } = finding;
     let severity = severity(finding.severity);
     if json {
-        let place = place.to_string();
+        let place = location.to_string();
         return report::json_line(out, &Line { severity, place, structure, field, what });
     }
     writeln!(out, "{severity}: {finding}")

@@ -7,12 +7,11 @@
 
 mod failed;
 mod metadata;
-mod place;
+mod working_directory;
 
 use super::UnpackError;
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
 use failed::failed;
-use place::WorkingDirectory;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::File;
 use std::io;
@@ -21,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
+use working_directory::WorkingDirectory;
 
 /// Unpacks the whole volume into the directory `destination`, which is made if it does not exist.
 /// One that is not empty is refused unless `replace` is set: directories are kept then, other

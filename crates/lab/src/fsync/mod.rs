@@ -19,10 +19,10 @@ mod volume;
 pub use crate::outcome::fsync::{FsyncOutcome, Iteration, Mode};
 pub use case::Workload;
 
+use crate::destination::{Destination, mounted_kind};
 use crate::error::LabError;
 use crate::options::{RunOptions, Size};
 use crate::outcome::Outcome;
-use crate::destination::{Destination, mounted_kind};
 use case::Case;
 use generator::run_case;
 use mounted::Mounted;

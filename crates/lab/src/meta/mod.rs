@@ -14,10 +14,10 @@ mod volume;
 
 pub use crate::outcome::meta::{MetaOutcome, Operation, Speed};
 
+use crate::destination::{Destination, mounted_kind};
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::destination::{Destination, mounted_kind};
 use case::Case;
 use generator::{Round, run_round};
 use mounted::Mounted;

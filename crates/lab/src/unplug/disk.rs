@@ -184,7 +184,7 @@ fn run(plugged: &Receiver<(Instant, Weak<PluggedDisk>)>) {
 
 #[cfg(test)]
 mod tests {
-    use undercroft_block::{Batch, Buffer, NullOptions, QueueOptions, Leaf};
+    use undercroft_block::{Batch, Buffer, Leaf, NullOptions, QueueOptions};
 
     use super::*;
 

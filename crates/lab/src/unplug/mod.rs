@@ -138,8 +138,8 @@ fn plug(variant: Variant, disks: Vec<Arc<dyn BlockDevice>>) -> Result<Plugged, L
         Variant::TestFirst => UnplugMode::TestFirst,
         Variant::ThreadPlug => return Ok((disks, Vec::new())),
     };
-    let timer = UnplugTimer::start()
-        .map_err(|source| LabError::Thread { index: 0, count: 1, source })?;
+    let timer =
+        UnplugTimer::start().map_err(|source| LabError::Thread { index: 0, count: 1, source })?;
     let plugged: Vec<_> =
         disks.into_iter().map(|disk| PluggedDisk::new(disk, mode, &timer)).collect();
     Ok((plugged.iter().map(|disk| Arc::clone(disk) as _).collect(), plugged))

@@ -39,11 +39,7 @@ pub fn allocate_in_group(
 }
 
 /// Whether the group has room for the request. Nothing is changed.
-pub(super) fn accepts(
-    trans: &Transaction<'_>,
-    group: &GroupState,
-    request: &Request,
-) -> bool {
+pub(super) fn accepts(trans: &Transaction<'_>, group: &GroupState, request: &Request) -> bool {
     freelist::available(trans, group, request).is_some()
 }
 

@@ -85,11 +85,7 @@ impl<'r> Search<'r> {
     }
 
     /// A search of the whole group: any place is acceptable.
-    pub(super) fn anywhere(
-        group: &GroupState,
-        request: &'r Request,
-        max_len: u32,
-    ) -> Self {
+    pub(super) fn anywhere(group: &GroupState, request: &'r Request, max_len: u32) -> Self {
         let search = Self::new(group, request, AgBlock(0), max_len);
         Self { low: AgBlock(0), high: AgBlock::NULL, hint: AgBlock(0), ..search }
     }

@@ -7,6 +7,7 @@
 //! is ever left incomplete; incomplete entries of other writers are skipped. A function that fails
 //! may have changed the fork: its transaction must be cancelled.
 
+mod change;
 mod entry;
 pub(crate) mod fork_offset;
 mod leaves;
@@ -14,7 +15,6 @@ pub(crate) mod parent;
 mod read;
 mod remote;
 mod shape;
-mod change;
 
 #[cfg(test)]
 mod foreign_tests;
@@ -23,9 +23,9 @@ pub(crate) mod memory_fork;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use entry::Attribute;
-pub(crate) use read::{for_each, get};
-pub(crate) use shape::local_size;
 pub use change::SetMode;
 pub(crate) use change::abandon;
 pub(crate) use change::{remove, set, set_all};
+pub(crate) use entry::Attribute;
+pub(crate) use read::{for_each, get};
+pub(crate) use shape::local_size;

@@ -5,9 +5,9 @@
 //! links of one name in two directories are two attributes. Values are never remote, and an inode
 //! keeps its attribute fork while the volume has the feature.
 
+use super::change::{SetMode, remove as remove_attribute, set};
 use super::entry::Attribute;
 use super::read::for_each;
-use super::change::{SetMode, remove as remove_attribute, set};
 use crate::da::{DaFork, DaForkMut};
 use crate::error::Error;
 use crate::format::{Namespace, PARENT_VALUE_SIZE};

@@ -74,7 +74,12 @@ impl Checker {
         self.findings.add(finding);
     }
 
-    pub(super) fn error(&self, structure: &'static str, location: Location, what: impl Into<String>) {
+    pub(super) fn error(
+        &self,
+        structure: &'static str,
+        location: Location,
+        what: impl Into<String>,
+    ) {
         self.add(Finding::error(structure, location, what));
     }
 

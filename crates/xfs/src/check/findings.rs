@@ -48,7 +48,12 @@ impl Findings {
     pub(super) fn deliver(&self, to: &mut dyn FnMut(Finding)) {
         let mut waiting = std::mem::take(&mut *self.waiting.lock());
         waiting.sort_by(|a, b| {
-            (a.location, a.structure, a.field, &a.what).cmp(&(b.location, b.structure, b.field, &b.what))
+            (a.location, a.structure, a.field, &a.what).cmp(&(
+                b.location,
+                b.structure,
+                b.field,
+                &b.what,
+            ))
         });
         waiting.into_iter().for_each(to);
     }

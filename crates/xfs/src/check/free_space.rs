@@ -28,7 +28,11 @@ pub(super) fn check(
                     format!(": {} blocks from {a}, {} from {b}", left.len, right.len)
                 },
             );
-        checker.error("cntbt", location, format!("holds other free extents than bnobt{difference}"));
+        checker.error(
+            "cntbt",
+            location,
+            format!("holds other free extents than bnobt{difference}"),
+        );
     }
     let free = if by_block.complete { by_block.records } else { sorted };
     extents(checker, ag, &free);
@@ -50,7 +54,11 @@ fn extents(checker: &Checker, ag: AgNumber, free: &[AllocRecord]) {
         let end = u64::from(start.0) + u64::from(len);
         let location = Location::Block(ag, start);
         if start <= geometry.ag_header_last() || end > u64::from(geometry.ag_length(ag)) {
-            checker.error("bnobt", location, format!("free extent of {len} blocks is out of range"));
+            checker.error(
+                "bnobt",
+                location,
+                format!("free extent of {len} blocks is out of range"),
+            );
         } else if u64::from(start.0) < last_end {
             checker.error("bnobt", location, "free extent overlaps the one before");
         } else if u64::from(start.0) == last_end {

@@ -26,7 +26,9 @@ pub(super) fn check(
         free += u64::from(record.freecount);
         let after = chunks.last().map_or(0, |last| u64::from(last.start.0) + 64);
         match misplaced(checker.geometry(), ag, record) {
-            Some(what) => checker.error("inobt", location, format!("chunk {}: {what}", record.start)),
+            Some(what) => {
+                checker.error("inobt", location, format!("chunk {}: {what}", record.start));
+            }
             None if u64::from(record.start.0) < after => {
                 let what = format!("chunk {} overlaps the one before", record.start);
                 checker.error("inobt", location, what);

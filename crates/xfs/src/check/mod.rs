@@ -12,6 +12,7 @@
 //! counts, links, counters.
 
 mod attributes;
+mod block_owners;
 mod checker;
 mod counters;
 mod directory;
@@ -33,7 +34,6 @@ mod log;
 mod options;
 mod quota;
 mod report;
-mod block_owners;
 mod subject;
 mod superblocks;
 mod symlink;

@@ -26,7 +26,13 @@ pub(super) fn check(checker: &Checker, ag: AgNumber) {
     checker.note_lsn(superblock.lsn);
     tail(checker, location, &superblock, &bytes);
     if be32(&bytes, 200) != be32(&bytes, 204) {
-        checker.expect("superblock", location, "bad_features2", be32(&bytes, 204), be32(&bytes, 200));
+        checker.expect(
+            "superblock",
+            location,
+            "bad_features2",
+            be32(&bytes, 204),
+            be32(&bytes, 200),
+        );
     }
     if ag.0 == 0 {
         primary(checker, &superblock);

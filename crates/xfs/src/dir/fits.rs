@@ -1,6 +1,6 @@
 //! Whether a change of a directory fits the blocks that it has.
 
-use super::{Entry, Found, SlotBlock, Slot, SpaceHint, block, find, leaf, node, shortform};
+use super::{Entry, Found, Slot, SlotBlock, SpaceHint, block, find, leaf, node, shortform};
 use crate::da::DaFork;
 use crate::error::Error;
 use crate::format::dir_layout::DirLayout;

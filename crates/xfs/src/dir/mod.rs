@@ -13,26 +13,26 @@
 //! The link counts and times of inodes and the parent pointers are the caller's.
 
 mod block;
+mod fits;
 mod form;
+mod free_index;
 mod grow;
 mod hash_leaf;
 mod iterate;
 mod leaf;
 mod node;
-mod fits;
 mod search;
 mod shortform;
 mod shrink;
-mod free_index;
 
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use iterate::{DirectoryEntry, Position, iterate};
 pub(crate) use fits::fits;
 pub use free_index::SpaceHint;
+pub use iterate::{DirectoryEntry, Position, iterate};
 
 use crate::cache::BufferRef;
 use crate::da::{DaFork, DaForkMut, Path};

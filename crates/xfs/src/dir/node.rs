@@ -19,17 +19,17 @@ pub(super) fn insert<F: DaForkMut + ?Sized>(
     new: &NewEntry<'_>,
     hint: &mut SpaceHint,
 ) -> Result<(), Error> {
-    let (data_block, data) = match space::find_room(fork, layout, new.len, hint)? {
+    let (data_block, data) = match free_index::find_room(fork, layout, new.len, hint)? {
         Some(found) => (found, read(fork, layout.data_file_block(found), BufferKind::DirData)?),
         None => {
-            let (data_block, data) = space::new_data_block(fork, layout, hint)?;
+            let (data_block, data) = free_index::new_data_block(fork, layout, hint)?;
             dir_data::init(&mut fork.edit(&data).edit(), layout, layout.block_size());
             (data_block, data)
         }
     };
     let block = layout.data_file_block(data_block);
     let (offset, longest) = put_entry(fork, layout, block, &data, new)?;
-    space::set_best(fork, layout, data_block, longest)?;
+    free_index::set_best(fork, layout, data_block, longest)?;
 
     let (tree, da) = (hash_tree(fork, layout), layout.da());
     if is_full(&path, layout) {
@@ -56,7 +56,7 @@ pub(super) fn has_room<F: DaFork + ?Sized>(
     len: usize,
     mut hint: SpaceHint,
 ) -> Result<bool, Error> {
-    Ok(!is_full(path, layout) && space::find_room(fork, layout, len, &mut hint)?.is_some())
+    Ok(!is_full(path, layout) && free_index::find_room(fork, layout, len, &mut hint)?.is_some())
 }
 
 /// Removes the entry at `pointer` in `data` with its pair in the leaf of `path`, frees blocks that
@@ -77,13 +77,13 @@ pub(super) fn remove<F: DaForkMut + ?Sized>(
     dir_leaf::remove(&mut fork.edit(path.leaf()).edit(), layout.da(), pair);
     if data_block > 0 && usize::from(longest) == layout.data_capacity() {
         fork.unmap(block, fork.block_blocks())?;
-        space::set_best(fork, layout, data_block, NO_BLOCK)?;
-        if data_block + 1 == space::data_blocks(fork, layout) {
-            space::trim_size(fork, layout)?;
+        free_index::set_best(fork, layout, data_block, NO_BLOCK)?;
+        if data_block + 1 == free_index::data_blocks(fork, layout) {
+            free_index::trim_size(fork, layout)?;
         }
         hint.released();
     } else {
-        space::set_best(fork, layout, data_block, longest)?;
+        free_index::set_best(fork, layout, data_block, longest)?;
         hint.freed(data_block);
     }
     let tree = hash_tree(fork, layout);

@@ -1,7 +1,7 @@
 //! Finding a name through the hash index of block, leaf and node form.
 
 use super::form::{Form, form, hash_tree, read};
-use super::{Entry, SlotBlock, Slot};
+use super::{Entry, Slot, SlotBlock};
 use crate::cache::BufferRef;
 use crate::da::{DaFork, Path};
 use crate::error::Error;
@@ -70,7 +70,10 @@ pub(super) fn search<F: DaFork + ?Sized>(
         Form::Short | Form::Block => {
             let block = read(fork, FileBlock(0), BufferKind::DirBlock)?;
             let table = dir_block::table(&block.read());
-            (wanted.scan(fork, &block, table.base, table.count, Some(&block))?, SlotBlock::Block(block))
+            (
+                wanted.scan(fork, &block, table.base, table.count, Some(&block))?,
+                SlotBlock::Block(block),
+            )
         }
         Form::Leaf => {
             let leaf = read(fork, fork.geometry().dir_leaf_block(), BufferKind::DirLeaf1)?;

@@ -3,7 +3,7 @@
 //! docs/algorithms/hash-trees.md).
 
 use super::form::{read, write_header};
-use super::{shortform, space};
+use super::{free_index, shortform};
 use crate::cache::BufferRef;
 use crate::da::DaForkMut;
 use crate::error::Error;
@@ -32,7 +32,7 @@ pub(super) fn node_to_leaf<F: DaForkMut + ?Sized>(
     let bests: SmallVec<[u16; 64]> = {
         let bytes = index.read();
         let live = dir_leaf::live(&leaf.read(), da);
-        let count = space::data_blocks(fork, layout) as usize;
+        let count = free_index::data_blocks(fork, layout) as usize;
         if count > dir_free::capacity(layout)
             || dir_leaf::leaf1_size(da, live, count) > da.block_size
         {
@@ -73,7 +73,7 @@ fn only_index_block<F: DaForkMut + ?Sized>(
         }
         fork.unmap(FileBlock(last), fork.block_blocks())?;
     }
-    space::index_block(fork, layout, 0)
+    free_index::index_block(fork, layout, 0)
 }
 
 /// Leaf form to block form, if only data block 0 is left and ends in room for the table.

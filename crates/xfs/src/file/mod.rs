@@ -57,6 +57,7 @@
 
 mod access;
 mod ahead;
+mod buffered_write;
 mod change;
 mod close;
 mod dirty;
@@ -71,7 +72,6 @@ mod reclaim;
 mod seek;
 mod sent;
 mod sync;
-mod buffered_write;
 mod write_back;
 
 pub use ahead::ReadPattern;

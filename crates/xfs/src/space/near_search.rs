@@ -4,10 +4,11 @@ use super::Request;
 use crate::error::Error;
 use crate::format::AllocRecord;
 use crate::units::{AgBlock, AgNumber};
+use std::fmt::Debug;
 
 /// A search for a free extent near a block, in the place of near mode. All of them keep the same
 /// trees on disk.
-pub trait NearSearch: Send + Sync {
+pub trait NearSearch: Debug + Send + Sync {
     /// Looks for an extent; the best that it has made `steps` see is taken. Called with the group
     /// locked: it must not touch the volume by other ways.
     ///

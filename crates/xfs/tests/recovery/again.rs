@@ -1,7 +1,7 @@
 //! Recovery that is itself cut off, at any of its writes: begun again, it must end the same.
 
-use crate::load::{self, End};
 use crate::cut_off::{self, CutOff};
+use crate::load::{self, End};
 use crate::tree::tree;
 use std::path::Path;
 use std::sync::Arc;

@@ -3,16 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod again;
+mod cut_off;
 mod judged;
 mod load;
-mod cut_off;
 mod special;
 #[path = "../journal/tree.rs"]
 mod tree;
 
+use cut_off::CutOff;
 use judged::{Disagreement, judge};
 use load::End;
-use cut_off::CutOff;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

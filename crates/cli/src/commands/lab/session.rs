@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
-use undercroft_lab::{LabError, Outcome, Destination, Record, RunOptions, Session, Size};
+use undercroft_lab::{Destination, LabError, Outcome, Record, RunOptions, Session, Size};
 use undercroft_lab::{write_record, write_tables};
 
 /// Options of every experiment.

@@ -7,7 +7,7 @@ mod naming;
 mod tests;
 
 use super::PackError;
-use file::{TargetKind, TargetFile};
+use file::{TargetFile, TargetKind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use undercroft_block::BlockDevice;

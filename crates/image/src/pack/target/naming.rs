@@ -14,7 +14,7 @@
 //! then, and the message says so. The old files lie beside their names as `.undercroft-*.old` until
 //! step 4.
 
-use super::file::{TargetKind, TargetFile, directory_of, temporary};
+use super::file::{TargetFile, TargetKind, directory_of, temporary};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs::File;

@@ -21,6 +21,7 @@ const REGION_LOG: u32 = 10;
 const REGIONS_LOG: u32 = 16;
 
 /// The free extents of one group.
+#[derive(Debug)]
 pub(super) struct FreeIndex {
     /// Log2 of the blocks of a region.
     region_log: u32,

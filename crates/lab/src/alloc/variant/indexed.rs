@@ -40,7 +40,7 @@ const ROOM_FOR_FILES: u32 = 4;
 const LEFT_TO_OTHERS: u32 = 4;
 
 /// The search, with the indexes of the groups that it was used in.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Indexed {
     /// Taken out while a group, which is locked, is searched.
     groups: Mutex<HashMap<AgNumber, Box<FreeIndex>>>,
@@ -97,11 +97,7 @@ fn search(steps: &mut dyn NearSteps, index: &FreeIndex) {
 
 /// Tries the nearest extents of at least `wanted` blocks on both sides of the hint that do not begin
 /// within `room` blocks of it.
-fn nearest(
-    steps: &mut dyn NearSteps,
-    index: &FreeIndex,
-    (wanted, room): (u32, u32),
-) {
+fn nearest(steps: &mut dyn NearSteps, index: &FreeIndex, (wanted, room): (u32, u32)) {
     if let Some(last) = steps.hint().0.checked_sub(room) {
         left(steps, index, wanted, AgBlock(last.saturating_add(1)));
         if is_at_hint(steps, wanted) {
@@ -113,12 +109,7 @@ fn nearest(
 }
 
 /// Tries extents of at least `wanted` blocks that begin before `bound`, from there to the left.
-fn left(
-    steps: &mut dyn NearSteps,
-    index: &FreeIndex,
-    wanted: u32,
-    mut bound: AgBlock,
-) {
+fn left(steps: &mut dyn NearSteps, index: &FreeIndex, wanted: u32, mut bound: AgBlock) {
     for _ in 0..PROBES {
         let Some(extent) = index.last_before(bound, wanted) else { return };
         if steps.consider(extent) {
@@ -132,12 +123,7 @@ fn left(
 }
 
 /// Tries extents of at least `wanted` blocks that begin at `bound` or to the right of it.
-fn right(
-    steps: &mut dyn NearSteps,
-    index: &FreeIndex,
-    wanted: u32,
-    mut bound: AgBlock,
-) {
+fn right(steps: &mut dyn NearSteps, index: &FreeIndex, wanted: u32, mut bound: AgBlock) {
     for _ in 0..PROBES {
         let Some(extent) = index.first_from(bound, wanted) else { return };
         if steps.consider(extent) || is_farther(steps, extent) {

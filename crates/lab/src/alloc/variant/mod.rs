@@ -66,6 +66,7 @@ impl fmt::Display for Variant {
 
 /// Near mode before Linux 5.5: without the probes by size, walks visit every extent up to the first
 /// that will do.
+#[derive(Debug)]
 struct Crawl;
 
 impl NearSearch for Crawl {
@@ -80,6 +81,7 @@ impl NearSearch for Crawl {
 }
 
 /// By size alone.
+#[derive(Debug)]
 struct BySize;
 
 impl NearSearch for BySize {

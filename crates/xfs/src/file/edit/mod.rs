@@ -16,11 +16,11 @@ mod clone;
 mod data;
 mod dedupe;
 mod preallocate;
+mod send_dirty;
 mod shift;
 mod truncate;
 mod unshare;
 mod write;
-mod send_dirty;
 
 pub use clone::CloneRange;
 pub use preallocate::Size;

@@ -129,12 +129,16 @@ impl FileEdit<'_> {
                 })?;
                 return Ok(bytes.start);
             }
-            BlockState::Own(extent) | BlockState::Unwritten(extent) if self.were_others(&extent, &bytes) => {
+            BlockState::Own(extent) | BlockState::Unwritten(extent)
+                if self.were_others(&extent, &bytes) =>
+            {
                 // A crash would bring back their old mapping: their data must be the old data.
                 self.volume.sync()?;
                 return Ok(bytes.start);
             }
-            BlockState::Hole(end) => self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?,
+            BlockState::Hole(end) => {
+                self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?
+            }
             BlockState::Unwritten(extent) => self.write_first(&bytes, extent, source)?,
             BlockState::Own(extent) => {
                 let bytes = self.within(&bytes, &extent);
