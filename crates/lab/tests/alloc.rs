@@ -9,7 +9,9 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
-use undercroft_lab::alloc::{self, AllocOptions, AllocOutcome, Case, LayoutFigures, SearchOutcome};
+use undercroft_lab::alloc::{
+    self, AllocOptions, AllocOutcome, Case, LayoutFigures, SearchOutcome, Variant,
+};
 use undercroft_lab::{Outcome, RunOptions, Size};
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::internals::bmap;
