@@ -9,13 +9,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::stack::{Delay, Slowness};
-use undercroft_block::{BlockDevice, MemoryDevice};
+use undercroft_block::{BlockDevice, MemoryDevice, Sector, read_buffer, write_all_at};
 use undercroft_judges::damage::volume;
 use undercroft_judges::{kernel, rounds};
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, Position};
+use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::ops::{self, NewInode, Position};
+use undercroft_xfs::recovery::recover;
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, OpenFile, TreeAhead, Volume, WalkOrder};
+use uuid::Uuid;
 
 /// Bytes of a file that are read.
 const BYTES: usize = 256 << 10;
@@ -73,6 +77,45 @@ fn a_walk_reads_the_same() {
         errors += usize::from(fast.iter().any(|line| line.contains("error")));
     }
     assert!(errors > rounds(10, 100), "{errors} volumes had errors");
+}
+
+/// The journal of a volume that was left with thousands of new files: its blocks are read together,
+/// and the result is that of a device that answers at once.
+#[test]
+fn a_replay_writes_the_same_in_few_rounds() {
+    const SIZE: u64 = 256 << 20;
+    const FILES: usize = 3000;
+    let pristine: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(SIZE));
+    let plan = mkfs::plan(&MkfsOptions::new(SIZE, Uuid::from_u128(0x5107))).unwrap();
+    let root = NewInode::new(FileType::Directory, 0o755);
+    mkfs::finish(&mkfs::begin(&pristine, plan, &root).unwrap(), false).unwrap();
+    let volume = Volume::open_live(Arc::clone(&pristine), &LiveOptions::default()).unwrap();
+    let root = volume.geometry().root_inode;
+    for number in 0..FILES {
+        let new = NewInode::new(FileType::Regular, 0o644);
+        ops::make(&volume, root, format!("file-{number}").as_bytes(), &new).unwrap();
+    }
+    volume.sync().unwrap();
+    // As a crash leaves it.
+    drop(volume);
+    let replayed = |slowness: Option<Slowness>| {
+        let bytes = read_buffer(&*pristine, Sector(0), SIZE as usize).unwrap();
+        let copy: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(SIZE));
+        write_all_at(&*copy, Sector(0), &bytes).unwrap();
+        let before = copy.statistics();
+        let device: Arc<dyn BlockDevice> = match slowness {
+            Some(slowness) => Arc::new(Delay::new(slowness, Arc::clone(&copy))),
+            None => Arc::clone(&copy),
+        };
+        let report = recover(&device, &mut |_| {}).unwrap().expect("it is dirty");
+        let passed = copy.statistics() - before;
+        assert!(report.blocks > FILES as u64 / 64, "{report:?}");
+        // One by one, each block would be read and, but for neighbours, written.
+        assert!(passed.requests < report.blocks, "{passed:?} for {report:?}");
+        read_buffer(&*copy, Sector(0), SIZE as usize).unwrap()
+    };
+    let late = replayed(Some(Slowness { latency: Duration::from_millis(1), bandwidth: None }));
+    assert!(*late == *replayed(None), "the volumes differ");
 }
 
 /// Everything that can be read of a volume, a line for each name.

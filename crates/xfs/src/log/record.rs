@@ -9,9 +9,11 @@ use crate::geometry::Geometry;
 use crate::units::Lsn;
 use uuid::Uuid;
 
-/// Log blocks that are read at once, and at the start of a walk.
-const WINDOW: u64 = 2048;
+/// Log blocks that are read at once: at the start of a walk, which may end soon, and at most. Each
+/// read is longer than the one before.
 const FIRST_WINDOW: u64 = 64;
+const WINDOW: u64 = 1 << 15;
+const GROWTH: u64 = 8;
 
 /// The header of a record, and where it is.
 #[derive(Clone, Debug)]
@@ -98,8 +100,7 @@ impl<'a> Records<'a> {
         let held = (self.window.len() / LOG_BLOCK) as u64;
         let mut skip = self.area.distance(self.window_at, self.block);
         if skip.saturating_add(count) > held {
-            // A walk that ends early has read little.
-            let ahead = if self.window.is_empty() { FIRST_WINDOW } else { WINDOW };
+            let ahead = (held * GROWTH).clamp(FIRST_WINDOW, WINDOW);
             let wanted = count.max(ahead).min(self.left.max(count)).min(self.area.blocks);
             self.window = self.area.read(self.block, wanted)?;
             self.window_at = self.block;

@@ -1,11 +1,12 @@
 //! The new contents of the metadata blocks that recovery changes.
 //!
-//! Blocks are read when the first change of them is met, and written when all is replayed, or
+//! Blocks are [read](super::reads) before the first change of them is met, and written when all is replayed, or
 //! earlier when they take too much memory. A block is stamped with the position of the last
 //! transaction that changed it, and with its checksum, when a transaction of another position
 //! changes it or when it is written: transactions that start in one record all reach it
 //! (docs/format/journal/replay.md#positions-and-checksums-in-structures).
 
+use super::reads::{LONGEST, Reads, Wanted};
 use crate::bytes::be32;
 use crate::cache::BufferAddress;
 use crate::error::Error;
@@ -36,6 +37,7 @@ pub(super) struct Image {
 /// The blocks that recovery changes, by their first sector.
 pub(super) struct Images {
     device: Arc<dyn BlockDevice>,
+    reads: Reads,
     images: BTreeMap<Sector, Image>,
     bytes: usize,
     /// Blocks that were written.
@@ -123,8 +125,10 @@ pub(super) fn found_kind(bytes: &[u8]) -> Option<BufferKind> {
 }
 
 impl Images {
-    pub(super) fn new(device: Arc<dyn BlockDevice>) -> Self {
-        Self { device, images: BTreeMap::new(), bytes: 0, written: 0 }
+    /// No images yet, of blocks of which these are `wanted`.
+    pub(super) fn new(device: Arc<dyn BlockDevice>, wanted: Wanted) -> Self {
+        let reads = Reads::new(Arc::clone(&device), wanted);
+        Self { device, reads, images: BTreeMap::new(), bytes: 0, written: 0 }
     }
 
     /// The image of the sectors at `address`, read if need be.
@@ -168,12 +172,15 @@ impl Images {
         self.images.insert(address.first(), Image { address, bytes, group, kind, changed });
     }
 
-    fn read(&self, address: &BufferAddress) -> Result<Vec<u8>, Error> {
+    fn read(&mut self, address: &BufferAddress) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; address.len()];
         let mut rest = &mut bytes[..];
         for (sector, sectors) in address.parts() {
             let (part, others) = rest.split_at_mut(*sectors as usize * 512);
-            read_exact_at(self.device.as_ref(), *sector, part)?;
+            match self.reads.take(*sector, *sectors) {
+                Some(buffer) => part.copy_from_slice(&buffer),
+                None => read_exact_at(self.device.as_ref(), *sector, part)?,
+            }
             rest = others;
         }
         Ok(bytes)
@@ -186,10 +193,8 @@ impl Images {
         address: &BufferAddress,
         geometry: &Geometry,
     ) -> Result<(), Error> {
-        /// Sectors of the longest buffer, a directory block of 64 KiB.
-        const LONGEST: u64 = 128;
         for (first, sectors) in address.parts() {
-            let from = Sector(first.0.saturating_sub(LONGEST));
+            let from = Sector(first.0.saturating_sub(LONGEST.into()));
             let to = Sector(first.0.saturating_add(u64::from(*sectors)));
             let overlapping = self.images.range(from..to).filter(|(_, image)| {
                 let parts = image.address.parts().iter();
@@ -234,6 +239,7 @@ impl Images {
             let mut rest = &image.bytes[..];
             for (sector, sectors) in image.address.parts() {
                 let (part, others) = rest.split_at(*sectors as usize * 512);
+                self.reads.forget(*sector..Sector(sector.0 + u64::from(*sectors)));
                 run.append(*sector, part, &plug, &writes);
                 rest = others;
             }

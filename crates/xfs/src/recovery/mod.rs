@@ -19,6 +19,7 @@ mod item_tests;
 mod orphans;
 mod owners;
 mod pieces;
+mod reads;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use crate::log::{LogState, RecoveryReport, Torn};
 use crate::units::Lsn;
 use crate::volume::{Volume, read_superblock, write_copies};
 use cancels::Cancels;
+use reads::Wanted;
 use replay::Replay;
 use std::sync::Arc;
 use transaction::{Assembly, LoggedTransaction};
@@ -103,12 +105,12 @@ pub(crate) fn recover_between(
     check_gate(superblock, head)?;
     let tail = area.checked_tail(&geometry, ends)?;
     let mut pass = Pass { area: &area, geometry: &geometry, tail, head };
-    let cancels = pass.first(progress)?;
+    let (cancels, wanted) = pass.first(progress)?;
     if place == ReplayTarget::Device {
         area.clear_stale(head, tail, geometry.uuid)?;
         flush(device.as_ref())?;
     }
-    let mut replay = Replay::new(Arc::clone(device), geometry.clone(), cancels);
+    let mut replay = Replay::new(Arc::clone(device), geometry.clone(), cancels, wanted);
     let (records, last) = pass.second(&mut replay, progress)?;
     replay.images.write_all(&replay.geometry)?;
     replay.pieces.join(device)?;
@@ -127,15 +129,17 @@ pub(crate) fn recover_between(
         ..RecoveryReport::default()
     };
     let unfinished = replay.intents.into_unfinished();
-    if unfinished.is_empty() && !orphans::has_any(&Volume::open_unreplayed(Arc::clone(device))?)? {
+    let replayed = Volume::open_unreplayed(Arc::clone(device))?;
+    replayed.prefetch_headers();
+    if unfinished.is_empty() && !orphans::has_any(&replayed)? {
         clean::mark_clean(device, ends, last)?;
     } else {
         complete(place, device, ends, &unfinished, &mut report)?;
     }
-    let replayed = read_superblock(device)?;
-    if identity(&replayed) != identity(superblock) {
+    let after = read_superblock(device)?;
+    if identity(&after) != identity(superblock) {
         // Its change was interrupted before the copies were written.
-        write_copies(device.as_ref(), &replayed)?;
+        write_copies(device.as_ref(), &after)?;
     }
     Ok(Some(report))
 }
@@ -155,6 +159,7 @@ fn complete(
 ) -> Result<(), Error> {
     let pinned = unfinished.first().map(|(_, lsn)| *lsn);
     let volume = Volume::open_unreplayed(Arc::clone(device))?;
+    volume.prefetch_headers();
     if place == ReplayTarget::Device {
         volume.check_maintained()?;
     }
@@ -224,12 +229,18 @@ impl Pass<'_> {
         Ok((count, last))
     }
 
-    /// First pass: checks that all items are known and whole, and records which buffers are freed.
-    fn first(&mut self, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Cancels, Error> {
-        let mut cancels = Cancels::default();
+    /// First pass: checks that all items are known and whole, and records which buffers are freed
+    /// and which are wanted.
+    fn first(
+        &mut self,
+        progress: &mut dyn FnMut(RecoveryProgress),
+    ) -> Result<(Cancels, Wanted), Error> {
+        let (mut cancels, mut wanted) = (Cancels::default(), Wanted::default());
+        let geometry = self.geometry;
         self.run(
             |transaction| {
                 for item in transaction.items()? {
+                    wanted.note(&item, geometry);
                     if item.kind == LogItemKind::Buffer {
                         let buffer = BufferItem::decode(item.regions[0]);
                         cancels.note(&buffer.map_err(|defect| transaction.damaged(defect))?);
@@ -239,7 +250,7 @@ impl Pass<'_> {
             },
             |done, total| progress(RecoveryProgress::Checking { done, total }),
         )?;
-        Ok(cancels)
+        Ok((cancels, wanted))
     }
 
     /// Second pass: replays everything.

@@ -5,6 +5,7 @@ use super::cancels::Cancels;
 use super::images::Images;
 use super::intents::PendingIntents;
 use super::pieces::Pieces;
+use super::reads::Wanted;
 use super::transaction::{LogItem, LoggedTransaction};
 use crate::cache::BufferAddress;
 use crate::error::Error;
@@ -41,10 +42,15 @@ enum Stage {
 }
 
 impl Replay {
-    pub(super) fn new(device: Arc<dyn BlockDevice>, geometry: Geometry, cancels: Cancels) -> Self {
+    pub(super) fn new(
+        device: Arc<dyn BlockDevice>,
+        geometry: Geometry,
+        cancels: Cancels,
+        wanted: Wanted,
+    ) -> Self {
         Self {
             geometry,
-            images: Images::new(device),
+            images: Images::new(device, wanted),
             cancels,
             intents: PendingIntents::default(),
             pieces: Pieces::default(),
