@@ -52,11 +52,11 @@
 mod busy;
 mod error;
 mod rank;
-mod space;
 
-// Buffers of metadata.
+// Buffers of metadata; free space counted, reserved, asked for.
 mod cache;
 mod poison;
+mod space;
 
 // Structures over buffers: trees, groups, the journal.
 mod btree;
