@@ -35,6 +35,10 @@ const DIRECTORIES_MAX: usize = 256;
 /// Entries of one directory that are read ahead of the walk, at most; it reads on itself.
 const ENTRIES_MAX: usize = 4096;
 
+/// Directories that are this far below the first are left to the walk: the place of a directory is as
+/// long as the way to it.
+const DEPTH_MAX: usize = 256;
+
 /// Entries whose inodes are read together.
 const BATCH: usize = 256;
 
@@ -194,6 +198,9 @@ impl Shared {
 impl State {
     /// Adds the directories of the one at `place`, in the order of the walk.
     fn add(&mut self, place: &[u32], directories: impl IntoIterator<Item = InodeNumber>) {
+        if place.len() > DEPTH_MAX {
+            return;
+        }
         for (index, directory) in (0..).zip(directories) {
             let place = [place, &[index]].concat();
             let known = match self.known.get(&directory) {
@@ -329,6 +336,18 @@ mod tests {
         assert!(shared.state.lock().take().is_none(), "too far ahead");
         finish(&shared, &first, [10_000]);
         assert_eq!(shared.next().unwrap().1, InodeNumber(10_000));
+    }
+
+    #[test]
+    fn directories_far_down_are_left_to_the_walk() {
+        let shared = shared();
+        let mut count = 0;
+        while let Some((place, InodeNumber(number))) = shared.next() {
+            count += 1;
+            shared.reach(InodeNumber(number));
+            finish(&shared, &place, [number + 1]);
+        }
+        assert_eq!(count, 1 + DEPTH_MAX);
     }
 
     #[test]
