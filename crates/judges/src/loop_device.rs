@@ -1,5 +1,6 @@
 //! A block device over a file.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -60,6 +61,11 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
+        // While another process looks at the device, it outlives its detachment, and what is in its
+        // page cache reaches the file only later.
+        if let Err(error) = File::open(&self.path).and_then(|device| device.sync_all()) {
+            eprintln!("{}: not all is in its file: {error}", self.path.display());
+        }
         let detached = program::run(Command::new("losetup").arg("--detach").arg(&self.path));
         // A second panic would hide the first.
         if !detached.is_ok_and(|answer| answer.status.success()) {
