@@ -17,10 +17,12 @@
 mod error;
 mod sparse;
 
+pub mod cache;
 pub mod damage;
 pub mod first_read;
 pub mod image;
 pub mod kernel;
+pub mod load;
 pub mod loop_device;
 pub mod matrix;
 pub mod mount;
@@ -30,6 +32,7 @@ pub mod program;
 pub mod random;
 pub mod rounds;
 pub mod scratch;
+pub mod served;
 pub mod tree;
 pub mod xfsprogs;
 
@@ -38,4 +41,5 @@ pub use loop_device::LoopDevice;
 pub use mount::LoopMount;
 pub use rounds::rounds;
 pub use scratch::Scratch;
+pub use served::ServedMount;
 pub use xfsprogs::Xfsprogs;
