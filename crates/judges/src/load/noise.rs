@@ -49,7 +49,11 @@ impl Noise {
             Errno::LOOP,
         ];
         match self.change(&path) {
-            Err(error) if harmless.iter().any(|one| error.raw_os_error() == Some(one.raw_os_error())) => Ok(()),
+            Err(error)
+                if harmless.iter().any(|one| error.raw_os_error() == Some(one.raw_os_error())) =>
+            {
+                Ok(())
+            }
             other => other,
         }
     }
@@ -60,7 +64,7 @@ impl Noise {
         match self.random.below(12) {
             0 => fs::create_dir_all(path.join("a/b/c")),
             1 => fs::remove_dir_all(path),
-            2 => symlink("t".repeat(1 + usize::try_from(length % 1000).unwrap_or(0)), path),
+            2 => symlink("t/".repeat(1 + usize::try_from(length % 500).unwrap_or(0)), path),
             3 => Ok(mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?),
             4 => fs::hard_link(other, path),
             5 => fs::rename(other, path),

@@ -36,20 +36,50 @@ impl Way {
 /// An operation on a file, or on the directory with a number. Places and lengths are in sectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operation {
-    Create { file: u64, name: Name },
-    Write { file: u64, first: u64, count: u64, version: u64, way: Way },
-    Truncate { file: u64, count: u64 },
-    Punch { file: u64, first: u64, count: u64 },
-    Rename { file: u64, name: Name },
+    Create {
+        file: u64,
+        name: Name,
+    },
+    Write {
+        file: u64,
+        first: u64,
+        count: u64,
+        version: u64,
+        way: Way,
+    },
+    Truncate {
+        file: u64,
+        count: u64,
+    },
+    Punch {
+        file: u64,
+        first: u64,
+        count: u64,
+    },
+    Rename {
+        file: u64,
+        name: Name,
+    },
     /// The file takes the name of another one, which goes.
-    Replace { file: u64, victim: u64 },
-    Unlink { file: u64 },
+    Replace {
+        file: u64,
+        victim: u64,
+    },
+    Unlink {
+        file: u64,
+    },
     /// fsync of a file.
-    Sync { file: u64 },
+    Sync {
+        file: u64,
+    },
     /// fdatasync of a file.
-    DataSync { file: u64 },
+    DataSync {
+        file: u64,
+    },
     /// fsync of a directory.
-    DirectorySync { directory: usize },
+    DirectorySync {
+        directory: usize,
+    },
 }
 
 impl fmt::Display for Operation {

@@ -143,9 +143,10 @@ impl Worker {
             let first = file.sectors.first().map_or(&[][..], Vec::as_slice);
             file.name().is_some() && file.sizes.0 > 0 && first.len() == 1 && first[0] != 0
         };
-        let victim = self.history.files.iter().find(|(number, other)| {
-            **number != file && other.names.len() == 1 && settled(other)
-        });
+        let victim =
+            self.history.files.iter().find(|(number, other)| {
+                **number != file && other.names.len() == 1 && settled(other)
+            });
         match (victim, self.history.files.get(&file)) {
             (Some((victim, _)), Some(own)) if settled(own) => {
                 Operation::Replace { file, victim: *victim }
