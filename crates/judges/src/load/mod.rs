@@ -124,6 +124,17 @@ impl Load {
         Ok(())
     }
 
+    /// Kills all processes in the middle of their work.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn stop(mut self) -> Result<Logs, Error> {
+        for (worker, log) in self.workers.iter_mut().zip(&self.logs.0) {
+            worker.kill().map_err(Error::io("cannot kill the process of", log))?;
+        }
+        self.join()
+    }
+
     /// Waits for all processes: after a crash each ends by itself.
     ///
     /// # Errors
