@@ -13,6 +13,7 @@ use std::sync::Arc;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
 use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
+use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
@@ -61,12 +62,49 @@ impl ImageArgs {
                 );
             }
         }
-        self.open_device(true)
+        self.open_device(true, self.part())
     }
 
     /// The device that the volume fills, for change.
     pub(crate) fn writable_device(&self) -> Result<Arc<dyn BlockDevice>> {
-        self.open_device(false)
+        self.open_device(false, self.part())
+    }
+
+    /// The file system, to be mounted. `part` counts where the arguments name none.
+    pub(crate) fn open_for_mount(
+        &self,
+        options: &OpenOptions,
+        part: Part,
+        no_replay: bool,
+    ) -> Result<FileSystem> {
+        let own = self.part();
+        let part = if own == Part::default() { part } else { own };
+        let options = if self.no_replay || no_replay {
+            options.clone().without_replay()
+        } else {
+            options.clone()
+        };
+        let fs = self
+            .open_device(!options.writable, part)
+            .and_then(|device| Ok(FileSystem::open(device, &options)?))
+            .map_err(|error| self.explain(error))?;
+        if fs.volume().recovery().is_some() {
+            let how = if options.writable { "" } else { " in memory" };
+            eprintln!(
+                "note: {} was not unmounted cleanly; its journal was replayed{how}",
+                self.image
+            );
+        }
+        Ok(fs)
+    }
+
+    /// The image as it was named.
+    pub(crate) fn name(&self) -> String {
+        self.image.to_string()
+    }
+
+    fn part(&self) -> Part {
+        Part { offset: self.offset, partition: self.partition }
     }
 
     /// Whether the journal may be replayed.
@@ -74,7 +112,7 @@ impl ImageArgs {
         !self.no_replay
     }
 
-    fn open_device(&self, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    fn open_device(&self, read_only: bool, part: Part) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| {
             eprintln!("note: {event}");
             if let MirrorEvent::Dropped { leg, .. } = event {
@@ -88,10 +126,10 @@ impl ImageArgs {
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }
-        if let Some(number) = self.partition {
+        if let Some(number) = part.partition {
             return Ok(Arc::new(open_partition(&disk, number)?));
         }
-        let Some(offset) = self.offset else {
+        let Some(offset) = part.offset else {
             return Ok(disk);
         };
         let start = Sector::from_bytes(offset)
@@ -194,7 +232,7 @@ impl ImageArgs {
         let name = &self.image;
         if self.offset.is_none()
             && self.partition.is_none()
-            && let Ok(device) = self.open_device(true)
+            && let Ok(device) = self.open_device(true, self.part())
             && let Ok(table) = PartitionTable::read(device.as_ref())
             && !table.partitions.is_empty()
         {
@@ -206,6 +244,15 @@ impl ImageArgs {
         }
         error.context(format!("cannot open {name}"))
     }
+}
+
+/// The part of an image that is the volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// It starts at this byte.
+    pub(crate) offset: Option<u64>,
+    /// It is this partition.
+    pub(crate) partition: Option<u32>,
 }
 
 /// A volume open for change.

@@ -5,7 +5,7 @@
 //! choice of a volume inside an image ([`image`]), work on an open volume ([`session`]), lines that
 //! are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
 //! ([`format_options`]), words for numbers ([`text`]), the output of `--stats` ([`stats`]),
-//! standard output ([`standard_output`]), and how a run ends ([`report`], [`failure`]).
+//! standard output ([`standard_output`]), the names that `mount(8)` uses ([`mount_helper`]), and how a run ends ([`report`], [`failure`]).
 
 mod commands;
 mod failure;
@@ -13,6 +13,7 @@ mod format_options;
 mod image;
 mod line_editor;
 mod mode_change;
+mod mount_helper;
 mod output_file;
 mod owner;
 mod progress;
@@ -24,9 +25,11 @@ mod text;
 mod value;
 mod words;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use commands::Cli;
 use mimalloc::MiMalloc;
+use mount_helper::Run;
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -36,7 +39,12 @@ fn main() -> ExitCode {
     undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));
     let mut options = std::env::args_os().take_while(|argument| argument != "--");
     let json = options.any(|argument| argument == "--json");
-    let cli = match Cli::try_parse() {
+    let is_command = |word: &OsStr| Cli::command().find_subcommand(word).is_some();
+    let arguments = match mount_helper::arguments(std::env::args_os(), is_command) {
+        Run::Command(arguments) => arguments,
+        Run::Nothing => return ExitCode::SUCCESS,
+    };
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return report::unparsed(&error, json),
     };

@@ -17,6 +17,8 @@ pub(crate) enum Outcome {
     Findings,
     /// The reader of the output closed it before its end, and misses some of it.
     Cut,
+    /// A program that was run has exited with this status.
+    Status(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -24,6 +26,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Findings | Outcome::Cut => Self::FAILURE,
+            Outcome::Status(status) => Self::from(status),
         }
     }
 }

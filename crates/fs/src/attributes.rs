@@ -31,6 +31,9 @@ pub struct Change {
     pub accessed: Option<SetTime>,
     /// Last change of the content.
     pub modified: Option<SetTime>,
+    /// Last change of the inode. Without this it is the time of this change, and with it so are the
+    /// times that are `Now`: for callers that count time themselves.
+    pub changed: Option<Timestamp>,
     /// Birth.
     pub created: Option<SetTime>,
     /// Project.
@@ -93,7 +96,7 @@ impl FileSystem {
         file: Option<&OpenFile>,
         change: &Change,
     ) -> Result<(), Error> {
-        let (volume, now) = (self.volume(), self.now());
+        let (volume, now) = (self.volume(), change.changed.unwrap_or_else(|| self.now()));
         if let Some((file, size)) = file.zip(change.size) {
             ops::expect_mutable(&file.inode().read(), true)?;
             file.truncate(size, now)?;
@@ -103,7 +106,7 @@ impl FileSystem {
             ops::set_size_hints(volume, number, &hints, now)?;
         }
         let metadata = change.metadata(now);
-        if metadata != MetadataChange::default() {
+        if metadata != MetadataChange::default() || change.changed.is_some() {
             ops::change_metadata(volume, number, &metadata, now)?;
         }
         Ok(())

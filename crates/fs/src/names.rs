@@ -3,7 +3,6 @@
 use crate::{File, FileSystem, Metadata};
 use std::sync::Arc;
 use undercroft_xfs::format::{DeviceNumber, FileType};
-use undercroft_xfs::internals::dir;
 use undercroft_xfs::ops::{self, Name, NewInode, RenameMode, Times};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile};
@@ -88,7 +87,7 @@ impl FileSystem {
     ) -> Result<(Metadata, File), Error> {
         let held = self.hold(parent)?;
         let directory = held.inode();
-        dir::check_name(name)?;
+        ops::check_name(name)?;
         loop {
             if existing == Existing::Open
                 && let Some(inode) = self.child(directory, name)?

@@ -39,6 +39,14 @@ pub fn obstacle() -> Option<&'static str> {
     (!listed && !loadable).then_some("this kernel has no XFS")
 }
 
+/// Why no volume can be mounted through FUSE here, or `None` when it can. Tests of mounts compare
+/// with the kernel's, so they need both.
+#[must_use]
+pub fn fuse_obstacle() -> Option<&'static str> {
+    let missing = !Path::new("/dev/fuse").exists();
+    obstacle().or(missing.then_some("there is no /dev/fuse; load the module `fuse`"))
+}
+
 /// The file that collects the names of tests that did not run, one a line.
 #[must_use]
 pub fn record() -> PathBuf {
@@ -55,7 +63,20 @@ pub fn record() -> PathBuf {
 /// pass unseen.
 #[must_use]
 pub fn available_or_report(test: &str) -> bool {
-    let Some(obstacle) = obstacle() else { return true };
+    unobstructed_or_report(obstacle(), test)
+}
+
+/// The same for tests that mount through FUSE as well.
+///
+/// # Panics
+/// As [`available_or_report`].
+#[must_use]
+pub fn fuse_available_or_report(test: &str) -> bool {
+    unobstructed_or_report(fuse_obstacle(), test)
+}
+
+fn unobstructed_or_report(obstacle: Option<&str>, test: &str) -> bool {
+    let Some(obstacle) = obstacle else { return true };
     assert!(std::env::var_os("CI").is_none(), "{test} did not run: {obstacle}");
     write_record(&record(), test, obstacle);
     false

@@ -3,10 +3,12 @@
 //!
 //! - [`xfsprogs`]: `mkfs.xfs`, `xfs_repair`, `xfs_db`, of the distribution and the newest;
 //! - [`mount`]: the kernel's own XFS through a loop device; [`kernel`]: whether it can be asked;
+//! - [`served`]: a mount of ours through FUSE; [`suite`]: suites for mounts; [`load`]: a load whose
+//!   every acknowledged sync is known, to be cut off by crashes;
 //! - [`loop_device`]: a block device over a file; [`first_read`]: a file that changes when it is read;
 //! - [`tree`]: whether two directory trees are the same, field by field;
 //! - [`odd`] and [`random`]: trees to pack; [`populate`]: volumes that a kernel filled and aged;
-//! - [`image`]: copies of images; [`mod@rounds`]: how often tests repeat;
+//! - [`cache`]: where judges are that no package brings; [`image`]: copies of images; [`mod@rounds`]: how often tests repeat;
 //! - [`matrix`]: the formats worth testing; [`damage`]: ways to break a volume.
 //!
 //! Nothing here is part of what the project ships. A judge that is missing is an error with its
@@ -17,10 +19,12 @@
 mod error;
 mod sparse;
 
+pub mod cache;
 pub mod damage;
 pub mod first_read;
 pub mod image;
 pub mod kernel;
+pub mod load;
 pub mod loop_device;
 pub mod matrix;
 pub mod mount;
@@ -30,6 +34,8 @@ pub mod program;
 pub mod random;
 pub mod rounds;
 pub mod scratch;
+pub mod served;
+pub mod suite;
 pub mod tree;
 pub mod xfsprogs;
 
@@ -38,4 +44,5 @@ pub use loop_device::LoopDevice;
 pub use mount::LoopMount;
 pub use rounds::rounds;
 pub use scratch::Scratch;
+pub use served::ServedMount;
 pub use xfsprogs::Xfsprogs;

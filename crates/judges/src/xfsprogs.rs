@@ -30,12 +30,7 @@ const SET_UP: &str = "run `cargo xtask judges`, which sets up the newest xfsprog
 /// It is in the user's cache directory, so that all worktrees share it.
 #[must_use]
 pub fn newest_directory() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| std::env::home_dir().map(|home| home.join(".cache")))
-        .unwrap_or_else(std::env::temp_dir);
-    base.join("undercroft/xfsprogs-newest")
+    crate::cache::directory().join("xfsprogs-newest")
 }
 
 /// One version of the xfsprogs tools.

@@ -26,6 +26,7 @@ mod man;
 mod mkdir;
 mod mkfs;
 mod mknod;
+mod mount;
 mod mv;
 mod put;
 mod replay;
@@ -37,9 +38,11 @@ mod setacl;
 mod setxattr;
 mod shell;
 mod stat;
+mod status;
 mod sync;
 mod touch;
 mod truncate;
+mod unmount;
 mod verb;
 
 use crate::image::ImageArgs;
@@ -50,7 +53,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{self, BufWriter, Write};
 use verb::OnImage;
 
-/// XFS volumes in image files and on disks: build, read, check. No root, no mount.
+/// XFS volumes in image files and on disks: build, read, change, mount, check. No root needed.
 #[derive(Parser)]
 #[command(name = "undercroft", version, propagate_version = true, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -67,6 +70,7 @@ Examples:
   undercroft extract root.img - | tar tv               everything as a tar stream
   undercroft put root.img motd /etc/motd               change a volume, through its journal
   undercroft shell root.img < script                   many changes at once
+  undercroft mount disk.img /mnt                       for every program; `unmount` ends it
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
   undercroft lab tags --case depth                     repeat an experiment
 
@@ -83,6 +87,9 @@ enum Command {
     #[command(flatten)]
     Verb(OnImage),
     Shell(shell::Args),
+    Mount(mount::Args),
+    Unmount(unmount::Args),
+    Status(status::Args),
     Extract(extract::Args),
     Check(check::Args),
     Replay(replay::Args),
@@ -108,8 +115,11 @@ impl Command {
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
+            Self::Mount(args) => Some((&args.image, false)),
             Self::Build(_)
             | Self::Mkfs(_)
+            | Self::Unmount(_)
+            | Self::Status(_)
             | Self::Resync(_)
             | Self::Lab(_)
             | Self::Completions(_)
@@ -146,6 +156,9 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Info(args) => info::run(args, out),
         Command::Verb(verb) => verb.run(out),
         Command::Shell(args) => shell::run(args, out),
+        Command::Mount(args) => mount::run(args, out),
+        Command::Unmount(args) => unmount::run(args, out),
+        Command::Status(args) => status::run(args, out),
         Command::Extract(args) => extract::run(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Replay(args) => replay::run(args, out),

@@ -3,6 +3,7 @@
 mod allocate;
 mod copy;
 mod map;
+mod privileges;
 
 pub use allocate::Allocation;
 pub use map::FileExtent;

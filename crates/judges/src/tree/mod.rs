@@ -6,12 +6,14 @@
 
 mod attributes;
 mod data;
+mod listing;
 mod walk;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+pub use listing::Listing;
 
 /// The properties compared beyond names, kinds, modes, owners, mtimes, contents, sizes, extended
 /// attributes (ACLs among them), link targets, device numbers and hard links, which always are.

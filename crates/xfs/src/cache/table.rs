@@ -31,8 +31,8 @@ pub struct Cache {
     pub(super) shards: Box<[Shard]>,
     /// Buffers that became dirty, each once.
     pub(super) dirty: Mutex<Vec<BufferRef>>,
-    pub(super) dirty_bytes: AtomicUsize,
-    pub(super) total_bytes: AtomicUsize,
+    pub(crate) dirty_bytes: AtomicUsize,
+    pub(crate) total_bytes: AtomicUsize,
     pub(super) sweeps: SweepSchedule,
     /// Write-backs on their way, without a journal.
     pub(super) writes: Batch,

@@ -161,6 +161,11 @@ impl Journal {
         bytes
     }
 
+    /// Bytes of the journal, and those that the next checkpoint may take.
+    pub(crate) fn space(&self) -> (usize, usize) {
+        (self.shape.bytes(), self.free_bytes.load(Ordering::Acquire))
+    }
+
     /// Most bytes that one transaction may log.
     pub(crate) const fn limit(&self) -> usize {
         self.shape.checkpoint_limit()

@@ -2,11 +2,13 @@
 
 mod copies;
 mod live;
+mod load;
 mod read_ahead;
 mod usage;
 
 pub(crate) use copies::{complete_copies, write_copies};
 pub use live::LiveOptions;
+pub use load::Load;
 pub use read_ahead::ReadAheadBytes;
 pub(crate) use read_ahead::{Holder, ReadAheadMemory};
 pub use usage::Usage;

@@ -1,0 +1,147 @@
+//! `undercroft mount`.
+
+mod background;
+mod log;
+mod notify;
+mod program;
+mod serve;
+mod target;
+
+use crate::failure::Usage;
+use crate::image::{ImageArgs, Part};
+use crate::report::Outcome;
+use crate::value;
+use anyhow::Result;
+use clap::ValueHint;
+use std::ffi::OsString;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use undercroft_fs::{AccessTimes, OpenOptions};
+use undercroft_fuse::Settings;
+use undercroft_fuse::options::MountOptions;
+
+/// Mount a volume: every program can use it, and the kernel's XFS is not needed.
+///
+/// A volume that was not unmounted is replayed first; with `-o ro` in memory, and the image stays as
+/// it is. The command returns when the mount answers, and a server goes on in the background. It
+/// ends when the volume is unmounted: `undercroft unmount DIR` returns when the journal is clean and
+/// the image free, after `umount DIR` or `fusermount3 -u DIR` that takes a moment longer. SIGTERM
+/// unmounts, too. After a crash the next mount replays.
+///
+/// Root mounts by itself, and others have access as permissions say (-o noallow_other: only root).
+/// Other users need `fusermount3` (package fuse3), or a user namespace: `unshare -Urm`. /dev/fuse
+/// must be there in any case.
+///
+/// Options of -o:
+///   ro, rw                          read only, or change it (default)
+///   noatime, relatime, strictatime  which reads set times of access
+///   nodev, nosuid (default), noexec, and dev, suid, exec
+///   allow_other, noallow_other      whether other users have access (default: if root mounts)
+///   uid=N, gid=N                    show all files as belonging to N; with ro
+///   norecovery                      leave the journal alone, as --no-replay
+///   partition=N, offset=BYTES       as the options of these names
+///   commit=SECONDS                  make everything durable that often (default 5)
+///   writethrough                    no data waits in the kernel: a full volume is seen by the write
+///                                   itself; otherwise by fsync or close. Slower
+///   sync, dirsync                   every write, or every change of a directory, is durable
+///
+/// In /etc/fstab, with a link of the name mount.fuse.undercroft or mount.undercroft in /sbin:
+///   /srv/disk.img  /mnt/disk  fuse.undercroft  rw,nofail  0 0
+///
+/// Examples:
+///   undercroft mount disk.img /mnt
+///   undercroft mount -o ro --partition 2 disk.img /mnt
+///   undercroft mount disk.img --exec make install DESTDIR=.
+///   unshare -Urm undercroft mount disk.img --exec sh
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) image: ImageArgs,
+
+    /// Directory to mount at, or /dev/fd/N: descriptor N is a mount that waits for its server.
+    #[arg(value_hint = ValueHint::DirPath, required_unless_present = "exec")]
+    directory: Option<PathBuf>,
+
+    /// Mount options, separated by commas.
+    #[arg(short, value_name = "OPTIONS")]
+    options: Vec<String>,
+
+    /// Do not change the volume; as -o ro.
+    #[arg(short, long)]
+    read_only: bool,
+
+    /// Stay, and write the log to standard error. With Type=notify this is what systemd wants.
+    #[arg(short, long, conflicts_with = "exec")]
+    foreground: bool,
+
+    /// Run this, unmount, and exit as it did. Without DIR the volume is mounted at a private place,
+    /// where the program starts; UNDERCROFT_MOUNT names it. Everything behind this belongs to the
+    /// program.
+    #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true)]
+    exec: Vec<OsString>,
+
+    /// Memory for metadata; dirty data comes on top, 64 MiB of it at most.
+    #[arg(long, value_name = "BYTES", value_parser = value::size, default_value = "256M")]
+    memory: u64,
+
+    /// Threads that answer [default: two for each processor, 4 to 16].
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// Add the log of a server in the background to this file, instead of the system's log.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "foreground")]
+    log: Option<PathBuf>,
+}
+
+/// What to mount, and how.
+struct Plan {
+    settings: Settings,
+    open: OpenOptions,
+    part: Part,
+    no_replay: bool,
+    memory: usize,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let plan = plan(args)?;
+    match (&args.directory, args.exec.split_first()) {
+        (directory, Some((program, arguments))) => {
+            program::run(args, &plan, directory.as_deref(), program, arguments)
+        }
+        (Some(directory), None) if args.foreground || background::is_server() => {
+            serve::run(args, &plan, directory, out)
+        }
+        (Some(directory), None) => background::start(directory),
+        (None, None) => Err(Usage("DIR is missing".into()).into()),
+    }
+}
+
+fn plan(args: &Args) -> Result<Plan> {
+    let mut options = MountOptions::default();
+    for text in &args.options {
+        options.add(text).map_err(|error| Usage(error.to_string()))?;
+    }
+    let mut settings = Settings::new(args.image.name());
+    // The kernel checks permissions, so others may come, as they do to mounts of the kernel's own.
+    settings.allow_other = rustix::process::geteuid().is_root();
+    settings.read_only = args.read_only;
+    options.apply(&mut settings);
+    settings.read_only |= args.read_only;
+    if let Some(threads) = args.threads {
+        settings.threads = threads;
+    }
+    if !settings.read_only && (settings.shown_uid.is_some() || settings.shown_gid.is_some()) {
+        let what = "uid= and gid= only show another owner, and go with -o ro";
+        return Err(Usage(what.into()).into());
+    }
+    let mut open =
+        if settings.read_only { OpenOptions::read_only() } else { OpenOptions::writable() };
+    open.access_times = options.access_times.unwrap_or(AccessTimes::Relative);
+    let offset = options.offset.as_deref().map(value::size).transpose().map_err(Usage)?;
+    let part = Part { offset, partition: options.partition };
+    // Half of it for buffers; the rest is for the files that the kernel knows, and requests.
+    let memory = usize::try_from(args.memory / 2).unwrap_or(usize::MAX);
+    Ok(Plan { settings, open, part, no_replay: options.no_replay, memory })
+}

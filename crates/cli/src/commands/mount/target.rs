@@ -1,0 +1,60 @@
+//! Where a volume is mounted.
+
+use crate::failure::Usage;
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use undercroft_fuse::Target;
+
+/// The place of a mount.
+pub(super) struct Place {
+    /// For the library.
+    pub(super) target: Target,
+    /// The directory, unless another program has mounted it.
+    pub(super) directory: Option<PathBuf>,
+}
+
+/// The place that an argument means.
+pub(super) fn place(argument: &Path) -> Result<Place> {
+    if let Some(number) = argument.to_str().and_then(|path| path.strip_prefix("/dev/fd/")) {
+        let number =
+            number.parse().map_err(|_| Usage(format!("{}: not a number", argument.display())))?;
+        // A copy of the descriptor, by number: opened anew it would be another connection.
+        let own: Pid = getpid();
+        let descriptor = pidfd_open(own, PidfdFlags::empty())
+            .and_then(|own| pidfd_getfd(own, number, PidfdGetfdFlags::empty()))
+            .with_context(|| format!("descriptor {number} is not open in this process"))?;
+        return Ok(Place { target: Target::Connection(descriptor), directory: None });
+    }
+    let directory = argument
+        .canonicalize()
+        .with_context(|| format!("cannot mount at {}", argument.display()))?;
+    if !directory.is_dir() {
+        bail!("cannot mount at {}: it is not a directory", directory.display());
+    }
+    Ok(Place { target: Target::Directory(directory.clone()), directory: Some(directory) })
+}
+
+/// Waits until a mount answers, and lets the kernel read ahead as much as one request takes; returns
+/// a note if it may not.
+pub(super) fn settle(directory: &Path) -> Result<Option<String>> {
+    let metadata = fs::metadata(directory)
+        .with_context(|| format!("the mount at {} does not answer", directory.display()))?;
+    let device = metadata.dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let setting = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
+    if fs::write(&setting, READ_AHEAD_KIB).is_ok() {
+        return Ok(None);
+    }
+    let had = fs::read_to_string(&setting).unwrap_or_default();
+    Ok(Some(format!(
+        "long reads are bound by a read-ahead of {} KiB; root can raise it: echo {READ_AHEAD_KIB} \
+         >{setting}",
+        had.trim()
+    )))
+}
+
+/// Read-ahead of the kernel in KiB, as text: the length of one request.
+const READ_AHEAD_KIB: &str = "1024";

@@ -1,0 +1,91 @@
+//! The command under the names and in the forms that `mount(8)` uses.
+//!
+//! `mount -t undercroft` runs `mount.undercroft IMAGE DIR -o OPTIONS`, `mount -t fuse.undercroft` runs
+//! `mount.fuse.undercroft` so, or by way of `mount.fuse` `undercroft IMAGE DIR -o OPTIONS`. All of them
+//! become `undercroft mount`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What is to be run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// The command with these arguments, its name among them.
+    Command(Vec<OsString>),
+    /// Nothing: `mount -f` only pretends.
+    Nothing,
+}
+
+/// The arguments of the command, from those of the process.
+pub(crate) fn arguments(
+    arguments: impl IntoIterator<Item = OsString>,
+    is_command: impl Fn(&OsStr) -> bool,
+) -> Run {
+    let all: Vec<OsString> = arguments.into_iter().collect();
+    let name = all.first().and_then(|name| Path::new(name).file_name());
+    let is_helper = name.is_some_and(|name| name.as_bytes().starts_with(b"mount."));
+    let is_short = match all.get(1..) {
+        Some([image, _, option, ..]) => {
+            option == "-o" && !image.as_bytes().starts_with(b"-") && !is_command(image)
+        }
+        _ => false,
+    };
+    if is_helper || is_short { helper(all) } else { Run::Command(all) }
+}
+
+fn helper(all: Vec<OsString>) -> Run {
+    let mut given = all.into_iter();
+    let mut command: Vec<OsString> = given.by_ref().take(1).collect();
+    command.push("mount".into());
+    while let Some(argument) = given.next() {
+        match argument.as_bytes() {
+            // Flags that are joined, such as -sfn.
+            [b'-', flags @ ..]
+                if !flags.is_empty() && flags.iter().all(|f| b"sfnv".contains(f)) =>
+            {
+                if flags.contains(&b'f') {
+                    return Run::Nothing;
+                }
+            }
+            // A name space that mount(8) has entered, and the type that it was asked for.
+            b"-N" | b"-t" => drop(given.next()),
+            b"-r" => command.push("--read-only".into()),
+            b"-w" => {}
+            _ => command.push(argument),
+        }
+    }
+    Run::Command(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Run {
+        arguments(line.split(' ').map(OsString::from), |word| word == "ls")
+    }
+
+    fn command(line: &str) -> Run {
+        Run::Command(line.split(' ').map(OsString::from).collect())
+    }
+
+    #[test]
+    fn the_forms_of_mount_become_one() {
+        let form = "/sbin/mount.undercroft disk.img /mnt -n -o rw,noatime -t undercroft";
+        assert_eq!(run(form), command("/sbin/mount.undercroft mount disk.img /mnt -o rw,noatime"));
+        let form = "undercroft disk.img /mnt -o rw";
+        assert_eq!(run(form), command("undercroft mount disk.img /mnt -o rw"));
+        assert_eq!(run("mount.fuse.undercroft disk.img /mnt -sf"), Run::Nothing);
+    }
+
+    #[test]
+    fn commands_stay_as_they_are() {
+        for line in ["undercroft ls disk.img -o", "undercroft mount a b -o ro", "undercroft --help"]
+        {
+            let is_command = |word: &OsStr| word == "ls" || word == "mount";
+            let given = line.split(' ').map(OsString::from);
+            assert_eq!(arguments(given, is_command), command(line));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! XFS volumes mounted through FUSE: every program uses them, and the kernel's XFS is not needed.
+//!
+//! This is a translation between the protocol and [`undercroft_fs`], and no more: it knows neither
+//! the format nor the journal. A [`Mount`] answers until it is unmounted ([`unmount()`]), and then
+//! [leaves](Mount::finish) the volume clean. What kernel and server keep, and why, is in
+//! `docs/decisions/mount.md`.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use std::sync::Arc;
+//! use undercroft_block::FileDevice;
+//! use undercroft_fs::{FileSystem, OpenOptions};
+//! use undercroft_fuse::{Log, Mount, Settings, Target};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Arc::new(FileDevice::open(Path::new("disk.img"), false)?);
+//! let fs = FileSystem::open(device, &OpenOptions::writable())?;
+//! let log = Log::new(|line| eprintln!("{line}"));
+//! let target = Target::Directory("/mnt".into());
+//! let mount = Mount::new(fs, target, &Settings::new("disk.img"), log, || {})?;
+//! // Until somebody unmounts it.
+//! mount.finish()?.release();
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod ending;
+mod failure;
+pub mod ioctl;
+mod keeper;
+mod mount;
+mod nodes;
+pub mod options;
+mod protocol;
+mod server;
+mod status;
+mod unmount;
+
+pub use ending::{EndOfServer, Ended};
+pub use failure::Log;
+pub use mount::{Finished, Mount, MountFailure, Settings, Target};
+pub use status::{STATUS_ATTRIBUTE, Status};
+pub use unmount::{InUse, UnmountFailure, unmount};

@@ -1,0 +1,41 @@
+//! What the kernel and this server agree on (docs/decisions/mount.md#caches).
+
+use fuser::{InitFlags, KernelConfig};
+
+/// Bytes of a request.
+const REQUEST_BYTES: u32 = 1 << 20;
+
+/// Requests without a waiting program, such as those of write-back, that are sent at a time.
+const BACKGROUND: u16 = 64;
+
+/// What is asked for where the kernel has it.
+const WANTED: [InitFlags; 15] = [
+    InitFlags::FUSE_ASYNC_READ,
+    InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_DO_READDIRPLUS,
+    InitFlags::FUSE_READDIRPLUS_AUTO,
+    InitFlags::FUSE_MAX_PAGES,
+    InitFlags::FUSE_CACHE_SYMLINKS,
+    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+    InitFlags::FUSE_NO_OPEN_SUPPORT,
+    InitFlags::FUSE_NO_OPENDIR_SUPPORT,
+    InitFlags::FUSE_POSIX_ACL,
+    InitFlags::FUSE_DONT_MASK,
+    InitFlags::FUSE_EXPORT_SUPPORT,
+    InitFlags::FUSE_HAS_IOCTL_DIR,
+    // Otherwise the kernel asks for the capabilities of a file at each write to it.
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+];
+
+/// Asks the kernel for what it has.
+pub(super) fn negotiate(config: &mut KernelConfig, write_back: bool) {
+    let write_back = write_back.then_some(InitFlags::FUSE_WRITEBACK_CACHE);
+    for wanted in WANTED.into_iter().chain(write_back) {
+        // An old kernel lacks some: it asks more often then.
+        let _ = config.add_capabilities(wanted);
+    }
+    // Both are in the range that the library knows.
+    let _ = config.set_max_write(REQUEST_BYTES);
+    let _ = config.set_max_background(BACKGROUND);
+}

@@ -1,0 +1,531 @@
+//! The FUSE protocol: requests become verbs of the [`Server`], and their results become replies.
+//!
+//! Only this module has types of the library `fuser`, whose interface changes with each release.
+
+mod attributes;
+mod capabilities;
+mod session;
+
+pub(crate) use session::{Ends, start};
+
+use crate::failure::Failure;
+use crate::server::{Attributes, Caller, Seek, Server, Write};
+use attributes::{
+    FOR_EVER, attributes, decode_device, errno, generation, kind, no_file, node, number, set_time,
+    timestamp,
+};
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+use undercroft_fs::{Existing, InodeNumber, Metadata, Owner};
+
+const EXCLUSIVE: i32 = rustix::fs::OFlags::EXCL.bits() as i32;
+/// `O_SYNC` contains it.
+const DATA_SYNC: i32 = rustix::fs::OFlags::DSYNC.bits() as i32;
+const WHITEOUT: u32 = rustix::fs::RenameFlags::WHITEOUT.bits();
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
+/// Bytes that one request copies at most: the answer is a word.
+const MOST_COPIED: u64 = 1 << 30;
+
+/// Longest name.
+const NAME_BYTES: u32 = 255;
+
+thread_local! {
+    /// What is read, on its way to the kernel.
+    static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sends `$sent` for the value of a result, or its error.
+macro_rules! answer {
+    ($self:ident, $reply:ident, $result:expr, $value:pat => $sent:expr) => {
+        match $result {
+            Ok($value) => $sent,
+            Err(failure) => $reply.error($self.errno(&failure)),
+        }
+    };
+}
+
+/// The file system that the library calls.
+pub(crate) struct Translator {
+    server: Arc<Server>,
+    root: InodeNumber,
+    /// Whether the kernel may hold written data back.
+    write_back: bool,
+}
+
+impl Translator {
+    pub(crate) fn new(server: Arc<Server>, write_back: bool) -> Self {
+        let root = server.fs.root();
+        Self { server, root, write_back }
+    }
+
+    fn errno(&self, failure: &Failure) -> Errno {
+        errno(self.server.failures.number(failure))
+    }
+
+    fn number(&self, node: INodeNo) -> InodeNumber {
+        number(node, self.root)
+    }
+
+    fn send_entry(&self, reply: ReplyEntry, made: Result<Metadata, Failure>) {
+        answer!(self, reply, made, metadata => {
+            let attributes = attributes(&metadata, node(metadata.number, self.root));
+            reply.entry(&FOR_EVER, &attributes, generation(&metadata));
+        });
+    }
+
+    fn send_attributes(&self, reply: ReplyAttr, found: Result<Metadata, Failure>) {
+        answer!(self, reply, found, metadata => {
+            // Programs see the true number of the root, too.
+            reply.attr(&FOR_EVER, &attributes(&metadata, INodeNo(metadata.number.0)));
+        });
+    }
+
+    fn send_done(&self, reply: ReplyEmpty, done: Result<(), Failure>) {
+        answer!(self, reply, done, () => reply.ok());
+    }
+
+    fn sync(&self, ino: INodeNo, data_only: bool, reply: ReplyEmpty) {
+        let server = Arc::clone(&self.server);
+        self.server.sync(self.number(ino), data_only, move |done| match done {
+            Ok(()) => reply.ok(),
+            Err(failure) => reply.error(errno(server.failures.number(&failure))),
+        });
+    }
+}
+
+fn caller(request: &Request) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid() }
+}
+
+impl Filesystem for Translator {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        capabilities::negotiate(config, self.write_back);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let _under_way = self.server.counters.begin();
+        match self.server.lookup(self.number(parent), name.as_bytes()) {
+            Ok(Some(metadata)) => self.send_entry(reply, Ok(metadata)),
+            Ok(None) => reply.entry(&FOR_EVER, &no_file(), fuser::Generation(0)),
+            Err(failure) => reply.error(self.errno(&failure)),
+        }
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
+        self.server.forget(self.number(ino), lookups);
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let _under_way = self.server.counters.begin();
+        self.send_attributes(reply, self.server.get_attributes(self.number(ino)));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        changed: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let set = Attributes {
+            // Twelve bits.
+            mode: mode.map(|mode| (mode & 0o7777) as u16),
+            uid,
+            gid,
+            size,
+            accessed: accessed.map(set_time),
+            modified: modified.map(set_time),
+            changed: changed.map(timestamp),
+        };
+        let set = self.server.set_attributes(self.number(ino), &set, caller(request));
+        self.send_attributes(reply, set);
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        let _under_way = self.server.counters.begin();
+        answer!(self, reply, self.server.read_link(self.number(ino)), target => reply.data(&target));
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let (at, mode) = ((self.number(parent), name.as_bytes()), (mode, umask));
+        let made = self.server.mknod(at, mode, decode_device(device), caller(request));
+        self.send_entry(reply, made);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let at = (self.number(parent), name.as_bytes());
+        self.send_entry(reply, self.server.mkdir(at, (mode, umask), caller(request)));
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _under_way = self.server.counters.begin();
+        self.send_done(reply, self.server.unlink(self.number(parent), name.as_bytes()));
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _under_way = self.server.counters.begin();
+        self.send_done(reply, self.server.rmdir(self.number(parent), name.as_bytes()));
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let at = (self.number(parent), name.as_bytes());
+        let target = target.as_os_str().as_bytes();
+        self.send_entry(reply, self.server.symlink(at, target, caller(request)));
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let owner = Owner { uid: request.uid(), gid: request.gid() };
+        let flags = undercroft_fs::RenameFlags {
+            no_replace: flags.contains(RenameFlags::RENAME_NOREPLACE),
+            exchange: flags.contains(RenameFlags::RENAME_EXCHANGE),
+            whiteout: (flags.bits() & WHITEOUT != 0).then_some(owner),
+        };
+        let from = (self.number(parent), name.as_bytes());
+        let to = (self.number(new_parent), new_name.as_bytes());
+        self.send_done(reply, self.server.rename(from, to, flags));
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let _under_way = self.server.counters.begin();
+        let linked = self.server.link(self.number(ino), self.number(parent), name.as_bytes());
+        self.send_entry(reply, linked);
+    }
+
+    /// The kernel asks once, and then opens files by itself.
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let _under_way = self.server.counters.begin();
+        READ.with_borrow_mut(|memory| {
+            let size = size as usize;
+            if memory.len() < size {
+                memory.resize(size, 0);
+            }
+            let bytes = &mut memory[..size];
+            answer!(self, reply, self.server.read(self.number(ino), offset, bytes), len => {
+                reply.data(&bytes[..len]);
+            });
+        });
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let write = Write { offset, data, drops_privileges };
+        // The kernel sends no longer ones than it was told to.
+        let len = data.len() as u32;
+        if let Err(failure) = self.server.write(self.number(ino), &write) {
+            return reply.error(self.errno(&failure));
+        }
+        let is_cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        if is_cached || flags.0 & DATA_SYNC == 0 {
+            return reply.written(len);
+        }
+        let server = Arc::clone(&self.server);
+        self.server.sync(self.number(ino), true, move |done| match done {
+            Ok(()) => reply.written(len),
+            Err(failure) => reply.error(errno(server.failures.number(&failure))),
+        });
+    }
+
+    /// The kernel asks once, and then closes files by itself.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        let _under_way = self.server.counters.begin();
+        self.sync(ino, data_only, reply);
+    }
+
+    /// As [`open`](Self::open).
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let listed = self.server.list(self.number(ino), offset, |entry, file_type| {
+            let name = OsStr::from_bytes(entry.name);
+            !reply.add(INodeNo(entry.number.0), entry.next, kind(file_type), name)
+        });
+        answer!(self, reply, listed, () => reply.ok());
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let listed = self.server.list_files(self.number(ino), offset, |entry, metadata| {
+            let number = INodeNo(metadata.number.0);
+            let (attributes, generation) = (attributes(metadata, number), generation(metadata));
+            let name = OsStr::from_bytes(entry.name);
+            !reply.add(number, entry.next, name, &FOR_EVER, &attributes, generation)
+        });
+        answer!(self, reply, listed, () => reply.ok());
+    }
+
+    fn fsyncdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        let _under_way = self.server.counters.begin();
+        self.sync(ino, data_only, reply);
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let _under_way = self.server.counters.begin();
+        answer!(self, reply, self.server.fs.statfs().map_err(Failure::from), usage => {
+            reply.statfs(
+                usage.blocks,
+                usage.free_blocks,
+                usage.free_blocks,
+                usage.inodes.saturating_add(usage.free_inodes),
+                usage.free_inodes,
+                usage.block_size,
+                NAME_BYTES,
+                usage.block_size,
+            );
+        });
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let set = self.server.set_xattr(self.number(ino), name.as_bytes(), value, flags);
+        self.send_done(reply, set);
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let _under_way = self.server.counters.begin();
+        let found = self.server.get_xattr(self.number(ino), name.as_bytes());
+        answer!(self, reply, found, value => send_sized(reply, &value, size));
+    }
+
+    fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let _under_way = self.server.counters.begin();
+        let found = self.server.list_xattrs(self.number(ino), caller(request));
+        answer!(self, reply, found, list => send_sized(reply, &list, size));
+    }
+
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _under_way = self.server.counters.begin();
+        self.send_done(reply, self.server.remove_xattr(self.number(ino), name.as_bytes()));
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let at = (self.number(parent), name.as_bytes());
+        let existing = if flags & EXCLUSIVE != 0 { Existing::Refuse } else { Existing::Open };
+        let made = self.server.create(at, (mode, umask), existing, caller(request));
+        answer!(self, reply, made, metadata => {
+            let attributes = attributes(&metadata, node(metadata.number, self.root));
+            let flags = FopenFlags::FOPEN_KEEP_CACHE;
+            reply.created(&FOR_EVER, &attributes, generation(&metadata), FileHandle(0), flags);
+        });
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        command: u32,
+        bytes: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let done = self.server.control(self.number(ino), command, bytes);
+        answer!(self, reply, done, bytes => reply.ioctl(0, &bytes));
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let mode = mode.cast_unsigned();
+        self.send_done(reply, self.server.allocate(self.number(ino), mode, offset, len));
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let what = match whence {
+            SEEK_DATA => Seek::Data,
+            SEEK_HOLE => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        answer!(self, reply, self.server.seek(self.number(ino), offset, what), found => {
+            // Files have less than 2^63 bytes.
+            reply.offset(found.cast_signed());
+        });
+    }
+
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        source: INodeNo,
+        _: FileHandle,
+        from: u64,
+        target: INodeNo,
+        _: FileHandle,
+        to: u64,
+        len: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let _under_way = self.server.counters.begin();
+        let (source, target) = ((self.number(source), from), (self.number(target), to));
+        let copied = self.server.copy(source, target, len.min(MOST_COPIED));
+        answer!(self, reply, copied, len => reply.written(len as u32));
+    }
+}
+
+/// A value of a size that the caller asks for first, or in the room that it has.
+fn send_sized(reply: ReplyXattr, value: &[u8], room: u32) {
+    // Values have 64 KiB at most, lists of names what fits into a fork.
+    let len = value.len() as u32;
+    if room == 0 {
+        reply.size(len);
+    } else if len > room {
+        reply.error(Errno::ERANGE);
+    } else {
+        reply.data(value);
+    }
+}

@@ -1,0 +1,129 @@
+//! The content of files, and their space.
+
+use super::Server;
+use crate::failure::Failure;
+use rustix::io::Errno;
+use undercroft_fs::{Allocation, Error, InodeNumber};
+
+const KEEP_SIZE: u32 = 0x01;
+const PUNCH_HOLE: u32 = 0x02;
+const COLLAPSE_RANGE: u32 = 0x08;
+const ZERO_RANGE: u32 = 0x10;
+const INSERT_RANGE: u32 = 0x20;
+const UNSHARE_RANGE: u32 = 0x40;
+
+/// What is looked for in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seek {
+    Data,
+    Hole,
+}
+
+/// A write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write<'d> {
+    pub(crate) offset: u64,
+    pub(crate) data: &'d [u8],
+    /// The file loses its setuid and setgid bits.
+    pub(crate) drops_privileges: bool,
+}
+
+impl Server {
+    /// Fills `bytes`; returns how many there are.
+    pub(crate) fn read(
+        &self,
+        number: InodeNumber,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<usize, Failure> {
+        Ok(self.nodes.open(&self.fs, number)?.file.read(offset, bytes)?)
+    }
+
+    pub(crate) fn write(&self, number: InodeNumber, write: &Write<'_>) -> Result<(), Failure> {
+        let opening = self.nodes.open(&self.fs, number)?;
+        if write.drops_privileges {
+            opening.file.drop_privileges(true)?;
+        }
+        opening.note_write();
+        Ok(opening.file.write(write.offset, write.data)?)
+    }
+
+    /// Makes a file durable, or a directory; `done` is called when it is, by the thread that finds
+    /// out. No thread waits.
+    pub(crate) fn sync(
+        &self,
+        number: InodeNumber,
+        data_only: bool,
+        done: impl FnOnce(Result<(), Failure>) + Send + 'static,
+    ) {
+        if !self.fs.is_writable() {
+            return done(Ok(()));
+        }
+        if self.nodes.take_loss(number) {
+            return done(Err(Errno::IO.into()));
+        }
+        let opening = match self.nodes.open(&self.fs, number) {
+            Ok(opening) => opening,
+            Err(error) => return done(Err(error.into())),
+        };
+        let file = &opening.file;
+        let ticket = if data_only { file.fdatasync() } else { file.fsync() };
+        ticket.on_complete(|answer| {
+            done(answer.map_err(|error| match error {
+                // No file was asked to change.
+                Error::Poisoned(_) => Errno::IO.into(),
+                error => error.into(),
+            }));
+        });
+    }
+
+    pub(crate) fn allocate(
+        &self,
+        number: InodeNumber,
+        mode: u32,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Failure> {
+        let keep_size = mode & KEEP_SIZE != 0;
+        let allocation = match mode & !KEEP_SIZE {
+            0 => Allocation::Reserve { keep_size },
+            PUNCH_HOLE if keep_size => Allocation::PunchHole,
+            ZERO_RANGE => Allocation::Zero { keep_size },
+            COLLAPSE_RANGE if !keep_size => Allocation::Collapse,
+            INSERT_RANGE if !keep_size => Allocation::Insert,
+            UNSHARE_RANGE => Allocation::Unshare,
+            _ => return Err(Errno::OPNOTSUPP.into()),
+        };
+        let end = offset.checked_add(len).ok_or(Errno::FBIG)?;
+        let opening = self.nodes.open(&self.fs, number)?;
+        opening.note_write();
+        Ok(opening.file.allocate(allocation, offset..end)?)
+    }
+
+    pub(crate) fn seek(
+        &self,
+        number: InodeNumber,
+        offset: u64,
+        what: Seek,
+    ) -> Result<u64, Failure> {
+        let opening = self.nodes.open(&self.fs, number)?;
+        let found = match what {
+            Seek::Data => opening.file.seek_data(offset)?,
+            Seek::Hole => opening.file.seek_hole(offset)?,
+        };
+        Ok(found.ok_or(Errno::NXIO)?)
+    }
+
+    /// Copies bytes of one file to another, or to another place; returns how many.
+    pub(crate) fn copy(
+        &self,
+        from: (InodeNumber, u64),
+        to: (InodeNumber, u64),
+        len: u64,
+    ) -> Result<u64, Failure> {
+        let source = self.nodes.open(&self.fs, from.0)?;
+        let target = self.nodes.open(&self.fs, to.0)?;
+        target.note_write();
+        Ok(target.file.copy_range(to.1, &source.file, from.1, len)?)
+    }
+}

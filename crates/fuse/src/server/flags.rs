@@ -1,0 +1,62 @@
+//! Flags and size hints of files.
+
+use super::Server;
+use crate::failure::Failure;
+use crate::ioctl::{self, FileFlags};
+use rustix::io::Errno;
+use undercroft_fs::{Change, InodeNumber};
+
+impl Server {
+    /// Answers an `ioctl` with `bytes`, and gives it to `reply`.
+    pub(crate) fn control(
+        &self,
+        number: InodeNumber,
+        command: u32,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, Failure> {
+        self.nodes.expect(number)?;
+        let metadata = self.fs.stat(number)?;
+        match command {
+            ioctl::GET_FLAGS => Ok(ioctl::word_of(metadata.flags).to_ne_bytes().to_vec()),
+            ioctl::SET_FLAGS => {
+                let word = ioctl::decode_word(bytes).ok_or(Errno::INVAL)?;
+                let flags = ioctl::flags_of(word, metadata.flags).ok_or(Errno::OPNOTSUPP)?;
+                self.set_flags(
+                    number,
+                    &Change { flags: Some(flags & Change::FLAGS), ..Change::default() },
+                )
+            }
+            ioctl::GET_XATTR => {
+                let extents = if metadata.is_file() {
+                    self.fs.open_number(number)?.extent_map()?.len()
+                } else {
+                    0
+                };
+                let extents = u32::try_from(extents).unwrap_or(u32::MAX);
+                Ok(FileFlags::of(&metadata, extents).encode().to_vec())
+            }
+            ioctl::SET_XATTR => {
+                let wanted = FileFlags::decode(bytes).ok_or(Errno::INVAL)?;
+                let changed = |new: u64, old: u64| (new != old).then_some(new);
+                let extent = changed(wanted.wanted_extent_size(), metadata.extent_size);
+                let copy = changed(wanted.wanted_copy_extent_size(), metadata.copy_extent_size);
+                self.set_flags(
+                    number,
+                    &Change {
+                        flags: Some(wanted.inode_flags()),
+                        project: (wanted.project != metadata.project).then_some(wanted.project),
+                        extent_size: extent,
+                        copy_extent_size: copy,
+                        ..Change::default()
+                    },
+                )
+            }
+            _ => Err(Errno::NOTTY.into()),
+        }
+    }
+
+    fn set_flags(&self, number: InodeNumber, change: &Change) -> Result<Vec<u8>, Failure> {
+        self.fs.set_attributes(number, change)?;
+        Ok(Vec::new())
+    }
+}

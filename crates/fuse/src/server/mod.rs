@@ -1,0 +1,112 @@
+//! The answers to requests, without the protocol that carries them.
+//!
+//! Each verb checks that the kernel knows the numbers it uses ([`Nodes`]), and asks the file system.
+//! The kernel has checked permissions, and holds the locks of directories: a name is not taken away
+//! while it is looked up, and a directory changes by one request at a time.
+
+mod attributes;
+mod data;
+mod flags;
+mod listing;
+mod names;
+mod xattrs;
+
+use crate::ending::Ending;
+use crate::failure::{Failures, Log};
+use crate::nodes::Nodes;
+use crate::status::Counters;
+use std::sync::Arc;
+use undercroft_fs::{Error, FileSystem, InodeNumber, Metadata};
+
+pub(crate) use attributes::Attributes;
+pub(crate) use data::{Seek, Write};
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A mounted file system, as requests see it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) fs: FileSystem,
+    pub(crate) nodes: Nodes,
+    pub(crate) failures: Failures,
+    pub(crate) counters: Counters,
+    /// The owner that all files are shown to have.
+    shown_uid: Option<u32>,
+    shown_gid: Option<u32>,
+    /// Name of the image.
+    pub(crate) name: String,
+    /// Where it says how it ended; a name space may have no sockets.
+    pub(crate) ending: Option<Ending>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        fs: FileSystem,
+        name: String,
+        (shown_uid, shown_gid): (Option<u32>, Option<u32>),
+        log: Log,
+    ) -> Arc<Self> {
+        let nodes = Nodes::new(fs.root());
+        let (failures, counters) = (Failures::new(log), Counters::default());
+        let ending = Ending::new().ok();
+        Arc::new(Self { fs, nodes, failures, counters, shown_uid, shown_gid, name, ending })
+    }
+
+    /// The metadata of a file as it is shown.
+    fn shown(&self, mut metadata: Metadata) -> Metadata {
+        metadata.uid = self.shown_uid.unwrap_or(metadata.uid);
+        metadata.gid = self.shown_gid.unwrap_or(metadata.gid);
+        metadata
+    }
+
+    /// The metadata of a file that the kernel is told of now.
+    fn entry(&self, metadata: Metadata) -> Metadata {
+        self.nodes.remember(metadata.number);
+        self.shown(metadata)
+    }
+
+    /// The kernel forgets a file. The last one to forget a file without a name frees it.
+    pub(crate) fn forget(&self, number: InodeNumber, lookups: u64) {
+        if number != self.fs.root() {
+            drop(self.nodes.forget(number, lookups));
+        }
+    }
+
+    /// Lets go of files that were idle. What was written through them is made durable first, so that
+    /// a loss is known and the next fsync is told.
+    pub(crate) fn let_go(self: &Arc<Self>) {
+        for opening in self.nodes.idle() {
+            if !opening.is_written() {
+                continue;
+            }
+            let server = Arc::clone(self);
+            let number = opening.file.number();
+            let ticket = opening.file.fdatasync();
+            ticket.on_complete(move |answer| {
+                if let Err(error @ Error::NotWritten { .. }) = answer {
+                    server.failures.note(&error);
+                    server.nodes.note_loss(number);
+                }
+            });
+        }
+    }
+
+    /// Starts to make everything durable.
+    pub(crate) fn checkpoint(self: &Arc<Self>) {
+        let server = Arc::clone(self);
+        self.fs.sync().on_complete(move |answer| match answer {
+            Ok(()) => {}
+            Err(Error::Poisoned(why)) => server.failures.tell(&format!(
+                "{}: {why}; from now on it is read-only. Unmount it, see to the device, and mount \
+                 it again: its journal has all that was synced",
+                server.name
+            )),
+            Err(error) => server.failures.note(&error),
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! The state of a mount, for people and programs.
+//!
+//! It is an attribute of the root directory, which no listing shows: so it can be asked for wherever
+//! the mount is seen, in whatever container, without a socket that must be found.
+
+use crate::server::Server;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The attribute of the root directory that is the status, as JSON.
+pub const STATUS_ATTRIBUTE: &str = "system.undercroft.status";
+
+/// Requests, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Counters {
+    /// Counts a request until the guard is dropped.
+    pub(crate) fn begin(&self) -> UnderWay<'_> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        UnderWay(self)
+    }
+}
+
+/// A request that is under way.
+pub(crate) struct UnderWay<'c>(&'c Counters);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The state of a mount. Sizes are bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// The image.
+    pub image: String,
+    /// Process of the server.
+    pub pid: u32,
+    /// Name of the socket in the abstract space on which the server says how it ended.
+    pub socket: String,
+    /// Whether nothing can be changed.
+    pub read_only: bool,
+    /// Why that is so, if something failed.
+    pub failed: Option<String>,
+    /// Data of files that is newer in memory than on the device.
+    pub dirty_data: u64,
+    /// Metadata in memory.
+    pub buffers: u64,
+    /// The part of it that is newer than its place on the device.
+    pub dirty_buffers: u64,
+    /// Size of the journal.
+    pub journal: u64,
+    /// The part of it that a replay would need.
+    pub journal_used: u64,
+    /// Files that the kernel knows.
+    pub known_files: u64,
+    /// Those of them that are open here.
+    pub open_files: u64,
+    /// Requests so far.
+    pub requests: u64,
+    /// Requests under way, this one too.
+    pub in_flight: u64,
+    /// Requests that met damage.
+    pub damage_errors: u64,
+    /// Requests that failed with the device.
+    pub device_errors: u64,
+}
+
+impl Status {
+    /// From the value of the attribute.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_json(value: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(value)
+    }
+
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        // There are only strings and numbers in it.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+impl Server {
+    /// The state now.
+    pub(crate) fn status(&self) -> Status {
+        let volume = self.fs.volume();
+        let load = volume.load();
+        let ended = self.counters.ended.load(Ordering::Relaxed);
+        let begun = self.counters.begun.load(Ordering::Relaxed);
+        let failed = volume.refusal().map(|why| why.to_string());
+        Status {
+            image: self.name.clone(),
+            pid: std::process::id(),
+            socket: self.ending.as_ref().map_or_else(String::new, |ending| ending.name().into()),
+            read_only: !self.fs.is_writable() || failed.is_some(),
+            failed,
+            dirty_data: load.dirty_data,
+            buffers: load.buffers,
+            dirty_buffers: load.dirty_buffers,
+            journal: load.journal,
+            journal_used: load.journal_used,
+            known_files: self.nodes.known(),
+            open_files: self.nodes.openings() as u64,
+            requests: begun,
+            in_flight: begun.saturating_sub(ended),
+            damage_errors: self.failures.damage(),
+            device_errors: self.failures.device(),
+        }
+    }
+}
