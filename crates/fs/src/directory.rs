@@ -61,6 +61,7 @@ impl FileSystem {
     ) -> Result<u64, Error> {
         let directory = self.inode(directory)?;
         self.list(&directory, cookie, |batch| {
+            self.prefetch(batch);
             for entry in batch.iter() {
                 // By name, so that it is the file of that name, not another one that has the number
                 // now.
@@ -90,6 +91,11 @@ impl FileSystem {
             }
             cookie = batch.next;
         }
+    }
+
+    /// Begins to read the inodes of these entries.
+    pub(crate) fn prefetch(&self, batch: &Batch) {
+        self.volume().prefetch_inodes(batch.entries.iter().map(|entry| entry.number));
     }
 
     /// The next entries of a directory.

@@ -10,7 +10,6 @@
 
 use crate::error::Error;
 use crate::format::{EntryType, FileType};
-use crate::inode::Inode;
 use crate::ops::{self, Position};
 use crate::units::InodeNumber;
 use crate::volume::Volume;
@@ -106,7 +105,9 @@ impl TreeAhead {
 
     /// Says that the walk comes to this directory now.
     pub fn reach(&mut self, directory: InodeNumber) {
-        self.shared.reach(directory);
+        if self.reached < ALONE || !self.threads.is_empty() {
+            self.shared.reach(directory);
+        }
         self.reached += 1;
         if self.reached == ALONE {
             self.start();
@@ -255,22 +256,21 @@ fn read(
             entries.len() < BATCH
         })?;
         count += entries.len();
-        volume.prefetch_inodes(entries.iter().map(|(_, inode, _)| *inode));
+        volume.read_inodes(entries.iter().map(|(_, inode, _)| *inode));
         for (name, inode, ftype) in entries {
-            let inode = volume.inode(inode)?;
-            if is_directory(&inode, ftype) {
-                below.push((name, inode.read().number));
+            if is_directory(volume, inode, ftype)? {
+                below.push((name, inode));
             }
         }
     }
     Ok(())
 }
 
-fn is_directory(inode: &Inode, ftype: EntryType) -> bool {
-    match ftype {
-        EntryType::Unknown => inode.read().file_type() == FileType::Directory,
+fn is_directory(volume: &Volume, inode: InodeNumber, ftype: EntryType) -> Result<bool, Error> {
+    Ok(match ftype {
+        EntryType::Unknown => volume.inode(inode)?.read().file_type() == FileType::Directory,
         ftype => ftype == EntryType::Directory,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::text;
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
-use undercroft_image::unpack::{Event, Summary, to_directory, to_tar};
+use std::path::{Path, PathBuf};
+use undercroft_image::unpack::{Event, Subtree, Summary, to_directory, to_tar};
 
 /// Extract a volume to a directory, or to standard output as a tar stream.
 ///
@@ -38,6 +38,9 @@ Examples:
   undercroft extract root.img rootfs/
   undercroft extract --partition 2 disk.img - | tar xp --xattrs --xattrs-include='*' -C rootfs
   undercroft extract old.img - | undercroft build - new.img";
+
+/// Metadata that is kept in memory: what is read ahead of the walk, and the way back up.
+const CACHE_BYTES: usize = 16 << 20;
 
 /// The summary as JSON.
 #[derive(Serialize)]
@@ -74,31 +77,58 @@ impl Report {
 impl Args {
     /// Whether standard output gets an archive.
     pub(super) fn is_archive(&self) -> bool {
-        self.destination.as_os_str() == "-"
+        Target::is_archive(&self.destination)
     }
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
-    let archive = args.is_archive();
+    // Each directory and each inode is read once.
+    volume.cache().set_limit(CACHE_BYTES);
+    let to = Target { path: &args.destination, replace: args.force };
+    unpack(Subtree::from(&volume), &to, args.json, out)
+}
+
+/// The place that a tree is unpacked to.
+pub(super) struct Target<'p> {
+    /// A directory, or - for a tar stream on standard output.
+    pub(super) path: &'p Path,
+    /// Replace the contents of the directory.
+    pub(super) replace: bool,
+}
+
+impl Target<'_> {
+    pub(super) fn is_archive(path: &Path) -> bool {
+        path.as_os_str() == "-"
+    }
+}
+
+/// Unpacks a tree with a progress bar, and prints what was done.
+pub(super) fn unpack(
+    tree: Subtree<'_>,
+    to: &Target<'_>,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let archive = Target::is_archive(to.path);
     let bar = Progress::new();
     let mut show = |event: Event<'_>| match event {
         Event::Progress(done) => bar.show(done.entries, done.bytes, None),
         Event::Failed(error) => {
             let error = anyhow!("{error}");
-            bar.say(&report::failure_line(&error, args.json));
+            bar.say(&report::failure_line(&error, json));
         }
     };
     let unpacked = if archive {
-        to_tar(&volume, out, &mut show)
+        to_tar(tree, out, &mut show)
     } else {
-        to_directory(&volume, &args.destination, args.force, &mut show)
+        to_directory(tree, to.path, to.replace, &mut show)
     };
     drop(bar);
     let summary = unpacked?;
     let mut standard_error = std::io::stderr();
     let out = if archive { &mut standard_error } else { out };
-    if args.json {
+    if json {
         report::json_line(out, &Report::new(&summary))?;
     } else if !archive {
         let others = summary.symlinks + summary.specials + summary.hard_links;

@@ -1,38 +1,60 @@
 //! `undercroft get`.
 
 use super::cat;
+use super::extract::{self, Target};
 use super::verb::Verb;
+use crate::failure::Usage;
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use undercroft_image::unpack::Subtree;
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::ops::path_text;
+use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{OpenFile, ReadPattern};
 
-/// Copy a file out of the volume.
+/// Copy a file, or with -r a directory, out of the volume.
 ///
-/// Contents, holes, permission bits and the time of modification are kept. For whole trees there is
-/// `undercroft extract`.
+/// Of a file contents, holes, permission bits and the time of modification are kept. A directory is
+/// copied as `undercroft extract` does it: with links, devices, owners and attributes as far as
+/// rights allow, and to standard output as a tar stream.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.
     path: OsString,
 
-    /// The file to make on this machine, a directory to make it in, or - for standard output.
+    /// The file or directory to make on this machine, a directory to make it in, or - for standard
+    /// output.
     #[arg(default_value = ".")]
     dest: PathBuf,
 
-    /// Overwrite a file that exists.
+    /// Copy a directory with everything below it.
+    #[arg(short, long)]
+    recursive: bool,
+
+    /// Overwrite a file that exists; with -r, replace what is in the directory.
     #[arg(short, long)]
     force: bool,
 
-    /// Print contents that go to standard output as `cat --json` does.
+    /// Print contents that go to standard output as `cat --json` does; with -r, print the summary as
+    /// JSON.
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  undercroft get root.img /etc/fstab                     the file fstab, here
+  undercroft get -r root.img /etc                        the directory etc, here
+  undercroft get -r root.img /home/user backup           ... backup, or in backup if that exists
+  undercroft get -r root.img /var/log - | tar tv         ... as a tar stream";
 
 impl Verb for Args {
     fn changes(&self) -> bool {
@@ -40,17 +62,16 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
+        let number = session.find(&self.path)?;
+        if session.kind(number)? == FileType::Directory {
+            return self.copy_tree(session, number, out);
+        }
         let source = session.open(&self.path)?;
         if self.dest.as_os_str() == "-" {
             cat::print(session, &self.path, self.json, out)?;
             return Ok(Outcome::Done);
         }
-        let dest = if self.dest.is_dir() {
-            let name = Path::new(&self.path).file_name();
-            self.dest.join(name.context("the root directory is no file")?)
-        } else {
-            self.dest.clone()
-        };
+        let dest = self.place();
         if !self.force && dest.symlink_metadata().is_ok() {
             bail!("{} exists; use --force to overwrite it", dest.display());
         }
@@ -60,6 +81,40 @@ impl Verb for Args {
 
     fn json(&self) -> bool {
         self.json
+    }
+}
+
+impl Args {
+    /// Whether standard output gets an archive, if the path is that of a directory.
+    pub(super) fn is_archive(&self) -> bool {
+        self.recursive && Target::is_archive(&self.dest)
+    }
+
+    /// The path to copy to: in a directory under the name that it has in the volume. The root
+    /// directory has none.
+    fn place(&self) -> PathBuf {
+        match Path::new(&self.path).file_name() {
+            Some(name) if self.dest.is_dir() => self.dest.join(name),
+            _ => self.dest.clone(),
+        }
+    }
+
+    fn copy_tree(
+        &self,
+        session: &Session<'_>,
+        directory: InodeNumber,
+        out: &mut dyn Write,
+    ) -> Result<Outcome> {
+        if !self.recursive {
+            let path = path_text(self.path.as_bytes());
+            bail!("{path} is a directory; use -r to copy it with all that is in it");
+        }
+        let place = if self.is_archive() { self.dest.clone() } else { self.place() };
+        if self.is_archive() && self.json {
+            return Err(Usage("an archive is no JSON: name a directory instead of -".into()).into());
+        }
+        let tree = Subtree::new(session.volume, directory, self.path.as_bytes());
+        extract::unpack(tree, &Target { path: &place, replace: self.force }, self.json, out)
     }
 }
 

@@ -145,6 +145,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
     match (&cli.command, done) {
         (_, Ok(outcome @ Outcome::Findings)) => Ok(outcome),
         (Command::Extract(_) | Command::Shell(_), _) => Ok(Outcome::Cut),
+        (Command::Verb(OnImage::Get(on)), _) if on.verb.is_archive() => Ok(Outcome::Cut),
         _ => Ok(Outcome::Done),
     }
 }

@@ -9,6 +9,7 @@ mod endings;
 mod examples;
 mod extract;
 mod foreign;
+mod get;
 mod guards;
 mod interruption;
 mod json;

@@ -136,6 +136,7 @@ impl Listing {
                     Err(Error::Stale { .. }) => return Ok(None),
                     Err(error) => return Err(error),
                 };
+                fs.prefetch(&batch);
                 self.is_over = batch.is_empty();
                 (self.cookie, self.index) = (batch.next(), 0);
                 self.batch = batch;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, ops};
+use undercroft_xfs::{Error, TreeAhead, WalkOrder, ops};
 
 /// A file that a walk has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub struct Walk {
     way: Vec<(Listing, usize)>,
     /// Their numbers, and the length of their paths.
     numbers: FxHashMap<InodeNumber, usize>,
+    /// Directories read ahead, on a volume that does not change.
+    ahead: Option<TreeAhead>,
 }
 
 impl FileSystem {
@@ -68,7 +70,11 @@ impl FileSystem {
         let path = path.path_bytes();
         let start = Some(self.find(path, Follow::ALL).at(path)?);
         let (fs, path) = (self.clone(), path.to_vec());
-        Ok(Walk { fs, start, path, way: Vec::new(), numbers: FxHashMap::default() })
+        let ahead = start.as_ref().filter(|_| !self.is_writable()).map(|start| {
+            let start = start.read().number;
+            TreeAhead::new(self.volume(), start, WalkOrder::Stored)
+        });
+        Ok(Walk { fs, start, path, way: Vec::new(), numbers: FxHashMap::default(), ahead })
     }
 }
 
@@ -121,6 +127,9 @@ impl Walk {
         let depth = self.way.len();
         if metadata.is_dir() {
             self.fs.note_read(inode);
+            if let Some(ahead) = &mut self.ahead {
+                ahead.reach(metadata.number);
+            }
             self.numbers.insert(metadata.number, self.path.len());
             self.way.push((Listing::new(Arc::clone(inode)), self.path.len()));
         }

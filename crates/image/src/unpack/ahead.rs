@@ -1,7 +1,7 @@
 //! The steps of a walk some way ahead of their use, with the data of the files on its way.
 
-use super::UnpackError;
 use super::walk::{Step, Walk};
+use super::{Subtree, UnpackError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;
@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// A step, with what is known of it.
 pub(super) struct Upcoming {
-    /// Path from the root, without slashes at its ends; empty for the root.
+    /// Path from the directory on top, without slashes at its ends; empty for that itself.
     pub(super) path: Vec<u8>,
     pub(super) inode: Arc<Inode>,
     /// Whether it is a name; else it is the end of a directory.
@@ -42,8 +42,8 @@ pub(super) struct Ahead<'v> {
 }
 
 impl<'v> Ahead<'v> {
-    pub(super) fn new(volume: &'v Arc<Volume>) -> Self {
-        let walk = Walk::new(volume);
+    pub(super) fn new(subtree: Subtree<'v>) -> Self {
+        let (volume, walk) = (subtree.volume, Walk::new(subtree));
         Self { volume, walk, steps: VecDeque::new(), bytes: 0, end: None }
     }
 

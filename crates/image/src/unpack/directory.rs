@@ -9,35 +9,34 @@ mod failed;
 mod metadata;
 mod working_directory;
 
-use super::UnpackError;
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
+use super::{Subtree, UnpackError};
 use failed::failed;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
-use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use working_directory::WorkingDirectory;
 
-/// Unpacks the whole volume into the directory `destination`, which is made if it does not exist.
-/// One that is not empty is refused unless `replace` is set: directories are kept then, other
-/// entries of the same names replaced. The metadata of the root directory goes to `destination`.
+/// Unpacks a volume, or a [part](Subtree) of it, into the directory `destination`, which is made if
+/// it does not exist. One that is not empty is refused unless `replace` is set: directories are kept
+/// then, other entries of the same names replaced. The metadata of the directory on top goes to
+/// `destination`.
 /// `report` is called now and then, and for each file that is left out because it is larger than
 /// files there may be.
 ///
 /// # Errors
 /// The volume is damaged, its device failed, or the destination cannot take it.
-pub fn to_directory(
-    volume: &Arc<Volume>,
+pub fn to_directory<'v>(
+    subtree: impl Into<Subtree<'v>>,
     destination: &Path,
     replace: bool,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let place = WorkingDirectory::open(destination, replace)?;
-    unpack(volume, &mut DirectorySink { place, replace, buffer: Vec::new() }, report)
+    unpack(subtree.into(), &mut DirectorySink { place, replace, buffer: Vec::new() }, report)
 }
 
 struct DirectorySink {

@@ -2,21 +2,20 @@
 
 use super::ahead::{Ahead, Upcoming};
 use super::links::{InodeSet, Links};
-use super::{UnpackError, attributes};
+use super::{Subtree, UnpackError, attributes};
 use std::ops::Range;
-use std::sync::Arc;
 use undercroft_xfs::format::{DeviceNumber, FileType, InodeCore};
 use undercroft_xfs::inode::{ForkContent, Inode};
 use undercroft_xfs::ops::{self, NamedValue};
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{OpenFile, ReadPattern, Volume};
+use undercroft_xfs::{OpenFile, ReadPattern};
 
 /// Counts of the files unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Regular files.
     pub files: u64,
-    /// Directories, the root included.
+    /// Directories, that on top included.
     pub directories: u64,
     /// Symbolic links.
     pub symlinks: u64,
@@ -77,8 +76,8 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// One inode on its way out.
 pub(super) struct Item<'a> {
-    volume: &'a Arc<Volume>,
-    /// Path from the root, without slashes at its ends; empty for the root.
+    subtree: Subtree<'a>,
+    /// Path from the directory on top, without slashes at its ends; empty for that itself.
     pub(super) path: &'a [u8],
     inode: &'a Inode,
     /// Opened already.
@@ -92,7 +91,7 @@ pub(super) struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// Last component of the path; empty for the root.
+    /// Last component of the path; empty for the directory on top.
     pub(super) fn name(&self) -> &[u8] {
         self.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
     }
@@ -104,7 +103,7 @@ impl Item<'_> {
 
     /// An error of the volume in this inode.
     pub(super) fn damaged(&self, source: undercroft_xfs::Error) -> UnpackError {
-        damaged(self.path, source)
+        self.subtree.damaged(self.path, source)
     }
 
     /// An error of the destination, which holds no files of this size.
@@ -116,7 +115,8 @@ impl Item<'_> {
     pub(super) fn open(&mut self) -> Result<(OpenFile, Vec<Range<u64>>), UnpackError> {
         let opened = self.file.take();
         let open = || {
-            let file = opened.map_or_else(|| OpenFile::open(self.volume, self.number), Ok)?;
+            let file =
+                opened.map_or_else(|| OpenFile::open(self.subtree.volume, self.number), Ok)?;
             // Refuses what cannot be read before anything is made of it.
             file.read(0, &mut [])?;
             file.expect_reads(ReadPattern::Sequential);
@@ -154,13 +154,9 @@ impl Item<'_> {
 
     /// The target of a symbolic link.
     pub(super) fn target(&self) -> Result<Vec<u8>, UnpackError> {
-        ops::read_link(self.volume, &self.inode.read()).map_err(|error| self.damaged(error))
+        let target = ops::read_link(self.subtree.volume, &self.inode.read());
+        target.map_err(|error| self.damaged(error))
     }
-}
-
-/// An error of the volume at a path from the root.
-pub(super) fn damaged(path: &[u8], source: undercroft_xfs::Error) -> UnpackError {
-    UnpackError::Volume { path: format!("/{}", ops::path_text(path)), source }
 }
 
 /// Takes a tree, depth first.
@@ -180,13 +176,13 @@ pub(super) trait Sink {
     fn link(&mut self, item: &Item<'_>, first: &[u8]) -> Result<(), UnpackError>;
 }
 
-/// Walks the whole volume into a sink.
+/// Walks a tree into a sink.
 pub(super) fn unpack(
-    volume: &Arc<Volume>,
+    subtree: Subtree<'_>,
     sink: &mut dyn Sink,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
-    let (mut walk, mut links) = (Ahead::new(volume), Links::default());
+    let (mut walk, mut links) = (Ahead::new(subtree), Links::default());
     let mut too_large = InodeSet::default();
     let (mut summary, mut entries) = (Summary::default(), 0);
     while let Some(Upcoming { path, inode, entering, file, .. }) = walk.next()? {
@@ -203,11 +199,12 @@ pub(super) fn unpack(
         // A file with many names has as many parent pointers: its attributes are read once.
         let list = match first {
             Some(_) => Vec::new(),
-            None => attributes::of(volume, &state).map_err(|error| damaged(&path, error))?,
+            None => attributes::of(subtree.volume, &state)
+                .map_err(|error| subtree.damaged(&path, error))?,
         };
         drop(state);
         let (path, inode, attributes) = (path.as_slice(), &inode, list.as_slice());
-        let mut item = Item { volume, path, inode, file, number, kind, core, device, attributes };
+        let mut item = Item { subtree, path, inode, file, number, kind, core, device, attributes };
         if entering {
             let done = match first {
                 Some(_) if too_large.contains(number) => Err(item.too_large()),

@@ -7,27 +7,26 @@
 mod header;
 mod records;
 
-use super::UnpackError;
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
+use super::{Subtree, UnpackError};
 use header::{Kind, Member};
 use records::{BLOCK, Records};
 use std::io::{self, Write};
 use std::ops::Range;
-use std::sync::Arc;
+use undercroft_xfs::OpenFile;
 use undercroft_xfs::format::FileType;
-use undercroft_xfs::{OpenFile, Volume};
 
-/// Writes the whole volume as a tar stream. `report` is called now and then.
+/// Writes a volume, or a [part](Subtree) of it, as a tar stream. `report` is called now and then.
 ///
 /// # Errors
 /// The volume is damaged, its device failed, or the stream cannot be written.
-pub fn to_tar(
-    volume: &Arc<Volume>,
+pub fn to_tar<'v>(
+    subtree: impl Into<Subtree<'v>>,
     output: &mut dyn Write,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let mut sink = TarSink { output, buffer: Vec::new() };
-    let summary = unpack(volume, &mut sink, report)?;
+    let summary = unpack(subtree.into(), &mut sink, report)?;
     // The end of an archive: two empty blocks.
     sink.output.write_all(&[0; 2 * BLOCK as usize])?;
     sink.output.flush()?;

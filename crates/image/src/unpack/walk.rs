@@ -1,23 +1,22 @@
-//! Every name of a volume, once, in the order of its directories.
+//! Every name of a tree, once, in the order of its directories.
 
-use super::UnpackError;
 use super::links::InodeSet;
 use super::names::{NameHasher, Names};
+use super::{Subtree, UnpackError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
-use undercroft_xfs::ops::Position;
-use undercroft_xfs::ops::{self, path_text};
+use undercroft_xfs::ops::{self, Position, path_text};
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{TreeAhead, Volume, WalkOrder};
+use undercroft_xfs::{TreeAhead, WalkOrder};
 
 /// Entries read from a directory at a time.
 const BATCH: usize = 128;
 
 /// The item that the walk reached.
 pub(super) enum Step {
-    /// A name; its path is [`Walk::path`]. The root directory comes first, with the empty path.
+    /// A name; its path is [`Walk::path`]. The directory on top comes first, with the empty path.
     Enter(Arc<Inode>),
     /// The end of a directory, whose path is [`Walk::path`].
     Leave(Arc<Inode>),
@@ -38,8 +37,8 @@ struct Level {
 
 /// A walk through all directories, depth first.
 pub(super) struct Walk<'v> {
-    volume: &'v Arc<Volume>,
-    tree: TreeAhead,
+    subtree: Subtree<'v>,
+    ahead: TreeAhead,
     levels: Vec<Level>,
     directories: InodeSet,
     hasher: NameHasher,
@@ -48,11 +47,10 @@ pub(super) struct Walk<'v> {
 }
 
 impl<'v> Walk<'v> {
-    pub(super) fn new(volume: &'v Arc<Volume>) -> Self {
-        let root = volume.geometry().root_inode;
+    pub(super) fn new(subtree: Subtree<'v>) -> Self {
         Self {
-            volume,
-            tree: TreeAhead::new(volume, root, WalkOrder::Stored),
+            subtree,
+            ahead: TreeAhead::new(subtree.volume, subtree.directory, WalkOrder::Stored),
             levels: Vec::new(),
             directories: InodeSet::default(),
             hasher: NameHasher::default(),
@@ -61,21 +59,21 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Path of the last step from the root, without slashes at its ends.
+    /// Path of the last step from the directory on top, without slashes at its ends.
     pub(super) fn path(&self) -> &[u8] {
         &self.path
     }
 
     /// An error of the volume at the present path.
     pub(super) fn damaged(&self, source: undercroft_xfs::Error) -> UnpackError {
-        UnpackError::Volume { path: format!("/{}", path_text(&self.path)), source }
+        self.subtree.damaged(&self.path, source)
     }
 
     /// The next step; `None` at the end.
     pub(super) fn step(&mut self) -> Result<Option<Step>, UnpackError> {
         if !self.started {
             self.started = true;
-            return self.enter(self.volume.geometry().root_inode).map(Some);
+            return self.enter(self.subtree.directory).map(Some);
         }
         loop {
             let Some(level) = self.levels.last_mut() else {
@@ -105,11 +103,12 @@ impl<'v> Walk<'v> {
         let Some(Level { inode, entries, next, .. }) = self.levels.last_mut() else {
             return Ok(());
         };
-        let read = ops::all_entries(self.volume, &inode.read(), *next, |entry| {
+        let volume = self.subtree.volume;
+        let read = ops::all_entries(volume, &inode.read(), *next, |entry| {
             entries.push_back((entry.name.to_vec(), entry.inode));
             entries.len() < BATCH
         });
-        self.volume.prefetch_inodes(entries.iter().map(|(_, number)| *number));
+        volume.prefetch_inodes(entries.iter().map(|(_, number)| *number));
         match read {
             Ok(behind) => *next = behind,
             Err(error) => return Err(self.damaged(error)),
@@ -125,12 +124,11 @@ impl<'v> Walk<'v> {
         let Some(level) = self.levels.last_mut() else { return Ok(false) };
         let own = match name {
             b"." => Some(level.number),
-            // The root directory is its own parent.
-            b".." => Some(parent.unwrap_or(level.number)),
+            b".." => Some(parent.or(self.subtree.parent()).unwrap_or(number)),
             _ => None,
         };
         let wrong = name.is_empty() || name.contains(&b'/') || name.contains(&0);
-        let directory = || format!("/{}", path_text(&self.path));
+        let directory = || self.subtree.path_text(&self.path);
         if wrong || own.is_some_and(|own| own != number) {
             return Err(UnpackError::Name { directory: directory(), name: path_text(name) });
         }
@@ -142,14 +140,14 @@ impl<'v> Walk<'v> {
 
     /// Comes to an inode by the present path.
     fn enter(&mut self, number: InodeNumber) -> Result<Step, UnpackError> {
-        let inode = self.volume.inode(number);
+        let inode = self.subtree.volume.inode(number);
         let inode = inode.map_err(|error| self.damaged(error.into_damage()))?;
         if inode.read().file_type() == FileType::Directory {
             if !self.directories.insert(number) {
-                let path = format!("/{}", path_text(&self.path));
+                let path = self.subtree.path_text(&self.path);
                 return Err(UnpackError::Repeated { path, inode: number });
             }
-            self.tree.reach(number);
+            self.ahead.reach(number);
             self.levels.push(Level {
                 inode: Arc::clone(&inode),
                 number,

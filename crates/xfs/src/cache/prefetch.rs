@@ -15,14 +15,16 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use undercroft_block::{Bio, Buffer, Plug, Sector, Waiter, drives_queues};
+use undercroft_block::{Bio, Buffer, BufferPool, Plug, Sector, Waiter, drives_queues};
 
 /// Most bytes that are on their way or wait for a reader.
 const BYTES_MAX: usize = 8 << 20;
 
 /// Reads that were begun and whose buffers were not asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Prefetches {
+    /// Memory for what is on its way, which is used again and again.
+    memory: BufferPool,
     /// Entries of `state`, to be read without its lock.
     count: AtomicUsize,
     state: Mutex<State>,
@@ -96,6 +98,13 @@ impl Cache {
     }
 }
 
+impl Default for Prefetches {
+    fn default() -> Self {
+        let memory = BufferPool::new(BYTES_MAX);
+        Self { memory, count: AtomicUsize::default(), state: Mutex::default() }
+    }
+}
+
 impl Prefetches {
     /// Notes that the buffer at `address` is on its way; returns the reads that bring it. `None` if
     /// it is already.
@@ -107,7 +116,10 @@ impl Prefetches {
         let mut bios = SmallVec::new();
         let mut parts = SmallVec::new();
         for (first, sectors) in address.parts() {
-            let (bio, waiter) = Bio::read(*first, Buffer::zeroed(*sectors as usize * 512)).waited();
+            let bytes = *sectors as usize * 512;
+            // What was forgotten may still be on its way.
+            let buffer = self.memory.try_get(bytes).unwrap_or_else(|| Buffer::zeroed(bytes));
+            let (bio, waiter) = Bio::read(*first, buffer).waited();
             bios.push(bio);
             parts.push(waiter);
         }
