@@ -51,6 +51,18 @@ pub(crate) struct ImageArgs {
 }
 
 impl ImageArgs {
+    /// A volume that fills an image.
+    pub(crate) fn whole(image: Description) -> Self {
+        Self {
+            image,
+            offset: None,
+            partition: None,
+            no_replay: false,
+            stats: StatsArgs::default(),
+            opened: RefCell::default(),
+        }
+    }
+
     /// The device that the volume fills, for reading, with a note when the kernel has it.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
         for file in self.image.files() {

@@ -8,7 +8,7 @@ use undercroft_block::stack::DeviceReport;
 use undercroft_block::{Latencies, QueueLatencies, QueueReport};
 
 /// The option.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct StatsArgs {
     /// Print what passed through each device at the end: bios in, requests out, bytes, latencies.
     /// For each hardware queue, the bios whose request was started on the CPU that submitted it

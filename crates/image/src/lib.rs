@@ -1,8 +1,9 @@
-//! Volume images: packed from directories and archives, unpacked to them.
+//! Volume images: packed from directories, archives and container images, unpacked to the first two.
 //!
 //! A crate of its own because it joins two that do not know each other: sources (with their
 //! decompressors) and the file system.
 #![forbid(unsafe_code)]
 
+pub mod layer;
 pub mod pack;
 pub mod unpack;

@@ -166,8 +166,8 @@ impl EntryPath {
         Self(bytes)
     }
 
-    /// The path of `name` in this directory. `name` is a checked component.
-    pub(crate) fn join(&self, name: &[u8]) -> Self {
+    /// The path of `name` in this directory. `name` is one component of some path.
+    pub fn join(&self, name: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
         if !self.0.is_empty() {
             bytes.extend_from_slice(&self.0);
@@ -185,6 +185,11 @@ impl EntryPath {
     /// Whether this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The directory that it is in; `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        self.split_last().map(|(parent, _)| Self(parent.to_vec()))
     }
 
     /// The components from the root down; none for the root.

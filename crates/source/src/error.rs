@@ -1,6 +1,7 @@
 //! Errors of opening a source.
 
 use crate::directory::DirectoryError;
+use crate::oci::ImageError;
 use crate::tar::TarError;
 use std::io;
 use std::path::PathBuf;
@@ -46,6 +47,12 @@ pub enum SourceError {
     /// A directory tree cannot be read.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// A container image is damaged, or not the one that is wanted.
+    #[error(transparent)]
+    Image(#[from] Box<ImageError>),
+    /// A source is no container image, and should be one.
+    #[error("{0} is no container image; name one by oci:DIR, oci-archive:FILE or docker-archive:FILE")]
+    NotAnImage(String),
     /// An archive is damaged, or holds what cannot be packed.
     #[error(transparent)]
     Tar(#[from] Box<TarError>),

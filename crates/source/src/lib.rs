@@ -1,7 +1,8 @@
-//! Trees to pack: a directory or a tar archive as a deterministic stream of entries.
+//! Trees to pack: a directory, a tar archive or a container image as a deterministic stream of entries.
 //!
 //! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with
-//! gzip, zstd or xz) or standard input, and gives a [`Source`]. It has a scan, which shows every
+//! gzip, zstd or xz), a container image (an OCI layout, or an archive of one or of docker) or
+//! standard input, and gives a [`Source`]. It has a scan, which shows every
 //! entry without data, and the stream of entries. Each regular file is followed by its data in
 //! shared [`Chunk`]s, which need no copy on their way to a device.
 //!
@@ -11,7 +12,7 @@
 //! - everything is kept: contents and holes, permission bits, numeric owners, nanosecond times, hard
 //!   links, symbolic links, devices, pipes, sockets, all extended attributes with ACLs;
 //! - memory is bounded: data is read ahead within a fixed window, and only one directory's listing,
-//!   or some 50 bytes for each name in an archive, grows with the tree;
+//!   or some 50 bytes for each name in an archive and 200 in a layer, grows with the tree;
 //! - wrong input is an error that names the entry and the place, never a panic.
 //!
 //! ```
@@ -37,15 +38,19 @@
 //! The crate knows no file system format and no devices. It is separate because it carries archive
 //! parsing and decompressors that users of the file system library have no need for.
 
+mod ahead;
 mod chunk;
 pub mod directory;
 pub mod entry;
 mod error;
 mod exclude;
+pub mod oci;
 mod open;
 mod options;
 mod pool;
+mod region;
 mod source;
+mod spool;
 pub mod tar;
 mod warnings;
 

@@ -2,42 +2,97 @@
 
 use crate::directory::DirectorySource;
 use crate::error::SourceError;
+use crate::oci::{self, ImageSource, ImageSpec};
 use crate::options::Options;
 use crate::source::Source;
 use crate::tar::TarSource;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// Which tree to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceSpec {
-    /// A directory or a tar file, plain or compressed.
+    /// A directory or a tar file, plain or compressed. If it has the form of a container image, it
+    /// is one.
     Path(PathBuf),
+    /// A directory, whatever is in it.
+    Directory(PathBuf),
+    /// A tar file, whatever is in it.
+    Archive(PathBuf),
+    /// A container image.
+    Image(ImageSpec),
     /// A tar stream on standard input, plain or compressed.
     StandardInput,
 }
 
 impl From<PathBuf> for SourceSpec {
-    /// `-` is standard input, everything else a path.
+    /// `-` is standard input, `oci:`, `oci-archive:`, `docker-archive:`, `dir:` and `tar:` say what
+    /// follows, and everything else is a path.
     fn from(path: PathBuf) -> Self {
-        if path.as_os_str() == "-" { Self::StandardInput } else { Self::Path(path) }
+        let text = path.as_os_str();
+        let after = |prefix: &str| {
+            let rest = text.as_bytes().strip_prefix(prefix.as_bytes())?;
+            Some(PathBuf::from(OsStr::from_bytes(rest)))
+        };
+        if text == "-" {
+            Self::StandardInput
+        } else if let Some(directory) = after("dir:") {
+            Self::Directory(directory)
+        } else if let Some(archive) = after("tar:") {
+            Self::Archive(archive)
+        } else if let Some(image) = ImageSpec::parse(text) {
+            Self::Image(image)
+        } else {
+            Self::Path(path)
+        }
+    }
+}
+
+impl SourceSpec {
+    /// Where it is, unless it is standard input.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) | Self::Directory(path) | Self::Archive(path) => Some(path),
+            Self::Image(image) => Some(&image.path).filter(|path| path.as_os_str() != "-"),
+            Self::StandardInput => None,
+        }
+        .map(PathBuf::as_path)
     }
 }
 
 /// Opens a source: a directory is walked, everything else is read as a tar archive, whose compression
-/// is found by its first bytes.
+/// is found by its first bytes. A directory or plain archive in the form of a container image is
+/// opened as one.
 ///
 /// # Errors
-/// The path cannot be opened, or the first bytes are no tar archive.
+/// The path cannot be opened, the first bytes are no tar archive, or the image is not one.
 pub fn open(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
-    let path = match spec {
-        SourceSpec::StandardInput => return Ok(Box::new(TarSource::standard_input(options)?)),
-        SourceSpec::Path(path) => path,
-    };
-    let metadata = std::fs::metadata(path)
-        .map_err(|source| SourceError::Open { path: path.clone(), source })?;
-    if metadata.is_dir() {
-        Ok(Box::new(DirectorySource::open(path, options)?))
-    } else {
-        Ok(Box::new(TarSource::open(path, options)?))
+    let not_an_image = |name: String| Err(SourceError::NotAnImage(name));
+    let required = options.image.required;
+    match spec {
+        SourceSpec::Image(image) => Ok(Box::new(ImageSource::open(image, options)?)),
+        SourceSpec::Path(path) => {
+            if let Some(image) = oci::recognise(path)? {
+                return Ok(Box::new(ImageSource::recognised(&image, options)?));
+            }
+            if required {
+                return not_an_image(path.display().to_string());
+            }
+            let metadata = std::fs::metadata(path)
+                .map_err(|source| SourceError::Open { path: path.clone(), source })?;
+            if metadata.is_dir() {
+                Ok(Box::new(DirectorySource::open(path, options)?))
+            } else {
+                Ok(Box::new(TarSource::open(path, options)?))
+            }
+        }
+        SourceSpec::Directory(path) | SourceSpec::Archive(path) if required => {
+            not_an_image(path.display().to_string())
+        }
+        SourceSpec::StandardInput if required => not_an_image("standard input".to_owned()),
+        SourceSpec::Directory(path) => Ok(Box::new(DirectorySource::open(path, options)?)),
+        SourceSpec::Archive(path) => Ok(Box::new(TarSource::open(path, options)?)),
+        SourceSpec::StandardInput => Ok(Box::new(TarSource::standard_input(options)?)),
     }
 }

@@ -1,10 +1,11 @@
 //! How to read a source.
 
 use crate::Exclude;
+use crate::oci::ImageOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// How to read a source. The stream of entries depends on `exclude` and `strip_absolute` alone.
+/// How to read a source. The stream of entries depends on `exclude`, `strip_absolute` and `image` alone.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What to leave out.
@@ -18,6 +19,8 @@ pub struct Options {
     pub temporary_directory: PathBuf,
     /// Threads that read ahead in a directory; `None` is one for each processor, at most 8.
     pub threads: Option<NonZeroUsize>,
+    /// How to read a container image.
+    pub image: ImageOptions,
 }
 
 impl Default for Options {
@@ -28,6 +31,7 @@ impl Default for Options {
             strict: false,
             temporary_directory: std::env::temp_dir(),
             threads: None,
+            image: ImageOptions::default(),
         }
     }
 }

@@ -6,7 +6,6 @@
 //! then serves both passes.
 
 mod acl;
-mod ahead;
 mod bytes;
 mod compression;
 mod encoding;
@@ -21,16 +20,19 @@ mod reader;
 mod seen;
 mod sparse;
 
+pub(crate) use compression::{Compression, MAGIC_LENGTH};
 pub use error::{Problem, TarError};
 pub use reader::TarReader;
+pub(crate) use reader::{LinkTargets, Member};
 
+use crate::ahead::{Ahead, Filling};
 use crate::pool::BufferPool;
+use crate::region::Region;
+use crate::spool::spool;
 use crate::{Data, Entry, Options, Source, SourceError, Warnings};
-use ahead::{Ahead, Deliver};
-use compression::{Compression, MAGIC_LENGTH};
-use input::{FromStart, Headers, Input, Stream};
+use input::{Headers, Input, Stream};
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, Write};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,8 +40,9 @@ use std::sync::Arc;
 pub struct TarSource {
     archive: String,
     options: Options,
+    link_targets: LinkTargets,
     /// The archive, uncompressed, when a scan came to its end.
-    scanned: Option<Arc<File>>,
+    scanned: Option<Region>,
     state: State,
     /// Of the last pass that came to its end.
     warnings: Warnings,
@@ -49,8 +52,8 @@ enum State {
     /// Nothing was read yet.
     Fresh(Origin),
     /// A scan came to its end.
-    Scanned(Arc<File>),
-    Reading(Ahead),
+    Scanned(Region),
+    Reading(Ahead<Box<TarError>>),
     Ended,
 }
 
@@ -98,57 +101,22 @@ impl TarSource {
         Ok(Self {
             archive,
             options: options.clone(),
+            link_targets: LinkTargets::Before,
             scanned: None,
             state: State::Fresh(origin),
             warnings: Warnings::default(),
         })
     }
 
-    /// Copies a stream into a file that has no name and is gone with its last descriptor.
-    fn spool(&self, mut stream: Box<dyn Read + Send>) -> Result<File, SourceError> {
-        let directory = &self.options.temporary_directory;
-        let failed = |source| SourceError::Spool {
-            archive: self.archive.clone(),
-            directory: directory.clone(),
-            source,
-        };
-        let mut file = tempfile::tempfile_in(directory).map_err(failed)?;
-        let mut buffer = vec![0; crate::pool::BUFFER_SIZE];
-        let mut position = 0;
-        loop {
-            let count = match stream.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    let problem = reader::io_problem(error);
-                    let archive = self.archive.clone();
-                    let fault = TarError { archive, offset: position, entry: None, problem };
-                    return Err(Box::new(fault).into());
-                }
-            };
-            file.write_all(&buffer[..count]).map_err(failed)?;
-            position += count as u64;
-        }
-        Ok(file)
+    /// Takes the archive as a layer, whose hard links may name files below.
+    pub(crate) fn of_layer(mut self) -> Self {
+        self.link_targets = LinkTargets::Below;
+        self
     }
 
-    fn ahead(&self, input: Box<dyn Input>, deliver: Deliver) -> Result<Ahead, SourceError> {
-        let reader = TarReader::over(&self.archive, input, &self.options);
-        Ahead::start(reader, deliver).map_err(SourceError::Thread)
-    }
-
-    fn read<R>(&self, reader: R) -> Result<Ahead, SourceError>
-    where
-        R: Read + Send + 'static,
-    {
-        let stream = Stream::new(reader, Arc::new(BufferPool::default()));
-        self.ahead(Box::new(stream), Deliver::EntriesAndData)
-    }
-}
-
-impl Source for TarSource {
-    fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
+    /// The archive, uncompressed, in a file that all passes read; before the first of them. Then the
+    /// source is at its end until [`set_scanned`](Self::set_scanned).
+    pub(crate) fn keep(&mut self) -> Result<Region, SourceError> {
         let origin = match std::mem::replace(&mut self.state, State::Ended) {
             State::Fresh(origin) => origin,
             other => {
@@ -158,25 +126,76 @@ impl Source for TarSource {
         };
         let file = match origin {
             Origin::Plain(file) => file,
-            Origin::Stream(stream) => self.spool(stream)?,
+            Origin::Stream(stream) => {
+                spool(stream, &self.archive, &self.options.temporary_directory, &mut |_| ())?
+            }
         };
         let failed = |source| SourceError::Open { path: self.archive.clone().into(), source };
-        let file = Arc::new(file);
-        let headers = Headers::new(Arc::clone(&file)).map_err(failed)?;
+        Region::whole(Arc::new(file)).map_err(failed)
+    }
+
+    /// Notes that the archive was read once, so that the next pass may begin.
+    pub(crate) fn set_scanned(&mut self, region: Region) {
+        self.scanned = Some(region.clone());
+        self.state = State::Scanned(region);
+    }
+
+    fn ahead(
+        &self,
+        input: Box<dyn Input>,
+        deliver: Deliver,
+    ) -> Result<Ahead<Box<TarError>>, SourceError> {
+        let mut reader = TarReader::over(&self.archive, input, &self.options)
+            .link_targets(self.link_targets);
+        let read = move |filling: &mut Filling<_>| {
+            while let Some(entry) = reader.next_entry()? {
+                filling.entry(entry)?;
+                if deliver == Deliver::EntriesAndData {
+                    while let Some(data) = reader.next_data()? {
+                        filling.data(data)?;
+                    }
+                }
+            }
+            Ok(reader.warnings().clone())
+        };
+        Ahead::start(read).map_err(SourceError::Thread)
+    }
+
+    fn read<R>(&self, reader: R) -> Result<Ahead<Box<TarError>>, SourceError>
+    where
+        R: Read + Send + 'static,
+    {
+        let stream = Stream::new(reader, Arc::new(BufferPool::default()));
+        self.ahead(Box::new(stream), Deliver::EntriesAndData)
+    }
+}
+
+/// What the thread that reads ahead delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deliver {
+    /// Entries alone.
+    Entries,
+    /// Entries, and after each the data of the file.
+    EntriesAndData,
+}
+
+impl Source for TarSource {
+    fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
+        let region = self.keep()?;
+        let headers = Headers::new(region.clone());
         let mut entries = self.ahead(Box::new(headers), Deliver::Entries)?;
         while let Some(entry) = entries.next_entry()? {
             visit(&entry);
         }
         self.warnings.clone_from(entries.warnings());
-        self.scanned = Some(Arc::clone(&file));
-        self.state = State::Scanned(file);
+        self.set_scanned(region);
         Ok(())
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         let mut reader = match std::mem::replace(&mut self.state, State::Ended) {
             State::Fresh(Origin::Plain(file)) => self.read(file)?,
-            State::Scanned(file) => self.read(FromStart::new(file))?,
+            State::Scanned(region) => self.read(region.stream())?,
             State::Fresh(Origin::Stream(stream)) => self.read(stream)?,
             State::Reading(reader) => reader,
             State::Ended => return Ok(None),
@@ -197,8 +216,8 @@ impl Source for TarSource {
     }
 
     fn restart(&mut self) -> Result<(), SourceError> {
-        let file = self.scanned.as_ref().ok_or(SourceError::NotScanned)?;
-        self.state = State::Scanned(Arc::clone(file));
+        let region = self.scanned.clone().ok_or(SourceError::NotScanned)?;
+        self.state = State::Scanned(region);
         Ok(())
     }
 

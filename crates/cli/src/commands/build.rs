@@ -1,24 +1,29 @@
 //! `undercroft build`.
 
+mod on;
+mod report;
+
 use crate::format_options::FormatArgs;
 use crate::progress::Progress;
-use crate::report::{self, Outcome};
+use crate::output_file;
+use crate::report::{Outcome, json_line};
 use crate::stats::StatsArgs;
 use crate::{text, value};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueHint;
-use serde::Serialize;
+use report::Report;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 use undercroft_block::stack::Description;
 use undercroft_image::pack::{self, PackOptions, SizeChoice, Summary};
-use undercroft_source::{Exclude, Options, SourceSpec, Timestamp};
+use undercroft_source::oci::{ImageOptions, ImageReport, Platform};
+use undercroft_source::{Exclude, Options, SourceSpec, Timestamp, Warnings};
 use undercroft_xfs::format;
 use uuid::Uuid;
 
-/// Build a volume from a directory or a tar archive.
+/// Build a volume from a directory, a tar archive or a container image.
 ///
 /// Everything is kept: contents and holes, modes, numeric owners, modification times to the
 /// nanosecond, hard links, devices, extended attributes, ACLs. The same input and options give the
@@ -29,17 +34,36 @@ use uuid::Uuid;
 /// archive may have been cut off, and is taken with a warning. So are extended attributes outside of
 /// the namespaces of Linux (user., trusted., security., system.), which are left out.
 ///
+/// A container image is one of this machine; nothing is fetched, which skopeo does well. Its layers
+/// make what overlayfs shows over them: whiteouts, opaque directories and hard links across layers
+/// count, and what they hide is never written. All digests are compared. A directory or a plain tar
+/// file that is an image is taken as one, with a note; dir: and tar: take it as it is.
+///
+/// With --on a layer is put on a volume that exists, through its journal, and whiteouts take away
+/// what they name. A layer that cannot be read, or does not fit the volume, changes nothing.
+///
 /// The image appears under its name when it is whole, and not before.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input.
+    /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input;
+    /// oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:TAG] for a container image;
+    /// dir:DIR or tar:FILE for a directory or tar file, whatever is in it.
     source: PathBuf,
 
     /// The image file to make, or a block device (with --force); or a device stacked on several,
     /// such as 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
-    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
-    image: Description,
+    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath,
+        required_unless_present = "on")]
+    image: Option<Description>,
+
+    /// Put the source, which is the tar archive of a layer, on this volume, which exists.
+    #[arg(long, value_name = "BASE", value_parser = value::image(),
+        value_hint = ValueHint::AnyPath, conflicts_with_all = [
+            "image", "size", "force", "threads", "FormatArgs", "owner", "mtime",
+            "root_mode", "exclude", "uuid", "ContainerArgs", "StatsArgs",
+        ])]
+    on: Option<Description>,
 
     /// Size of the volume: bytes (suffixes K, M, G, T), auto (the content and a tenth of it free,
     /// at least 16 MiB) or min (as small as the content allows).
@@ -67,6 +91,9 @@ pub(super) struct Args {
 
     #[command(flatten)]
     content: ContentArgs,
+
+    #[command(flatten)]
+    container: ContainerArgs,
 
     #[command(flatten)]
     format: FormatArgs,
@@ -111,12 +138,37 @@ struct ContentArgs {
     uuid: Option<Uuid>,
 }
 
+/// Options for container images.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Container images")]
+struct ContainerArgs {
+    /// Which image, where there are several: linux/amd64, linux/arm/v7. By default that of this
+    /// machine.
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    platform: Option<Platform>,
+
+    /// Write the config of the image, with entry point and environment, to a file beside.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config_to: Option<PathBuf>,
+
+    /// Keep the labels of the config as attributes of the root directory, as user.NAME.
+    #[arg(long)]
+    image_labels: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   undercroft build rootfs/ root.img
   undercroft build --size 3G --label root --preset lts-6.1 rootfs.tar.zst root.img
   undercroft build --owner 0:0 --mtime @0 --exclude .git . source.img
-  docker export app | undercroft build --size min - app.img";
+  docker export app | undercroft build --size min - app.img
+
+Container images, here or fetched with skopeo:
+  skopeo copy docker://debian:12 oci:debian:12
+  undercroft build --config-to debian.json oci:debian:12 debian.img
+  docker save app | undercroft build docker-archive:- app.img
+  undercroft build --platform linux/arm64 oci-archive:all.tar arm.img
+  undercroft build layer.tar.zst --on debian.img";
 
 fn size_choice(text: &str) -> Result<SizeChoice, String> {
     match text {
@@ -129,7 +181,15 @@ fn size_choice(text: &str) -> Result<SizeChoice, String> {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let options = options(args)?;
+    let image = match (&args.on, &args.image) {
+        (Some(base), _) => return on::run(args, base, out),
+        (None, Some(image)) => image,
+        (None, None) => bail!("name the image to make, or a volume that exists with --on"),
+    };
+    let options = options(args, image)?;
+    if let Some(path) = &args.container.config_to {
+        output_file::check(path, args.force)?;
+    }
     let start = Instant::now();
     let bar = Progress::new();
     let built = pack::build(&options, &mut |progress| {
@@ -137,20 +197,23 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     });
     drop(bar);
     let summary = built?;
-    warn(&summary);
+    warn(&summary.warnings);
+    if let Some(image) = &summary.image {
+        tell_image(image, args)?;
+    }
     let seconds = start.elapsed().as_secs_f64();
     if args.json {
         let report = Report::new(&summary, seconds);
-        report::json_line(out, &report)?;
+        json_line(out, &report)?;
     } else {
-        print(&summary, seconds, args, out)?;
+        print(&summary, seconds, image, out)?;
     }
     args.stats.print(&summary.devices, args.json, out)?;
     Ok(Outcome::Done)
 }
 
-fn options(args: &Args) -> Result<PackOptions> {
-    let content = &args.content;
+fn options(args: &Args, image: &Description) -> Result<PackOptions> {
+    let (content, container) = (&args.content, &args.container);
     let time = |time: format::Timestamp| Timestamp {
         seconds: time.seconds,
         nanoseconds: time.nanoseconds,
@@ -160,6 +223,13 @@ fn options(args: &Args) -> Result<PackOptions> {
         strip_absolute: content.strip_absolute,
         strict: content.strict,
         threads: args.threads,
+        image: ImageOptions {
+            platform: container.platform.clone(),
+            labels: container.image_labels,
+            required: container.platform.is_some()
+                || container.config_to.is_some()
+                || container.image_labels,
+        },
         ..Options::default()
     };
     Ok(PackOptions {
@@ -173,70 +243,21 @@ fn options(args: &Args) -> Result<PackOptions> {
         mtime: content.mtime.map(time),
         epoch: content.source_date_epoch,
         root_mode: content.root_mode,
-        ..PackOptions::new(SourceSpec::from(args.source.clone()), args.image.clone())
+        ..PackOptions::new(SourceSpec::from(args.source.clone()), image.clone())
     })
 }
 
-/// The summary as JSON.
-#[derive(Serialize)]
-struct Report {
-    files: u64,
-    directories: u64,
-    symlinks: u64,
-    specials: u64,
-    hard_links: u64,
-    bytes: u64,
-    clamped_times: u64,
-    archive_without_end: bool,
-    attributes_left_out: u64,
-    image_bytes: u64,
-    free_bytes: u64,
-    reserved_bytes: u64,
+fn print(
+    summary: &Summary,
     seconds: f64,
-    bios: u64,
-    requests: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    peak_rss_bytes: Option<u64>,
-}
-
-impl Report {
-    fn new(summary: &Summary, seconds: f64) -> Self {
-        Self {
-            files: summary.files,
-            directories: summary.directories,
-            symlinks: summary.symlinks,
-            specials: summary.specials,
-            hard_links: summary.hard_links,
-            bytes: summary.bytes,
-            clamped_times: summary.clamped_times,
-            archive_without_end: summary.warnings.no_end,
-            attributes_left_out: summary.warnings.foreign_attributes,
-            image_bytes: summary.image_bytes,
-            free_bytes: summary.free_bytes,
-            reserved_bytes: summary.reserved_bytes,
-            seconds,
-            bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
-            requests: summary.devices.first().map_or(0, |device| device.statistics.requests),
-            peak_rss_bytes: peak_rss_bytes(),
-        }
-    }
-}
-
-/// Most memory the process had, where the system tells.
-fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
-}
-
-fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> Result<()> {
+    image: &Description,
+    out: &mut dyn Write,
+) -> Result<()> {
     let others = summary.symlinks + summary.specials + summary.hard_links;
     writeln!(
         out,
-        "{}: {} with {} free, holding {} files, {} directories, {others} others, {} of data; \
+        "{image}: {} with {} free, holding {} files, {} directories, {others} others, {} of data; \
          {seconds:.2} s",
-        args.image,
         text::bytes(summary.image_bytes),
         text::bytes(summary.free_bytes),
         summary.files,
@@ -252,9 +273,26 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
     Ok(())
 }
 
+/// Says that a path was taken as a container image, and writes the config of the image.
+fn tell_image(image: &ImageReport, args: &Args) -> Result<()> {
+    if image.is_recognised {
+        eprintln!(
+            "note: {} is a container image ({}, {} layers) and was built as {}; dir: or tar: before \
+             the path takes it as it is",
+            args.source.display(),
+            image.platform,
+            image.layers,
+            image.spec,
+        );
+    }
+    match &args.container.config_to {
+        Some(path) => output_file::write(path, &image.config, args.force),
+        None => Ok(()),
+    }
+}
+
 /// Prints the warnings about the archive.
-fn warn(summary: &Summary) {
-    let warnings = &summary.warnings;
+fn warn(warnings: &Warnings) {
     if warnings.no_end {
         eprintln!(
             "warning: the archive has no blocks of zeros at its end; more may have followed, compare \

@@ -1,4 +1,4 @@
-//! Images from trees: a directory or an archive becomes a volume.
+//! Images from trees: a directory, an archive or a container image becomes a volume.
 //!
 //! A build runs in one order, with any number of threads: the source delivers its entries in a
 //! fixed order, each becomes one transaction of the file system's bulk mode, and file data goes to
@@ -31,7 +31,8 @@ use std::sync::Arc;
 use target::Target;
 use undercroft_block::BlockDevice;
 use undercroft_block::stack::DeviceReport;
-use undercroft_source::{Source, SourceSpec, Warnings};
+use undercroft_source::oci::ImageReport;
+use undercroft_source::{Source, Warnings};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 
@@ -60,6 +61,8 @@ pub struct Summary {
     pub reserved_bytes: u64,
     /// The warnings of the source.
     pub warnings: Warnings,
+    /// The container image that the source was, if it was one.
+    pub image: Option<ImageReport>,
     /// What passed through the devices: the whole one first, then those it is stacked on.
     pub devices: Vec<DeviceReport>,
 }
@@ -129,8 +132,7 @@ fn fill(
 /// again if there was no survey.
 fn needed_size(options: &PackOptions, survey: Option<Survey>, tried: u64) -> Option<u64> {
     let again = || {
-        let SourceSpec::Path(path) = &options.source else { return None };
-        let kind = path.metadata().ok()?.file_type();
+        let kind = options.source.path()?.metadata().ok()?.file_type();
         // A pipe was read to its end.
         let mut source = (kind.is_dir() || kind.is_file())
             .then(|| undercroft_source::open(&options.source, &options.source_options))?
@@ -178,6 +180,7 @@ fn populate(
     populator.run(source)?;
     let mut summary = populator.finish()?;
     summary.warnings = source.warnings();
+    summary.image = source.image().cloned();
     let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
     if let Some(allowed) = options.volume.inode_max_percent.filter(|allowed| *allowed > 0)
         && superblock.inode_max_percent != allowed

@@ -7,6 +7,7 @@
 //! own.
 
 use std::path::{Path, PathBuf};
+use undercroft_source::oci::ImageReport;
 use undercroft_source::{Data, Entry, Source, SourceError, SourceSpec, Warnings};
 use undercroft_xfs::mkfs::is_property;
 
@@ -25,8 +26,11 @@ impl WithoutImage {
         files: impl IntoIterator<Item = PathBuf>,
     ) -> Self {
         let root = match spec {
-            SourceSpec::Path(path) => path.canonicalize().ok().filter(|path| path.is_dir()),
-            SourceSpec::StandardInput => None,
+            // A container image has nothing of the directory that it is in.
+            SourceSpec::Path(path) | SourceSpec::Directory(path) if source.image().is_none() => {
+                path.canonicalize().ok().filter(|path| path.is_dir())
+            }
+            _ => None,
         };
         let inside = |file: PathBuf| relative(root.as_deref()?, &file);
         Self { source, hidden: files.into_iter().filter_map(inside).collect() }
@@ -77,6 +81,10 @@ impl Source for WithoutImage {
 
     fn restart(&mut self) -> Result<(), SourceError> {
         self.source.restart()
+    }
+
+    fn image(&self) -> Option<&ImageReport> {
+        self.source.image()
     }
 
     fn warnings(&self) -> Warnings {

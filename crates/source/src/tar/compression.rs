@@ -6,7 +6,7 @@ use liblzma::stream::{CONCATENATED, Stream};
 use std::io::{self, BufReader, Read};
 
 /// Bytes at the start of a stream that tell its compression.
-pub(super) const MAGIC_LENGTH: usize = 6;
+pub(crate) const MAGIC_LENGTH: usize = 6;
 /// Most memory of an xz decoder. Level 9 takes 65 MiB.
 const XZ_MEMORY: u64 = 256 * 1024 * 1024;
 /// Compressed bytes that are read at a time.
@@ -14,7 +14,7 @@ const READ_SIZE: usize = 256 * 1024;
 
 /// How an archive is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Compression {
+pub(crate) enum Compression {
     None,
     Gzip,
     Zstd,
@@ -23,7 +23,7 @@ pub(super) enum Compression {
 
 impl Compression {
     /// Tells by the first bytes of a stream.
-    pub(super) fn of(magic: &[u8]) -> Self {
+    pub(crate) fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1f, 0x8b, ..] => Self::Gzip,
             // A frame, or a skippable frame, which some writers put first.
@@ -34,10 +34,10 @@ impl Compression {
     }
 
     /// The uncompressed stream. Several members or frames one after the other are one stream.
-    pub(super) fn decode(
+    pub(crate) fn decode<'a>(
         self,
-        reader: impl Read + Send + 'static,
-    ) -> io::Result<Box<dyn Read + Send>> {
+        reader: impl Read + Send + 'a,
+    ) -> io::Result<Box<dyn Read + Send + 'a>> {
         let buffered = |reader| BufReader::with_capacity(READ_SIZE, reader);
         Ok(match self {
             Self::None => Box::new(reader),

@@ -1,5 +1,6 @@
 //! Errors of an archive.
 
+use super::reader::io_problem;
 use crate::entry::{MAX_DATA_RANGES, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
 use std::fmt;
 use std::io;
@@ -19,6 +20,14 @@ pub struct TarError {
     pub entry: Option<Vec<u8>>,
     /// The fault.
     pub problem: Problem,
+}
+
+impl TarError {
+    /// A stream that breaks off at `offset`.
+    pub(crate) fn of_stream(archive: &str, offset: u64, error: io::Error) -> Box<Self> {
+        let problem = io_problem(error);
+        Box::new(Self { archive: archive.to_owned(), offset, entry: None, problem })
+    }
 }
 
 impl fmt::Display for TarError {

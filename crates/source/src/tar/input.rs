@@ -2,9 +2,8 @@
 
 use crate::Chunk;
 use crate::pool::{BUFFER_SIZE, BufferPool};
-use std::fs::File;
+use crate::region::Region;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Bytes that a scan reads at a time: a header, and behind an empty file the next.
@@ -65,55 +64,28 @@ impl<R: Read + Send> Input for Stream<R> {
     }
 }
 
-/// A regular file read from its start, independent of other readers.
-pub(super) struct FromStart {
-    file: Arc<File>,
-    position: u64,
-}
-
-impl FromStart {
-    pub(super) fn new(file: Arc<File>) -> Self {
-        Self { file, position: 0 }
-    }
-}
-
-impl Read for FromStart {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.position)?;
-        self.position += count as u64;
-        Ok(count)
-    }
-}
-
 /// An uncompressed archive in a file of which little but the headers is read.
 pub(super) struct Headers {
-    file: Arc<File>,
+    region: Region,
     position: u64,
-    length: u64,
 }
 
 impl Headers {
-    pub(super) fn new(file: Arc<File>) -> io::Result<Self> {
-        let length = file.metadata()?.len();
-        Ok(Self { file, position: 0, length })
+    pub(super) fn new(region: Region) -> Self {
+        Self { region, position: 0 }
     }
 }
 
 impl Input for Headers {
     fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let mut buffer = vec![0; SCAN_SIZE];
-        let count = loop {
-            match self.file.read_at(&mut buffer, self.position) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
-            }
-        };
+        let count = self.region.read_at(&mut buffer, self.position)?;
         self.position += count as u64;
         Ok((count > 0).then(|| Chunk::new(Arc::new(buffer), 0..count)))
     }
 
     fn skip(&mut self, length: u64) -> io::Result<u64> {
-        let skipped = length.min(self.length.saturating_sub(self.position));
+        let skipped = length.min(self.region.length().saturating_sub(self.position));
         self.position += skipped;
         Ok(skipped)
     }

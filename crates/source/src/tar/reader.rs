@@ -19,12 +19,13 @@ use super::bytes::{BLOCK, Bytes};
 use super::error::{Problem, TarError};
 use super::extended::Extended;
 use super::header::{Header, continue_gnu_sparse};
-use super::input::{Input, Stream};
+use super::input::{Headers, Input, Stream};
 use super::path::clean;
 use super::pax::Extensions;
 use super::seen::{Admitted, Seen, SeenPaths};
 use super::sparse::{self, MapText};
 use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
+use crate::region::Region;
 use crate::{
     Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Options, Timestamp, Warnings,
     Xattr,
@@ -36,6 +37,24 @@ use std::sync::Arc;
 type Result<T> = std::result::Result<T, Box<TarError>>;
 type Checked<T> = std::result::Result<T, Problem>;
 
+/// An entry, and what only readers of image layers ask for.
+pub(crate) struct Member {
+    pub(crate) entry: Entry,
+    /// A parent that the archive has no entry for.
+    pub(crate) is_implicit: bool,
+    /// Offset in the archive of the stored data, which are the data ranges one after the other.
+    pub(crate) data: u64,
+}
+
+/// Which names a hard link may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkTargets {
+    /// Those that came before in the archive.
+    Before,
+    /// Others, too: the archive is a layer, and they are in the layers below it.
+    Below,
+}
+
 /// Reads an uncompressed archive from a stream.
 pub struct TarReader {
     archive: String,
@@ -43,8 +62,9 @@ pub struct TarReader {
     bytes: Bytes,
     extended: Extended,
     seen: SeenPaths,
+    link_targets: LinkTargets,
     /// Implicit parents, then the entry itself.
-    ready: VecDeque<Entry>,
+    ready: VecDeque<Member>,
     file: FileData,
     /// Header of the entry at hand, and its name where it is known.
     at: u64,
@@ -78,6 +98,11 @@ impl TarReader {
         Self::over(archive, Box::new(Stream::new(reader, Arc::default())), options)
     }
 
+    /// The archive in a region of a file, of which only headers are read.
+    pub(crate) fn headers_of(archive: &str, region: Region, options: &Options) -> Self {
+        Self::over(archive, Box::new(Headers::new(region)), options)
+    }
+
     pub(super) fn over(archive: &str, input: Box<dyn Input>, options: &Options) -> Self {
         Self {
             archive: archive.to_owned(),
@@ -85,6 +110,7 @@ impl TarReader {
             bytes: Bytes::new(input),
             extended: Extended::default(),
             seen: SeenPaths::default(),
+            link_targets: LinkTargets::Before,
             ready: VecDeque::new(),
             file: FileData::default(),
             at: 0,
@@ -104,8 +130,19 @@ impl TarReader {
     /// # Errors
     /// The first fault in the archive; afterwards it is at its end.
     pub fn next_entry(&mut self) -> Result<Option<Entry>> {
-        if let Some(entry) = self.ready.pop_front() {
-            return Ok(Some(entry));
+        Ok(self.next_member()?.map(|member| member.entry))
+    }
+
+    /// Takes hard links to names of layers below.
+    pub(crate) fn link_targets(mut self, targets: LinkTargets) -> Self {
+        self.link_targets = targets;
+        self
+    }
+
+    /// The next entry with its place.
+    pub(crate) fn next_member(&mut self) -> Result<Option<Member>> {
+        if let Some(member) = self.ready.pop_front() {
+            return Ok(Some(member));
         }
         if self.ended {
             return Ok(None);
@@ -281,7 +318,12 @@ impl TarReader {
             if self.options.exclude.matches_within(target.as_bytes()) {
                 return Err(Problem::LinkTargetExcluded { target: target.as_bytes().to_vec() });
             }
-            self.seen.check_link_target(target)?;
+            let missing = self.seen.check_link_target(target);
+            match missing {
+                Err(Problem::LinkTargetMissing { .. })
+                    if self.link_targets == LinkTargets::Below => {}
+                other => other?,
+            }
             if *target == path {
                 return Err(Problem::LinkToItself);
             }
@@ -304,7 +346,9 @@ impl TarReader {
         let directory = kind == Kind::Directory;
         let links = if directory { Links::Single } else { Links::Several };
         let replaces = self.register(&path, directory, mtime)?;
-        self.ready.push_back(Entry { path, kind, metadata, xattrs, links, replaces });
+        let entry = Entry { path, kind, metadata, xattrs, links, replaces };
+        let data = self.bytes.position();
+        self.ready.push_back(Member { entry, is_implicit: false, data });
         Ok(true)
     }
 
@@ -401,7 +445,8 @@ impl TarReader {
         for path in missing {
             let metadata = Metadata { mode: 0o755, uid: 0, gid: 0, mtime };
             let (kind, links, xattrs) = (Kind::Directory, Links::Single, Vec::new());
-            self.ready.push_back(Entry { path, kind, metadata, xattrs, links, replaces: false });
+            let entry = Entry { path, kind, metadata, xattrs, links, replaces: false };
+            self.ready.push_back(Member { entry, is_implicit: true, data: 0 });
         }
         Ok(replaces)
     }

@@ -1,7 +1,5 @@
-//! An archive that a thread of its own reads, decompresses and decodes ahead of the consumer.
+//! A source that a thread of its own reads, decompresses and decodes ahead of the consumer.
 
-use super::error::TarError;
-use super::reader::TarReader;
 use crate::{Data, Entry, Warnings};
 use std::collections::VecDeque;
 use std::io;
@@ -16,48 +14,44 @@ const BATCH_ITEMS: usize = 256;
 /// being used again.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// The work for the thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deliver {
-    /// Entries alone.
-    Entries,
-    /// Entries, and after each the data of the file.
-    EntriesAndData,
-}
-
 enum Item {
     Entry(Entry),
     Data(Data),
-    /// The end of the archive.
+    /// The end of the source.
     End(Warnings),
 }
 
-type Batch = Result<VecDeque<Item>, Box<TarError>>;
+type Batch<E> = Result<VecDeque<Item>, E>;
 
-/// The archive, as far as the thread has come. The thread ends with the archive or with this; where it
+/// The source, as far as the thread has come. The thread ends with the source or with this; where it
 /// waits for input at that moment, it ends after it.
-pub(super) struct Ahead {
-    batches: Receiver<Batch>,
+pub(crate) struct Ahead<E> {
+    batches: Receiver<Batch<E>>,
     items: VecDeque<Item>,
     warnings: Warnings,
 }
 
-impl Ahead {
-    pub(super) fn start(reader: TarReader, deliver: Deliver) -> io::Result<Self> {
+impl<E: Send + 'static> Ahead<E> {
+    /// Starts a thread in which `read` delivers entries and data to its [`Filling`] to the end of
+    /// the source.
+    pub(crate) fn start<F>(read: F) -> io::Result<Self>
+    where
+        F: FnOnce(&mut Filling<E>) -> Result<Warnings, Stop<E>> + Send + 'static,
+    {
         let (sender, batches) = sync_channel(BATCHES);
         thread::Builder::new()
             .name("source-reader".into())
-            .spawn(move || Filling::new(sender).run(reader, deliver))?;
+            .spawn(move || Filling::new(sender).run(read))?;
         Ok(Self { batches, items: VecDeque::new(), warnings: Warnings::default() })
     }
 
-    /// The warnings of the archive; known at its end.
-    pub(super) fn warnings(&self) -> &Warnings {
+    /// The warnings of the source; known at its end.
+    pub(crate) fn warnings(&self) -> &Warnings {
         &self.warnings
     }
 
     /// The next entry, or `None` at the end; data that was not taken is left out.
-    pub(super) fn next_entry(&mut self) -> Result<Option<Entry>, Box<TarError>> {
+    pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, E> {
         loop {
             self.receive()?;
             match self.items.pop_front() {
@@ -70,7 +64,7 @@ impl Ahead {
     }
 
     /// The next data of the entry that came last.
-    pub(super) fn next_data(&mut self) -> Result<Option<Data>, Box<TarError>> {
+    pub(crate) fn next_data(&mut self) -> Result<Option<Data>, E> {
         self.receive()?;
         match self.items.pop_front() {
             Some(Item::Data(data)) => Ok(Some(data)),
@@ -82,8 +76,8 @@ impl Ahead {
         }
     }
 
-    /// Sees to it that there is an item unless the archive is at its end.
-    fn receive(&mut self) -> Result<(), Box<TarError>> {
+    /// Sees to it that there is an item unless the source is at its end.
+    fn receive(&mut self) -> Result<(), E> {
         while self.items.is_empty() {
             let Ok(batch) = self.batches.recv() else { break };
             self.items = batch?;
@@ -92,55 +86,57 @@ impl Ahead {
     }
 }
 
-/// Why the thread ends before the end of the archive.
-enum Stop {
+/// Why the thread ends before the end of the source.
+pub(crate) enum Stop<E> {
     /// The consumer is gone.
     Gone,
-    Fault(Box<TarError>),
+    /// The source cannot be read on.
+    Fault(E),
 }
 
-impl From<Box<TarError>> for Stop {
-    fn from(fault: Box<TarError>) -> Self {
+impl<E> From<E> for Stop<E> {
+    fn from(fault: E) -> Self {
         Self::Fault(fault)
     }
 }
 
 /// The batch that is being filled.
-struct Filling {
-    sender: SyncSender<Batch>,
+pub(crate) struct Filling<E> {
+    sender: SyncSender<Batch<E>>,
     items: VecDeque<Item>,
     bytes: usize,
 }
 
-impl Filling {
-    fn new(sender: SyncSender<Batch>) -> Self {
+impl<E> Filling<E> {
+    fn new(sender: SyncSender<Batch<E>>) -> Self {
         Self { sender, items: VecDeque::with_capacity(BATCH_ITEMS), bytes: 0 }
     }
 
-    /// Reads the archive to its end, its first fault, or the end of interest in it.
-    fn run(mut self, mut reader: TarReader, deliver: Deliver) {
-        let end = self.fill(&mut reader, deliver).and_then(|()| self.flush());
+    /// Reads the source to its end, its first fault, or the end of interest in it.
+    fn run(mut self, read: impl FnOnce(&mut Self) -> Result<Warnings, Stop<E>>) {
+        let end = read(&mut self).and_then(|warnings| {
+            self.push(Item::End(warnings), 0)?;
+            self.flush()
+        });
         if let Err(Stop::Fault(fault)) = end {
             // Items before the fault are sent first; the receiver may be gone.
             let _ = self.flush().is_ok() && self.sender.send(Err(fault)).is_ok();
         }
     }
 
-    fn fill(&mut self, reader: &mut TarReader, deliver: Deliver) -> Result<(), Stop> {
-        while let Some(entry) = reader.next_entry()? {
-            let bytes = entry.weight();
-            self.push(Item::Entry(entry), bytes)?;
-            if deliver == Deliver::EntriesAndData {
-                while let Some(data) = reader.next_data()? {
-                    let bytes = data.chunk.len();
-                    self.push(Item::Data(data), bytes)?;
-                }
-            }
-        }
-        self.push(Item::End(reader.warnings().clone()), 0)
+    /// Delivers an entry.
+    pub(crate) fn entry(&mut self, entry: Entry) -> Result<(), Stop<E>> {
+        let bytes = entry.weight();
+        self.push(Item::Entry(entry), bytes)
     }
 
-    fn push(&mut self, item: Item, bytes: usize) -> Result<(), Stop> {
+    /// Delivers data of the entry that came last.
+    pub(crate) fn data(&mut self, data: Data) -> Result<(), Stop<E>> {
+        let bytes = data.chunk.len();
+        self.push(Item::Data(data), bytes)
+    }
+
+    fn push(&mut self, item: Item, bytes: usize) -> Result<(), Stop<E>> {
         self.items.push_back(item);
         self.bytes += bytes;
         if self.items.len() < BATCH_ITEMS && self.bytes < BATCH_BYTES {
@@ -150,7 +146,7 @@ impl Filling {
         }
     }
 
-    fn flush(&mut self) -> Result<(), Stop> {
+    fn flush(&mut self) -> Result<(), Stop<E>> {
         self.bytes = 0;
         let items = std::mem::replace(&mut self.items, VecDeque::with_capacity(BATCH_ITEMS));
         self.sender.send(Ok(items)).map_err(|_| Stop::Gone)

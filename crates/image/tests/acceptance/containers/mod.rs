@@ -1,0 +1,10 @@
+//! Container images: what layers make together, compared with overlayfs in the kernel and with umoci.
+
+mod bad;
+mod choice;
+mod image;
+mod layer;
+mod on;
+mod same;
+mod stacks;
+mod unpacked;
