@@ -4,5 +4,6 @@
 //! decompressors) and the file system.
 #![forbid(unsafe_code)]
 
+pub mod disk;
 pub mod pack;
 pub mod unpack;

@@ -1,5 +1,7 @@
 //! `undercroft build`.
 
+use crate::disk_options::DiskArgs;
+use crate::disk_report::{self, DiskReport};
 use crate::format_options::FormatArgs;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
@@ -69,6 +71,9 @@ pub(super) struct Args {
     content: ContentArgs,
 
     #[command(flatten)]
+    disk: DiskArgs,
+
+    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -116,7 +121,9 @@ Examples:
   undercroft build rootfs/ root.img
   undercroft build --size 3G --label root --preset lts-6.1 rootfs.tar.zst root.img
   undercroft build --owner 0:0 --mtime @0 --exclude .git . source.img
-  docker export app | undercroft build --size min - app.img";
+  docker export app | undercroft build --size min - app.img
+  undercroft build --disk gpt --partition esp:efi/ --partition root:xfs rootfs/ pc.img
+  undercroft build --disk gpt --disk-size 10G --format qcow2 rootfs/ vm.qcow2";
 
 fn size_choice(text: &str) -> Result<SizeChoice, String> {
     match text {
@@ -166,6 +173,9 @@ fn options(args: &Args) -> Result<PackOptions> {
         source_options,
         force: args.force,
         durable: args.sync,
+        disk: args.disk.disk()?,
+        format: args.disk.format(),
+        reflink: args.disk.reflink(),
         size: args.size,
         volume: args.format.options(0, Uuid::nil()),
         uuid: content.uuid,
@@ -186,6 +196,7 @@ struct Report {
     specials: u64,
     hard_links: u64,
     bytes: u64,
+    shared_bytes: u64,
     clamped_times: u64,
     archive_without_end: bool,
     attributes_left_out: u64,
@@ -195,6 +206,8 @@ struct Report {
     seconds: f64,
     bios: u64,
     requests: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<DiskReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_rss_bytes: Option<u64>,
 }
@@ -208,6 +221,7 @@ impl Report {
             specials: summary.specials,
             hard_links: summary.hard_links,
             bytes: summary.bytes,
+            shared_bytes: summary.shared_bytes,
             clamped_times: summary.clamped_times,
             archive_without_end: summary.warnings.no_end,
             attributes_left_out: summary.warnings.foreign_attributes,
@@ -217,6 +231,7 @@ impl Report {
             seconds,
             bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
             requests: summary.devices.first().map_or(0, |device| device.statistics.requests),
+            disk: summary.disk.as_ref().map(DiskReport::new),
             peak_rss_bytes: peak_rss_bytes(),
         }
     }
@@ -243,6 +258,9 @@ fn print(summary: &Summary, seconds: f64, args: &Args, out: &mut dyn Write) -> R
         summary.directories,
         text::bytes(summary.bytes),
     )?;
+    if let Some(disk) = &summary.disk {
+        disk_report::print(disk, out)?;
+    }
     if summary.clamped_times > 0 {
         eprintln!(
             "note: {} entries had times that the volume cannot hold; they got the nearest it can",
