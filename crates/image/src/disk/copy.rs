@@ -15,37 +15,54 @@ const PIECE: u64 = 1 << 20;
 /// Bytes that are left out where all of them are zeros.
 const GRAIN: usize = 64 << 10;
 
-/// Copies `length` bytes of `file` to byte `at` of `device`, a multiple of the sector size. Zeros
-/// are not written. `identity` takes the content, whatever its holes.
-pub(super) fn copy(
-    (file, path): (&File, &Path),
-    length: u64,
-    device: &dyn BlockDevice,
-    at: u64,
-    identity: &mut Identity,
-) -> Result<(), DiskError> {
-    let mut buffer = vec![0; PIECE as usize];
-    let mut done = 0;
-    identity.number(length);
-    while let Some(start) = next_data(file, path, done, length)? {
-        // Pieces lie at multiples of their length, wherever holes end.
-        done = start / PIECE * PIECE;
-        let wanted = (length - done).min(PIECE) as usize;
-        read_full(file, path, &mut buffer[..wanted], done, length)?;
-        // A sector that the file fills in part ends with zeros.
-        let padded = wanted.next_multiple_of(SECTOR_SIZE as usize);
-        buffer[wanted..padded].fill(0);
-        for (index, grain) in buffer[..padded].chunks(GRAIN).enumerate() {
-            if grain.iter().any(|byte| *byte != 0) {
-                let place = done + (index * GRAIN) as u64;
-                identity.number(place);
-                identity.add(grain);
-                write_all_at(device, Sector((at + place) / SECTOR_SIZE), grain)?;
-            }
-        }
-        done += wanted as u64;
+/// Fills partitions: knows what they hold, and tells how far it is.
+pub(super) struct Copier<'a> {
+    /// What went into partitions so far.
+    pub(super) identity: Identity,
+    bytes: u64,
+    /// Told the bytes copied so far.
+    report: &'a mut dyn FnMut(u64),
+}
+
+impl<'a> Copier<'a> {
+    pub(super) fn new(identity: Identity, report: &'a mut dyn FnMut(u64)) -> Self {
+        Self { identity, bytes: 0, report }
     }
-    Ok(())
+
+    /// Copies `length` bytes of a file to byte `at` of `device`, a multiple of the sector size.
+    /// Zeros are not written. The identity takes the content, whatever its holes.
+    pub(super) fn copy(
+        &mut self,
+        (file, path): (&File, &Path),
+        length: u64,
+        device: &dyn BlockDevice,
+        at: u64,
+    ) -> Result<(), DiskError> {
+        let mut buffer = vec![0; PIECE as usize];
+        let mut done = 0;
+        self.identity.number(length);
+        while let Some(start) = next_data(file, path, done, length)? {
+            // Pieces lie at multiples of their length, wherever holes end.
+            done = start / PIECE * PIECE;
+            let wanted = (length - done).min(PIECE) as usize;
+            read_full(file, path, &mut buffer[..wanted], done, length)?;
+            // A sector that the file fills in part ends with zeros.
+            let padded = wanted.next_multiple_of(SECTOR_SIZE as usize);
+            buffer[wanted..padded].fill(0);
+            for (index, grain) in buffer[..padded].chunks(GRAIN).enumerate() {
+                if grain.iter().any(|byte| *byte != 0) {
+                    let place = done + (index * GRAIN) as u64;
+                    self.identity.number(place);
+                    self.identity.add(grain);
+                    write_all_at(device, Sector((at + place) / SECTOR_SIZE), grain)?;
+                }
+            }
+            done += wanted as u64;
+            self.bytes += wanted as u64;
+            (self.report)(self.bytes);
+        }
+        Ok(())
+    }
 }
 
 /// Where data is from `at` on, if there is any ahead of `length`.

@@ -1,6 +1,6 @@
 //! A disk that is checked and can be made.
 
-use super::copy::copy;
+use super::copy::Copier;
 use super::fat::{FatPlan, is_fat};
 use super::identity::Identity;
 use super::layout::{self, Layout, Place};
@@ -124,10 +124,12 @@ impl DiskPlan {
         disk: &Arc<dyn BlockDevice>,
         layout: &Layout,
         volume: Uuid,
+        report: &mut dyn FnMut(u64),
     ) -> Result<DiskSummary, DiskError> {
-        let mut identity = Identity::of_volume(volume);
+        let mut copier = Copier::new(Identity::of_volume(volume), report);
         for (index, (planned, place)) in self.partitions.iter().zip(&layout.places).enumerate() {
             let Partition { kind, .. } = &planned.partition;
+            let identity = &mut copier.identity;
             identity.add(kind.id().as_bytes());
             identity.add(planned.partition.name().as_bytes());
             identity.number(place.start);
@@ -135,11 +137,11 @@ impl DiskPlan {
             if index != self.volume {
                 let window = window(disk, *place);
                 write_zeroes_at(&window, Sector::ZERO, place.length)?;
-                planned.write(&window, *place, &mut identity)?;
+                planned.write(&window, *place, &mut copier)?;
             }
         }
-        let id = identity.id("table", 0);
-        let partitions = self.summaries(layout, &identity);
+        let id = copier.identity.id("table", 0);
+        let partitions = self.summaries(layout, &copier.identity);
         let table = partitions.iter().map(|partition| NewPartition {
             kind: guid(partition.kind.id()),
             id: guid(partition.id),
@@ -223,17 +225,15 @@ impl Planned {
         &self,
         window: &Window,
         place: Place,
-        identity: &mut Identity,
+        copier: &mut Copier<'_>,
     ) -> Result<(), DiskError> {
         match &self.contents {
             Contents::Volume | Contents::Zeros => Ok(()),
-            Contents::Copy { file, path, length } => {
-                copy((file, path), *length, window, 0, identity)
-            }
-            Contents::Fat(plan) => plan.write(window, place.start, identity),
+            Contents::Copy { file, path, length } => copier.copy((file, path), *length, window, 0),
+            Contents::Fat(plan) => plan.write(window, place.start, copier),
             Contents::Swap => {
-                let header = swap::header(self.bytes, identity.id("swap", place.start));
-                identity.add(&header);
+                let header = swap::header(self.bytes, copier.identity.id("swap", place.start));
+                copier.identity.add(&header);
                 Ok(write_all_at(window, Sector::ZERO, &header)?)
             }
         }

@@ -135,7 +135,8 @@ pub enum PackError {
     /// Blocks had to be shared, and the file system cannot.
     #[error(
         "{path}: its blocks cannot be shared with the image; both must be on one file system that \
-         shares blocks (XFS with reflink, btrfs), or use --reflink auto"
+         shares blocks (XFS with reflink, btrfs), whose blocks are not larger than those of the volume; \
+         or use --reflink auto"
     )]
     NotShared {
         /// The entry, escaped.

@@ -148,9 +148,10 @@ impl Place<'_> {
         devices: &Devices,
         volume: Uuid,
         durable: bool,
+        report: &mut dyn FnMut(u64),
     ) -> Result<Option<DiskSummary>, PackError> {
         let (Some(disk), Some(layout)) = (self.disk, &devices.layout) else { return Ok(None) };
-        let summary = disk.write(&devices.whole, layout, volume)?;
+        let summary = disk.write(&devices.whole, layout, volume, report)?;
         if durable {
             flush(&*devices.whole).map_err(DiskError::from)?;
         }
@@ -182,7 +183,12 @@ fn fill(
         let devices = place.devices(volume.size)?;
         match populate(options, source, superblock, &devices.volume, survey, progress) {
             Ok(mut summary) => {
-                summary.disk = place.complete(&devices, volume.uuid, options.durable)?;
+                let (entries, bytes) = (summary.inodes(), summary.bytes);
+                let mut report = |more| {
+                    progress(&Progress { entries, bytes: bytes + more, ..Progress::default() });
+                };
+                let (uuid, durable) = (volume.uuid, options.durable);
+                summary.disk = place.complete(&devices, uuid, durable, &mut report)?;
                 summary.devices = DeviceReport::of_stack(&*devices.whole);
                 return Ok(summary);
             }

@@ -267,7 +267,7 @@ impl<'a> Populator<'a> {
             let block = self.volume.geometry().block_size() as u64;
             let always = self.options.reflink == Reflink::Always;
             let path = &entry.path;
-            let transfer = Transfer { file, lent: &lent, block, always, path };
+            let transfer = Transfer { file, lent: &lent, block, always, path, refused: false };
             self.summary.shared_bytes += transfer.run(data)?;
             let bytes = data.iter().map(|range| range.length).sum::<u64>();
             self.summary.bytes += bytes;

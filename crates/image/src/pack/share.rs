@@ -6,6 +6,7 @@
 //! and what cannot be cloned, is copied. The bytes of the image are the same.
 
 use super::{PackError, Reflink};
+use std::io;
 use std::ops::Range;
 use undercroft_block::{BlockDevice, FileRange};
 use undercroft_source::{DataRange, Lending, LentFile, Source};
@@ -48,6 +49,8 @@ pub(super) struct Transfer<'a, 'w> {
     pub(super) always: bool,
     /// Path of the entry, for errors.
     pub(super) path: &'a dyn ToString,
+    /// The file systems of the two cannot share.
+    pub(super) refused: bool,
 }
 
 impl Transfer<'_, '_> {
@@ -56,17 +59,16 @@ impl Transfer<'_, '_> {
         // What file systems like best may be more than what they need.
         let unit = self.lent.unit().min(LEAST);
         let unit = if unit.is_power_of_two() { unit.max(self.block) } else { self.block };
-        let (mut shared, mut works) = (0, true);
+        let mut shared = 0;
         for range in ranges {
             let all = range.offset..range.end();
             let whole = all.start.next_multiple_of(unit)..all.end / unit * unit;
-            if !works || range.length < LEAST || whole.is_empty() {
+            if self.refused || range.length < LEAST || whole.is_empty() {
                 self.copy(all)?;
                 continue;
             }
             self.copy(all.start..whole.start)?;
-            works = self.share(whole.clone())?;
-            if works {
+            if self.share(whole.clone())? {
                 shared += whole.end - whole.start;
             } else {
                 self.copy(whole.clone())?;
@@ -87,7 +89,13 @@ impl Transfer<'_, '_> {
                 Err(PackError::NotShared { path: self.path.to_string(), source: error })
             }
             Err(Error::Device(error)) if error.cannot_clone() => {
-                self.lent.refuse();
+                // Of a wrong range others may be right: where blocks of the volume are smaller than
+                // those of the file system, some extents begin inside one.
+                let of_range = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
+                if !error.io_error().is_some_and(of_range) {
+                    self.refused = true;
+                    self.lent.refuse();
+                }
                 Ok(false)
             }
             Err(error) => Err(self.failed(error)),

@@ -14,7 +14,7 @@ mod write;
 pub(super) use geometry::is_fat;
 
 use super::DiskError;
-use super::identity::Identity;
+use super::copy::Copier;
 use geometry::Geometry;
 use std::path::Path;
 use tree::Tree;
@@ -82,8 +82,8 @@ impl FatPlan {
         &self,
         window: &Window,
         start: u64,
-        identity: &mut Identity,
+        copier: &mut Copier<'_>,
     ) -> Result<(), DiskError> {
-        write::Writer::new(self, window).write(start, identity)
+        write::Writer::new(self, window).write(start, copier)
     }
 }

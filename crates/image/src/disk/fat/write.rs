@@ -5,8 +5,7 @@ use super::geometry::{FIRST_CLUSTER, TABLES};
 use super::tree::Child;
 use super::{FatPlan, Geometry};
 use crate::disk::DiskError;
-use crate::disk::copy::copy;
-use crate::disk::identity::Identity;
+use crate::disk::copy::Copier;
 use std::fs::File;
 use undercroft_block::{SECTOR_SIZE, Sector, Window, write_all_at};
 
@@ -46,11 +45,11 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes everything; `start` is where the window starts on its disk, in bytes.
-    pub(super) fn write(&self, start: u64, identity: &mut Identity) -> Result<(), DiskError> {
+    pub(super) fn write(&self, start: u64, copier: &mut Copier<'_>) -> Result<(), DiskError> {
         let Self { plan, .. } = self;
         for index in 0..plan.tree.directories.len() {
             let bytes = self.entries(index);
-            identity.add(&bytes);
+            copier.identity.add(&bytes);
             self.put(plan.geometry.cluster_at(self.directories[index].into()), &bytes)?;
         }
         for (file, first) in plan.tree.files.iter().zip(&self.files) {
@@ -63,18 +62,18 @@ impl<'a> Writer<'a> {
             check_length(&opened, file)?;
             if *first != 0 {
                 let at = plan.geometry.cluster_at((*first).into());
-                copy((&opened, path), file.length, self.window, at, identity)?;
+                copier.copy((&opened, path), file.length, self.window, at)?;
             }
         }
         self.write_tables()?;
         // Firmware and systems tell file systems apart by this number.
-        let id = identity.id("fat", start).as_u128() as u32;
+        let id = copier.identity.id("fat", start).as_u128() as u32;
         let boot = self.boot_record(start, id);
         let info = self.info();
         let sector = plan.geometry.sector;
-        for copy in [BACKUP, 0] {
-            self.put((copy + INFO) * sector, &info)?;
-            self.put(copy * sector, &boot)?;
+        for first in [BACKUP, 0] {
+            self.put((first + INFO) * sector, &info)?;
+            self.put(first * sector, &boot)?;
         }
         Ok(())
     }
