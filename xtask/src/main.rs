@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod boot;
 mod newest;
 mod public;
 mod shell;
@@ -58,6 +59,8 @@ enum Bench {
     Meta(bench::MetaArguments),
     /// How fast a full journal is replayed, against the kernel on a copy of the image
     Replay(bench::ReplayArguments),
+    /// Blocks shared with the source, against `cat` of the same bytes
+    Reflink(bench::ReflinkArguments),
 }
 
 #[derive(Subcommand)]
@@ -92,6 +95,8 @@ enum Soak {
     Block(soak::BlockArguments),
     /// Replay volumes that the kernel left dirty
     Recovery(soak::RecoveryArguments),
+    /// A small Debian on a disk that `build` made, started in QEMU
+    Disk(boot::DiskArguments),
     /// All tests, with the many rounds that the check leaves out
     Tests,
 }
@@ -113,6 +118,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),
         Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),
+        Task::Bench(Bench::Reflink(arguments)) => bench::reflink(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
@@ -128,6 +134,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
+        Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
         Task::Soak(Soak::Tests) => test::soak(),
         Task::Judges { refresh } => judges(*refresh),
     }

@@ -27,6 +27,10 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("getfattr", "attr"),
     program("getfacl", "acl"),
     program("sfdisk", "fdisk"),
+    program("sgdisk", "gdisk"),
+    program("fsck.fat", "dosfstools"),
+    program("mcopy", "mtools"),
+    program("qemu-img", "qemu-utils"),
     program("mount", "mount"),
     program("losetup", "mount"),
     program("tar", "tar"),
@@ -44,6 +48,15 @@ pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("mount", "mount"),
     program("tar", "tar"),
     program("xz", "xz-utils"),
+];
+
+/// What starts a disk, beyond the tests.
+pub(crate) const FOR_DISKS: &[Program] = &[
+    program("debootstrap", "debootstrap"),
+    program("qemu-system-x86_64", "qemu-system-x86"),
+    program("cpio", "cpio"),
+    program("modprobe", "kmod"),
+    program("depmod", "kmod"),
 ];
 
 /// Installs the packages of the programs that are missing: on Debian as root with apt, otherwise

@@ -63,8 +63,8 @@ pub use affinity::{
     Topology,
 };
 pub use bio::{
-    Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, Finished,
-    FirstErrorHandler, Operation, Reason, Waiter,
+    Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, FileRange,
+    Finished, FirstErrorHandler, Operation, Reason, Waiter,
 };
 pub use device::{Below, BlockDevice, Claim, Layer, RequestQueue, Stacked};
 pub use driver::{
@@ -77,8 +77,8 @@ pub use drivers::{
 };
 pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, Segment, SegmentList};
 pub use plug::{
-    Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
-    write_all_at,
+    Plug, PlugThreshold, clone_range_at, flush, flush_thread as flush_plugs, read_buffer,
+    read_exact_at, read_into, write_all_at, write_zeroes_at,
 };
 pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions};
 pub use request::{Failure, Request, RequestList};

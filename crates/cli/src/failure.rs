@@ -119,7 +119,10 @@ impl Failure {
             self.kind = kebab(&error.kind());
         } else if let Some(error) = cause.downcast_ref::<PackError>() {
             match error {
-                PackError::Options(_) | PackError::SizeNeeded(_) => self.wrong_usage(),
+                PackError::Options(_) | PackError::SizeNeeded(_) | PackError::FormatOfTarget(_) => {
+                    self.wrong_usage()
+                }
+                PackError::Disk(error) if error.is_usage() => self.wrong_usage(),
                 PackError::Entry { path, .. } => self.add_path(path),
                 PackError::HostFull { .. } => self.kind = kebab(&io::ErrorKind::StorageFull),
                 PackError::TooSmall { .. } | PackError::Inodes { .. } => {

@@ -4,10 +4,13 @@
 //! function. Shared parts are here: values of options ([`value`], [`owner`], [`mode_change`]), the
 //! choice of a volume inside an image ([`image`]), work on an open volume ([`session`]), lines that
 //! are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
-//! ([`format_options`]), words for numbers ([`text`]), the output of `--stats` ([`stats`]),
-//! standard output ([`standard_output`]), the names that `mount(8)` uses ([`mount_helper`]), and how a run ends ([`report`], [`failure`]).
+//! ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for numbers
+//! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the names
+//! that `mount(8)` uses ([`mount_helper`]), and how a run ends ([`report`], [`failure`]).
 
 mod commands;
+mod disk_options;
+mod disk_report;
 mod failure;
 mod format_options;
 mod image;

@@ -4,6 +4,7 @@
 //! decompressors) and the file system.
 #![forbid(unsafe_code)]
 
+pub mod disk;
 pub mod layer;
 pub mod pack;
 pub mod unpack;

@@ -25,7 +25,7 @@ mod xattrs;
 pub use error::DirectoryError;
 
 use crate::pool::BufferPool;
-use crate::{Data, Entry, Options, Source, SourceError};
+use crate::{Data, Entry, Lending, LentFile, Options, Source, SourceError};
 use pass::{Pass, Wanted};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct DirectorySource {
     root: PathBuf,
     options: Options,
     pool: Arc<BufferPool>,
+    /// Files that the consumer reads itself.
+    lending: Option<Lending>,
     /// A scan came to its end.
     scanned: bool,
     state: State,
@@ -61,13 +63,15 @@ impl DirectorySource {
             root: root.into(),
             options: options.clone(),
             pool: Arc::default(),
+            lending: None,
             scanned: false,
             state: State::Fresh,
         })
     }
 
     fn pass(&self, wanted: Wanted) -> Result<Pass, SourceError> {
-        Pass::start(&self.root, &self.options, Arc::clone(&self.pool), wanted)
+        let lending = self.lending.as_ref().filter(|_| wanted == Wanted::EntriesAndData);
+        Pass::start(&self.root, &self.options, Arc::clone(&self.pool), wanted, lending)
     }
 }
 
@@ -101,6 +105,20 @@ impl Source for DirectorySource {
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
         let State::Reading(pass) = &mut self.state else { return Ok(None) };
         let result = pass.next_data();
+        if result.is_err() {
+            self.state = State::Ended;
+        }
+        Ok(result?)
+    }
+
+    fn lend_files(&mut self, lending: &Lending) -> bool {
+        self.lending = Some(lending.clone());
+        true
+    }
+
+    fn lent_file(&mut self) -> Result<Option<LentFile>, SourceError> {
+        let State::Reading(pass) = &mut self.state else { return Ok(None) };
+        let result = pass.lent_file();
         if result.is_err() {
             self.state = State::Ended;
         }

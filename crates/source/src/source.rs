@@ -3,6 +3,7 @@
 use crate::chunk::Data;
 use crate::entry::Entry;
 use crate::error::SourceError;
+use crate::lent::{Lending, LentFile};
 use crate::oci::ImageReport;
 use crate::warnings::Warnings;
 
@@ -33,6 +34,22 @@ pub trait Source: Send {
     /// # Errors
     /// Failed and short reads. After an error the source is at its end.
     fn next_data(&mut self) -> Result<Option<Data>, SourceError>;
+
+    /// Asks that large files be lent instead of read, from the next [`next_entry`](Self::next_entry)
+    /// after a scan or a restart on. Returns whether this source has files to lend: archives have
+    /// none.
+    fn lend_files(&mut self, _lending: &Lending) -> bool {
+        false
+    }
+
+    /// The file that [`next_entry`](Self::next_entry) returned last, if it is lent: then
+    /// [`next_data`](Self::next_data) delivers nothing of it. Asked for before that.
+    ///
+    /// # Errors
+    /// As [`next_data`](Self::next_data).
+    fn lent_file(&mut self) -> Result<Option<LentFile>, SourceError> {
+        Ok(None)
+    }
 
     /// Goes back to where a scan left the source: before the first entry.
     ///

@@ -99,7 +99,7 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Result<()> {
 }
 
 /// Our command, the judges, and a directory to work in.
-fn prepare(work: Option<&PathBuf>) -> Result<(PathBuf, Xfsprogs)> {
+pub(super) fn prepare(work: Option<&PathBuf>) -> Result<(PathBuf, Xfsprogs)> {
     ensure!(rustix::process::geteuid().is_root(), "a volume is mounted; run as root");
     system::install(system::FOR_BENCHMARKS)?;
     let newest = newest::install(false)?;
@@ -133,7 +133,7 @@ fn soil(image: &Path, files: usize) -> Result<()> {
     Ok(mount.unmount()?)
 }
 
-fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+pub(super) fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
     Ok(start.elapsed().as_secs_f64())

@@ -11,6 +11,7 @@ mod live;
 mod peers;
 mod prototype;
 mod record;
+mod shared;
 mod source;
 
 use std::fs;
@@ -26,6 +27,7 @@ use crate::{newest, shell, system, workspace};
 pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
 use peers::{Competitor, Peers};
 use record::{Record, Row};
+pub(crate) use shared::{ReflinkArguments, reflink};
 use source::Source;
 
 /// Measure `undercroft build`.

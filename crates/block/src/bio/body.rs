@@ -7,6 +7,7 @@ use std::thread::LocalKey;
 use super::batch::Ticket;
 use super::completion::Completion;
 use super::error::BlockError;
+use super::file_range::FileRange;
 use super::join::Join;
 use super::operation::Operation;
 use crate::memory::{Buffer, Recycle, Recycled, SegmentList, Spares};
@@ -36,6 +37,8 @@ pub(super) struct Inner {
     pub(super) buffer: Option<Buffer>,
     /// What a write stores.
     pub(super) segments: SegmentList,
+    /// Whose blocks a clone shares.
+    pub(super) source: Option<Box<FileRange>>,
     pub(super) receiver: Receiver,
 }
 
@@ -55,6 +58,7 @@ impl Recycle for Inner {
             length: 0,
             buffer: None,
             segments: SegmentList::new(),
+            source: None,
             receiver: Receiver::None,
         }
     }
@@ -69,6 +73,7 @@ impl Recycle for Inner {
         if self.segments.count() > 0 {
             self.segments = SegmentList::new();
         }
+        self.source = None;
         // Most often it was taken: the test spares the call that drops one.
         if !matches!(self.receiver, Receiver::None) {
             self.receiver = Receiver::None;
@@ -123,6 +128,14 @@ impl Bio {
         Self::new(Operation::WriteZeroes, sector, bytes)
     }
 
+    /// Makes `bytes` bytes (whole sectors) from `sector` on share the blocks of a file. Of stacked
+    /// devices those hand it on that keep each byte in one place.
+    pub fn clone_range(sector: Sector, bytes: u64, source: FileRange) -> Self {
+        let mut bio = Self::new(Operation::CloneRange, sector, bytes);
+        bio.inner.source = Some(Box::new(source));
+        bio
+    }
+
     /// Gives `bytes` bytes (whole sectors) from `sector` on back to the device.
     pub fn discard(sector: Sector, bytes: u64) -> Self {
         Self::new(Operation::Discard, sector, bytes)
@@ -175,6 +188,11 @@ impl Bio {
     /// What a write stores; nothing for other operations.
     pub(crate) fn segments(&self) -> &SegmentList {
         &self.inner.segments
+    }
+
+    /// Whose blocks a clone shares; nothing for other operations.
+    pub(crate) fn source(&self) -> Option<&FileRange> {
+        self.inner.source.as_deref()
     }
 
     /// What a read fills.

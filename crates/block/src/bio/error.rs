@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 use super::operation::Operation;
@@ -81,8 +82,8 @@ impl From<io::Error> for Reason {
     }
 }
 
-impl From<rustix::io::Errno> for Reason {
-    fn from(error: rustix::io::Errno) -> Self {
+impl From<Errno> for Reason {
+    fn from(error: Errno) -> Self {
         io::Error::from(error).into()
     }
 }
@@ -114,6 +115,25 @@ impl BlockError {
             Reason::Io(error) => Some(error),
             _ => None,
         }
+    }
+
+    /// Whether a clone of a range failed because this device, or the file systems of the two files,
+    /// cannot do it, so that the bytes have to be written.
+    #[must_use]
+    pub fn cannot_clone(&self) -> bool {
+        const REFUSALS: [Errno; 9] = [
+            Errno::OPNOTSUPP,
+            Errno::XDEV,
+            Errno::INVAL,
+            Errno::NOTTY,
+            Errno::NOSYS,
+            Errno::PERM,
+            Errno::TXTBSY,
+            Errno::BADF,
+            Errno::ACCESS,
+        ];
+        self.operation == Operation::CloneRange
+            && self.io_error().and_then(Errno::from_io_error).is_some_and(|e| REFUSALS.contains(&e))
     }
 
     /// Whether the file system that holds the image (or a quota on it) is full.

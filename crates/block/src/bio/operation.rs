@@ -15,13 +15,16 @@ pub enum Operation {
     Discard,
     /// Makes the sectors read as zeroes, without carrying zeroes.
     WriteZeroes,
+    /// Makes the sectors share the blocks of a file, without carrying bytes. Only devices over files
+    /// may have it, and not for every range: the others fail, and the caller writes the bytes.
+    CloneRange,
 }
 
 impl Operation {
     /// Whether the operation changes the contents of the device.
     #[must_use]
     pub const fn modifies(self) -> bool {
-        matches!(self, Self::Write | Self::Discard | Self::WriteZeroes)
+        matches!(self, Self::Write | Self::Discard | Self::WriteZeroes | Self::CloneRange)
     }
 }
 
@@ -33,6 +36,7 @@ impl fmt::Display for Operation {
             Self::Flush => "flush",
             Self::Discard => "discard",
             Self::WriteZeroes => "write of zeroes",
+            Self::CloneRange => "clone of a range",
         })
     }
 }

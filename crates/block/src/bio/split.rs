@@ -35,6 +35,10 @@ impl Bio {
             let rest = buffer.split_off(bytes as usize);
             front.inner.buffer = Some(std::mem::replace(buffer, rest));
         }
+        if let Some(source) = &mut self.inner.source {
+            front.inner.source = Some(source.clone());
+            source.offset += bytes;
+        }
         front.inner.length = bytes;
         let cut = bytes / SECTOR_SIZE;
         self.inner.sector.0 += cut;
@@ -62,6 +66,7 @@ impl Bio {
         );
         let mut copy = self.sibling(Receiver::None);
         copy.inner.segments = self.inner.segments.clone();
+        copy.inner.source.clone_from(&self.inner.source);
         copy
     }
 
@@ -91,7 +96,7 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::bio::{Completion, Reason};
+    use crate::bio::{Completion, FileRange, Reason};
     use crate::memory::{Buffer, SegmentList};
     use crate::units::Sector;
 
@@ -99,6 +104,21 @@ mod tests {
         let completions = Arc::new(Mutex::new(Vec::new()));
         let receiver = Arc::clone(&completions);
         (bio.on_complete(move |completion| receiver.lock().push(completion)), completions)
+    }
+
+    #[test]
+    fn the_parts_of_a_clone_share_the_parts_of_a_file() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let source = FileRange { file, offset: 8192 };
+        let (mut rest, completions) = completed(Bio::clone_range(Sector(100), 8 * 512, source));
+        let first = rest.split_front(2 * 512);
+        let offset = |bio: &Bio| bio.source().map(|source| source.offset);
+        assert_eq!((offset(&first), offset(&rest)), (Some(8192), Some(8192 + 1024)));
+        assert_eq!((first.sector(), rest.sector()), (Sector(100), Sector(102)));
+        assert_eq!(offset(&first.copy()), Some(8192));
+        first.succeed();
+        rest.succeed();
+        assert!(completions.lock().pop().unwrap().result.is_ok());
     }
 
     #[test]

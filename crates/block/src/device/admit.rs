@@ -1,7 +1,9 @@
 //! The check that every stacked device makes.
 
 use super::block_device::BlockDevice;
-use crate::bio::{Bio, Reason};
+use rustix::io::Errno;
+
+use crate::bio::{Bio, Operation, Reason};
 
 impl Bio {
     /// The check that a stacked device makes before it maps a bio: answers a bio that `device`
@@ -11,6 +13,10 @@ impl Bio {
     pub fn admit<D: BlockDevice + ?Sized>(self, device: &D) -> Option<Self> {
         if self.operation().modifies() && device.is_read_only() {
             self.fail(device.name(), Reason::ReadOnly);
+            return None;
+        }
+        if self.operation() == Operation::CloneRange && !device.limits().clones_ranges {
+            self.fail(device.name(), Errno::OPNOTSUPP.into());
             return None;
         }
         let capacity = device.capacity();

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use rustix::io::Errno;
 
 use crate::bio::Operation;
 use crate::driver::{Driver, OpenError, QueueContext, Synchronous};
@@ -139,6 +140,7 @@ impl Driver for MemoryDriver {
             Operation::Read => self.read(start, request.scatter()),
             Operation::Write => self.write(start, request.gather()),
             Operation::Discard | Operation::WriteZeroes => self.zero(start, request.length()),
+            Operation::CloneRange => return Some(Err(Errno::OPNOTSUPP.into())),
             Operation::Flush => {}
         }
         Some(Ok(()))

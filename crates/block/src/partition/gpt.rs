@@ -7,10 +7,10 @@ use crate::device::BlockDevice;
 use crate::plug::read_exact_at;
 use crate::units::{SECTOR_SIZE, Sector};
 
-const MAGIC: &[u8; 8] = b"EFI PART";
-const HEADER_MIN: usize = 92;
-const HEADER_CRC: usize = 16;
-const ENTRY_MIN: u32 = 128;
+pub(super) const MAGIC: &[u8; 8] = b"EFI PART";
+pub(super) const HEADER_MIN: usize = 92;
+pub(super) const HEADER_CRC: usize = 16;
+pub(super) const ENTRY_MIN: u32 = 128;
 const ENTRY_MAX: u32 = 4096;
 /// Largest table read: eight times what tools write by default fits.
 const TABLE_MAX: u64 = 1 << 20;

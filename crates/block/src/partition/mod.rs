@@ -1,4 +1,4 @@
-//! Partition tables of disk images, for reading: GPT and MBR.
+//! Partition tables of disk images: GPT and MBR are read, GPT is written.
 //!
 //! Tables come from outside: every number is checked, work and memory are bounded whatever the
 //! numbers, and a partition that leaves the device is an error when it is opened, not before.
@@ -7,6 +7,7 @@ mod entry;
 mod error;
 mod gpt;
 mod mbr;
+mod new_gpt;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::stack::window::Window;
 
 pub use entry::Partition;
 pub use error::PartitionError;
+pub use new_gpt::{GPT_ENTRIES, GPT_NAME_MAX, Guid, NewGpt, NewPartition, gpt_bytes};
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

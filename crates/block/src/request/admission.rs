@@ -1,7 +1,9 @@
 //! The requests that a device can serve, and the answers to the rest.
 
 use super::body::Request;
-use crate::bio::Reason;
+use rustix::io::Errno;
+
+use crate::bio::{Operation, Reason};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// The requests that a device can serve, at one moment.
@@ -20,6 +22,7 @@ impl Request {
         let in_blocks = |bytes: u64| bytes.is_multiple_of(limits.block_bytes);
         self.sectors().end <= *capacity
             && !(*read_only && self.inner.operation.modifies())
+            && (limits.clones_ranges || self.inner.operation != Operation::CloneRange)
             && (limits.block_bytes == SECTOR_SIZE
                 || (in_blocks(self.inner.sector.0.wrapping_mul(SECTOR_SIZE))
                     && in_blocks(self.inner.length)))
@@ -45,6 +48,8 @@ impl Request {
         }
         let reason = if terms.read_only && self.inner.operation.modifies() {
             Reason::ReadOnly
+        } else if self.inner.operation == Operation::CloneRange && !terms.limits.clones_ranges {
+            Errno::OPNOTSUPP.into()
         } else {
             let Limits { block_bytes, memory_alignment, .. } = terms.limits;
             Reason::Misaligned { unit: block_bytes.max(memory_alignment as u64) }

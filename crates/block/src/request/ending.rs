@@ -60,6 +60,7 @@ mod tests {
         max_request_bytes: 4 * SECTOR_SIZE,
         max_segments: 3,
         memory_alignment: 1,
+        clones_ranges: false,
     };
 
     fn write(sector: u64, sectors: usize) -> Bio {

@@ -120,7 +120,10 @@ impl Stacked for Delay {
         let Some(mut bio) = bio.admit(self) else { return };
         let carried = match bio.operation() {
             Operation::Read | Operation::Write => bio.length(),
-            Operation::Discard | Operation::WriteZeroes | Operation::Flush => 0,
+            Operation::Discard
+            | Operation::WriteZeroes
+            | Operation::CloneRange
+            | Operation::Flush => 0,
         };
         let time = self.book(carried);
         let way = Arc::clone(&self.way);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use rustix::io::Errno;
 
 use super::legs::{LegPosition, Legs};
 use crate::bio::{Bio, Operation};
@@ -107,6 +108,8 @@ impl Stacked for Overlay {
                 below.submit(&*self.legs.devices()[MEMORY], bio);
             }
             Operation::Flush => below.submit(&*self.legs.devices()[MEMORY], bio),
+            // Not in the limits of memory.
+            Operation::CloneRange => bio.fail(self.name(), Errno::OPNOTSUPP.into()),
         }
     }
 

@@ -145,7 +145,7 @@ impl Statistics {
             Operation::Read => self.bytes_read += request.length(),
             Operation::Write => self.bytes_written += request.length(),
             Operation::Flush => self.flushes += 1,
-            Operation::Discard | Operation::WriteZeroes => {}
+            Operation::Discard | Operation::WriteZeroes | Operation::CloneRange => {}
         }
     }
 }
@@ -176,7 +176,7 @@ pub struct QueueLatencies {
     pub read: Latencies,
     /// Writes.
     pub write: Latencies,
-    /// Flushes, discards and writes of zeroes.
+    /// Flushes, discards, writes of zeroes and clones of ranges.
     pub other: Latencies,
 }
 
@@ -212,7 +212,10 @@ impl QueueLatencyCells {
         let cells = match operation {
             Operation::Read => &self.read,
             Operation::Write => &self.write,
-            Operation::Flush | Operation::Discard | Operation::WriteZeroes => &self.other,
+            Operation::Flush
+            | Operation::Discard
+            | Operation::WriteZeroes
+            | Operation::CloneRange => &self.other,
         };
         cells.record(nanoseconds, requests, writers);
     }

@@ -3,9 +3,11 @@
 mod on;
 mod report;
 
+use crate::disk_options::DiskArgs;
+use crate::disk_report;
 use crate::format_options::FormatArgs;
-use crate::progress::Progress;
 use crate::output_file;
+use crate::progress::Progress;
 use crate::report::{Outcome, json_line};
 use crate::stats::StatsArgs;
 use crate::{text, value};
@@ -61,7 +63,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "BASE", value_parser = value::image(),
         value_hint = ValueHint::AnyPath, conflicts_with_all = [
             "image", "size", "force", "threads", "FormatArgs", "owner", "mtime",
-            "root_mode", "exclude", "uuid", "ContainerArgs", "StatsArgs",
+            "root_mode", "exclude", "uuid", "ContainerArgs", "DiskArgs", "StatsArgs",
         ])]
     on: Option<Description>,
 
@@ -94,6 +96,9 @@ pub(super) struct Args {
 
     #[command(flatten)]
     container: ContainerArgs,
+
+    #[command(flatten)]
+    disk: DiskArgs,
 
     #[command(flatten)]
     format: FormatArgs,
@@ -162,6 +167,10 @@ Examples:
   undercroft build --size 3G --label root --preset lts-6.1 rootfs.tar.zst root.img
   undercroft build --owner 0:0 --mtime @0 --exclude .git . source.img
   docker export app | undercroft build --size min - app.img
+
+Whole disks:
+  undercroft build --disk gpt --partition esp:efi/ --partition root:xfs rootfs/ pc.img
+  undercroft build --disk gpt --disk-size 10G --format qcow2 rootfs/ vm.qcow2
 
 Container images, here or fetched with skopeo:
   skopeo copy docker://debian:12 oci:debian:12
@@ -236,6 +245,9 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
         source_options,
         force: args.force,
         durable: args.sync,
+        disk: args.disk.disk()?,
+        format: args.disk.format(),
+        reflink: args.disk.reflink(),
         size: args.size,
         volume: args.format.options(0, Uuid::nil()),
         uuid: content.uuid,
@@ -247,12 +259,7 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
     })
 }
 
-fn print(
-    summary: &Summary,
-    seconds: f64,
-    image: &Description,
-    out: &mut dyn Write,
-) -> Result<()> {
+fn print(summary: &Summary, seconds: f64, image: &Description, out: &mut dyn Write) -> Result<()> {
     let others = summary.symlinks + summary.specials + summary.hard_links;
     writeln!(
         out,
@@ -264,6 +271,9 @@ fn print(
         summary.directories,
         text::bytes(summary.bytes),
     )?;
+    if let Some(disk) = &summary.disk {
+        disk_report::print(disk, out)?;
+    }
     if summary.clamped_times > 0 {
         eprintln!(
             "note: {} entries had times that the volume cannot hold; they got the nearest it can",

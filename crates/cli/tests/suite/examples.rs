@@ -100,6 +100,7 @@ fn prepare(directory: &Path) {
     for path in [
         "bin",
         "mnt",
+        "efi/EFI/BOOT",
         "rootfs/etc",
         "rootfs/var/lib/vm",
         ".local/share/bash-completion/completions",

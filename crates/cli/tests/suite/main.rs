@@ -4,6 +4,7 @@
 
 mod command;
 mod damage;
+mod disks;
 mod edit;
 mod endings;
 mod examples;

@@ -1,7 +1,7 @@
 //! Empty volumes.
 
-use super::PackError;
 use super::target::Target;
+use super::{ImageFormat, PackError};
 use undercroft_block::stack::{Description, DeviceReport};
 use undercroft_xfs::format::{DeviceNumber, FileType, Superblock, Timestamp};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
@@ -41,7 +41,7 @@ pub struct Empty {
 /// Everything that can be wrong with the options and the target, which is then as it was, unless
 /// it is a block device, which holds no file system then.
 pub fn make_empty(options: &EmptyOptions) -> Result<Empty, PackError> {
-    let mut target = Target::open(&options.image, options.force)?;
+    let mut target = Target::open(&options.image, options.force, ImageFormat::Raw)?;
     let mut volume = options.volume.clone();
     if volume.size == 0 {
         let fixed = target.fixed_size();
@@ -62,6 +62,6 @@ pub fn make_empty(options: &EmptyOptions) -> Result<Empty, PackError> {
     let superblock = mkfs::finish(&made, options.durable).map_err(PackError::volume)?;
     let devices = DeviceReport::of_stack(&*device);
     drop((made, device));
-    target.finish(options.durable)?;
+    target.finish(options.durable, &mut |_| ())?;
     Ok(Empty { superblock, devices })
 }

@@ -1,5 +1,6 @@
 //! Why an image could not be built.
 
+use crate::disk::DiskError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -126,6 +127,33 @@ pub enum PackError {
     /// The image cannot be used as a device.
     #[error(transparent)]
     Device(#[from] OpenError),
+
+    /// Blocks had to be shared, and nothing could have them shared.
+    #[error("no blocks can be shared: {0}; use --reflink auto")]
+    NothingToShare(&'static str),
+
+    /// Blocks had to be shared, and the file system cannot.
+    #[error(
+        "{path}: its blocks cannot be shared with the image; both must be on one file system that \
+         shares blocks (XFS with reflink, btrfs), whose blocks are not larger than those of the volume; \
+         or use --reflink auto"
+    )]
+    NotShared {
+        /// The entry, escaped.
+        path: String,
+        /// What the device answered.
+        source: BlockError,
+    },
+
+    /// The disk around the volume cannot be made.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+
+    /// Only one new file can have another format than raw.
+    #[error(
+        "{0} is not one regular file, which a qcow2 image must be; leave --format out, or name a file"
+    )]
+    FormatOfTarget(String),
 }
 
 impl From<NoRoom> for PackError {
@@ -172,6 +200,9 @@ impl PackError {
     ) -> Self {
         match self {
             Self::Entry { source, .. } | Self::Volume(source) if is_host_full(&source) => {
+                Self::HostFull { image: image.to_string() }
+            }
+            Self::Disk(DiskError::Device(error)) if error.is_no_space() => {
                 Self::HostFull { image: image.to_string() }
             }
             Self::Entry { path, source: VolumeError::NoSpace { .. } } => {

@@ -14,6 +14,7 @@ mod options;
 mod own_image;
 mod populate;
 mod replaced;
+mod share;
 mod survey;
 mod target;
 #[cfg(test)]
@@ -21,20 +22,22 @@ mod tests;
 
 pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
-pub use options::{PackOptions, SizeChoice};
+pub use options::{ImageFormat, PackOptions, Reflink, SizeChoice};
 pub use populate::Progress;
 pub use survey::Survey;
 
+use crate::disk::{DiskError, DiskPlan, DiskSummary, Layout};
 use own_image::WithoutImage;
 use populate::Populator;
 use std::sync::Arc;
 use target::Target;
-use undercroft_block::BlockDevice;
 use undercroft_block::stack::DeviceReport;
+use undercroft_block::{BlockDevice, flush};
 use undercroft_source::oci::ImageReport;
 use undercroft_source::{Source, Warnings};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
+use uuid::Uuid;
 
 /// The volume that was built.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +54,8 @@ pub struct Summary {
     pub hard_links: u64,
     /// Bytes of file data, holes not counted.
     pub bytes: u64,
+    /// Bytes of file data whose blocks the image shares with the source.
+    pub shared_bytes: u64,
     /// Entries with a time that the volume cannot hold; they got the nearest that it can.
     pub clamped_times: u64,
     /// Length of the volume.
@@ -59,12 +64,21 @@ pub struct Summary {
     pub free_bytes: u64,
     /// Of those, the bytes that only the volume's trees may take, as they grow.
     pub reserved_bytes: u64,
+    /// The disk around the volume, if one was made.
+    pub disk: Option<DiskSummary>,
     /// The warnings of the source.
     pub warnings: Warnings,
     /// The container image that the source was, if it was one.
     pub image: Option<ImageReport>,
     /// What passed through the devices: the whole one first, then those it is stacked on.
     pub devices: Vec<DeviceReport>,
+}
+
+impl Summary {
+    /// Inodes of all kinds.
+    fn inodes(&self) -> u64 {
+        self.files + self.directories + self.symlinks + self.specials
+    }
 }
 
 /// Builds an image. `progress` is called now and then.
@@ -77,9 +91,15 @@ pub fn build(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, PackError> {
     let source = undercroft_source::open(&options.source, &options.source_options)?;
-    let mut target = Target::open(&options.image, options.force)?;
+    let mut target = Target::open(&options.image, options.force, options.format)?;
+    let disk = options
+        .disk
+        .as_ref()
+        .map(|disk| DiskPlan::new(disk, target.fixed_size(), target.block_size()));
+    let disk = disk.transpose()?;
     let mut source = WithoutImage::new(source, &options.source, target.names());
-    let wanted = match (&options.size, target.fixed_size()) {
+    let room = disk.as_ref().map_or(target.fixed_size(), DiskPlan::volume_room);
+    let wanted = match (&options.size, room) {
         (SizeChoice::Auto, Some(bytes)) => SizeChoice::Exact(bytes),
         (choice, _) => *choice,
     };
@@ -89,15 +109,65 @@ pub fn build(
     };
     let mut volume = volume_options(options, wanted, survey.as_ref())?;
     let may_grow = !matches!(wanted, SizeChoice::Exact(_));
+    let mut place = Place { target: &mut target, disk: disk.as_ref() };
     let filled =
-        fill(options, &mut volume, may_grow, &mut source, &mut target, survey.as_ref(), progress);
+        fill(options, &mut volume, may_grow, &mut source, &mut place, survey.as_ref(), progress);
     let mut summary = filled.map_err(|error| {
         let needed = || needed_size(options, survey, volume.size);
         error.with_size(volume.size, &options.image, needed)
     })?;
     summary.image_bytes = volume.size;
-    target.finish(options.durable)?;
+    let mut report = Progress { entries: summary.inodes(), ..Progress::default() };
+    target.finish(options.durable, &mut |bytes| {
+        report.bytes = bytes;
+        progress(&report);
+    })?;
     Ok(summary)
+}
+
+/// Where the volume goes.
+struct Place<'a> {
+    target: &'a mut Target,
+    /// The disk around it.
+    disk: Option<&'a DiskPlan>,
+}
+
+impl Place<'_> {
+    /// The device of the target, and that of a volume of `bytes` bytes, which is a part of it.
+    fn devices(&mut self, bytes: u64) -> Result<Devices, PackError> {
+        let Some(disk) = self.disk else {
+            let whole = self.target.device(bytes)?;
+            return Ok(Devices { volume: Arc::clone(&whole), whole, layout: None });
+        };
+        let layout = disk.layout(bytes)?;
+        let whole = self.target.device(layout.bytes)?;
+        let volume = disk.volume_window(&whole, &layout)?;
+        Ok(Devices { whole, volume, layout: Some(layout) })
+    }
+
+    /// Writes what stands beside the volume.
+    fn complete(
+        &self,
+        devices: &Devices,
+        volume: Uuid,
+        durable: bool,
+        report: &mut dyn FnMut(u64),
+    ) -> Result<Option<DiskSummary>, PackError> {
+        let (Some(disk), Some(layout)) = (self.disk, &devices.layout) else { return Ok(None) };
+        let summary = disk.write(&devices.whole, layout, volume, report)?;
+        if durable {
+            flush(&*devices.whole).map_err(DiskError::from)?;
+        }
+        Ok(Some(summary))
+    }
+}
+
+/// The devices of one attempt.
+struct Devices {
+    whole: Arc<dyn BlockDevice>,
+    volume: Arc<dyn BlockDevice>,
+    /// Where the partitions of a disk are.
+    layout: Option<Layout>,
 }
 
 /// Fills a volume of the size in `volume`. A size that turns out too small grows, if it may, and the
@@ -107,16 +177,22 @@ fn fill(
     volume: &mut MkfsOptions,
     may_grow: bool,
     source: &mut dyn Source,
-    target: &mut Target,
+    place: &mut Place<'_>,
     survey: Option<&Survey>,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, PackError> {
     loop {
         let superblock = mkfs::plan(volume)?;
-        let device = target.device(volume.size)?;
-        match populate(options, source, superblock, &device, survey, progress) {
+        let devices = place.devices(volume.size)?;
+        match populate(options, source, superblock, &devices.volume, survey, progress) {
             Ok(mut summary) => {
-                summary.devices = DeviceReport::of_stack(&*device);
+                let (entries, bytes) = (summary.inodes(), summary.bytes);
+                let mut report = |more| {
+                    progress(&Progress { entries, bytes: bytes + more, ..Progress::default() });
+                };
+                let (uuid, durable) = (volume.uuid, options.durable);
+                summary.disk = place.complete(&devices, uuid, durable, &mut report)?;
+                summary.devices = DeviceReport::of_stack(&*devices.whole);
                 return Ok(summary);
             }
             Err(error) if error.is_full() && may_grow => {
@@ -174,6 +250,7 @@ fn populate(
     survey: Option<&Survey>,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, PackError> {
+    share::arrange(source, &**device, options.reflink)?;
     let root = populate::root_inode(options);
     let volume = mkfs::begin(device, superblock, &root).map_err(PackError::volume)?;
     let mut populator = Populator::new(&volume, options, survey, progress)?;

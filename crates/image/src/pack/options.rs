@@ -1,5 +1,6 @@
 //! How to build an image.
 
+use crate::disk::DiskOptions;
 use undercroft_block::stack::Description;
 use undercroft_source::{Metadata, Options as SourceOptions, SourceSpec, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
@@ -16,6 +17,28 @@ pub enum SizeChoice {
     Minimum,
 }
 
+/// How the file of an image holds its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ImageFormat {
+    /// As they are.
+    #[default]
+    Raw,
+    /// As QEMU's qcow2, version 3, without what is zeros.
+    Qcow2,
+}
+
+/// Whether the image shares blocks with the files that it is made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reflink {
+    /// Where the file system that holds both can.
+    #[default]
+    Auto,
+    /// All data of large files, or the build fails.
+    Always,
+    /// Nothing.
+    Never,
+}
+
 /// How to build an image.
 #[derive(Clone, Debug)]
 pub struct PackOptions {
@@ -25,8 +48,14 @@ pub struct PackOptions {
     pub source_options: SourceOptions,
     /// The image: files to be made, or block devices. The volume is the same on any of them.
     pub image: Description,
+    /// How the file of the image holds its bytes; block devices and files that are stacked are raw.
+    pub format: ImageFormat,
+    /// Make a disk with partitions, one of which holds the volume; without it the image is the volume.
+    pub disk: Option<DiskOptions>,
     /// Replace a file that exists, or overwrite a block device.
     pub force: bool,
+    /// Share the blocks of files of 64 KiB and more instead of copying them.
+    pub reflink: Reflink,
     /// Return only when the image is on stable storage.
     pub durable: bool,
     /// How large the volume is.
@@ -55,7 +84,10 @@ impl PackOptions {
             source,
             source_options: SourceOptions::default(),
             image: image.into(),
+            format: ImageFormat::Raw,
+            disk: None,
             force: false,
+            reflink: Reflink::Auto,
             durable: false,
             size: SizeChoice::Auto,
             volume: MkfsOptions::new(0, Uuid::nil()),

@@ -8,7 +8,9 @@
 
 use std::path::{Path, PathBuf};
 use undercroft_source::oci::ImageReport;
-use undercroft_source::{Data, Entry, Source, SourceError, SourceSpec, Warnings};
+use undercroft_source::{
+    Data, Entry, Lending, LentFile, Source, SourceError, SourceSpec, Warnings,
+};
 use undercroft_xfs::mkfs::is_property;
 
 /// A source without some paths.
@@ -77,6 +79,14 @@ impl Source for WithoutImage {
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
         self.source.next_data()
+    }
+
+    fn lend_files(&mut self, lending: &Lending) -> bool {
+        self.source.lend_files(lending)
+    }
+
+    fn lent_file(&mut self) -> Result<Option<LentFile>, SourceError> {
+        self.source.lent_file()
     }
 
     fn restart(&mut self) -> Result<(), SourceError> {

@@ -5,7 +5,8 @@
 //! with the number of directories.
 
 use super::replaced::{self, Removed};
-use super::{PackError, PackOptions, Summary, Survey};
+use super::share::Transfer;
+use super::{PackError, PackOptions, Reflink, Summary, Survey};
 use std::sync::Arc;
 use undercroft_source::{Entry, EntryPath, Kind, Metadata, Source, Timestamp as SourceTime};
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp, TimestampEncoding};
@@ -260,6 +261,19 @@ impl<'a> Populator<'a> {
         entry: &Entry,
     ) -> Result<(), PackError> {
         let mut file = self.writer.file(map);
+        if let Some(lent) = source.lent_file()?
+            && let Kind::Regular { data, .. } = &entry.kind
+        {
+            let block = self.volume.geometry().block_size() as u64;
+            let always = self.options.reflink == Reflink::Always;
+            let path = &entry.path;
+            let transfer = Transfer { file, lent: &lent, block, always, path, refused: false };
+            self.summary.shared_bytes += transfer.run(data)?;
+            let bytes = data.iter().map(|range| range.length).sum::<u64>();
+            self.summary.bytes += bytes;
+            self.progress.bytes += bytes;
+            return Ok(());
+        }
         while let Some(data) = source.next_data()? {
             let chunk = data.chunk;
             file.put(data.offset, chunk.buffer(), chunk.range())

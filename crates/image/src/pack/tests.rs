@@ -24,9 +24,10 @@ fn a_volume_that_proves_too_small_grows_and_is_what_it_would_have_been_at_once()
     let mut opened = undercroft_source::open(&options.source, &options.source_options).unwrap();
     let survey = Survey::of(opened.as_mut(), &options).unwrap();
     let mut volume = volume_options(&options, SizeChoice::Exact(least), Some(&survey)).unwrap();
-    let mut target = Target::open(&options.image, false).unwrap();
+    let mut target = Target::open(&options.image, false, ImageFormat::Raw).unwrap();
     let mut filled = |source: &mut dyn Source, volume: &mut MkfsOptions, may_grow| {
-        fill(&options, volume, may_grow, source, &mut target, Some(&survey), &mut |_| ())
+        let place = &mut Place { target: &mut target, disk: None };
+        fill(&options, volume, may_grow, source, place, Some(&survey), &mut |_| ())
     };
 
     let refused = filled(opened.as_mut(), &mut volume, false).unwrap_err();
@@ -37,7 +38,7 @@ fn a_volume_that_proves_too_small_grows_and_is_what_it_would_have_been_at_once()
     let summary = filled(opened.as_mut(), &mut volume, true).unwrap();
     assert_eq!(summary.files, 64);
     assert!(volume.size > least);
-    target.finish(false).unwrap();
+    target.finish(false, &mut |_| ()).unwrap();
 
     options.image = direct.clone().into();
     (options.size, options.uuid) = (SizeChoice::Exact(volume.size), Some(volume.uuid));

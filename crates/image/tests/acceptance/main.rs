@@ -13,4 +13,5 @@ mod judged;
 mod odd;
 mod random;
 mod scale;
+mod shared;
 mod sizes;

@@ -86,7 +86,7 @@ pub enum DirectoryError {
 
 impl DirectoryError {
     /// A failed system call on an entry that its directory listed.
-    pub(super) fn read(action: &'static str, path: &EntryPath, error: rustix::io::Errno) -> Self {
+    pub(crate) fn read(action: &'static str, path: &EntryPath, error: rustix::io::Errno) -> Self {
         let path = path.clone();
         match error {
             rustix::io::Errno::NOENT => Self::Replaced { path },

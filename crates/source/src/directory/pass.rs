@@ -3,11 +3,11 @@
 use super::DirectoryError;
 use super::handle::Handle;
 use super::links::LinkTable;
-use super::reader::{Item, Reader, Sink, Stop};
+use super::reader::{Item, Reader, ReaderWants, Sink, Stop};
 use super::walk::{Batch, Walk};
 use super::window::Window;
 use crate::pool::BufferPool;
-use crate::{Data, Entry, Kind, Options, SourceError};
+use crate::{Data, Entry, Kind, Lending, LentFile, Options, SourceError};
 use parking_lot::Mutex;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -43,6 +43,7 @@ struct Shared {
     links: LinkTable,
     pool: Arc<BufferPool>,
     wanted: Wanted,
+    lending: Option<Lending>,
 }
 
 impl Pass {
@@ -51,6 +52,7 @@ impl Pass {
         options: &Options,
         pool: Arc<BufferPool>,
         wanted: Wanted,
+        lending: Option<&Lending>,
     ) -> Result<Self, SourceError> {
         let handle = Handle::root(root)
             .map_err(|error| SourceError::Open { path: root.into(), source: error.into() })?;
@@ -60,6 +62,7 @@ impl Pass {
             links: LinkTable::default(),
             pool,
             wanted,
+            lending: lending.cloned(),
         });
         let mut pass = Self {
             shared: Arc::clone(&shared),
@@ -100,7 +103,7 @@ impl Pass {
         loop {
             match self.next_item()? {
                 None => return Ok(None),
-                Some(Item::Data(_)) => {}
+                Some(Item::Data(_) | Item::Lent(_)) => {}
                 Some(Item::Error(error)) => return Err(error),
                 Some(Item::Entry(mut entry, linked)) => {
                     if let Some(first) = linked.and_then(|name| self.shared.links.resolve(name)) {
@@ -110,6 +113,20 @@ impl Pass {
                     self.in_file = matches!(entry.kind, Kind::Regular { .. });
                     return Ok(Some(entry));
                 }
+            }
+        }
+    }
+
+    pub(super) fn lent_file(&mut self) -> Result<Option<LentFile>, DirectoryError> {
+        if !self.in_file {
+            return Ok(None);
+        }
+        match self.next_item()? {
+            Some(Item::Lent(file)) => Ok(Some(*file)),
+            Some(Item::Error(error)) => Err(error),
+            other => {
+                self.next = other;
+                Ok(None)
             }
         }
     }
@@ -181,7 +198,8 @@ impl Shared {
         let _guard = StopOnPanic(&self.window);
         let sink = BatchQueue { window: &self.window, batch: 0 };
         let with_data = self.wanted == Wanted::EntriesAndData;
-        let mut reader = Reader::new(&self.pool, &self.links, with_data, sink);
+        let wanted = ReaderWants { data: with_data, lending: self.lending.as_ref() };
+        let mut reader = Reader::new(&self.pool, &self.links, wanted, sink);
         while let Some((number, batch)) = self.next_batch() {
             reader.sink().batch = number;
             let last = batch.is_none();

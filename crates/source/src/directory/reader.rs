@@ -12,7 +12,7 @@ use super::walk::Work;
 use super::xattrs::{Target, XattrReader};
 use crate::entry::{MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::pool::{BUFFER_SIZE, BufferPool};
-use crate::{Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Links};
+use crate::{Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Lending, LentFile, Links};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Stat, fstat, major, minor, readlinkat, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -23,12 +23,18 @@ use std::sync::Arc;
 const ALIGNMENT: usize = 64;
 /// Bytes of entries (paths, attributes, range maps) at which results are handed over.
 const ENTRY_WEIGHT: usize = 256 * 1024;
+/// What an open file counts for in a queue, and how many are held back: some 200 are open at a time,
+/// of the 1,024 that a process may have in most places.
+const LENT_WEIGHT: usize = 512 * 1024;
+const LENT_MAX: usize = 4;
 
 /// What a reader produces, in order: an entry, then its data.
 pub(super) enum Item {
     /// An entry; with a place among the names of its file when that has several.
     Entry(Entry, Option<LinkedName>),
     Data(Data),
+    /// The file itself in the place of its data.
+    Lent(Box<LentFile>),
     /// The walk ends here.
     Error(DirectoryError),
 }
@@ -42,6 +48,15 @@ pub(super) trait Sink {
 enum Pending {
     Item(Item),
     Data { offset: u64, range: Range<usize> },
+}
+
+/// What a consumer wants of files.
+#[derive(Clone, Copy)]
+pub(super) struct ReaderWants<'a> {
+    /// Their data; a scan takes entries only.
+    pub(super) data: bool,
+    /// Large ones themselves.
+    pub(super) lending: Option<&'a Lending>,
 }
 
 /// Why a batch is not read to its end.
@@ -58,15 +73,16 @@ impl From<DirectoryError> for Stop {
 }
 
 pub(super) struct Reader<'a, S> {
-    pool: &'a BufferPool,
+    pool: &'a Arc<BufferPool>,
     links: &'a LinkTable,
-    /// Whether data is wanted; a scan takes entries only.
-    with_data: bool,
+    wants: ReaderWants<'a>,
     sink: S,
     xattrs: XattrReader,
     pending: Vec<Pending>,
     /// Bytes in `pending` outside of the buffer.
     entry_weight: usize,
+    /// Files in `pending` that stay open.
+    lent: usize,
     /// Nothing else refers to it while it is here.
     buffer: Arc<Vec<u8>>,
     filled: usize,
@@ -74,19 +90,20 @@ pub(super) struct Reader<'a, S> {
 
 impl<'a, S: Sink> Reader<'a, S> {
     pub(super) fn new(
-        pool: &'a BufferPool,
+        pool: &'a Arc<BufferPool>,
         links: &'a LinkTable,
-        with_data: bool,
+        wants: ReaderWants<'a>,
         sink: S,
     ) -> Self {
         Self {
             pool,
             links,
-            with_data,
+            wants,
             sink,
             xattrs: XattrReader::new(),
             pending: Vec::new(),
             entry_weight: 0,
+            lent: 0,
             buffer: pool.take(),
             filled: 0,
         }
@@ -111,7 +128,7 @@ impl<'a, S: Sink> Reader<'a, S> {
 
     fn read_file(&mut self, directory: &Handle, path: EntryPath, order: u64) -> Result<(), Stop> {
         let name = path.split_last().map_or(&b""[..], |(_, name)| name);
-        let file = if self.with_data { Some(open(directory, name, &path)?) } else { None };
+        let file = if self.wants.data { Some(open(directory, name, &path)?) } else { None };
         let stat = match &file {
             Some(fd) => fstat(fd),
             None => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW),
@@ -160,9 +177,10 @@ impl<'a, S: Sink> Reader<'a, S> {
         };
         let kind = Kind::Regular { size, data: data.clone() };
         self.push_entry(entry(path.clone(), kind, &stat, xattrs), linked)?;
-        match file {
-            Some(fd) => self.read_data(&fd, &path, size, &data),
-            None => Ok(()),
+        let Some(fd) = file else { return Ok(()) };
+        match self.wants.lending.filter(|lending| is_lent(lending, &stat, &data)) {
+            Some(lending) => self.lend(fd, path, &stat, lending),
+            None => self.read_data(&fd, &path, size, &data),
         }
     }
 
@@ -212,6 +230,21 @@ impl<'a, S: Sink> Reader<'a, S> {
         self.entry_weight += entry.weight();
         self.pending.push(Pending::Item(Item::Entry(entry, linked)));
         if self.entry_weight >= ENTRY_WEIGHT { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands over a file in the place of its data.
+    fn lend(
+        &mut self,
+        fd: OwnedFd,
+        path: EntryPath,
+        stat: &Stat,
+        lending: &Lending,
+    ) -> Result<(), Stop> {
+        let numbers = (stat.st_size as u64, stat.st_blksize as u64, handle::identity(stat).device);
+        let file = LentFile::new(fd.into(), path, numbers, lending, self.pool);
+        self.pending.push(Pending::Item(Item::Lent(Box::new(file))));
+        self.lent += 1;
+        if self.lent >= LENT_MAX { self.flush() } else { Ok(()) }
     }
 
     /// Reads a file's data ranges and makes sure that the file ends where it did when it was opened.
@@ -283,7 +316,8 @@ impl<'a, S: Sink> Reader<'a, S> {
     /// Hands over everything that is pending.
     pub(super) fn flush(&mut self) -> Result<(), Stop> {
         let pending = std::mem::take(&mut self.pending);
-        let weight = std::mem::take(&mut self.entry_weight) + self.filled;
+        let lent = std::mem::take(&mut self.lent) * LENT_WEIGHT;
+        let weight = std::mem::take(&mut self.entry_weight) + self.filled + lent;
         let buffer = (self.filled > 0).then(|| {
             self.filled = 0;
             let full = std::mem::replace(&mut self.buffer, self.pool.take());
@@ -307,6 +341,12 @@ fn open(directory: &Handle, name: &[u8], path: &EntryPath) -> Result<OwnedFd, Di
         Errno::LOOP | Errno::NXIO => DirectoryError::Replaced { path: path.clone() },
         error => DirectoryError::read("open", path, error),
     })
+}
+
+/// Whether the consumer takes the file itself.
+fn is_lent(lending: &Lending, stat: &Stat, data: &[DataRange]) -> bool {
+    data.iter().any(|range| range.length >= lending.least())
+        && lending.wants_from(handle::identity(stat).device)
 }
 
 fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), DirectoryError> {
@@ -347,8 +387,9 @@ mod tests {
     fn read(actual: usize, expected: usize, ranges: &[DataRange]) -> Result<usize, String> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![7; actual]).unwrap();
-        let (pool, links) = (BufferPool::default(), LinkTable::default());
-        let mut reader = Reader::new(&pool, &links, true, Collected::default());
+        let (pool, links) = (Arc::default(), LinkTable::default());
+        let wants = ReaderWants { data: true, lending: None };
+        let mut reader = Reader::new(&pool, &links, wants, Collected::default());
         let path = EntryPath::from_checked(b"some/file".to_vec());
         match reader.read_data(&file.into(), &path, expected as u64, ranges) {
             Err(Stop::Error(error)) => return Err(error.to_string()),

@@ -277,9 +277,7 @@ fn saved_named(images: Vec<SavedImage>, reference: Option<&str>) -> Result<Vec<S
     let has = || images.iter().flat_map(tags).collect();
     match reference {
         None if images.len() == 1 => Ok(images),
-        None => {
-            Err(ImageProblem::Tags { wanted: images.is_empty().then(String::new), has: has() })
-        }
+        None => Err(ImageProblem::Tags { wanted: images.is_empty().then(String::new), has: has() }),
         Some(reference) => {
             let is_meant =
                 |image: &&SavedImage| tags(image).iter().any(|tag| is_same_name(tag, reference));

@@ -32,10 +32,20 @@ pub(super) struct Survey {
 type Read = Result<(Layer, Unpacked), LayerFault>;
 
 /// Reads all layers of the image that is named `image` in errors.
-pub(super) fn survey(image: &str, blobs: &[Blob], options: &Options) -> Result<Survey, SourceError> {
+pub(super) fn survey(
+    image: &str,
+    blobs: &[Blob],
+    options: &Options,
+) -> Result<Survey, SourceError> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.min(MAX_THREADS).min(blobs.len());
-    let work = Work { image, blobs, options, next: AtomicUsize::new(0), failed: AtomicUsize::new(usize::MAX) };
+    let work = Work {
+        image,
+        blobs,
+        options,
+        next: AtomicUsize::new(0),
+        failed: AtomicUsize::new(usize::MAX),
+    };
     thread::scope(|scope| {
         let (sender, receiver) = channel();
         for _ in 0..threads {

@@ -11,8 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use tempfile::TempDir;
 use undercroft_source::directory::DirectorySource;
 use undercroft_source::{
-    DataRange, Device, Exclude, Kind, Links, Options, Source, SourceError, SourceSpec, Timestamp,
-    open,
+    DataRange, Device, Exclude, Kind, Lending, Links, Options, Source, SourceError, SourceSpec,
+    Timestamp, open,
 };
 
 fn scratch() -> TempDir {
@@ -289,4 +289,88 @@ fn a_consumer_that_stops_early_leaves_no_thread_waiting() {
     let mut source = DirectorySource::open(root.path(), &Options::default()).unwrap();
     source.next_entry().unwrap();
     drop(source);
+}
+
+/// The source behind its scan, with files from 64 KiB on lent.
+fn lending(root: &Path) -> (DirectorySource, Lending) {
+    let mut source = DirectorySource::open(root, &Options::default()).unwrap();
+    let lending = Lending::new(64 << 10);
+    assert!(source.lend_files(&lending));
+    (source, lending)
+}
+
+#[test]
+fn large_files_are_lent_and_small_ones_delivered() {
+    let root = scratch();
+    let lengths = [0, 1, 65_535, 65_536, 300_000];
+    for length in lengths {
+        fs::write(root.path().join(format!("{length:06}")), vec![7; length]).unwrap();
+    }
+    // More than are handed over together.
+    (0..30).for_each(|number| {
+        fs::write(root.path().join(format!("many-{number}")), vec![8; 70_000]).unwrap();
+    });
+    let (mut source, _) = lending(root.path());
+    let mut found = Vec::new();
+    while let Some(entry) = source.next_entry().unwrap() {
+        let Kind::Regular { size, .. } = entry.kind else { continue };
+        let lent = source.lent_file().unwrap();
+        assert_eq!(lent.is_some(), size >= 65_536, "{}", entry.path);
+        let mut bytes = 0;
+        while let Some(data) = source.next_data().unwrap() {
+            bytes += data.chunk.len() as u64;
+        }
+        assert_eq!(bytes, if lent.is_some() { 0 } else { size });
+        if let Some(lent) = lent {
+            let mut at = 0;
+            while at < size {
+                at += lent.read(at, size - at).unwrap().len() as u64;
+            }
+            lent.check().unwrap();
+        }
+        found.push(size);
+    }
+    assert_eq!(found.len(), lengths.len() + 30);
+}
+
+#[test]
+fn a_lent_file_that_changes_is_told() {
+    let root = scratch();
+    let path = root.path().join("file");
+    fs::write(&path, vec![7; 100_000]).unwrap();
+    let (mut source, _) = lending(root.path());
+    let lent = loop {
+        source.next_entry().unwrap().unwrap();
+        if let Some(lent) = source.lent_file().unwrap() {
+            break lent;
+        }
+    };
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(100_001).unwrap();
+    assert!(lent.check().unwrap_err().to_string().contains("grew"));
+    file.set_len(50_000).unwrap();
+    assert!(lent.check().unwrap_err().to_string().contains("shrank"));
+    assert!(lent.read(60_000, 10).unwrap_err().to_string().contains("shrank"));
+}
+
+#[test]
+fn files_of_a_file_system_that_was_refused_are_delivered() {
+    let root = scratch();
+    // More than are read ahead.
+    (0..3000).for_each(|number| {
+        fs::write(root.path().join(format!("{number:04}")), vec![7; 65_536]).unwrap();
+    });
+    let (mut source, _) = lending(root.path());
+    let (mut lent, mut delivered) = (0, 0);
+    while let Some(entry) = source.next_entry().unwrap() {
+        if let Some(file) = source.lent_file().unwrap() {
+            file.refuse();
+            lent += 1;
+        } else if matches!(entry.kind, Kind::Regular { .. }) {
+            assert_eq!(source.next_data().unwrap().unwrap().chunk.len(), 65_536);
+            delivered += 1;
+        }
+    }
+    assert_eq!(lent + delivered, 3000);
+    assert!((1..1000).contains(&lent), "{lent} were lent");
 }

@@ -16,7 +16,9 @@ use crate::units::{FileBlock, FsBlock};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-use undercroft_block::{Batch, Bio, BlockDevice, Plug, PlugThreshold, Segment, SegmentList};
+use undercroft_block::{
+    Batch, Bio, BlockDevice, FileRange, Plug, PlugThreshold, Segment, SegmentList, clone_range_at,
+};
 
 /// A write is sent when it has this many bytes, a multiple of every block size; the plug merges small
 /// ones up to the limits of the device. Nothing is held back until the pieces of the source happen
@@ -94,6 +96,7 @@ fn map_run(
 /// Sends the data of files to the device. One per thread: it owns a plug.
 pub struct DataWriter {
     geometry: Arc<Geometry>,
+    device: Arc<dyn BlockDevice>,
     /// What the device wants memory to be a multiple of, in bytes; 1 = nothing.
     alignment: usize,
     plug: Plug,
@@ -105,6 +108,7 @@ impl DataWriter {
     pub fn new(geometry: &Geometry, device: &Arc<dyn BlockDevice>) -> Self {
         Self {
             geometry: Arc::new(geometry.clone()),
+            device: Arc::clone(device),
             alignment: device.limits().memory_alignment,
             plug: Plug::with_threshold(device, STAGED),
             writes: Batch::new(),
@@ -197,6 +201,41 @@ impl FileWriter<'_> {
                 self.send();
             }
         }
+        Ok(())
+    }
+
+    /// Makes `length` bytes at `offset`, both multiples of the block size, share the blocks of a
+    /// file. `offset` is not below the end of the bytes before.
+    ///
+    /// # Errors
+    /// The device cannot do it ([`BlockError::cannot_clone`]): the bytes have to be
+    /// [put](Self::put), all of them. Or it failed, or the bytes were not announced.
+    pub fn clone_range(
+        &mut self,
+        offset: u64,
+        length: u64,
+        source: &FileRange,
+    ) -> Result<(), Error> {
+        let block_log = self.writer.geometry.block_log;
+        debug_assert!((offset | length).trailing_zeros() >= block_log.into(), "whole blocks");
+        self.send();
+        let (first_extent, end) = (self.extent, offset + length);
+        let mut at = offset;
+        while at < end {
+            let extent = self.extent_at(at)?;
+            let piece = (extent.end().0 << block_log).min(end) - at;
+            let start = FsBlock(extent.start.0 + ((at >> block_log) - extent.offset.0));
+            let range =
+                FileRange { file: Arc::clone(&source.file), offset: source.offset + (at - offset) };
+            let sector = self.writer.geometry.sector(start);
+            if let Err(error) = clone_range_at(&*self.writer.device, sector, piece, range) {
+                // The bytes before may be put anew.
+                self.extent = first_extent;
+                return Err(error.into());
+            }
+            at += piece;
+        }
+        self.next = end;
         Ok(())
     }
 

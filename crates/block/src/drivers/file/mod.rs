@@ -5,6 +5,7 @@
 //! nothing but wait for (a read of metadata) is served in the submitting thread by both, which
 //! saves two changes of threads.
 
+mod clone_range;
 mod engine;
 mod exclusive;
 mod mixed;

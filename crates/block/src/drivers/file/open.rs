@@ -173,7 +173,9 @@ impl OpenFile {
 
     /// What requests must look like.
     pub(super) fn limits(&self) -> Limits {
-        let limits = Limits { max_segments: MAX_SEGMENTS, ..Limits::default() };
+        // Of disks the operating system says for each range that it cannot.
+        let clones_ranges = self.file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let limits = Limits { max_segments: MAX_SEGMENTS, clones_ranges, ..Limits::default() };
         let Some(direct) = self.direct else { return limits };
         Limits {
             block_bytes: SECTOR_SIZE.max(direct.offset.into()),

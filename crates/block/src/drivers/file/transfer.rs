@@ -7,6 +7,7 @@ use rustix::fs::{FallocateFlags, fallocate, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv, pwrite, pwritev2};
 use smallvec::SmallVec;
 
+use super::clone_range::clone_range;
 use super::open::{MAX_SEGMENTS, OpenFile};
 use crate::bio::Operation;
 use crate::memory::Segment;
@@ -31,6 +32,7 @@ pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Fa
         Operation::Write => return write(file, offset, request, block, durable),
         Operation::WriteZeroes => write_zeroes(file, offset, request.length(), block)?,
         Operation::Discard => discard(file, offset, request.length())?,
+        Operation::CloneRange => clone(file, request)?,
         Operation::Flush => return Ok(fdatasync(file)?),
     }
     if durable {
@@ -179,6 +181,20 @@ impl<'a> Call<'a> {
         (self.bytes, self.whole) = (0, 0);
         Ok(())
     }
+}
+
+/// Shares blocks, bio by bio: each may have a file of its own.
+fn clone(file: &File, request: &Request) -> Result<(), Failure> {
+    let mut done = 0;
+    for bio in request.bios() {
+        // Made with one.
+        let Some(source) = bio.source() else { continue };
+        let offset = bio.sector().0 * SECTOR_SIZE;
+        retry(|| clone_range(file, offset, bio.length(), source))
+            .map_err(|error| Failure { done, reason: error.into() })?;
+        done += bio.length();
+    }
+    Ok(())
 }
 
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else

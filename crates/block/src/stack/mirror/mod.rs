@@ -120,7 +120,8 @@ impl BlockDevice for Mirror {
     }
 
     fn limits(&self) -> Limits {
-        self.shared.legs.limits()
+        // A leg that cannot clone would count as one that failed.
+        Limits { clones_ranges: false, ..self.shared.legs.limits() }
     }
 
     fn is_read_only(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use rustix::io::Errno;
 
 use super::contents::Contents;
 use crate::bio::Operation;
@@ -51,6 +52,7 @@ impl Driver for CrashDriver {
             Operation::Discard | Operation::WriteZeroes => {
                 self.contents.write().zero(request.sectors());
             }
+            Operation::CloneRange => return Some(Err(Errno::OPNOTSUPP.into())),
             Operation::Flush => {}
         }
         Some(Ok(()))

@@ -144,7 +144,8 @@ impl BlockDevice for Recorder {
     }
 
     fn limits(&self) -> Limits {
-        self.below[0].limits()
+        // What is shared later cannot be recorded as bytes.
+        Limits { clones_ranges: false, ..self.below[0].limits() }
     }
 
     fn is_read_only(&self) -> bool {

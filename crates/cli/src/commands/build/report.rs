@@ -1,5 +1,6 @@
 //! What a build says to machines.
 
+use crate::disk_report::DiskReport;
 use serde::Serialize;
 use undercroft_image::pack::Summary;
 
@@ -12,6 +13,7 @@ pub(super) struct Report {
     specials: u64,
     hard_links: u64,
     bytes: u64,
+    shared_bytes: u64,
     clamped_times: u64,
     archive_without_end: bool,
     attributes_left_out: u64,
@@ -21,6 +23,8 @@ pub(super) struct Report {
     seconds: f64,
     bios: u64,
     requests: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<DiskReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_rss_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +48,7 @@ impl Report {
             specials: summary.specials,
             hard_links: summary.hard_links,
             bytes: summary.bytes,
+            shared_bytes: summary.shared_bytes,
             clamped_times: summary.clamped_times,
             archive_without_end: summary.warnings.no_end,
             attributes_left_out: summary.warnings.foreign_attributes,
@@ -53,6 +58,7 @@ impl Report {
             seconds,
             bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
             requests: summary.devices.first().map_or(0, |device| device.statistics.requests),
+            disk: summary.disk.as_ref().map(DiskReport::new),
             peak_rss_bytes: peak_rss_bytes(),
             container_image: summary.image.as_ref().map(|image| ContainerImage {
                 name: image.spec.to_string(),

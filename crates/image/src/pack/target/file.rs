@@ -1,7 +1,8 @@
 //! One file of an image on its way.
 
+use super::qcow2;
 use crate::pack::PackError;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ioctl_blksszget};
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 use undercroft_block::stack::FileLeaf;
-use undercroft_block::{BlockDevice, Engine, Exclusive, FileDevice};
+use undercroft_block::{BlockDevice, Engine, Exclusive, FileDevice, SECTOR_SIZE};
 
 /// A file of the image: without a name until the image is whole, or a block device.
 #[derive(Debug)]
@@ -101,16 +102,55 @@ impl TargetFile {
         }
     }
 
-    /// The file as a device of `bytes` bytes. One that is not a block device becomes empty first.
+    /// Bytes of a block of the disk; a file has none of its own.
+    pub(super) fn block_size(&self) -> u64 {
+        let TargetKind::Device(_) = self.place else { return SECTOR_SIZE };
+        let size = File::open(&self.path).ok().and_then(|disk| ioctl_blksszget(disk).ok());
+        size.map_or(SECTOR_SIZE, u64::from)
+    }
+
+    /// The file that gets the name; none for a block device.
+    fn file(&self) -> Option<&File> {
+        match &self.place {
+            TargetKind::Anonymous { file, .. } => Some(file),
+            TargetKind::Named { file, .. } => Some(file.as_file()),
+            TargetKind::Device(_) => None,
+        }
+    }
+
+    /// Makes the file a qcow2 of the bytes of `raw`.
+    pub(super) fn convert(
+        &self,
+        raw: &File,
+        durable: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), PackError> {
+        let Some(file) = self.file() else { return Ok(()) };
+        let converted = qcow2::convert(raw, file, progress);
+        let synced = converted.and_then(|()| if durable { file.sync_all() } else { Ok(()) });
+        synced.map_err(|source| match source.kind() {
+            io::ErrorKind::StorageFull => {
+                PackError::HostFull { image: self.path.display().to_string() }
+            }
+            _ => PackError::Target { action: "write", image: self.path.clone(), source },
+        })
+    }
+
+    /// The file as a device of `bytes` bytes, or `raw` in its place. One that is not a block device
+    /// becomes empty first.
     pub(super) fn device(
         &self,
         leaf: &FileLeaf,
         bytes: u64,
+        raw: Option<&File>,
     ) -> Result<Arc<dyn BlockDevice>, PackError> {
-        let file = match &self.place {
-            TargetKind::Anonymous { file, .. } => file,
-            TargetKind::Named { file, .. } => file.as_file(),
-            TargetKind::Device(device) => return Ok(Arc::clone(device) as Arc<dyn BlockDevice>),
+        let file = match (&self.place, raw) {
+            (TargetKind::Device(device), _) => {
+                return Ok(Arc::clone(device) as Arc<dyn BlockDevice>);
+            }
+            (TargetKind::Anonymous { .. } | TargetKind::Named { .. }, Some(raw)) => raw,
+            (TargetKind::Anonymous { file, .. }, None) => file,
+            (TargetKind::Named { file, .. }, None) => file.as_file(),
         };
         let failed =
             |action| move |source| PackError::Target { action, image: self.path.clone(), source };
@@ -174,6 +214,12 @@ pub(super) fn temporary() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".undercroft-").suffix(".partial");
     builder
+}
+
+/// A file without a name beside where the image will be.
+pub(super) fn scratch(image: &Path) -> Result<File, PackError> {
+    let failed = |source| PackError::Target { action: "create", image: image.to_owned(), source };
+    tempfile::tempfile_in(directory_of(image)).map_err(failed)
 }
 
 /// A new file beside where the image will be.

@@ -3,15 +3,17 @@
 
 mod file;
 mod naming;
+mod qcow2;
 #[cfg(test)]
 mod tests;
 
-use super::PackError;
+use super::{ImageFormat, PackError};
 use file::{TargetFile, TargetKind};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use undercroft_block::BlockDevice;
 use undercroft_block::stack::{Allotment, Description, MirrorEvent, StackError};
+use undercroft_block::{BlockDevice, SECTOR_SIZE};
 
 /// Where an image goes.
 #[derive(Debug)]
@@ -21,14 +23,21 @@ pub(super) struct Target {
     files: Vec<TargetFile>,
     /// Legs that mirrors dropped while the image was written.
     dropped: Arc<Mutex<Vec<String>>>,
+    /// The bytes of the image, where its file will hold them in another format.
+    raw: Option<File>,
 }
 
 impl Target {
     /// Opens a target for an image.
     ///
     /// # Errors
-    /// A file of it exists and `force` is not set, is in use, occurs twice, or cannot be written.
-    pub(super) fn open(image: &Description, force: bool) -> Result<Self, PackError> {
+    /// A file of it exists and `force` is not set, is in use, occurs twice, or cannot be written; or
+    /// it cannot have the format.
+    pub(super) fn open(
+        image: &Description,
+        force: bool,
+        format: ImageFormat,
+    ) -> Result<Self, PackError> {
         // The second claim of a file would find it in use, by ourselves.
         image.check_distinct()?;
         let mut files: Vec<TargetFile> = Vec::new();
@@ -44,7 +53,21 @@ impl Target {
             }
             files.push(file);
         }
-        Ok(Self { image: image.clone(), files, dropped: Arc::default() })
+        let raw = match format {
+            ImageFormat::Raw => None,
+            ImageFormat::Qcow2 => match (&files[..], image) {
+                ([file], Description::File(_)) if file.fixed_size().is_none() => {
+                    Some(file::scratch(&file.path)?)
+                }
+                _ => return Err(PackError::FormatOfTarget(image.to_string())),
+            },
+        };
+        Ok(Self { image: image.clone(), files, dropped: Arc::default(), raw })
+    }
+
+    /// Bytes of a block of the target: those of its block devices.
+    pub(super) fn block_size(&self) -> u64 {
+        self.files.iter().map(TargetFile::block_size).max().unwrap_or(SECTOR_SIZE)
     }
 
     /// Names under which the image, or a file that it replaces, can be seen.
@@ -85,20 +108,27 @@ impl Target {
         self.image.assemble(Some(observer), &mut |leaf| {
             // There is one for each leaf, in the same order.
             let Some((file, length)) = files.next() else { return Err(StackError::NoLegs.into()) };
-            file.device(leaf, length)
+            file.device(leaf, length, self.raw.as_ref())
         })
     }
 
-    /// Gives the whole image its name.
+    /// Gives the whole image its name. `progress` is told how many bytes are in another format.
     ///
     /// # Errors
     /// A leg of a mirror does not hold all of it, or a name cannot be given; no file has one then.
-    pub(super) fn finish(self, durable: bool) -> Result<(), PackError> {
+    pub(super) fn finish(
+        self,
+        durable: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), PackError> {
         let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(event) = dropped.first() {
             return Err(PackError::LegDropped(event.clone()));
         }
         drop(dropped);
+        if let (Some(raw), [file]) = (&self.raw, &self.files[..]) {
+            file.convert(raw, durable, progress)?;
+        }
         let names: Vec<_> = self
             .files
             .iter()

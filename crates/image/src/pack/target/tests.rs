@@ -24,7 +24,7 @@ fn listing(directory: &Path) -> Vec<String> {
 
 /// A target with something written to it.
 fn written(image: &Description, force: bool) -> Target {
-    let mut target = Target::open(image, force).unwrap();
+    let mut target = Target::open(image, force, ImageFormat::Raw).unwrap();
     let device = target.device(64 << 10).unwrap();
     write_all_at(&*device, Sector(0), &[7; 64 << 10]).unwrap();
     flush(&*device).unwrap();
@@ -39,11 +39,11 @@ fn all_files_appear_at_the_end() {
     assert_eq!(listing(home.path()), [""; 0]);
     drop(target);
     assert_eq!(listing(home.path()), [""; 0]);
-    written(&image, false).finish(true).unwrap();
+    written(&image, false).finish(true, &mut |_| ()).unwrap();
     assert_eq!(listing(home.path()), ["a", "b", "c"]);
     let lengths = ["a", "b", "c"].map(|name| fs::metadata(home.path().join(name)).unwrap().len());
     assert_eq!(lengths, [32 << 10, 16 << 10, 16 << 10]);
-    assert!(matches!(Target::open(&image, false), Err(PackError::Exists(_))));
+    assert!(matches!(Target::open(&image, false, ImageFormat::Raw), Err(PackError::Exists(_))));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn existing_files_are_replaced_together() {
     }
     let target = written(&image, true);
     assert_eq!(fs::read(home.path().join("a")).unwrap(), b"old");
-    target.finish(false).unwrap();
+    target.finish(false, &mut |_| ()).unwrap();
     assert_eq!(listing(home.path()), ["a", "b", "c"]);
     for name in ["a", "b", "c"] {
         assert!(fs::read(home.path().join(name)).unwrap() == [7; 64 << 10]);
@@ -73,7 +73,7 @@ fn a_name_that_cannot_be_given_leaves_everything_as_it_was() {
         let target = written(&image, true);
         // Another program takes the one name that was free.
         fs::write(home.path().join(taken), taken).unwrap();
-        let error = target.finish(false).unwrap_err();
+        let error = target.finish(false, &mut |_| ()).unwrap_err();
         let PackError::Target { action: "name", image, .. } = &error else { panic!("{error}") };
         assert_eq!(*image, home.path().join(taken));
         assert_eq!(listing(home.path()), ["a", "b", "c"]);
@@ -92,7 +92,7 @@ fn a_file_is_there_once() {
     for text in ["linear($a,$a)", "linear($a,$d/../a)", "stripe:4k($b,$c)"] {
         let directory = home.path().display().to_string();
         let image = description(home.path(), &text.replace("$d", &format!("{directory}/d")));
-        let error = Target::open(&image, true).unwrap_err();
+        let error = Target::open(&image, true, ImageFormat::Raw).unwrap_err();
         assert!(matches!(error, PackError::Stack(StackError::Twice { .. })), "{error}");
     }
 }

@@ -74,6 +74,8 @@ impl Slot {
             Operation::Discard => Step::Discard,
             Operation::WriteZeroes => Step::PunchHole,
             Operation::Flush => Step::Sync,
+            // Not taken by the ring.
+            Operation::CloneRange => Step::Sync,
         };
         self.work = Some(Work { request, step, done: 0, cancelled: false });
     }

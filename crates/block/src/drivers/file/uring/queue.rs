@@ -188,8 +188,12 @@ impl UringQueue {
 
     /// Whether the ring takes `request`; a polled one takes only transfers.
     fn takes(&self, request: &Request) -> bool {
-        let transfer = matches!(request.operation(), Operation::Read | Operation::Write);
-        !self.ring.is_polled() || (transfer && !request.is_force_unit_access())
+        let operation = request.operation();
+        let transfer = matches!(operation, Operation::Read | Operation::Write);
+        let polled = self.ring.is_polled();
+        // Rings have no clones, and polled ones nothing but transfers.
+        operation != Operation::CloneRange
+            && (!polled || (transfer && !request.is_force_unit_access()))
     }
 }
 
