@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::drivers::MemoryDevice;
+use crate::bio::FileRange;
+use crate::drivers::{FileDevice, FileOptions, MemoryDevice};
 use crate::testing::{Fault, FaultyDevice};
-use crate::{Batch, Buffer, Plug, flush, read_buffer, read_exact_at, write_all_at};
+use crate::{Batch, Buffer, Plug, clone_range_at, flush, read_buffer, read_exact_at, write_all_at};
 
 const SECTORS: u64 = 8192;
 
@@ -38,6 +39,22 @@ fn events(mirror: &Mirror) -> Arc<Mutex<Vec<String>>> {
 
 fn go_on(_: ResyncProgress) -> ControlFlow<()> {
     ControlFlow::Continue(())
+}
+
+#[test]
+fn a_mirror_clones_nothing_although_its_legs_could() {
+    let leg = || -> Arc<dyn BlockDevice> {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(64 << 10).unwrap();
+        Arc::new(FileDevice::from_file(file, "leg", &FileOptions::default()).unwrap())
+    };
+    let legs = [leg(), leg()];
+    assert!(legs.iter().all(|leg| leg.limits().clones_ranges));
+    let mirror: Arc<dyn BlockDevice> = Arc::new(Mirror::new(legs.to_vec()).unwrap());
+    let source = FileRange { file: Arc::new(tempfile::tempfile().unwrap()), offset: 0 };
+    let error = clone_range_at(&*mirror, Sector(8), 8192, source).unwrap_err();
+    assert!(error.cannot_clone(), "{error}");
+    assert!(legs.iter().all(|leg| leg.statistics().bios == 0), "no leg was asked");
 }
 
 #[test]
