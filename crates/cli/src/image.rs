@@ -87,7 +87,7 @@ impl ImageArgs {
         let fs = self
             .open_device(!options.writable, part)
             .and_then(|device| Ok(FileSystem::open(device, &options)?))
-            .map_err(|error| self.explain(error))?;
+            .map_err(|error| self.explain_mounted(error))?;
         if fs.volume().recovery().is_some() {
             let how = if options.writable { "" } else { " in memory" };
             eprintln!(
@@ -98,9 +98,19 @@ impl ImageArgs {
         Ok(fs)
     }
 
-    /// The image as it was named.
+    /// The image as the list of mounts names it: a file or disk by its whole path.
     pub(crate) fn name(&self) -> String {
-        self.image.to_string()
+        let path = self.path().and_then(|path| path.canonicalize().ok());
+        path.map_or_else(|| self.image.to_string(), |path| path.display().to_string())
+    }
+
+    /// Names the mount that has the image, if it is one of this command.
+    fn explain_mounted(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(at) = mount_of(&self.name()) else { return self.explain(error) };
+        error.context(format!(
+            "cannot open {}: it is mounted at {at}; end that with `undercroft unmount {at}`",
+            self.image
+        ))
     }
 
     fn part(&self) -> Part {
@@ -244,6 +254,16 @@ impl ImageArgs {
         }
         error.context(format!("cannot open {name}"))
     }
+}
+
+/// Where this command has mounted an image of this name, as the list of mounts has it.
+fn mount_of(name: &str) -> Option<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (source, at, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "fuse.undercroft" && source == name).then(|| at.to_owned())
+    })
 }
 
 /// The part of an image that is the volume.

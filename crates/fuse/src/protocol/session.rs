@@ -42,7 +42,8 @@ pub(crate) fn start(
 fn config(settings: &Settings) -> Config {
     let flag = |set: bool, yes: MountOption, no: MountOption| if set { yes } else { no };
     let mut options = vec![
-        MountOption::FSName(settings.name.clone()),
+        // The program `fusermount3` gets it in a list with commas.
+        MountOption::FSName(settings.name.replace(',', ";")),
         // Not as the option for that, which the library does not give to the kernel.
         MountOption::CUSTOM("subtype=undercroft".into()),
         MountOption::DefaultPermissions,
