@@ -1,6 +1,7 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
 use crate::failure::Usage;
+use crate::mounts;
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
@@ -106,9 +107,16 @@ impl ImageArgs {
 
     /// Names the mount that has the image, if it is one of this command.
     fn explain_mounted(&self, error: anyhow::Error) -> anyhow::Error {
-        let Some(at) = mount_of(&self.name()) else { return self.explain(error) };
+        let Some(place) = mounts::place_of(Path::new(&self.name())) else {
+            return self.explain(error);
+        };
+        let by = mounts::status_of(&place).map_or_else(
+            |_| " by a server that does not answer".into(),
+            |status| format!(" by process {}", status.pid),
+        );
+        let at = place.display();
         error.context(format!(
-            "cannot open {}: it is mounted at {at}; end that with `undercroft unmount {at}`",
+            "cannot open {}: it is mounted at {at}{by}; `undercroft unmount {at}` ends that",
             self.image
         ))
     }
@@ -254,16 +262,6 @@ impl ImageArgs {
         }
         error.context(format!("cannot open {name}"))
     }
-}
-
-/// Where this command has mounted an image of this name, as the list of mounts has it.
-fn mount_of(name: &str) -> Option<String> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    mounts.lines().find_map(|line| {
-        let mut words = line.split(' ');
-        let (source, at, kind) = (words.next()?, words.next()?, words.next()?);
-        (kind == "fuse.undercroft" && source == name).then(|| at.to_owned())
-    })
 }
 
 /// The part of an image that is the volume.

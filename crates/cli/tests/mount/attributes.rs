@@ -76,7 +76,7 @@ fn access_lists_are_checked_and_handed_down() {
     assert!(!as_user(1234, "file"));
     mounted.run("setfacl", &["-m", "u:1234:r"], "d/file");
     assert!(as_user(1234, "file") && !as_user(1235, "file"));
-    mounted.run("setfacl", &["-d", "-m", "u:1235:rwx"], "d");
+    mounted.run("setfacl", &["-d", "-m", "u:1235:rwx,o::-"], "d");
     // The umask does not count where a list is handed down.
     let path = mounted.path("d/new");
     let made = Command::new("sh").args(["-c", "umask 077; echo x >\"$0\""]).arg(&path).status();

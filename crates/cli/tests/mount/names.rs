@@ -119,6 +119,7 @@ fn links_and_special_files_are_what_they_are() {
     if socket.is_ok() {
         assert!(fs::metadata(mounted.path("socket")).unwrap().file_type().is_socket());
     }
+    drop(socket);
     // Not as a device, unless asked for.
     assert!(fs::read(mounted.path("null")).is_err());
     mounted.unmount();
