@@ -27,6 +27,8 @@ pub(crate) enum Seek {
 pub(crate) struct Write<'d> {
     pub(crate) offset: u64,
     pub(crate) data: &'d [u8],
+    /// The kernel has held it back, and says the times itself.
+    pub(crate) is_late: bool,
     /// The file loses its setuid and setgid bits.
     pub(crate) drops_privileges: bool,
 }
@@ -48,6 +50,9 @@ impl Server {
             opening.file.drop_privileges(true)?;
         }
         opening.note_write();
+        if write.is_late {
+            return Ok(opening.file.write_untimed(write.offset, write.data)?);
+        }
         Ok(opening.file.write(write.offset, write.data)?)
     }
 
