@@ -34,8 +34,6 @@ pub struct Settings {
     pub access_times: bool,
     /// Each write is durable when it returns.
     pub synchronous: bool,
-    /// Each change of a directory is durable when it returns.
-    pub synchronous_directories: bool,
     /// The kernel may hold back what is written: faster, and a lack of space shows when a file is
     /// closed or synced. Otherwise it shows at the write.
     pub write_back: bool,
@@ -62,7 +60,6 @@ impl Settings {
             execute: true,
             access_times: true,
             synchronous: false,
-            synchronous_directories: false,
             write_back: true,
             shown_uid: None,
             shown_gid: None,

@@ -3,7 +3,7 @@
 use super::Server;
 use crate::failure::Failure;
 use rustix::io::Errno;
-use undercroft_fs::{Allocation, Error, InodeNumber};
+use undercroft_fs::{Allocation, Error, File, InodeNumber};
 
 const KEEP_SIZE: u32 = 0x01;
 const PUNCH_HOLE: u32 = 0x02;
@@ -33,6 +33,21 @@ pub(crate) struct Write<'d> {
     pub(crate) drops_privileges: bool,
 }
 
+/// Writes what is new of pages of a file that may only grow. The kernel sends whole pages, which begin
+/// with what the file has already; if that is something else, a program has written over it.
+fn append_late(file: &File, write: &Write<'_>) -> Result<(), Failure> {
+    let forbidden = || Failure::from(Errno::PERM);
+    let known = file.size().checked_sub(write.offset).ok_or_else(forbidden)?;
+    let known = usize::try_from(known).unwrap_or(usize::MAX).min(write.data.len());
+    let (old, new) = write.data.split_at(known);
+    let mut found = vec![0; known];
+    file.read_exact_at(write.offset, &mut found)?;
+    if found != old {
+        return Err(forbidden());
+    }
+    Ok(file.write_untimed(write.offset + known as u64, new)?)
+}
+
 impl Server {
     /// Fills `bytes`; returns how many there are.
     pub(crate) fn read(
@@ -51,7 +66,10 @@ impl Server {
         }
         opening.note_write();
         if write.is_late {
-            return Ok(opening.file.write_untimed(write.offset, write.data)?);
+            return match opening.file.write_untimed(write.offset, write.data) {
+                Err(Error::NotPermitted(_)) => append_late(&opening.file, write),
+                other => Ok(other?),
+            };
         }
         Ok(opening.file.write(write.offset, write.data)?)
     }
