@@ -147,10 +147,17 @@ impl Mount {
         let keeper =
             Keeper::start(&server, settings.checkpoint_interval).map_err(MountFailure::Thread)?;
         let write_back = settings.write_back && !settings.read_only;
-        let translator =
-            Translator::new(Arc::clone(&server), write_back).map_err(MountFailure::Thread)?;
-        let ends = protocol::start(translator, target, settings, ended)?;
-        Ok(Self { server, keeper, ends })
+        let started = Translator::new(Arc::clone(&server), write_back)
+            .map_err(MountFailure::Thread)
+            .and_then(|translator| protocol::start(translator, target, settings, ended));
+        match started {
+            Ok(ends) => Ok(Self { server, keeper, ends }),
+            Err(failure) => {
+                // The volume is as clean as it was; why it is not mounted counts more.
+                let _ = finish(server, keeper);
+                Err(failure)
+            }
+        }
     }
 
     /// The state now.

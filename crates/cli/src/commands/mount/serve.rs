@@ -51,13 +51,17 @@ pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served>
         let _ = sender.send(Event::Unmounted);
     };
     let mount = Mount::new(fs, target, &plan.settings, log, ended)?;
-    if let Some(directory) = &directory
-        && let Some(note) = settle(directory)?
-        && args.foreground
-    {
-        destination.line(&note);
+    let served = Served { mount, directory, destination, events };
+    let settled = served.directory.as_deref().map_or(Ok(None), settle);
+    match settled {
+        Ok(Some(note)) if args.foreground => served.destination.line(&note),
+        Ok(_) => {}
+        Err(error) => {
+            served.end()?;
+            return Err(error);
+        }
     }
-    Ok(Served { mount, directory, destination, events })
+    Ok(served)
 }
 
 fn wait_for_signals(sender: Sender<Event>) -> Result<()> {
