@@ -22,7 +22,7 @@ pub struct Settings {
     pub name: String,
     /// Nothing is changed.
     pub read_only: bool,
-    /// Other users than the one who mounts have access, as permissions say.
+    /// Users other than that of the mount have access, as permissions say.
     pub allow_other: bool,
     /// Special files are devices.
     pub devices: bool,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub access_times: bool,
     /// Each write is durable when it returns.
     pub synchronous: bool,
-    /// The kernel may hold back what is written: faster, and a lack of space shows when a file is
+    /// The kernel may hold written data back: faster, and a lack of space shows when a file is
     /// closed or synced. Otherwise it shows at the write.
     pub write_back: bool,
     /// All files are shown to belong to this user.
@@ -43,7 +43,7 @@ pub struct Settings {
     pub shown_gid: Option<u32>,
     /// Threads that answer.
     pub threads: NonZeroUsize,
-    /// What is written is durable after this time.
+    /// Written data is durable after this time, without an fsync.
     pub checkpoint_interval: Duration,
 }
 
@@ -217,7 +217,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Frees the image, and tells those who wait for it.
+    /// Frees the image, and tells the programs that wait for it.
     pub fn release(self) {
         let Self { server } = self;
         match Arc::try_unwrap(server) {

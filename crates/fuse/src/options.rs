@@ -92,7 +92,7 @@ impl MountOptions {
             "commit" => self.checkpoint_seconds = Some(number(name, value)?),
             "partition" => self.partition = Some(number(name, value)?),
             "offset" => self.offset = Some(value.to_owned()),
-            // What this mount does anyway, and what is for the programs that read fstab.
+            // Defaults of this mount, and options for the programs that read fstab.
             "default_permissions"
             | "defaults"
             | "auto"

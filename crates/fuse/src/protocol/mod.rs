@@ -45,7 +45,7 @@ const MOST_COPIED: u64 = 1 << 30;
 const NAME_BYTES: u32 = 255;
 
 thread_local! {
-    /// What is read, on its way to the kernel.
+    /// Data on its way to the kernel.
     static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

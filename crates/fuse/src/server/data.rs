@@ -15,7 +15,7 @@ const UNSHARE_RANGE: u32 = 0x40;
 /// Files end before.
 const END: u64 = i64::MAX as u64;
 
-/// What is looked for in a file.
+/// The two kinds of places of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seek {
     Data,
@@ -33,7 +33,7 @@ pub(crate) struct Write<'d> {
     pub(crate) drops_privileges: bool,
 }
 
-/// Writes what is new of pages of a file that may only grow. The kernel sends whole pages, which begin
+/// Writes the new part of pages of a file that may only grow. The kernel sends whole pages, which begin
 /// with what the file has already; if that is something else, a program has written over it.
 fn append_late(file: &File, write: &Write<'_>) -> Result<(), Failure> {
     let forbidden = || Failure::from(Errno::PERM);
