@@ -1,6 +1,7 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
 use crate::failure::Usage;
+use crate::mounts;
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
@@ -10,6 +11,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
 use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
@@ -74,12 +76,12 @@ impl ImageArgs {
                 );
             }
         }
-        self.open_device(true, self.part())
+        self.open_device(true, self.part(), None)
     }
 
     /// The device that the volume fills, for change.
     pub(crate) fn writable_device(&self) -> Result<Arc<dyn BlockDevice>> {
-        self.open_device(false, self.part())
+        self.open_device(false, self.part(), None)
     }
 
     /// The file system, to be mounted. `part` counts where the arguments name none.
@@ -88,6 +90,7 @@ impl ImageArgs {
         options: &OpenOptions,
         part: Part,
         no_replay: bool,
+        time_limit: Option<Duration>,
     ) -> Result<FileSystem> {
         let own = self.part();
         let part = if own == Part::default() { part } else { own };
@@ -97,9 +100,9 @@ impl ImageArgs {
             options.clone()
         };
         let fs = self
-            .open_device(!options.writable, part)
+            .open_device(!options.writable, part, time_limit)
             .and_then(|device| Ok(FileSystem::open(device, &options)?))
-            .map_err(|error| self.explain(error))?;
+            .map_err(|error| self.explain_mounted(error))?;
         if fs.volume().recovery().is_some() {
             let how = if options.writable { "" } else { " in memory" };
             eprintln!(
@@ -110,9 +113,26 @@ impl ImageArgs {
         Ok(fs)
     }
 
-    /// The image as it was named.
+    /// The image as the list of mounts names it: a file or disk by its whole path.
     pub(crate) fn name(&self) -> String {
-        self.image.to_string()
+        let path = self.path().and_then(|path| path.canonicalize().ok());
+        path.map_or_else(|| self.image.to_string(), |path| path.display().to_string())
+    }
+
+    /// Names the mount that has the image, if it is one of this command.
+    fn explain_mounted(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(place) = mounts::place_of(Path::new(&self.name())) else {
+            return self.explain(error);
+        };
+        let by = mounts::status_of(&place).map_or_else(
+            |_| " by a server that does not answer".into(),
+            |status| format!(" by process {}", status.pid),
+        );
+        let at = place.display();
+        error.context(format!(
+            "cannot open {}: it is mounted at {at}{by}; `undercroft unmount {at}` ends that",
+            self.image
+        ))
     }
 
     fn part(&self) -> Part {
@@ -124,7 +144,12 @@ impl ImageArgs {
         !self.no_replay
     }
 
-    fn open_device(&self, read_only: bool, part: Part) -> Result<Arc<dyn BlockDevice>> {
+    fn open_device(
+        &self,
+        read_only: bool,
+        part: Part,
+        time_limit: Option<Duration>,
+    ) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| {
             eprintln!("note: {event}");
             if let MirrorEvent::Dropped { leg, .. } = event {
@@ -134,7 +159,7 @@ impl ImageArgs {
                 );
             }
         };
-        let disk = self.image.open(read_only, Some(Arc::new(note)))?;
+        let disk = self.image.open_with_limit(read_only, time_limit, Some(Arc::new(note)))?;
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }
@@ -244,7 +269,7 @@ impl ImageArgs {
         let name = &self.image;
         if self.offset.is_none()
             && self.partition.is_none()
-            && let Ok(device) = self.open_device(true, self.part())
+            && let Ok(device) = self.open_device(true, self.part(), None)
             && let Ok(table) = PartitionTable::read(device.as_ref())
             && !table.partitions.is_empty()
         {

@@ -44,7 +44,7 @@ use undercroft_fuse::options::MountOptions;
 ///   commit=SECONDS                  make everything durable that often (default 5)
 ///   writethrough                    no data waits in the kernel: a full volume is seen by the write
 ///                                   itself; otherwise by fsync or close. Slower
-///   sync, dirsync                   every write, or every change of a directory, is durable
+///   sync                            every write is durable when it returns
 ///
 /// In /etc/fstab, with a link of the name mount.fuse.undercroft or mount.undercroft in /sbin:
 ///   /srv/disk.img  /mnt/disk  fuse.undercroft  rw,nofail  0 0
@@ -55,7 +55,7 @@ use undercroft_fuse::options::MountOptions;
 ///   undercroft mount disk.img --exec make install DESTDIR=.
 ///   unshare -Urm undercroft mount disk.img --exec sh
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, override_usage = USAGE)]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
@@ -86,6 +86,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = value::size, default_value = "256M")]
     memory: u64,
 
+    /// Requests that the device does not answer in this time fail; without this they are waited for.
+    /// A write that fails makes the volume read-only.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    device_timeout: Option<u64>,
+
     /// Threads that answer [default: two for each processor, 4 to 16].
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
@@ -94,6 +99,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "foreground")]
     log: Option<PathBuf>,
 }
+
+const USAGE: &str = "\
+undercroft mount [OPTIONS] <IMAGE> <DIR>
+       undercroft mount [OPTIONS] <IMAGE> [DIR] --exec <PROGRAM> [ARGUMENT]...";
 
 /// What to mount, and how.
 struct Plan {
@@ -105,6 +114,10 @@ struct Plan {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if !args.exec.is_empty() && std::env::args_os().next_back().as_ref() != args.exec.last() {
+        let what = "--exec takes all that follows: undercroft mount IMAGE [DIR] --exec PROGRAM ARGUMENT...";
+        return Err(Usage(what.into()).into());
+    }
     let plan = plan(args)?;
     match (&args.directory, args.exec.split_first()) {
         (directory, Some((program, arguments))) => {
