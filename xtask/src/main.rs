@@ -58,6 +58,8 @@ enum Bench {
     Meta(bench::MetaArguments),
     /// How fast a full journal is replayed, against the kernel on a copy of the image
     Replay(bench::ReplayArguments),
+    /// How fast our mount is, against a null server, the kernel and other mounts
+    Mount(bench::MountArguments),
 }
 
 #[derive(Subcommand)]
@@ -113,6 +115,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),
         Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),
+        Task::Bench(Bench::Mount(arguments)) => bench::mount(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),

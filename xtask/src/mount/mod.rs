@@ -1,1 +1,0 @@
-//! `cargo xtask soak mount` and `mount-kill`: suites of others on a mount of ours.
