@@ -1,6 +1,7 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
 use crate::failure::Usage;
+use crate::mounts;
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
@@ -87,7 +88,7 @@ impl ImageArgs {
         let fs = self
             .open_device(!options.writable, part)
             .and_then(|device| Ok(FileSystem::open(device, &options)?))
-            .map_err(|error| self.explain(error))?;
+            .map_err(|error| self.explain_mounted(error))?;
         if fs.volume().recovery().is_some() {
             let how = if options.writable { "" } else { " in memory" };
             eprintln!(
@@ -98,9 +99,26 @@ impl ImageArgs {
         Ok(fs)
     }
 
-    /// The image as it was named.
+    /// The image as the list of mounts names it: a file or disk by its whole path.
     pub(crate) fn name(&self) -> String {
-        self.image.to_string()
+        let path = self.path().and_then(|path| path.canonicalize().ok());
+        path.map_or_else(|| self.image.to_string(), |path| path.display().to_string())
+    }
+
+    /// Names the mount that has the image, if it is one of this command.
+    fn explain_mounted(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(place) = mounts::place_of(Path::new(&self.name())) else {
+            return self.explain(error);
+        };
+        let by = mounts::status_of(&place).map_or_else(
+            |_| " by a server that does not answer".into(),
+            |status| format!(" by process {}", status.pid),
+        );
+        let at = place.display();
+        error.context(format!(
+            "cannot open {}: it is mounted at {at}{by}; `undercroft unmount {at}` ends that",
+            self.image
+        ))
     }
 
     fn part(&self) -> Part {

@@ -14,6 +14,7 @@ mod image;
 mod line_editor;
 mod mode_change;
 mod mount_helper;
+mod mounts;
 mod output_file;
 mod owner;
 mod progress;

@@ -150,7 +150,8 @@ impl Mount {
         let keeper =
             Keeper::start(&server, settings.checkpoint_interval).map_err(MountFailure::Thread)?;
         let write_back = settings.write_back && !settings.read_only;
-        let translator = Translator::new(Arc::clone(&server), write_back);
+        let translator =
+            Translator::new(Arc::clone(&server), write_back).map_err(MountFailure::Thread)?;
         let ends = protocol::start(translator, target, settings, ended)?;
         Ok(Self { server, keeper, ends })
     }

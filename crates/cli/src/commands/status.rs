@@ -1,14 +1,12 @@
 //! `undercroft status`.
 
+use crate::mounts::status_of;
 use crate::report::{self, Outcome};
 use crate::text;
 use anyhow::{Context, Result};
 use clap::ValueHint;
-use rustix::fs::getxattr;
-use rustix::io::Errno;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use undercroft_fuse::{STATUS_ATTRIBUTE, Status};
+use std::path::PathBuf;
 
 /// Print the state of a mount: what is dirty, in the journal, under way and in memory, and the errors
 /// so far.
@@ -54,11 +52,4 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let (damage, device) = (status.damage_errors, status.device_errors);
     writeln!(out, "errors:         {damage} from damage, {device} from the device")?;
     Ok(Outcome::Done)
-}
-
-/// The status of the mount at a directory.
-pub(super) fn status_of(directory: &Path) -> Result<Status, Errno> {
-    let mut value = vec![0; 64 << 10];
-    let len = getxattr(directory, STATUS_ATTRIBUTE, &mut value[..])?;
-    Status::from_json(&value[..len]).map_err(|_| Errno::PROTO)
 }

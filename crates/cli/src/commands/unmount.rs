@@ -1,6 +1,6 @@
 //! `undercroft unmount`.
 
-use super::status::status_of;
+use crate::mounts::status_of;
 use crate::report::Outcome;
 use anyhow::{Context, Result, bail};
 use clap::ValueHint;
@@ -31,10 +31,11 @@ pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
         Err(Errno::NOTCONN) => {
             // The kernel has the mount, but its server has gone.
             unmount(&args.directory, InUse::Detach)?;
-            bail!(
-                "the server of {at} ended before it was unmounted; the mount is removed. The volume is \
-                 not clean: the next mount replays its journal (or `undercroft replay`)"
+            eprintln!(
+                "note: the server of {at} had ended before it was unmounted; the volume is not clean, \
+                 and the next mount replays its journal (so does `undercroft replay`)"
             );
+            return Ok(Outcome::Done);
         }
         Err(error) => return Err(error).with_context(|| no_mount(&args.directory)),
     };

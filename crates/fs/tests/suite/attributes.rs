@@ -17,6 +17,7 @@ fn a_change_changes_what_it_names() {
         size: Some(10_000),
         accessed: Some(SetTime::To(THEN)),
         modified: Some(SetTime::Now),
+        changed: None,
         created: Some(SetTime::To(THEN)),
         project: Some(5),
         flags: Some(InodeFlags::NODUMP),
@@ -120,4 +121,24 @@ fn access_lists_and_modes_follow_each_other() {
     let inside = create(&fs, directory.number, "inside");
     assert!(fs.get_xattr(inside.number(), access).unwrap().is_some());
     assert!(fs.set_xattr(file.number(), access, b"\x02\0\0\0rubbish", SetMode::Either).is_err());
+}
+
+#[test]
+fn privileges_are_dropped() {
+    let fs = fresh();
+    let file = create(&fs, fs.root(), "file");
+    file.set_attributes(&Change { mode: Some(0o6755), ..Change::default() }).unwrap();
+    let capability = b"security.capability";
+    fs.set_xattr(file.number(), capability, b"any", SetMode::Either).unwrap();
+    file.drop_privileges(false).unwrap();
+    assert_eq!(file.metadata().mode, 0o6755);
+    assert_eq!(fs.get_xattr(file.number(), capability).unwrap(), None);
+    file.drop_privileges(true).unwrap();
+    assert_eq!(file.metadata().mode, 0o755);
+    // A setgid bit without the right to execute is something else.
+    file.set_attributes(&Change { mode: Some(0o2644), ..Change::default() }).unwrap();
+    let before = file.metadata();
+    file.drop_privileges(true).unwrap();
+    assert_eq!(file.metadata(), before);
+    fs.close().unwrap();
 }

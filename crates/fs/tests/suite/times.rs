@@ -3,7 +3,9 @@
 use crate::volumes::{NOW, memory, open};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
-use undercroft_fs::{AccessTimes, Change, Clock, FileSystem, OpenOptions, SetTime, Timestamp};
+use undercroft_fs::{
+    AccessTimes, Change, Clock, Existing, FileSystem, NewFile, OpenOptions, SetTime, Timestamp,
+};
 
 const DAY: i64 = 86_400;
 
@@ -112,4 +114,25 @@ fn a_file_that_is_set_and_removed_leaves_none() {
     drop(file);
     fs.remove_file("/file").unwrap();
     fs.close().unwrap();
+}
+
+/// Also while data waits in memory that was written before.
+#[test]
+fn times_that_are_set_stay_when_data_is_written_back() {
+    let device = memory();
+    let fs = open(&device);
+    let (_, file) = fs.create(fs.root(), b"file", &NewFile::new(0o600), Existing::Refuse).unwrap();
+    file.write(0, b"some bytes").unwrap();
+    let set = Change {
+        modified: Some(SetTime::To(later(-50))),
+        changed: Some(later(7)),
+        ..Change::default()
+    };
+    let metadata = file.set_attributes(&set).unwrap();
+    assert_eq!((metadata.modified, metadata.changed), (later(-50), later(7)));
+    file.fsync_and_wait().unwrap();
+    assert_eq!(file.metadata().modified, later(-50));
+    drop((file, fs));
+    let again = reopened(&device).metadata("/file").unwrap();
+    assert_eq!((again.modified, again.changed), (later(-50), later(7)));
 }

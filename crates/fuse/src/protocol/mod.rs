@@ -4,6 +4,7 @@
 
 mod attributes;
 mod capabilities;
+mod held_back;
 mod session;
 
 pub(crate) use session::{Ends, start};
@@ -20,6 +21,7 @@ use fuser::{
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use held_back::HeldBack;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
@@ -61,14 +63,15 @@ macro_rules! answer {
 pub(crate) struct Translator {
     server: Arc<Server>,
     root: InodeNumber,
-    /// Whether the kernel may hold written data back.
-    write_back: bool,
+    /// Asks for what the kernel holds back, if it may.
+    held_back: Option<HeldBack>,
 }
 
 impl Translator {
-    pub(crate) fn new(server: Arc<Server>, write_back: bool) -> Self {
+    pub(crate) fn new(server: Arc<Server>, write_back: bool) -> io::Result<Self> {
         let root = server.fs.root();
-        Self { server, root, write_back }
+        let held_back = if write_back { Some(HeldBack::start(&server)?) } else { None };
+        Ok(Self { server, root, held_back })
     }
 
     fn errno(&self, failure: &Failure) -> Errno {
@@ -112,7 +115,7 @@ fn caller(request: &Request) -> Caller {
 
 impl Filesystem for Translator {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        capabilities::negotiate(config, self.write_back);
+        capabilities::negotiate(config, self.held_back.is_some());
         Ok(())
     }
 
@@ -491,6 +494,9 @@ impl Filesystem for Translator {
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        if let Some(held_back) = &self.held_back {
+            return held_back.seek(self.number(ino), offset, what, reply);
+        }
         answer!(self, reply, self.server.seek(self.number(ino), offset, what), found => {
             // Files have less than 2^63 bytes.
             reply.offset(found.cast_signed());

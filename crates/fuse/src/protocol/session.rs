@@ -1,6 +1,7 @@
 //! The connection to the kernel: mounted, served by threads, ended.
 
 use super::Translator;
+use super::held_back::HeldBack;
 use crate::mount::{MountFailure, Settings, Target};
 use fuser::{Config, MountOption, Session, SessionACL};
 use std::io;
@@ -17,6 +18,7 @@ pub(crate) fn start(
     ended: impl FnOnce() + Send + 'static,
 ) -> Result<Ends, MountFailure> {
     let config = config(settings);
+    let notifier = translator.held_back.as_ref().map(HeldBack::notifier);
     let session = match target {
         Target::Directory(path) => Session::new(translator, &path, &config)
             .map_err(|error| MountFailure::Refused { at: path, error })?,
@@ -25,6 +27,10 @@ pub(crate) fn start(
                 .map_err(MountFailure::Connection)?
         }
     };
+    if let Some(notifier) = notifier {
+        // It is empty.
+        let _ = notifier.set(session.notifier());
+    }
     let run = move || {
         let served = session.run();
         ended();
@@ -36,7 +42,8 @@ pub(crate) fn start(
 fn config(settings: &Settings) -> Config {
     let flag = |set: bool, yes: MountOption, no: MountOption| if set { yes } else { no };
     let mut options = vec![
-        MountOption::FSName(settings.name.clone()),
+        // The program `fusermount3` gets it in a list with commas.
+        MountOption::FSName(settings.name.replace(',', ";")),
         // Not as the option for that, which the library does not give to the kernel.
         MountOption::CUSTOM("subtype=undercroft".into()),
         MountOption::DefaultPermissions,

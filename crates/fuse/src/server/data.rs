@@ -12,6 +12,9 @@ const ZERO_RANGE: u32 = 0x10;
 const INSERT_RANGE: u32 = 0x20;
 const UNSHARE_RANGE: u32 = 0x40;
 
+/// Files end before.
+const END: u64 = i64::MAX as u64;
+
 /// What is looked for in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seek {
@@ -112,6 +115,20 @@ impl Server {
             Seek::Hole => opening.file.seek_hole(offset)?,
         };
         Ok(found.ok_or(Errno::NXIO)?)
+    }
+
+    /// Where the data at or behind `offset` begins that is known here; the end of all files if there
+    /// is none.
+    pub(crate) fn data_from(&self, number: InodeNumber, offset: u64) -> Result<u64, Failure> {
+        let opening = self.nodes.open(&self.fs, number)?;
+        Ok(opening.file.seek_data(offset)?.unwrap_or(END))
+    }
+
+    /// Where the hole at or behind `offset` begins, as far as data is known here. All behind the end
+    /// of the file is one.
+    pub(crate) fn hole_from(&self, number: InodeNumber, offset: u64) -> Result<u64, Failure> {
+        let opening = self.nodes.open(&self.fs, number)?;
+        Ok(opening.file.seek_hole(offset)?.unwrap_or(offset))
     }
 
     /// Copies bytes of one file to another, or to another place; returns how many.

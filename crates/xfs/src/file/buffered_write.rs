@@ -238,7 +238,7 @@ impl BufferedWrite<'_> {
         let (geometry, stored_size) = (volume.geometry(), state.core.size);
         let dirty = state.memory.dirty.get_or_insert_with(|| {
             let budget = &volume.files().budget;
-            Box::new(DirtyData::new(geometry.block_log, budget, stored_size, self.now))
+            Box::new(DirtyData::new(geometry.block_log, budget, stored_size))
         });
         let before = dirty.bytes();
         let done = put(dirty);
@@ -251,7 +251,7 @@ impl BufferedWrite<'_> {
             return None;
         }
         dirty.reserved.join(std::mem::take(reserved));
-        (dirty.modified, dirty.unstamped) = (self.now, true);
+        dirty.unstamped = true;
         state.memory.growth.is_open = true;
         state.core.size = state.core.size.max(self.end);
         (state.core.mtime, state.core.ctime) = (self.now, self.now);

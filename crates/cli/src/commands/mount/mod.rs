@@ -55,7 +55,7 @@ use undercroft_fuse::options::MountOptions;
 ///   undercroft mount disk.img --exec make install DESTDIR=.
 ///   unshare -Urm undercroft mount disk.img --exec sh
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, override_usage = USAGE)]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
@@ -95,6 +95,10 @@ pub(super) struct Args {
     log: Option<PathBuf>,
 }
 
+const USAGE: &str = "\
+undercroft mount [OPTIONS] <IMAGE> <DIR>
+       undercroft mount [OPTIONS] <IMAGE> [DIR] --exec <PROGRAM> [ARGUMENT]...";
+
 /// What to mount, and how.
 struct Plan {
     settings: Settings,
@@ -105,6 +109,10 @@ struct Plan {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if !args.exec.is_empty() && std::env::args_os().next_back().as_ref() != args.exec.last() {
+        let what = "--exec takes all that follows: undercroft mount IMAGE [DIR] --exec PROGRAM ARGUMENT...";
+        return Err(Usage(what.into()).into());
+    }
     let plan = plan(args)?;
     match (&args.directory, args.exec.split_first()) {
         (directory, Some((program, arguments))) => {

@@ -1,12 +1,14 @@
 //! Where a volume is mounted.
 
 use crate::failure::Usage;
+use crate::mounts;
 use anyhow::{Context, Result, bail};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use undercroft_fuse::Target;
+use undercroft_fuse::{InUse, Target, unmount};
 
 /// The place of a mount.
 pub(super) struct Place {
@@ -31,10 +33,31 @@ pub(super) fn place(argument: &Path) -> Result<Place> {
     let directory = argument
         .canonicalize()
         .with_context(|| format!("cannot mount at {}", argument.display()))?;
+    make_way(&directory)?;
     if !directory.is_dir() {
         bail!("cannot mount at {}: it is not a directory", directory.display());
     }
     Ok(Place { target: Target::Directory(directory.clone()), directory: Some(directory) })
+}
+
+/// Detaches a mount of this command whose server has ended: a crash leaves it behind.
+fn make_way(directory: &Path) -> Result<()> {
+    let has_died = match fs::metadata(directory) {
+        Err(error) => error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()),
+        Ok(_) => false,
+    };
+    if !has_died {
+        return Ok(());
+    }
+    let at = directory.display();
+    if !mounts::is_at(directory) {
+        bail!(
+            "cannot mount at {at}: a mount is there whose server has ended; `umount {at}` removes it"
+        );
+    }
+    unmount(directory, InUse::Detach)?;
+    eprintln!("note: the server of an earlier mount at {at} had ended; that mount is removed");
+    Ok(())
 }
 
 /// Waits until a mount answers, and lets the kernel read ahead as much as one request takes; returns

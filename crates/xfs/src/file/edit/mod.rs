@@ -53,7 +53,9 @@ pub(super) struct FileEdit<'a> {
     number: InodeNumber,
     inode: Arc<Inode>,
     locks: Arc<FileLocks>,
-    now: Timestamp,
+    /// The time that it sets. None for what was written before: the write has set the times, and a
+    /// program may have set others since.
+    now: Option<Timestamp>,
     /// The operation at hand has set the times already.
     stamped: bool,
     plug: Plug,
@@ -87,7 +89,7 @@ impl<'a> FileEdit<'a> {
         check_kind(volume, &inode.read())?;
         let lock = Self::send_dirty(volume, inode, lock)?;
         let edit = Self::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
-        Ok(Self { plugged: false, now, ..edit })
+        Ok(Self { plugged: false, now: Some(now), ..edit })
     }
 
     /// A file of a live volume whose dirty data is written back together with that of others, as a
@@ -98,15 +100,13 @@ impl<'a> FileEdit<'a> {
         lock: DataLock,
         writes: Batch,
     ) -> Result<Self, Error> {
-        let (number, locks, now) = {
+        let (number, locks) = {
             let state = inode.read();
             check_kind(volume, &state)?;
-            let dirty = state.memory.dirty.as_ref();
-            let now = dirty.map_or_else(Timestamp::default, |dirty| dirty.modified);
-            (state.number, Arc::clone(state.locks()), now)
+            (state.number, Arc::clone(state.locks()))
         };
         let plug = Plug::new(volume.cache().device());
-        let (stamped, plugged) = (false, true);
+        let (now, stamped, plugged) = (None, false, true);
         Ok(Self { volume, number, inode, locks, now, stamped, plug, writes, plugged, lock })
     }
 
@@ -202,8 +202,10 @@ impl<'a> FileEdit<'a> {
         if !self.stamped {
             self.stamped = true;
             let core = &mut inode.core;
-            let now = self.now.clamped(core.timestamp_encoding());
-            (core.mtime, core.ctime) = (now, now);
+            if let Some(now) = self.now {
+                let now = now.clamped(core.timestamp_encoding());
+                (core.mtime, core.ctime) = (now, now);
+            }
             core.changecount += 1;
         }
         inode.touch();

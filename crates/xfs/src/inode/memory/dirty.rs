@@ -1,7 +1,6 @@
 //! The dirty data of one file, in whole blocks.
 
 use super::budget::Budget;
-use crate::format::Timestamp;
 use crate::space::Reservation;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -29,8 +28,6 @@ pub(crate) struct DirtyData {
     pub(crate) stored_size: u64,
     /// Blocks of the volume reserved for dirty data; given back with it.
     pub(crate) reserved: Reservation,
-    /// Time of the last write.
-    pub(crate) modified: Timestamp,
     /// The times of the inode have not been committed since.
     pub(crate) unstamped: bool,
 }
@@ -67,12 +64,7 @@ impl Piece {
 }
 
 impl DirtyData {
-    pub(crate) fn new(
-        block_log: u8,
-        budget: &Arc<Budget>,
-        stored_size: u64,
-        modified: Timestamp,
-    ) -> Self {
+    pub(crate) fn new(block_log: u8, budget: &Arc<Budget>, stored_size: u64) -> Self {
         Self {
             block_log,
             budget: Arc::clone(budget),
@@ -80,7 +72,6 @@ impl DirtyData {
             blocks: 0,
             stored_size,
             reserved: Reservation::default(),
-            modified,
             unstamped: false,
         }
     }
@@ -282,7 +273,7 @@ mod tests {
     fn dirty() -> DirtyData {
         let budget = Arc::new(Budget::new(1000));
         budget.try_take(1000).unwrap();
-        DirtyData::new(2, &budget, 0, Timestamp::default())
+        DirtyData::new(2, &budget, 0)
     }
 
     fn put(dirty: &mut DirtyData, block: u64, text: &str) {

@@ -1,0 +1,146 @@
+//! Ways in which a mount ends.
+
+use crate::mounted::{Volume, fails, script, succeeds, undercroft};
+use std::fs::{self, File};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn is_mounted(volume: &Volume) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    mounts.contains(&format!(" {} ", volume.at().display()))
+}
+
+#[test]
+fn the_image_is_free_when_unmount_returns() {
+    let volume = Volume::new();
+    for round in 0..10 {
+        let mounted = volume.mount(&[]);
+        fs::write(mounted.path(format!("{round}")), vec![1; 3 << 20]).unwrap();
+        mounted.unmount_only();
+        // It needs the lock of the image, and a journal with nothing to replay.
+        let path = format!("/by-command-{round}");
+        let output = undercroft().arg("touch").arg(volume.image()).arg(path).output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+    volume.is_clean();
+}
+
+#[test]
+fn a_mount_in_use_stays() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    let file = File::create(mounted.path("file")).unwrap();
+    let said = fails(1, undercroft().arg("unmount").arg(volume.at()));
+    assert!(said.contains("is in use") && said.contains("--lazy"), "{said}");
+    drop(file);
+    mounted.unmount();
+}
+
+#[test]
+fn a_lazy_unmount_waits_for_the_last_user() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    let file = File::create(mounted.path("file")).unwrap();
+    let mut lazy = undercroft();
+    let mut lazy = lazy.args(["unmount", "--lazy"]).arg(volume.at()).spawn().unwrap();
+    wait_for("the unmount", || !is_mounted(&volume));
+    assert!(lazy.try_wait().unwrap().is_none());
+    std::os::unix::fs::FileExt::write_all_at(&file, b"late", 0).unwrap();
+    drop(file);
+    assert!(lazy.wait().unwrap().success());
+    drop(mounted);
+    volume.is_clean();
+    let text = succeeds(undercroft().arg("cat").arg(volume.image()).arg("/file"));
+    assert_eq!(text, "late");
+}
+
+#[test]
+fn umount_of_the_system_does_as_well() {
+    let volume = Volume::new();
+    let mut mounted = volume.serve(&[]);
+    fs::write(mounted.path("file"), "text").unwrap();
+    succeeds(Command::new("umount").arg(volume.at()));
+    assert!(mounted.server().wait().unwrap().success());
+    volume.is_clean();
+}
+
+#[test]
+fn sigterm_is_an_orderly_unmount() {
+    let volume = Volume::new();
+    let mut mounted = volume.serve(&[]);
+    fs::write(mounted.path("file"), "text").unwrap();
+    let server = mounted.server();
+    signal("TERM", server.id());
+    assert!(server.wait().unwrap().success());
+    assert!(!is_mounted(&volume));
+    volume.is_clean();
+    assert_eq!(succeeds(undercroft().arg("cat").arg(volume.image()).arg("/file")), "text");
+}
+
+#[test]
+fn a_second_signal_keeps_what_was_synced() {
+    let volume = Volume::new();
+    let mut mounted = volume.serve(&[]);
+    let mut file = File::create(mounted.path("file")).unwrap();
+    std::io::Write::write_all(&mut file, b"synced").unwrap();
+    file.sync_all().unwrap();
+    let server = mounted.server();
+    let process = server.id();
+    signal("TERM", process);
+    wait_for("the detaching", || !is_mounted(&volume));
+    assert!(server.try_wait().unwrap().is_none(), "a file is open");
+    signal("TERM", process);
+    assert_eq!(server.wait().unwrap().code(), Some(1));
+    drop(file);
+    volume.is_clean();
+    assert_eq!(succeeds(undercroft().arg("cat").arg(volume.image()).arg("/file")), "synced");
+}
+
+#[test]
+fn a_program_runs_and_its_status_is_returned() {
+    let volume = Volume::new();
+    let run = |text: &str| {
+        let mut command = undercroft();
+        command.arg("mount").arg(volume.image()).arg("--exec").args(script(text));
+        command
+    };
+    let place = succeeds(&mut run("echo content >file; echo \"$UNDERCROFT_MOUNT\"; pwd"));
+    let lines: Vec<_> = place.lines().collect();
+    assert_eq!(lines[0], lines[1]);
+    assert!(!std::path::Path::new(lines[0]).exists());
+    volume.is_clean();
+    fails(7, &mut run("test -e file; exit 7"));
+    fails(128 + 9, &mut run("kill -9 $$"));
+    let mut missing = undercroft();
+    missing.arg("mount").arg(volume.image()).args(["--exec", "/no/such/program"]);
+    assert!(fails(1, &mut missing).contains("cannot run /no/such/program"));
+    volume.is_clean();
+}
+
+#[test]
+fn a_program_runs_in_a_user_name_space() {
+    let volume = Volume::new();
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", env!("CARGO_BIN_EXE_undercroft"), "mount"]).arg(volume.image());
+    let said = succeeds(command.arg("--exec").args(script("id -u >user; mount")));
+    assert!(said.contains("fuse.undercroft"), "{said}");
+    volume.is_clean();
+    assert_eq!(succeeds(undercroft().arg("cat").arg(volume.image()).arg("/user")), "0\n");
+}

@@ -1,0 +1,110 @@
+//! The forms in which the command is run to mount.
+
+use crate::mounted::{Volume, fails, succeeds, undercroft};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+
+#[test]
+fn mount_of_the_system_runs_it() {
+    let volume = Volume::new();
+    let helper = volume.beside("mount.undercroft");
+    symlink(env!("CARGO_BIN_EXE_undercroft"), &helper).unwrap();
+    let mut mount = Command::new(&helper);
+    mount.arg(volume.image()).arg(volume.at()).args(["-n", "-o", "rw,noatime,x-systemd.automount"]);
+    succeeds(&mut mount);
+    fs::write(volume.at().join("file"), "x").unwrap();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let at = volume.at().display().to_string();
+    let line = mounts.lines().find(|line| line.contains(&at)).unwrap();
+    assert!(line.contains(" fuse.undercroft rw,") && line.contains("noatime"), "{line}");
+    succeeds(undercroft().arg("unmount").arg(volume.at()));
+    volume.is_clean();
+    // As `mount.fuse` does it.
+    succeeds(undercroft().arg(volume.image()).arg(volume.at()).args(["-o", "ro"]));
+    assert!(fs::write(volume.at().join("file"), "y").is_err());
+    succeeds(undercroft().arg("unmount").arg(volume.at()));
+    volume.is_clean();
+}
+
+/// A program with the rights for it mounts, and hands the descriptor on.
+#[test]
+fn a_descriptor_of_a_mount_is_served() {
+    let volume = Volume::new();
+    let device = open("/dev/fuse", OFlags::RDWR, Mode::empty()).unwrap();
+    let number = device.as_raw_fd();
+    let options = format!("fd={number},rootmode=40000,user_id=0,group_id=0");
+    nix::mount::mount(
+        Some("test"),
+        &volume.at(),
+        Some("fuse"),
+        nix::mount::MsFlags::empty(),
+        Some(options.as_str()),
+    )
+    .unwrap();
+    fcntl_setfd(&device, FdFlags::empty()).unwrap();
+    let mut mount = undercroft();
+    mount.arg("mount").arg(volume.image()).arg(format!("/dev/fd/{number}"));
+    succeeds(&mut mount);
+    drop(device);
+    fs::write(volume.at().join("file"), "x").unwrap();
+    succeeds(undercroft().arg("unmount").arg(volume.at()));
+    volume.is_clean();
+    let closed = undercroft().arg("mount").arg(volume.image()).arg("/dev/fd/99").output().unwrap();
+    assert!(String::from_utf8_lossy(&closed.stderr).contains("descriptor 99 is not open"));
+}
+
+#[test]
+fn a_service_manager_hears_when_it_is_ready() {
+    let volume = Volume::new();
+    let path = volume.beside("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let mut server = undercroft();
+    server.args(["mount", "--foreground"]).arg(volume.image()).arg(volume.at());
+    let mut server = server.env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().unwrap();
+    let mut word = [0; 64];
+    let len = socket.recv(&mut word).unwrap();
+    assert_eq!(&word[..len], b"READY=1");
+    // It answers.
+    fs::write(volume.at().join("file"), "x").unwrap();
+    succeeds(undercroft().arg("unmount").arg(volume.at()));
+    assert!(server.wait().unwrap().success());
+    volume.is_clean();
+}
+
+/// The streams of the command end with it, although the server goes on: pipes are not held open.
+#[test]
+fn the_server_lets_the_streams_of_the_command_go() {
+    let volume = Volume::new();
+    let output = undercroft().arg("mount").arg(volume.image()).arg(volume.at()).output().unwrap();
+    assert!(output.status.success());
+    fs::write(volume.at().join("file"), "x").unwrap();
+    succeeds(undercroft().arg("unmount").arg(volume.at()));
+    volume.is_clean();
+}
+
+#[test]
+fn mistakes_are_named() {
+    let volume = Volume::new();
+    let mount = |arguments: &[&str]| {
+        let mut command = undercroft();
+        command.arg("mount").args(arguments).arg(volume.image()).arg(volume.at());
+        command
+    };
+    assert!(fails(2, &mut mount(&["-o", "ro,quota"])).contains("\"quota\""));
+    assert!(fails(2, &mut mount(&["-o", "uid=0"])).contains("-o ro"));
+    let mut missing = undercroft();
+    missing.arg("mount").arg(volume.image()).arg(volume.beside("none"));
+    assert!(fails(1, &mut missing).contains("none"));
+    let mut no_volume = undercroft();
+    fs::write(volume.beside("text"), "no volume").unwrap();
+    no_volume.arg("mount").arg(volume.beside("text")).arg(volume.at());
+    fails(1, &mut no_volume);
+    let said = fails(1, undercroft().arg("unmount").arg(volume.beside(".")));
+    assert!(said.contains("is not the root of a volume"), "{said}");
+    volume.is_clean();
+}

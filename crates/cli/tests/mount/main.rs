@@ -1,0 +1,17 @@
+//! Volumes mounted by the command, and used through the kernel.
+//!
+//! Every test unmounts, and then the newest `xfs_repair -n` and our check must find nothing. Without
+//! /dev/fuse they fail and say so: see the message of [`mounted::Volume::mount`].
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod attributes;
+mod crash;
+mod data;
+mod endings;
+mod forms;
+mod listing;
+mod mounted;
+mod names;
+mod rights;
+mod status;

@@ -1,0 +1,185 @@
+//! A volume of a test, and its mount.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use undercroft_judges::Xfsprogs;
+
+/// The command.
+pub(crate) fn undercroft() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_undercroft"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs a command that must succeed; returns its output.
+#[track_caller]
+pub(crate) fn succeeds(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}: {said}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command that must fail with `status`; returns its message.
+#[track_caller]
+pub(crate) fn fails(status: i32, command: &mut Command) -> String {
+    let Output { status: ended, stderr, .. } = command.output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    assert_eq!(ended.code(), Some(status), "{command:?}: {said}");
+    said
+}
+
+/// Why nothing can be mounted here, or `None`.
+fn obstacle() -> Option<&'static str> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("these tests mount as root");
+    }
+    if !Path::new("/dev/fuse").exists() {
+        return Some("there is no /dev/fuse; load the module `fuse`, or give it to the container");
+    }
+    None
+}
+
+/// A volume, with a place to mount it at.
+pub(crate) struct Volume {
+    scratch: tempfile::TempDir,
+}
+
+impl Volume {
+    /// An empty volume of 256 MiB.
+    pub(crate) fn new() -> Self {
+        Self::sized("256M")
+    }
+
+    pub(crate) fn sized(size: &str) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        fs::create_dir(scratch.path().join("at")).unwrap();
+        let volume = Self { scratch };
+        succeeds(undercroft().args(["mkfs", "--size", size]).arg(volume.image()));
+        volume
+    }
+
+    pub(crate) fn image(&self) -> PathBuf {
+        self.scratch.path().join("image")
+    }
+
+    pub(crate) fn at(&self) -> PathBuf {
+        self.scratch.path().join("at")
+    }
+
+    /// A path beside the volume.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// Mounts it in the background.
+    #[track_caller]
+    pub(crate) fn mount(&self, options: &[&str]) -> Mounted<'_> {
+        if let Some(why) = obstacle() {
+            panic!("the mount cannot be tested: {why}");
+        }
+        let mut command = undercroft();
+        command.arg("mount").args(options).arg(self.image()).arg(self.at());
+        succeeds(&mut command);
+        Mounted { volume: self, server: None }
+    }
+
+    /// Mounts it in the foreground; returns when it answers.
+    #[track_caller]
+    pub(crate) fn serve(&self, options: &[&str]) -> Mounted<'_> {
+        if let Some(why) = obstacle() {
+            panic!("the mount cannot be tested: {why}");
+        }
+        let mut command = undercroft();
+        command.arg("mount").arg("--foreground").args(options).arg(self.image()).arg(self.at());
+        let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
+        let before = device(self.scratch.path());
+        while device(&self.at()) == before {
+            assert!(server.try_wait().unwrap().is_none(), "the server has ended");
+            std::thread::yield_now();
+        }
+        Mounted { volume: self, server: Some(server) }
+    }
+
+    /// Our check and the newest `xfs_repair -n` find nothing.
+    #[track_caller]
+    pub(crate) fn is_clean(&self) {
+        succeeds(undercroft().arg("check").arg(self.image()));
+        Xfsprogs::newest().unwrap().repair_check(&self.image()).unwrap();
+    }
+}
+
+fn device(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).unwrap().dev()
+}
+
+/// A volume that is mounted. Dropped in a panic it is unmounted, if it can.
+pub(crate) struct Mounted<'v> {
+    volume: &'v Volume,
+    server: Option<Child>,
+}
+
+impl<'v> Mounted<'v> {
+    /// A path on the mount.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.volume.at().join(name)
+    }
+
+    /// A program on a path of the mount that must succeed; returns its output.
+    #[track_caller]
+    pub(crate) fn run(&self, program: &str, arguments: &[&str], name: &str) -> String {
+        succeeds(Command::new(program).args(arguments).arg(self.path(name)))
+    }
+
+    /// The server in the foreground.
+    pub(crate) fn server(&mut self) -> &mut Child {
+        self.server.as_mut().unwrap()
+    }
+
+    /// Unmounts, and asks the judges.
+    #[track_caller]
+    pub(crate) fn unmount(self) {
+        let volume = self.unmount_only();
+        volume.is_clean();
+    }
+
+    #[track_caller]
+    pub(crate) fn unmount_only(mut self) -> &'v Volume {
+        succeeds(undercroft().arg("unmount").arg(self.volume.at()));
+        if let Some(server) = &mut self.server {
+            assert!(server.wait().unwrap().success());
+        }
+        self.volume
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = Command::new("umount").arg("-l").arg(self.volume.at()).output();
+        }
+        if let Some(server) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+/// Bytes that differ everywhere.
+pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    std::iter::repeat_with(&mut next).take(len).collect()
+}
+
+/// The arguments of a shell that runs a script.
+pub(crate) fn script(text: &str) -> [&OsStr; 3] {
+    [OsStr::new("sh"), OsStr::new("-ec"), OsStr::new(text)]
+}

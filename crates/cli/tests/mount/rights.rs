@@ -1,0 +1,78 @@
+//! Locks and permissions.
+
+use crate::mounted::Volume;
+use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
+
+/// Takes a lock of the kind of fcntl(2), without waiting for it.
+const LOCK: &str = r#"
+use Fcntl;
+open(F, "+<", $ARGV[0]) or die;
+my $lock = pack("s s x4 q q l", F_WRLCK, 0, 0, 0, 0);
+exit(fcntl(F, F_SETLK, $lock) ? 0 : 1);
+"#;
+
+#[test]
+fn locks_are_seen_by_other_processes() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    let path = mounted.path("file");
+    fs::write(&path, "x").unwrap();
+    let other_gets_it = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).arg(&path);
+        if program == "flock" {
+            command.arg("true");
+        }
+        command.output().unwrap().status.success()
+    };
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    fcntl_lock(&file, FlockOperation::LockExclusive).unwrap();
+    assert!(!other_gets_it("perl", &["-e", LOCK]));
+    fcntl_lock(&file, FlockOperation::Unlock).unwrap();
+    assert!(other_gets_it("perl", &["-e", LOCK]));
+    flock(&file, FlockOperation::LockExclusive).unwrap();
+    assert!(!other_gets_it("flock", &["-n"]));
+    flock(&file, FlockOperation::Unlock).unwrap();
+    assert!(other_gets_it("flock", &["-n"]));
+    drop(file);
+    mounted.unmount();
+}
+
+#[test]
+fn directories_hand_down_their_group_and_keep_names_of_others() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    for (name, mode) in [("group", 0o2777), ("sticky", 0o1777)] {
+        fs::create_dir(mounted.path(name)).unwrap();
+        fs::set_permissions(mounted.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    std::os::unix::fs::chown(mounted.path("group"), None, Some(4321)).unwrap();
+    let as_user = |id: &str, script: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", id, "--regid", id, "--clear-groups", "sh", "-c", script]);
+        // The directory of the test belongs to root alone.
+        command.current_dir(volume.at()).output().unwrap().status.success()
+    };
+    assert!(as_user("1234", "mkdir group/d && touch group/d/file sticky/file"));
+    let metadata = fs::metadata(mounted.path("group/d/file")).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (1234, 4321));
+    assert_eq!(fs::metadata(mounted.path("group/d")).unwrap().mode() & 0o2000, 0o2000);
+    assert!(!as_user("1235", "rm -f sticky/file"));
+    assert!(as_user("1234", "rm -f sticky/file"));
+    mounted.unmount();
+}
+
+#[test]
+fn owners_are_shown_as_asked_for() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    fs::write(mounted.path("file"), "").unwrap();
+    mounted.unmount();
+    let mounted = volume.mount(&["-o", "ro,uid=1234,gid=4321"]);
+    let metadata = fs::metadata(mounted.path("file")).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (1234, 4321));
+    mounted.unmount();
+}
