@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use undercroft_judges::xfsprogs;
+use undercroft_judges::{load, xfsprogs};
 
 /// Set-up and checks of the workspace.
 #[derive(Parser)]
@@ -94,12 +94,22 @@ enum Soak {
     Block(soak::BlockArguments),
     /// Replay volumes that the kernel left dirty
     Recovery(soak::RecoveryArguments),
+    /// Suites of others on a mount of ours
+    Mount(soak::MountArguments),
+    /// Servers of mounts killed under load: what was synced is there
+    MountKill(soak::KillArguments),
     /// All tests, with the many rounds that the check leaves out
     Tests,
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    // This program is also the processes of a load.
+    let done = match load::work_if_asked() {
+        Ok(true) => Ok(()),
+        Ok(false) => run(&Arguments::parse()),
+        Err(error) => Err(error.into()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -131,6 +141,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
+        Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),
+        Task::Soak(Soak::MountKill(arguments)) => soak::mount_kill(arguments),
         Task::Soak(Soak::Tests) => test::soak(),
         Task::Judges { refresh } => judges(*refresh),
     }
