@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use undercroft_judges::xfsprogs;
+use undercroft_judges::{load, xfsprogs};
 
 /// Set-up and checks of the workspace.
 #[derive(Parser)]
@@ -61,6 +61,8 @@ enum Bench {
     Replay(bench::ReplayArguments),
     /// Blocks shared with the source, against `cat` of the same bytes
     Reflink(bench::ReflinkArguments),
+    /// How fast our mount is, against a null server, the kernel and other mounts
+    Mount(bench::MountArguments),
 }
 
 #[derive(Subcommand)]
@@ -97,12 +99,22 @@ enum Soak {
     Recovery(soak::RecoveryArguments),
     /// A small Debian on a disk that `build` made, started in QEMU
     Disk(boot::DiskArguments),
+    /// Suites of others on a mount of ours
+    Mount(soak::MountArguments),
+    /// Servers of mounts killed under load: what was synced is there
+    MountKill(soak::KillArguments),
     /// All tests, with the many rounds that the check leaves out
     Tests,
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    // This program is also the processes of a load.
+    let done = match load::work_if_asked() {
+        Ok(true) => Ok(()),
+        Ok(false) => run(&Arguments::parse()),
+        Err(error) => Err(error.into()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -119,6 +131,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),
         Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),
         Task::Bench(Bench::Reflink(arguments)) => bench::reflink(arguments),
+        Task::Bench(Bench::Mount(arguments)) => bench::mount(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
@@ -135,6 +148,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
+        Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),
+        Task::Soak(Soak::MountKill(arguments)) => soak::mount_kill(arguments),
         Task::Soak(Soak::Tests) => test::soak(),
         Task::Judges { refresh } => judges(*refresh),
     }

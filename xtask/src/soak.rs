@@ -1,6 +1,8 @@
 //! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; long
 //! histories of the allocator and of files; many bios to a driver that fails.
 
+mod mount;
+
 use std::fs;
 use std::process::Command;
 
@@ -8,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::{shell, workspace};
+pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
 const LONGEST_INPUT: u32 = 8192;

@@ -6,7 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell;
+use undercroft_judges::cache;
+
+use crate::{shell, workspace};
 
 /// A program and the Debian package that holds it.
 pub(crate) struct Program {
@@ -39,7 +41,37 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("zstd", "zstd"),
     program("cc", "gcc"),
     program("man", "man-db"),
+    program("fusermount3", "fuse3"),
 ];
+
+/// The programs of the suites for mounts, beyond those of the tests.
+pub(crate) const FOR_MOUNT_SOAKS: &[Program] = &[
+    program("stress-ng", "stress-ng"),
+    program("dbench", "dbench"),
+    program("git", "git"),
+    program("sqlite3", "sqlite3"),
+    program("pgbench", "postgresql"),
+    program("setpriv", "util-linux"),
+];
+
+/// The peers of a mount in benchmarks, beyond those of builds: a compiler for the example of libfuse.
+pub(crate) const FOR_MOUNT_BENCHMARKS: &[Program] = &[
+    program("fuse2fs", "fuse2fs"),
+    program("fusermount3", "fuse3"),
+    program("cc", "gcc"),
+    program("pkg-config", "pkg-config"),
+    program("find", "findutils"),
+];
+
+/// A program from crates.io, at a version that is known to do.
+pub(crate) struct Crate {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// The suites for mounts that no distribution packages.
+pub(crate) const CRATES_FOR_TESTS: &[Crate] =
+    &[Crate { name: "pjdfstest", version: "0.2.2" }, Crate { name: "fsx", version: "0.3.2" }];
 
 /// The competitors of the benchmarks, beyond the judges.
 pub(crate) const FOR_BENCHMARKS: &[Program] = &[
@@ -74,6 +106,27 @@ pub(crate) fn install(programs: &[Program]) -> Result<()> {
             packages.join(" "),
             still.join(" ")
         );
+    }
+    Ok(())
+}
+
+/// Installs programs from crates.io into the cache directory, unless they are there.
+pub(crate) fn install_crates(crates: &[Crate]) -> Result<()> {
+    for Crate { name, version } in crates {
+        let root = cache::programs();
+        let mut there = Command::new(root.join("bin").join(name));
+        let said = shell::output(there.arg("--version")).unwrap_or_default();
+        if said.split_whitespace().last() == Some(version) {
+            continue;
+        }
+        println!("installing {name} {version} from crates.io");
+        let mut cargo = workspace::cargo();
+        cargo.args(["install", "--locked", "--force", name, "--version", version, "--root"]);
+        // Built anew, and not in the target directory of this workspace.
+        cargo.arg(&root).env_remove("CARGO_TARGET_DIR");
+        shell::run(&mut cargo).with_context(|| {
+            format!("the program {name} {version} of crates.io is missing: with a connection, `cargo install {name} --version {version} --locked --root {}`", root.display())
+        })?;
     }
     Ok(())
 }

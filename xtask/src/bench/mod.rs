@@ -8,6 +8,7 @@
 //! their host as soon as it is idle.
 
 mod live;
+mod mount;
 mod peers;
 mod prototype;
 mod record;
@@ -25,6 +26,7 @@ use undercroft_judges::Xfsprogs;
 
 use crate::{newest, shell, system, workspace};
 pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
+pub(crate) use mount::{MountArguments, run as mount};
 use peers::{Competitor, Peers};
 use record::{Record, Row};
 pub(crate) use shared::{ReflinkArguments, reflink};

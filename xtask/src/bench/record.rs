@@ -56,8 +56,9 @@ pub(super) struct Record {
     summary: Option<serde_json::Value>,
 }
 
+/// Where the run was.
 #[derive(Serialize)]
-struct Machine {
+pub(super) struct Machine {
     processor: String,
     processors: usize,
     memory_bytes: u64,
@@ -82,16 +83,12 @@ impl Record {
     ) -> Result<Self> {
         let version = |tools: &Xfsprogs| format!("{}.{}", tools.version().0, tools.version().1);
         Ok(Self {
-            date: first_line(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"])),
+            date: now(),
             source: source.name.clone(),
             tar_bytes: source.tar_bytes,
             machine: Machine::here(),
             versions: Versions {
-                commit: first_line(
-                    Command::new("git")
-                        .current_dir(workspace::root())
-                        .args(["describe", "--always", "--dirty"]),
-                ),
+                commit: commit(),
                 distribution_xfsprogs: version(&Xfsprogs::distribution()?),
                 newest_xfsprogs: version(newest),
                 mke2fs: first_line(Command::new("sh").args(["-c", "mke2fs -V 2>&1"])),
@@ -103,8 +100,26 @@ impl Record {
     }
 }
 
+impl fmt::Display for Machine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { processor, processors, kernel, .. } = self;
+        write!(formatter, "{processors} x {processor}, Linux {kernel}")
+    }
+}
+
+/// The moment, for a record.
+pub(super) fn now() -> String {
+    first_line(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"]))
+}
+
+/// The version of the workspace.
+pub(super) fn commit() -> String {
+    let mut git = Command::new("git");
+    first_line(git.current_dir(workspace::root()).args(["describe", "--always", "--dirty"]))
+}
+
 impl Machine {
-    fn here() -> Self {
+    pub(super) fn here() -> Self {
         let field = |file: &str, name: &str| {
             let text = fs::read_to_string(file).unwrap_or_default();
             let line = text.lines().find(|line| line.starts_with(name));
@@ -133,11 +148,8 @@ impl fmt::Display for Record {
         let Self { source, machine, versions, rows, date, .. } = self;
         writeln!(
             formatter,
-            "\n{source}, {} rounds, {date}, {} x {}, Linux {}, xfsprogs {} and {}\n",
+            "\n{source}, {} rounds, {date}, {machine}, xfsprogs {} and {}\n",
             rows.first().map_or(0, |row| row.seconds.len()),
-            machine.processors,
-            machine.processor,
-            machine.kernel,
             versions.distribution_xfsprogs,
             versions.newest_xfsprogs,
         )?;

@@ -115,6 +115,7 @@ fn seconds(duration: Duration) -> String {
 
 fn set_up() -> Result<()> {
     system::install(system::FOR_TESTS)?;
+    system::install_crates(system::CRATES_FOR_TESTS)?;
     for component in ["rustfmt", "clippy"] {
         let program = if component == "clippy" { "cargo-clippy" } else { "cargo-fmt" };
         if shell::find(program).is_none() {

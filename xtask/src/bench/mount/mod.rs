@@ -1,0 +1,102 @@
+//! `cargo xtask bench mount`: our mount beside a null server on the same library, the kernel's XFS on
+//! a loop device, fuse2fs, and libfuse's passthrough example over the kernel's XFS.
+//!
+//! All mounts take turns at each row, round after round; what counts is the median of the rounds, and
+//! the goals are ratios of medians. Every turn works in a fresh directory.
+
+mod goals;
+mod groups;
+mod mounts;
+mod record;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+
+use super::source::Source;
+use super::working_directory;
+use crate::{newest, shell, system, workspace};
+use groups::Group;
+use mounts::{Mounted, Peer};
+use record::Record;
+
+/// Measure `undercroft mount`.
+#[derive(Args)]
+pub(crate) struct MountArguments {
+    /// Number of rounds
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Only these groups of rows
+    #[arg(long, value_name = "GROUP")]
+    only: Vec<Group>,
+    /// Only these mounts
+    #[arg(long, value_name = "MOUNT")]
+    mount: Vec<Peer>,
+    /// Size of the volumes in MiB
+    #[arg(long, default_value_t = 4096)]
+    size: u64,
+    /// Where images are written
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// Where to write the record of the run
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
+    ensure!(arguments.runs > 0, "--runs must be at least 1");
+    ensure!(rustix::process::geteuid().is_root(), "volumes are mounted; run as root");
+    ensure!(std::path::Path::new("/dev/fuse").exists(), "no /dev/fuse; load the module `fuse`");
+    system::install(system::FOR_BENCHMARKS)?;
+    system::install(system::FOR_MOUNT_BENCHMARKS)?;
+    newest::install(false)?;
+    let chosen = |all: &[Group], only: &[Group]| {
+        let wanted = |group: &Group| only.is_empty() || only.contains(group);
+        all.iter().copied().filter(wanted).collect::<Vec<_>>()
+    };
+    let groups = chosen(Group::value_variants(), &arguments.only);
+    let wanted = |peer: &Peer| arguments.mount.is_empty() || arguments.mount.contains(peer);
+    let peers: Vec<Peer> = Peer::value_variants().iter().copied().filter(wanted).collect();
+    let source = groups.contains(&Group::Tree).then(Source::linux).transpose()?;
+    build()?;
+    let work = working_directory(arguments.work.as_ref())?;
+    let work = fs::canonicalize(&work).with_context(|| format!("no {}", work.display()))?;
+
+    let mut record = Record::new(peers.clone());
+    for group in groups {
+        for round in 1..=arguments.runs {
+            for peer in &peers {
+                if !group.suits(*peer) {
+                    continue;
+                }
+                let mut mounted = Mounted::new(*peer, &work, arguments.size)?;
+                let values = group
+                    .measure(&mut mounted, source.as_ref())
+                    .with_context(|| format!("{} on {}", group.name(), peer.name()))?;
+                mounted.unmount()?;
+                for (row, value) in values {
+                    eprintln!("round {round}: {}, {row}: {value:.2}", peer.name());
+                    record.add(row, *peer, value);
+                }
+            }
+        }
+    }
+    record.finish();
+    print!("{record}");
+    let path = arguments.json.clone().unwrap_or_else(|| work.join("mount.json"));
+    fs::write(&path, serde_json::to_string_pretty(&record)? + "\n")
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    println!("\nrecord: {}", path.display());
+    Ok(())
+}
+
+/// Our command, and the null server.
+fn build() -> Result<()> {
+    shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
+    let mut null = workspace::cargo();
+    null.args(["build", "--release", "--package", "undercroft-judges", "--example", "null_mount"]);
+    shell::run(&mut null)
+}
