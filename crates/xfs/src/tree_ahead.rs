@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 const ALONE: usize = 4;
 
 /// Threads that read; each waits for the device nearly all the time.
-const THREADS: usize = 16;
+const THREADS: usize = 32;
 
 /// Directories that were read, and that the walk comes to before one that is to be read now, at
 /// most.
