@@ -197,7 +197,7 @@ impl ImageArgs {
         let what = match volume.recovery() {
             Some(_) => "its journal was replayed in memory",
             // A journal that cannot be read is a matter for `info` and `check`.
-            None if matches!(volume.log_state(), Ok(LogState::Dirty)) => {
+            None if self.no_replay && matches!(volume.log_state(), Ok(LogState::Dirty)) => {
                 "its journal was not replayed, so the latest changes may be missing"
             }
             None => return Ok(volume),

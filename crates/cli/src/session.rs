@@ -2,7 +2,9 @@
 
 use crate::failure::{AtPath, Usage};
 use anyhow::{Context, Result, anyhow, bail};
-use std::ffi::OsStr;
+use futures_executor::block_on;
+use futures_util::future::join_all;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use undercroft_fs::{AccessTimes, Clock, FileSystem};
@@ -11,6 +13,9 @@ use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, Volume};
+
+/// Bytes of files that are on their way before they are asked for, at most.
+const AHEAD_BYTES: u64 = 16 << 20;
 
 /// An open volume, and the clock for changes of it.
 pub(crate) struct Session<'v> {
@@ -57,8 +62,26 @@ impl<'v> Session<'v> {
 
     /// The file at a path, open.
     pub(crate) fn open(&self, path: &OsStr) -> Result<OpenFile> {
-        let file = OpenFile::open(self.volume, self.find(path)?);
-        file.map_err(|error| at_path(renamed(error, path), path))
+        open(self.volume, path).map_err(|error| at_path(error, path))
+    }
+
+    /// The files at these paths, open. They are looked for all together, and the first bytes of them
+    /// are on their way then.
+    pub(crate) fn open_all(&self, paths: &[OsString]) -> Vec<Result<OpenFile>> {
+        if let [path] = paths {
+            return vec![self.open(path)];
+        }
+        let found = paths.iter().map(|path| self.volume.awaited(move |volume| open(volume, path)));
+        let found: Vec<_> = block_on(join_all(found));
+        let mut left = AHEAD_BYTES;
+        let reads = found.iter().flatten().map_while(|file| {
+            let bytes = file.size().min(left).min(AHEAD_BYTES / 4);
+            left -= bytes;
+            (left > 0).then_some((file, 0..bytes))
+        });
+        OpenFile::will_need_all(reads);
+        let found = paths.iter().zip(found);
+        found.map(|(path, file)| file.map_err(|error| at_path(error, path))).collect()
     }
 
     /// The inode at a path, `None` if its last name does not exist.
@@ -94,7 +117,7 @@ impl<'v> Session<'v> {
     }
 
     /// `path`, or the name of `source` below it if `path` is a directory, as `cp` and `mv` take it.
-    pub(crate) fn destination(&self, path: &OsStr, source: &OsStr) -> Result<std::ffi::OsString> {
+    pub(crate) fn destination(&self, path: &OsStr, source: &OsStr) -> Result<OsString> {
         let directory = match self.find_if_there(path)? {
             Some(number) => self.kind(number)? == FileType::Directory,
             None => false,
@@ -169,6 +192,11 @@ impl<'v> Session<'v> {
         names.sort_unstable();
         Ok(names)
     }
+}
+
+fn open(volume: &Arc<Volume>, path: &OsStr) -> Result<OpenFile, Error> {
+    let number = ops::resolve(volume, path.as_bytes())?;
+    OpenFile::open(volume, number).map_err(|error| renamed(error, path))
 }
 
 /// An error with the path that was given, if it is of damage, which has a place but no path.

@@ -7,6 +7,19 @@ use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, ops};
 
 impl FileSystem {
+    /// A future of the result of `operation`, which reads metadata: [`stat`](Self::stat),
+    /// [`lookup`](Self::lookup), [`readdir`](Self::readdir) and the like. Where metadata is missing
+    /// the task waits, not the thread, and the operation runs again from its start then: it should
+    /// have no effects but its result. So one thread has as many of them in flight as it likes
+    /// ([`Volume::awaited`](undercroft_xfs::Volume::awaited)).
+    pub fn awaited<R, F>(&self, mut operation: F) -> impl Future<Output = R> + use<R, F>
+    where
+        F: FnMut(&Self) -> R + Unpin,
+    {
+        let fs = self.clone();
+        self.volume().awaited(move |_| operation(&fs))
+    }
+
     /// The metadata of the file of this number.
     ///
     /// # Errors

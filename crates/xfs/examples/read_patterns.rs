@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p undercroft-xfs --example read_patterns -- [MILLISECONDS]
 //!
-//! Makes a volume with a file of 256 MiB in memory, behind a device that answers after so many
-//! milliseconds (2 without an argument).
+//! Makes a volume with a file of 256 MiB and a directory of 20,000 names in memory, behind a device
+//! that answers after so many milliseconds (2 without an argument). Names are looked up as well.
 
 use futures_executor::LocalPool;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -26,6 +26,8 @@ const VOLUME: u64 = 512 << 20;
 const FILE: u64 = 256 << 20;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+const NAMES: usize = 20_000;
+const LOOKUPS: usize = 1000;
 
 /// Places and lengths of reads.
 type Reads = Box<dyn Iterator<Item = (u64, u64)>>;
@@ -76,6 +78,13 @@ fn main() -> Result<()> {
             0,
             start.elapsed(),
         );
+    }
+    for tasks in [1, 64, 1000] {
+        let volume = Arc::new(Volume::open(Arc::clone(&slow))?);
+        let start = Instant::now();
+        lookups(&volume, tasks)?;
+        let rate = LOOKUPS as f64 / start.elapsed().as_secs_f64();
+        println!("{LOOKUPS} lookups with stat, one thread, {tasks} futures: {rate:.0} a second");
     }
     Ok(())
 }
@@ -153,6 +162,33 @@ fn futures(file: &OpenFile, tasks: usize, count: u64) -> Result<u64> {
     Ok(done)
 }
 
+/// Lookups of names here and there, so many at a time.
+fn lookups(volume: &Arc<Volume>, tasks: usize) -> Result<()> {
+    let root = volume.geometry().root_inode;
+    let look = |n: usize| {
+        let name = name(n * 7919 % NAMES);
+        volume.awaited(move |volume| {
+            let directory = volume.inode(root)?;
+            let found = ops::lookup(volume, &directory.read(), name.as_bytes())?;
+            found.map(|number| volume.inode(number)).transpose()
+        })
+    };
+    LocalPool::new().run_until(async {
+        let mut flight = FuturesUnordered::new();
+        let mut next = (0..LOOKUPS).map(look);
+        flight.extend(next.by_ref().take(tasks));
+        while let Some(found) = flight.next().await {
+            found?.ok_or("a name is missing")?;
+            flight.extend(next.next());
+        }
+        Ok(())
+    })
+}
+
+fn name(number: usize) -> String {
+    format!("a-name-of-the-directory-{number:06}")
+}
+
 /// A volume with one file; its number.
 fn make(device: &Arc<dyn BlockDevice>) -> Result<InodeNumber> {
     let plan = mkfs::plan(&MkfsOptions::new(VOLUME, Uuid::from_u128(1)))?;
@@ -167,6 +203,9 @@ fn make(device: &Arc<dyn BlockDevice>) -> Result<InodeNumber> {
     }
     let number = file.number();
     drop(file);
+    for other in 0..NAMES {
+        ops::make(&volume, root, name(other).as_bytes(), &new)?;
+    }
     volume.close()?;
     Ok(number)
 }

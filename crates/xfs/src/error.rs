@@ -211,6 +211,11 @@ pub enum Error {
     #[error("{0}; try again")]
     Busy(String),
 
+    /// A block of metadata is on its way to memory, and its reader does not wait. Only operations
+    /// that are [awaited](crate::Volume::awaited) meet it, and their callers never.
+    #[error("a block of metadata is not in memory yet")]
+    NotInMemory,
+
     /// The volume must not be written.
     #[error("the volume is read-only: {0}")]
     ReadOnly(String),
@@ -272,7 +277,7 @@ impl Error {
             Self::AttributeNameTooLong(_) => ErrorKind::AttributeNameTooLong,
             Self::AttributeTooLarge(_) => ErrorKind::AttributeTooLarge,
             Self::NoSpace { .. } | Self::Full(_) => ErrorKind::NoSpace,
-            Self::Busy(_) => ErrorKind::Busy,
+            Self::Busy(_) | Self::NotInMemory => ErrorKind::Busy,
             Self::Taken(_) => ErrorKind::InUse,
             Self::ReadOnly(_) => ErrorKind::ReadOnly,
         }

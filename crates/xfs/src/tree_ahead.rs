@@ -1,8 +1,8 @@
 //! Directories that are read ahead of a walk over them.
 //!
 //! A walk from directory to directory waits for each of them: for its blocks, and for the inodes of
-//! its names. Here some threads read them before their turn, with the clusters of those inodes, so
-//! that the walk finds them in memory. They take the directories in the order of a walk depth
+//! its names. Here some threads read them before their turn, and begin to read the clusters of those
+//! inodes, so that the walk finds them in memory, or on their way. They take the directories in the order of a walk depth
 //! first, and stay within a bound ahead of it. Where [reads are fast](crate::cache::Cache::is_slow)
 //! there are no threads.
 //!
@@ -15,7 +15,7 @@ use crate::units::InodeNumber;
 use crate::volume::Volume;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -27,12 +27,14 @@ const ALONE: usize = 4;
 const THREADS: usize = 32;
 
 /// Directories that were read, and that the walk comes to before one that is to be read now, at
-/// most. Of large ones the first [`ENTRIES_MAX`] entries are read, so that all together fit into
-/// the cache.
+/// most.
 const DIRECTORIES_MAX: usize = 256;
 
+/// Entries of those directories at most: their inodes fit into the memory for reads ahead.
+const ENTRIES_MAX: usize = 16 << 10;
+
 /// Entries of one directory that are read ahead of the walk, at most; it reads on itself.
-const ENTRIES_MAX: usize = 4096;
+const ENTRIES_OF_ONE_MAX: usize = 4096;
 
 /// Directories that are this far below the first are left to the walk: the place of a directory is as
 /// long as the way to it.
@@ -86,8 +88,8 @@ enum Known {
 struct State {
     /// Directories to be read.
     unread: BTreeMap<WalkPosition, InodeNumber>,
-    /// Directories that were read, or are, before the walk came to them.
-    ahead: BTreeSet<WalkPosition>,
+    /// Directories that were read, or are, before the walk came to them, and their entries.
+    ahead: BTreeMap<WalkPosition, usize>,
     /// All directories that were met: a damaged tree may have circles.
     known: FxHashMap<InodeNumber, Known>,
     /// Threads that read one: more may come to `unread`.
@@ -160,14 +162,17 @@ impl Shared {
     /// Reads one directory after the other until there are none.
     fn run(&self, volume: &Volume) {
         while let Some((place, directory)) = self.next() {
-            let mut below = Vec::new();
+            let (mut below, mut count) = (Vec::new(), 0);
             // The walk meets the error.
-            let _ = read(volume, directory, &mut below);
+            let _ = read(volume, directory, &mut below, &mut count);
             if self.order == WalkOrder::Names {
                 below.sort_unstable();
             }
             let mut state = self.state.lock();
             state.busy -= 1;
+            if let Some(entries) = state.ahead.get_mut(&place) {
+                *entries = count;
+            }
             state.add(&place, below.into_iter().map(|(_, number)| number));
             let is_end = state.is_end();
             drop(state);
@@ -223,7 +228,11 @@ impl State {
     fn may_take(&self) -> bool {
         self.unread.first_key_value().is_some_and(|(place, _)| {
             let between = self.ahead.range::<WalkPosition, _>(..place);
-            between.take(DIRECTORIES_MAX).count() < DIRECTORIES_MAX
+            let (mut directories, mut sum) = (0, 0);
+            for (_, entries) in between.take(DIRECTORIES_MAX) {
+                (directories, sum) = (directories + 1, sum + entries);
+            }
+            directories < DIRECTORIES_MAX && sum < ENTRIES_MAX
         })
     }
 
@@ -234,29 +243,31 @@ impl State {
         }
         let (place, directory) = self.unread.pop_first()?;
         if self.known.get(&directory) != Some(&Known::Done) {
-            self.ahead.insert(place.clone());
+            self.ahead.insert(place.clone(), 0);
         }
         self.busy += 1;
         Some((place, directory))
     }
 }
 
-/// Reads a directory and the inodes of its names; `below` gets the directories in it.
+/// Reads a directory, and begins to read the inodes of its names; `below` gets the directories in
+/// it, `count` the number of entries.
 fn read(
     volume: &Volume,
     number: InodeNumber,
     below: &mut Vec<(Vec<u8>, InodeNumber)>,
+    count: &mut usize,
 ) -> Result<(), Error> {
     let directory = volume.inode(number)?;
-    let (mut next, mut count) = (Position::START, 0);
-    while next != Position::END && count < ENTRIES_MAX {
+    let mut next = Position::START;
+    while next != Position::END && *count < ENTRIES_OF_ONE_MAX {
         let mut entries = Vec::with_capacity(BATCH);
         next = ops::entries(volume, &directory.read(), next, |entry| {
             entries.push((entry.name.to_vec(), entry.inode, entry.ftype));
             entries.len() < BATCH
         })?;
-        count += entries.len();
-        volume.read_inodes(entries.iter().map(|(_, inode, _)| *inode));
+        *count += entries.len();
+        volume.prefetch_inodes(entries.iter().map(|(_, inode, _)| *inode));
         for (name, inode, ftype) in entries {
             if is_directory(volume, inode, ftype)? {
                 below.push((name, inode));
@@ -320,6 +331,21 @@ mod tests {
             let (_, next) = next.join().unwrap().unwrap();
             assert_eq!(next, InodeNumber(DIRECTORIES_MAX as u64 + 1));
         });
+    }
+
+    #[test]
+    fn large_directories_are_fewer() {
+        let shared = shared();
+        let (root, _) = shared.next().unwrap();
+        finish(&shared, &root, 2..100);
+        let mut taken = 1;
+        while shared.state.lock().may_take() {
+            let (place, _) = shared.next().unwrap();
+            taken += 1;
+            let mut state = shared.state.lock();
+            *state.ahead.get_mut(&place).unwrap() = ENTRIES_OF_ONE_MAX;
+        }
+        assert_eq!(taken, 1 + ENTRIES_MAX / ENTRIES_OF_ONE_MAX);
     }
 
     #[test]

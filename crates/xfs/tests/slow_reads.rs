@@ -5,12 +5,14 @@
 mod mutation;
 
 use mutation::{Subject, check_device};
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use undercroft_block::stack::{Delay, Slowness};
-use undercroft_block::{BlockDevice, MemoryDevice, Sector, read_buffer, write_all_at};
+use undercroft_block::testing::{Fault, FaultyDevice};
+use undercroft_block::{BlockDevice, MemoryDevice, Operation, Sector, read_buffer, write_all_at};
 use undercroft_judges::damage::volume;
+use undercroft_judges::random::Random;
 use undercroft_judges::{kernel, rounds};
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
@@ -77,6 +79,41 @@ fn a_walk_reads_the_same() {
         errors += usize::from(fast.iter().any(|line| line.contains("error")));
     }
     assert!(errors > rounds(10, 100), "{errors} volumes had errors");
+}
+
+/// Sectors that cannot be read: errors of blocks that were read ahead, or together with others, are
+/// those of their readers alone.
+#[test]
+fn broken_sectors_are_met_by_the_same_readers() {
+    if !kernel::available_or_report("xfs::slow_reads::broken_sectors_are_met_by_the_same_readers") {
+        return;
+    }
+    let subject = subject();
+    let faulty = |faults: Vec<Fault>| -> Arc<dyn BlockDevice> {
+        Arc::new(FaultyDevice::new(Arc::clone(subject.device()), faults))
+    };
+    // The sectors that a walk comes to.
+    let read = Arc::new(Mutex::new(BTreeSet::new()));
+    let noted = Arc::clone(&read);
+    let note = Fault::new().on(Operation::Read).when(move |bio| {
+        noted.lock().unwrap().insert(bio.sector().0);
+        false
+    });
+    let pristine = walk(&faulty(vec![note]));
+    let read: Vec<u64> = read.lock().unwrap().iter().copied().collect();
+    let (mut random, mut errors) = (Random::new(0x511), 0);
+    for round in 0..rounds(40, 400) {
+        let pick = |random: &mut Random| read[random.below(read.len() as u64) as usize];
+        let broken: Vec<u64> = (0..1 + random.below(8)).map(|_| pick(&mut random)).collect();
+        let fault = |sector: &u64| {
+            Fault::new().on(Operation::Read).at(Sector(*sector)..Sector(sector + 1)).from_nth(0)
+        };
+        let device = faulty(broken.iter().map(fault).collect());
+        let (fast, late) = (walk(&device), walk(&slow(&device)));
+        assert_eq!(fast, late, "round {round}: {broken:?}");
+        errors += usize::from(fast != pristine);
+    }
+    assert!(errors >= rounds(20, 200), "{errors} walks met one");
 }
 
 /// The journal of a volume that was left with thousands of new files: its blocks are read together,

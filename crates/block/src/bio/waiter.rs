@@ -1,11 +1,12 @@
 //! Waiting for one bio.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
 use super::completion::Completion;
-use crate::threads::{Event, role};
+use crate::threads::{Event, held, own_queues, role};
 
 /// The receiving end of one completion, from [`Bio::waited`](crate::Bio::waited).
 #[derive(Debug)]
@@ -16,8 +17,15 @@ pub struct Waiter {
 
 #[derive(Debug, Default)]
 struct Slot {
-    completion: Mutex<Option<Completion>>,
+    state: Mutex<SlotState>,
     arrived: Event,
+}
+
+#[derive(Debug, Default)]
+struct SlotState {
+    completion: Option<Completion>,
+    /// Tasks to be woken.
+    wakers: Vec<Waker>,
 }
 
 /// A callback that delivers a completion, and the waiter that it is delivered to.
@@ -26,8 +34,13 @@ pub(crate) fn waiter() -> (impl FnOnce(Completion) + Send + 'static, Waiter) {
     let deliver = {
         let slot = Arc::clone(&slot);
         move |completion| {
-            *slot.completion.lock() = Some(completion);
+            let wakers = {
+                let mut state = slot.state.lock();
+                state.completion = Some(completion);
+                std::mem::take(&mut state.wakers)
+            };
             slot.arrived.notify();
+            wakers.into_iter().for_each(Waker::wake);
         }
     };
     (deliver, Waiter { slot })
@@ -37,7 +50,26 @@ impl Waiter {
     /// Whether the bio has completed: [`wait`](Self::wait) would not sleep.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.slot.completion.lock().is_some()
+        self.slot.state.lock().completion.is_some()
+    }
+
+    /// Ready when the bio has completed: [`wait`](Self::wait) would not sleep. Until then the task
+    /// is woken when it has; there may be several. As when a [future](crate::CompletionFuture) is
+    /// polled, the plugs of the thread are flushed.
+    pub fn poll_complete(&self, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_complete() {
+            return Poll::Ready(());
+        }
+        held::send();
+        own_queues::poll();
+        let mut state = self.slot.state.lock();
+        if state.completion.is_some() {
+            return Poll::Ready(());
+        }
+        if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
     }
 
     /// Sleeps until the bio has completed; flushes the plugs of this thread first.
@@ -46,6 +78,39 @@ impl Waiter {
     #[must_use]
     pub fn wait(self) -> Completion {
         debug_assert!(!role::is_in_callback(), "a completion callback must not wait");
-        self.slot.arrived.wait_unplugged(|| self.slot.completion.lock().take())
+        self.slot.arrived.wait_unplugged(|| self.slot.state.lock().completion.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use crate::bio::Bio;
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn each_task_that_asked_is_woken_once() {
+        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
+        let (bio, waiter) = Bio::flush().waited();
+        for count in counts.iter().chain(&counts) {
+            let waker = Waker::from(Arc::clone(count));
+            assert_eq!(waiter.poll_complete(&mut Context::from_waker(&waker)), Poll::Pending);
+        }
+        bio.succeed();
+        assert!(counts.iter().all(|count| count.0.load(Ordering::Relaxed) == 1));
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(waiter.poll_complete(&mut context), Poll::Ready(()));
+        assert!(waiter.wait().result.is_ok());
     }
 }

@@ -59,7 +59,11 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        self.path.iter().try_for_each(|path| print(session, path, self.json, out))?;
+        for paths in self.path.chunks(TOGETHER) {
+            for (path, file) in paths.iter().zip(session.open_all(paths)) {
+                print(&file?, path, self.json, out)?;
+            }
+        }
         Ok(Outcome::Done)
     }
 
@@ -68,19 +72,16 @@ impl Verb for Args {
     }
 }
 
+/// Files that are opened together.
+const TOGETHER: usize = 256;
+
 /// Prints the contents of a file.
-pub(super) fn print(
-    session: &Session<'_>,
-    path: &OsStr,
-    json: bool,
-    out: &mut dyn Write,
-) -> Result<()> {
+pub(super) fn print(file: &OpenFile, path: &OsStr, json: bool, out: &mut dyn Write) -> Result<()> {
     let at = || ops::path_text(path.as_bytes());
-    let file = session.open(path)?;
     if json {
-        pieces(&file, &text::Name::new(path.as_bytes()), out).with_context(at)
+        pieces(file, &text::Name::new(path.as_bytes()), out).with_context(at)
     } else {
-        copy(&file, out, at)
+        copy(file, out, at)
     }
 }
 

@@ -39,9 +39,6 @@ Examples:
   undercroft extract --partition 2 disk.img - | tar xp --xattrs --xattrs-include='*' -C rootfs
   undercroft extract old.img - | undercroft build - new.img";
 
-/// Metadata that is kept in memory: what is read ahead of the walk, and the way back up.
-const CACHE_BYTES: usize = 16 << 20;
-
 /// The summary as JSON.
 #[derive(Serialize)]
 struct Report {
@@ -83,8 +80,6 @@ impl Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = args.image.open()?;
-    // Each directory and each inode is read once.
-    volume.cache().set_limit(CACHE_BYTES);
     let to = Target { path: &args.destination, replace: args.force };
     unpack(Subtree::from(&volume), &to, args.json, out)
 }

@@ -68,7 +68,7 @@ impl Verb for Args {
         }
         let source = session.open(&self.path)?;
         if self.dest.as_os_str() == "-" {
-            cat::print(session, &self.path, self.json, out)?;
+            cat::print(&source, &self.path, self.json, out)?;
             return Ok(Outcome::Done);
         }
         let dest = self.place();

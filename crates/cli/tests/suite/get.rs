@@ -115,3 +115,32 @@ fn damage_is_named_by_its_path_from_the_root() {
     let message = fails(1, ["get", "-r", &sample.image, "etc", &sample.path("out")]);
     assert!(message.contains("/etc/hosts"), "{message}");
 }
+
+/// Many files are looked for together; each error comes in its turn.
+#[test]
+fn many_files_are_printed_in_their_order() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    fs::create_dir(path("tree")).unwrap();
+    let mut expected = String::new();
+    let mut names = Vec::new();
+    for number in (0..300).rev() {
+        let text = format!("file {number}\n").repeat(number + 1);
+        fs::write(home.path().join(format!("tree/{number}")), &text).unwrap();
+        expected.push_str(&text);
+        names.push(format!("/{number}"));
+    }
+    let image = path("image");
+    succeeds(["build", &path("tree"), &image]);
+    for image in [image.clone(), format!("delay:1ms({image})")] {
+        let mut words = vec!["cat".to_owned(), image];
+        words.extend(names.iter().cloned());
+        assert!(succeeds(&words) == expected);
+        words.insert(4, "/none".to_owned());
+        let output = program().args(&words).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8(output.stderr).unwrap().contains("/none: no such file"));
+        let before = expected.find("file 297").unwrap();
+        assert!(output.stdout == expected.as_bytes()[..before]);
+    }
+}

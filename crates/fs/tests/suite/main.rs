@@ -8,6 +8,7 @@ mod deep;
 mod examples;
 mod handles;
 mod kernel;
+mod late;
 mod listing;
 mod names;
 mod paths;

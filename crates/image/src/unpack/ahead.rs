@@ -1,22 +1,33 @@
 //! The steps of a walk some way ahead of their use, with the data of the files on its way.
+//!
+//! A thread of its own walks: it waits for directories and inodes while the steps before are
+//! unpacked.
 
 use super::walk::{Step, Walk};
 use super::{Subtree, UnpackError};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::thread::{Builder, Scope};
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::{OpenFile, Volume};
 
-/// Most steps ahead.
+/// Most steps ahead, not counting those that are handed over together.
 const STEPS_MAX: usize = 1024;
 
-/// Bytes of data ahead; the last file may pass it.
+/// Bytes of data ahead; the last batch may pass it.
 const BYTES_MAX: u64 = 24 << 20;
 
 /// Most bytes of one file that are read ahead of the file's turn; the file's own reader goes on
 /// from there.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Steps that are handed over together, and whose files are read in the order of the device.
+const BATCH: usize = 64;
+
+/// Bytes that end a batch before it is full.
+const BATCH_BYTES: u64 = 4 << 20;
 
 /// A step, with what is known of it.
 pub(super) struct Upcoming {
@@ -27,69 +38,172 @@ pub(super) struct Upcoming {
     pub(super) entering: bool,
     /// The file, if it is a regular one and can be opened.
     pub(super) file: Option<OpenFile>,
+}
+
+/// Steps that are handed over together.
+#[derive(Default)]
+struct Batch {
+    steps: VecDeque<Upcoming>,
     /// Bytes that were asked for.
     bytes: u64,
 }
 
-/// A walk that is ahead of its reader.
-pub(super) struct Ahead<'v> {
-    volume: &'v Arc<Volume>,
-    walk: Walk<'v>,
-    steps: VecDeque<Upcoming>,
-    bytes: u64,
-    /// How the walk ended: it did not yet, it is at the end, or it met an error.
-    end: Option<Result<(), UnpackError>>,
+/// Steps between the thread that walks and the one that unpacks.
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// A batch came, or the walk ended.
+    filled: Condvar,
+    /// A batch was taken, or the reader is gone.
+    taken: Condvar,
 }
 
-impl<'v> Ahead<'v> {
-    pub(super) fn new(subtree: Subtree<'v>) -> Self {
-        let (volume, walk) = (subtree.volume, Walk::new(subtree));
-        Self { volume, walk, steps: VecDeque::new(), bytes: 0, end: None }
+#[derive(Default)]
+struct State {
+    batches: VecDeque<Batch>,
+    steps: usize,
+    bytes: u64,
+    has_ended: bool,
+    /// The error at which the walk ended.
+    error: Option<UnpackError>,
+    /// Nothing more is taken.
+    is_over: bool,
+}
+
+/// A walk that is ahead of its reader.
+pub(super) struct Ahead<'q> {
+    queue: &'q Queue,
+    batch: VecDeque<Upcoming>,
+}
+
+impl<'q> Ahead<'q> {
+    /// Starts the walk.
+    pub(super) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        queue: &'q Queue,
+        subtree: Subtree<'scope>,
+    ) -> Result<Self, UnpackError>
+    where
+        'q: 'scope,
+    {
+        let builder = Builder::new().name("walk-ahead".to_owned());
+        builder.spawn_scoped(scope, move || queue.fill(subtree)).map_err(UnpackError::Thread)?;
+        Ok(Self { queue, batch: VecDeque::new() })
     }
 
     /// The next step; `None` at the end. An error comes when all before it was handed out.
     pub(super) fn next(&mut self) -> Result<Option<Upcoming>, UnpackError> {
-        if self.steps.len() <= STEPS_MAX / 2 && self.bytes <= BYTES_MAX / 2 {
-            self.walk_on();
+        if self.batch.is_empty() {
+            self.batch = self.queue.take()?;
         }
-        if let Some(step) = self.steps.pop_front() {
-            self.bytes -= step.bytes;
-            return Ok(Some(step));
-        }
-        self.end.replace(Ok(())).unwrap_or(Ok(())).map(|()| None)
+        Ok(self.batch.pop_front())
     }
+}
 
-    /// Walks as far as it may be ahead, and begins to read the files on the way.
-    fn walk_on(&mut self) {
-        let first = self.steps.len();
-        while self.end.is_none() && self.steps.len() < STEPS_MAX && self.bytes < BYTES_MAX {
-            match self.walk.step() {
-                Ok(Some(step)) => self.add(step),
-                Ok(None) => self.end = Some(Ok(())),
-                Err(error) => self.end = Some(Err(error)),
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        self.queue.state.lock().is_over = true;
+        self.queue.taken.notify_one();
+    }
+}
+
+impl Queue {
+    /// Walks to the end.
+    fn fill(&self, subtree: Subtree<'_>) {
+        /// Says that the walk has ended, also if it panicked.
+        struct End<'q>(&'q Queue, Option<UnpackError>);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                let mut state = self.0.state.lock();
+                (state.has_ended, state.error) = (true, self.1.take());
+                self.0.filled.notify_one();
             }
         }
-        let files = self.steps.range(first..);
-        let reads = files.filter_map(|step| Some((step.file.as_ref()?, 0..step.bytes)));
-        OpenFile::will_need_all(reads);
+        let mut end = End(self, None);
+        let mut walk = Walk::new(subtree);
+        loop {
+            let mut batch = Batch::default();
+            let walked = batch.fill(&mut walk, subtree.volume);
+            let is_end = batch.steps.is_empty();
+            batch.begin_reads();
+            if !is_end && !self.add(batch) {
+                return;
+            }
+            match walked {
+                Err(error) => {
+                    end.1 = Some(error);
+                    return;
+                }
+                Ok(()) if is_end => return,
+                Ok(()) => {}
+            }
+        }
     }
 
-    fn add(&mut self, step: Step) {
+    /// Hands a batch over once there is room; `false` if it is not wanted.
+    fn add(&self, batch: Batch) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_over && (state.steps >= STEPS_MAX || state.bytes >= BYTES_MAX) {
+            self.taken.wait(&mut state);
+        }
+        (state.steps, state.bytes) = (state.steps + batch.steps.len(), state.bytes + batch.bytes);
+        state.batches.push_back(batch);
+        self.filled.notify_one();
+        !state.is_over
+    }
+
+    /// The next steps; none at the end.
+    fn take(&self) -> Result<VecDeque<Upcoming>, UnpackError> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(batch) = state.batches.pop_front() {
+                let Batch { steps, bytes } = batch;
+                (state.steps, state.bytes) = (state.steps - steps.len(), state.bytes - bytes);
+                self.taken.notify_one();
+                return Ok(steps);
+            }
+            if state.has_ended {
+                return state.error.take().map_or(Ok(VecDeque::new()), Err);
+            }
+            self.filled.wait(&mut state);
+        }
+    }
+}
+
+impl Batch {
+    /// Walks until the batch is full, or to the end.
+    fn fill(&mut self, walk: &mut Walk<'_>, volume: &Arc<Volume>) -> Result<(), UnpackError> {
+        while self.steps.len() < BATCH && self.bytes < BATCH_BYTES {
+            let Some(step) = walk.step()? else { break };
+            self.add(step, walk.path().to_vec(), volume);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, step: Step, path: Vec<u8>, volume: &Arc<Volume>) {
         let (inode, entering) = match step {
             Step::Enter(inode) => (inode, true),
             Step::Leave(inode) => (inode, false),
         };
-        let (is_file, size) = {
+        // Of a file with several names most need no data.
+        let is_file = {
             let state = inode.read();
-            // Of a file with several names most need no data.
-            let is_file = state.file_type() == FileType::Regular && state.core.nlink == 1;
-            (is_file, state.core.size)
+            state.file_type() == FileType::Regular && state.core.nlink == 1
         };
         // An error comes again when the file has its turn.
-        let file = is_file.then(|| OpenFile::open_inode(self.volume, &inode).ok()).flatten();
-        let bytes = if file.is_some() { size.min(FILE_BYTES_MAX) } else { 0 };
-        self.bytes += bytes;
-        let path = self.walk.path().to_vec();
-        self.steps.push_back(Upcoming { path, inode, entering, file, bytes });
+        let file = is_file.then(|| OpenFile::open_inode(volume, &inode).ok()).flatten();
+        self.bytes += file.as_ref().map_or(0, ahead_of);
+        self.steps.push_back(Upcoming { path, inode, entering, file });
     }
+
+    /// Begins to read the files.
+    fn begin_reads(&self) {
+        let files = self.steps.iter().filter_map(|step| step.file.as_ref());
+        OpenFile::will_need_all(files.map(|file| (file, 0..ahead_of(file))));
+    }
+}
+
+/// Bytes of a file that are read ahead of its turn.
+fn ahead_of(file: &OpenFile) -> u64 {
+    file.size().min(FILE_BYTES_MAX)
 }

@@ -111,6 +111,10 @@ pub enum UnpackError {
         path: String,
     },
 
+    /// No thread can be had.
+    #[error("cannot start a thread; raise the limit on processes (ulimit -u)")]
+    Thread(#[source] io::Error),
+
     /// The stream cannot be written.
     #[error("cannot write the archive")]
     Output(#[from] io::Error),

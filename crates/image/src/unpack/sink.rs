@@ -1,6 +1,6 @@
 //! The targets that a volume is unpacked into, and the one loop that does it.
 
-use super::ahead::{Ahead, Upcoming};
+use super::ahead::{Ahead, Queue, Upcoming};
 use super::links::{InodeSet, Links};
 use super::{Subtree, UnpackError, attributes};
 use std::ops::Range;
@@ -182,10 +182,23 @@ pub(super) fn unpack(
     sink: &mut dyn Sink,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
-    let (mut walk, mut links) = (Ahead::new(subtree), Links::default());
+    let queue = Queue::default();
+    std::thread::scope(|scope| {
+        let walk = Ahead::start(scope, &queue, subtree)?;
+        deliver_all(subtree, walk, sink, report)
+    })
+}
+
+fn deliver_all(
+    subtree: Subtree<'_>,
+    mut walk: Ahead<'_>,
+    sink: &mut dyn Sink,
+    report: &mut dyn FnMut(Event<'_>),
+) -> Result<Summary, UnpackError> {
+    let mut links = Links::default();
     let mut too_large = InodeSet::default();
     let (mut summary, mut entries) = (Summary::default(), 0);
-    while let Some(Upcoming { path, inode, entering, file, .. }) = walk.next()? {
+    while let Some(Upcoming { path, inode, entering, file }) = walk.next()? {
         let state = inode.read();
         let (number, kind, core) = (state.number, state.file_type(), state.core.clone());
         let device = match &state.data.content {

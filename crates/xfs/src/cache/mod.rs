@@ -5,8 +5,9 @@
 //! The right to change a buffer is decided by the locks of groups and inodes, not here. Memory is
 //! bounded. When too much is dirty, buffers that were not used lately are written. When too much is
 //! kept, clean buffers that are not held are dropped (`sweep`). Buffers that are needed soon can be
-//! read ahead (`prefetch`).
+//! read ahead (`prefetch`), and tasks can wait for them instead of threads (`attempt`).
 
+mod attempt;
 mod buffer;
 mod in_place;
 mod in_turn;
@@ -20,6 +21,7 @@ mod table;
 mod verify;
 mod write_back;
 
+pub(crate) use attempt::{Attempts, wait_from_here};
 pub(crate) use buffer::Content;
 pub(crate) use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
 pub(crate) use in_place::InPlace;

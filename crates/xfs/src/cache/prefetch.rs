@@ -8,6 +8,7 @@
 //!
 //! What is on its way or waits for its reader has a bound in bytes; beyond it the oldest goes.
 
+use super::attempt::reads_of;
 use super::buffer::BufferAddress;
 use super::table::Cache;
 use parking_lot::Mutex;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use undercroft_block::{Bio, Buffer, BufferPool, Plug, Sector, Waiter, drives_queues};
 
 /// Most bytes that are on their way or wait for a reader.
-const BYTES_MAX: usize = 8 << 20;
+const BYTES_MAX: usize = 16 << 20;
 
 /// Reads that were begun and whose buffers were not asked for.
 #[derive(Debug)]
@@ -41,12 +42,12 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Prefetch {
+pub(super) struct Prefetch {
     address: BufferAddress,
     number: u64,
     /// Evictions of its part of the table when it was begun.
-    evictions: u64,
-    parts: SmallVec<[Waiter; 1]>,
+    pub(super) evictions: u64,
+    pub(super) parts: SmallVec<[Waiter; 1]>,
 }
 
 /// What a prefetch brought.
@@ -85,9 +86,6 @@ impl Cache {
     /// Waits for the buffer at `address` if its read was begun ahead. `None` if it was not, or
     /// failed.
     pub(super) fn prefetched(&self, address: &BufferAddress) -> Option<Arrived> {
-        if self.prefetches.count.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
         let prefetch = self.prefetches.take(address)?;
         let mut bytes = Vec::with_capacity(address.len());
         for part in prefetch.parts {
@@ -113,16 +111,10 @@ impl Prefetches {
         if state.begun.contains_key(&address.first()) {
             return None;
         }
-        let mut bios = SmallVec::new();
-        let mut parts = SmallVec::new();
-        for (first, sectors) in address.parts() {
-            let bytes = *sectors as usize * 512;
+        let (bios, parts) = reads_of(&address, |bytes| {
             // What was forgotten may still be on its way.
-            let buffer = self.memory.try_get(bytes).unwrap_or_else(|| Buffer::zeroed(bytes));
-            let (bio, waiter) = Bio::read(*first, buffer).waited();
-            bios.push(bio);
-            parts.push(waiter);
-        }
+            self.memory.try_get(bytes).unwrap_or_else(|| Buffer::zeroed(bytes))
+        });
         let number = state.next_number;
         state.next_number += 1;
         state.bytes += address.len();
@@ -134,7 +126,10 @@ impl Prefetches {
     }
 
     /// Takes the prefetch of exactly this buffer.
-    fn take(&self, address: &BufferAddress) -> Option<Prefetch> {
+    pub(super) fn take(&self, address: &BufferAddress) -> Option<Prefetch> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         let mut state = self.state.lock();
         if state.begun.get(&address.first())?.address != *address {
             return None;

@@ -1,5 +1,6 @@
 //! The table of all metadata buffers of a volume.
 
+use super::attempt::AwaitedReads;
 use super::buffer::{BufferAddress, BufferRef, Content, MetaBuffer};
 use super::prefetch::{Arrived, Prefetches};
 use super::shard::{SHARDS, Shard};
@@ -40,6 +41,7 @@ pub struct Cache {
     pub(super) under_way: Mutex<Vec<BufferRef>>,
     pub(super) pool: BufferPool,
     pub(super) prefetches: Prefetches,
+    pub(super) awaited: AwaitedReads,
     pub(super) speed: ReadSpeed,
 }
 
@@ -58,6 +60,7 @@ impl Cache {
             under_way: Mutex::default(),
             pool: BufferPool::new(POOL_BYTES),
             prefetches: Prefetches::default(),
+            awaited: AwaitedReads::default(),
             speed: ReadSpeed::default(),
         }
     }
@@ -108,7 +111,8 @@ impl Cache {
     /// The buffer at `address`, read from the device and verified if it is not in memory.
     ///
     /// # Errors
-    /// The device failed; or the bytes are not a sound block of `kind`.
+    /// The device failed; or the bytes are not a sound block of `kind`; or they are not in memory,
+    /// and the thread does not wait for them.
     pub fn read(&self, address: &BufferAddress, kind: BufferKind) -> Result<BufferRef, Error> {
         loop {
             let evictions = match self.find(address.first()) {
@@ -118,6 +122,9 @@ impl Cache {
                 }
                 Err(evictions) => evictions,
             };
+            if let Some(read) = self.read_in_attempt(address, kind, evictions) {
+                return read;
+            }
             if let Some(Arrived { bytes, evictions }) = self.prefetched(address)
                 && let Ok(buffer) = self.verified(address, kind, bytes)
                 && let Some(kept) = self.keep_and_shrink(buffer, evictions)
@@ -132,7 +139,7 @@ impl Cache {
         }
     }
 
-    fn keep_and_shrink(&self, buffer: BufferRef, evictions: u64) -> Option<BufferRef> {
+    pub(super) fn keep_and_shrink(&self, buffer: BufferRef, evictions: u64) -> Option<BufferRef> {
         self.shrink();
         self.keep(buffer, evictions)
     }
@@ -177,13 +184,23 @@ impl Cache {
         kind: BufferKind,
         bytes: Vec<u8>,
     ) -> Result<BufferRef, Error> {
+        let kind = self.verify(address, kind, &bytes)?;
+        Ok(MetaBuffer::new(address.clone(), kind, bytes))
+    }
+
+    /// Checks bytes that were read; returns their kind.
+    pub(super) fn verify(
+        &self,
+        address: &BufferAddress,
+        kind: BufferKind,
+        bytes: &[u8],
+    ) -> Result<BufferKind, Error> {
         let sector = address.first();
-        let kind = verify(kind, &bytes, sector, &self.geometry).map_err(|what| Error::Block {
+        verify(kind, bytes, sector, &self.geometry).map_err(|what| Error::Block {
             structure: kind.name(),
             sector,
             what,
-        })?;
-        Ok(MetaBuffer::new(address.clone(), kind, bytes))
+        })
     }
 
     /// Checks that a buffer found in memory is what the caller looks for: on a damaged volume two

@@ -5,12 +5,14 @@ use super::kind::check_kind;
 use super::parts::Part;
 use super::read::plan;
 use crate::error::Error;
+use crate::volume::Volume;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use undercroft_block::{Bio, Buffer, CompletionFuture, Plug};
+use undercroft_block::{Bio, Buffer, CompletionFuture, Plug, Sector};
 
 /// A read that is under way: a future of its bytes. One that is dropped ends by itself.
 ///
@@ -21,11 +23,16 @@ pub struct ReadTicket {
     bytes: Vec<u8>,
     /// Not copied to their places yet.
     parts: VecDeque<PartOnItsWay>,
+    /// The volume, if it does not change.
+    still: Option<Arc<Volume>>,
 }
 
 #[derive(Debug)]
 struct PartOnItsWay {
     completion: CompletionFuture,
+    sector: Sector,
+    /// It shares no request with the reads of others.
+    is_alone: bool,
     /// Bytes of the buffer that are not wanted.
     skipped: usize,
     range: Range<usize>,
@@ -68,20 +75,37 @@ impl OpenFile {
             done += planned;
         }
         bytes.truncate(done);
-        if !self.volume.is_read_only() {
+        let still = self.volume.is_read_only().then(|| Arc::clone(&self.volume));
+        if still.is_none() {
             plug.flush();
         }
-        Ok(ReadTicket { bytes, parts })
+        Ok(ReadTicket { bytes, parts, still })
     }
 
     /// Submits the read of a part, whose range counts from the byte `done` on.
     fn submit(&self, plug: &Plug, part: Part, done: usize) -> PartOnItsWay {
         let Part { sector, skipped, range } = part;
-        let unit = self.volume.geometry().sector_size();
-        let buffer = Buffer::zeroed((skipped + range.len()).next_multiple_of(unit));
-        let (bio, completion) = Bio::read(sector, buffer).future();
-        plug.submit(bio);
-        PartOnItsWay { completion, skipped, range: done + range.start..done + range.end }
+        let range = done + range.start..done + range.end;
+        let completion = submit(&self.volume, plug, sector, skipped + range.len());
+        PartOnItsWay { completion, sector, is_alone: false, skipped, range }
+    }
+}
+
+/// Submits the read of `len` bytes and what follows of the last sector.
+fn submit(volume: &Volume, plug: &Plug, sector: Sector, len: usize) -> CompletionFuture {
+    let unit = volume.geometry().sector_size();
+    let (bio, completion) = Bio::read(sector, Buffer::zeroed(len.next_multiple_of(unit))).future();
+    plug.submit(bio);
+    completion
+}
+
+impl PartOnItsWay {
+    /// Reads it again by itself: its error may be that of a neighbour in one request.
+    fn submit_alone(&mut self, volume: &Volume) {
+        let plug = Plug::new(volume.cache().device());
+        self.completion = submit(volume, &plug, self.sector, self.skipped + self.range.len());
+        self.is_alone = true;
+        plug.flush();
     }
 }
 
@@ -89,10 +113,16 @@ impl Future for ReadTicket {
     type Output = Result<Vec<u8>, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let ReadTicket { bytes, parts } = &mut *self;
+        let ReadTicket { bytes, parts, still } = &mut *self;
         while let Some(part) = parts.front_mut() {
             let completion = ready!(Pin::new(&mut part.completion).poll(context));
-            let buffer = completion.into_buffer()?;
+            let buffer = match (completion.into_buffer(), &still) {
+                (Err(_), Some(volume)) if !part.is_alone => {
+                    part.submit_alone(volume);
+                    continue;
+                }
+                (buffer, _) => buffer?,
+            };
             let from = part.skipped..part.skipped + part.range.len();
             bytes[part.range.clone()].copy_from_slice(&buffer[from]);
             parts.pop_front();

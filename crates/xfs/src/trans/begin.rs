@@ -1,6 +1,7 @@
 //! Transactions begun.
 
 use super::Transaction;
+use crate::cache::wait_from_here;
 use crate::error::Error;
 use crate::log::Work;
 use crate::volume::Volume;
@@ -39,6 +40,7 @@ impl Volume {
 
     fn begin_within(&self, bytes: usize, most: usize) -> Result<Transaction<'_>, Error> {
         self.check_writable()?;
+        wait_from_here();
         self.count_free_space()?;
         let permit = self.journal().map(|journal| journal.enter(bytes, most)).transpose()?;
         Ok(Transaction::new(self, permit))

@@ -1,11 +1,13 @@
 //! An open volume: device, sizes, buffers, groups and inodes.
 
+mod awaited;
 mod copies;
 mod live;
 mod load;
 mod read_ahead;
 mod usage;
 
+pub use awaited::Awaited;
 pub(crate) use copies::{complete_copies, write_copies};
 pub use live::LiveOptions;
 pub use load::Load;
@@ -411,30 +413,11 @@ impl Volume {
     /// Begins to read the inodes of these numbers that are not in memory. Numbers that no inode
     /// can have are left out.
     pub fn prefetch_inodes(&self, numbers: impl IntoIterator<Item = InodeNumber>) {
-        self.cache.prefetch(self.absent_inodes(numbers));
-    }
-
-    /// Reads the buffers of these inodes that are not in memory, all together. Errors are met again
-    /// by those who use the inodes.
-    pub(crate) fn read_inodes(&self, numbers: impl IntoIterator<Item = InodeNumber>) {
-        let mut buffers: Vec<BufferAddress> = self.absent_inodes(numbers).collect();
-        buffers.dedup();
-        self.cache.prefetch(buffers.iter().cloned());
-        for address in buffers {
-            let _ = self.cache.read(&address, BufferKind::InodeCluster);
-        }
-    }
-
-    /// Where the inodes of these numbers are that are not in memory.
-    fn absent_inodes(
-        &self,
-        numbers: impl IntoIterator<Item = InodeNumber>,
-    ) -> impl Iterator<Item = BufferAddress> {
         let absent = |number: &InodeNumber| {
             self.geometry.valid_inode(*number) && !self.inodes.knows(*number)
         };
         let places = numbers.into_iter().filter(absent);
-        places.map(|number| place(&self.geometry, number).0)
+        self.cache.prefetch(places.map(|number| place(&self.geometry, number).0));
     }
 
     /// Locks a group, reading its headers at first use; `None` if another thread holds it and the

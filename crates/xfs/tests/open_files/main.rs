@@ -9,6 +9,7 @@ mod common;
 
 mod ahead;
 mod ahead_of_writers;
+mod awaited;
 mod callbacks;
 mod errors;
 mod lifecycle;

@@ -106,3 +106,27 @@ fn a_ticket_tells_the_error_of_the_device() {
     let root = OpenFile::open(&volume, volume.geometry().root_inode).unwrap();
     assert!(matches!(root.begin_read(1 << 20, 1), Err(Error::WrongKind { .. })));
 }
+
+/// The error of a request is that of all reads in it; a read that is alone has its own.
+#[test]
+fn a_read_that_failed_beside_others_is_tried_alone() {
+    let (device, volume) = open(64 << 20);
+    let file = make(&volume, "file").unwrap();
+    file.write(0, &[1; 8 * BLOCK], NOW).unwrap();
+    let number = file.number();
+    drop(file);
+    close(&device, &volume);
+    let is_data = |bio: &undercroft_block::Bio| bio.length() == BLOCK as u64 + 512;
+    let once = || Fault::new().on(Operation::Read).when(is_data).nth(0);
+    let read = |volume: &Arc<Volume>| {
+        let file = OpenFile::open(volume, number).unwrap();
+        block_on(file.begin_read(2 * BLOCK as u64, BLOCK + 1).unwrap())
+    };
+    let faulty: Arc<dyn BlockDevice> = Arc::new(FaultyDevice::new(Arc::clone(&device), [once()]));
+    assert_eq!(read(&Arc::new(Volume::open(faulty).unwrap())).unwrap(), [1; BLOCK + 1]);
+    // Where others may have the blocks by then it is not.
+    let faulty: Arc<dyn BlockDevice> = Arc::new(FaultyDevice::new(Arc::clone(&device), [once()]));
+    let volume = live(&faulty);
+    assert!(matches!(read(&volume), Err(Error::Device(_))));
+    volume.close().unwrap();
+}

@@ -1,0 +1,258 @@
+//! Operations that go as far as the metadata in memory lets them.
+//!
+//! A thread that [attempts](Attempts) an operation does not wait for metadata: the first buffer
+//! that is missing is on its way then, and its reader gets [`Error::NotInMemory`]. When it has
+//! arrived the operation is attempted again from its start, and finds what the attempts before it
+//! brought. That is cheap, since operations that only read leave nothing to be undone, and few of
+//! them need more than three or four buffers one after the other.
+//!
+//! Tasks that need the same buffer wait for one read of it. A buffer that was begun ahead is not
+//! read again either. One that is damaged, or cannot be read, is so in all later attempts of an
+//! operation, which may go on elsewhere.
+
+use super::buffer::{BufferAddress, BufferRef, MetaBuffer};
+use super::table::Cache;
+use crate::error::Error;
+use crate::format::BufferKind;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use undercroft_block::{Bio, BlockError, Buffer, Plug, Sector, Waiter};
+
+thread_local! {
+    /// What the thread attempts now.
+    static ATTEMPT: RefCell<Option<Attempt>> = const { RefCell::new(None) };
+}
+
+#[derive(Debug)]
+struct Attempt {
+    /// What the attempts before lacked: the last of it, and what is of no use.
+    arrived: Vec<Arc<AwaitedRead>>,
+    /// The first buffer that was missing.
+    missing: Option<Arc<AwaitedRead>>,
+    /// It waits all the same from now on.
+    waits: bool,
+}
+
+/// The read of a buffer that tasks wait for.
+#[derive(Debug)]
+pub(crate) struct AwaitedRead {
+    address: BufferAddress,
+    /// Which cache it is of.
+    cache: usize,
+    /// Evictions of its part of the table when it was begun.
+    evictions: u64,
+    /// It was begun before a task asked for it: its error is none of theirs.
+    was_ahead: bool,
+    state: Mutex<ReadState>,
+}
+
+#[derive(Debug)]
+enum ReadState {
+    OnItsWay(SmallVec<[Waiter; 1]>),
+    /// The cache has it, or had.
+    InMemory,
+    Failed(BlockError),
+    Damaged(Vec<u8>),
+}
+
+/// Reads that tasks wait for.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedReads {
+    by_sector: Mutex<FxHashMap<Sector, Weak<AwaitedRead>>>,
+}
+
+/// What an operation met in its attempts.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    arrived: Vec<Arc<AwaitedRead>>,
+}
+
+impl Attempts {
+    /// Ready when there is no buffer to be waited for.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.arrived.last().map_or(Poll::Ready(()), |read| read.poll(context))
+    }
+
+    /// Runs the operation without waiting for metadata. `None` if a buffer is missing, which is on
+    /// its way then; what the operation returned means nothing.
+    pub(crate) fn attempt<R>(&mut self, operation: impl FnOnce() -> R) -> Option<R> {
+        /// Ends the attempt, also when the operation panics.
+        struct Outer(Option<Attempt>);
+        impl Drop for Outer {
+            fn drop(&mut self) {
+                ATTEMPT.set(self.0.take());
+            }
+        }
+        let arrived = std::mem::take(&mut self.arrived);
+        let new = Attempt { arrived, missing: None, waits: false };
+        let outer = Outer(ATTEMPT.replace(Some(new)));
+        let result = operation();
+        let ended = ATTEMPT.take();
+        drop(outer);
+        let Some(Attempt { mut arrived, missing: Some(missing), .. }) = ended else {
+            return Some(result);
+        };
+        arrived.retain(|read| read.is_useless());
+        arrived.push(missing);
+        self.arrived = arrived;
+        None
+    }
+}
+
+/// Has the rest of an attempt wait for what it reads: it changes something, and must not end in the
+/// middle of that.
+pub(crate) fn wait_from_here() {
+    ATTEMPT.with_borrow_mut(|attempt| {
+        if let Some(attempt) = attempt {
+            attempt.waits = true;
+        }
+    });
+}
+
+impl AwaitedRead {
+    /// Ready when it has arrived, or failed.
+    fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        let state = self.state.lock();
+        let ReadState::OnItsWay(parts) = &*state else { return Poll::Ready(()) };
+        let is_pending = |part: &Waiter| part.poll_complete(context).is_pending();
+        if parts.iter().any(is_pending) { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    fn is_of(&self, cache: &Cache, address: &BufferAddress) -> bool {
+        self.cache == std::ptr::from_ref(cache).addr() && self.address == *address
+    }
+
+    fn is_useless(&self) -> bool {
+        matches!(*self.state.lock(), ReadState::Failed(_) | ReadState::Damaged(_))
+    }
+}
+
+impl AwaitedReads {
+    /// The read of this buffer, if one is under way.
+    fn find(&self, address: &BufferAddress) -> Option<Arc<AwaitedRead>> {
+        let read = self.by_sector.lock().get(&address.first()).and_then(Weak::upgrade)?;
+        let is_under_way = matches!(*read.state.lock(), ReadState::OnItsWay(_));
+        (read.address == *address && is_under_way).then_some(read)
+    }
+
+    fn add(&self, read: &Arc<AwaitedRead>) {
+        let mut reads = self.by_sector.lock();
+        if reads.len() == reads.capacity() {
+            // As often as the table doubles.
+            reads.retain(|_, read| read.strong_count() > 0);
+        }
+        reads.insert(read.address.first(), Arc::downgrade(read));
+    }
+}
+
+impl Cache {
+    /// In an [attempt](Attempts::attempt): the buffer if it has arrived; else it is on its way. `None` to a caller
+    /// that waits.
+    pub(super) fn read_in_attempt(
+        &self,
+        address: &BufferAddress,
+        kind: BufferKind,
+        evictions: u64,
+    ) -> Option<Result<BufferRef, Error>> {
+        let arrived = ATTEMPT.with_borrow_mut(|attempt| {
+            let attempt = attempt.as_mut().filter(|attempt| !attempt.waits)?;
+            Some(attempt.arrived.iter().rfind(|read| read.is_of(self, address)).cloned())
+        })?;
+        if let Some(found) = arrived.and_then(|read| self.take_arrived(&read, kind)) {
+            return Some(found);
+        }
+        ATTEMPT.with_borrow_mut(|attempt| {
+            let attempt = attempt.as_mut()?;
+            attempt.missing.get_or_insert_with(|| self.begin_awaited(address, evictions));
+            Some(Err(Error::NotInMemory))
+        })
+    }
+
+    /// The buffer of a read that has ended; `None` if it is to be read again.
+    fn take_arrived(
+        &self,
+        read: &AwaitedRead,
+        kind: BufferKind,
+    ) -> Option<Result<BufferRef, Error>> {
+        let mut state = read.state.lock();
+        let bytes = match std::mem::replace(&mut *state, ReadState::InMemory) {
+            ReadState::OnItsWay(parts) => match bytes_of(parts, read.address.len()) {
+                Ok(bytes) => bytes,
+                Err(_) if read.was_ahead => return None,
+                Err(error) => {
+                    *state = ReadState::Failed(error.clone());
+                    return Some(Err(error.into()));
+                }
+            },
+            ReadState::Damaged(bytes) => bytes,
+            ReadState::Failed(error) => {
+                *state = ReadState::Failed(error.clone());
+                return Some(Err(error.into()));
+            }
+            // It may have gone since.
+            ReadState::InMemory => return None,
+        };
+        let address = &read.address;
+        match self.verify(address, kind, &bytes) {
+            Ok(kind) => {
+                let buffer = MetaBuffer::new(address.clone(), kind, bytes);
+                self.keep_and_shrink(buffer, read.evictions).map(Ok)
+            }
+            Err(error) => {
+                // It may be older than what the cache had since.
+                let found = self.find(address.first());
+                let is_new = matches!(found, Err(evictions) if evictions == read.evictions);
+                is_new.then(|| {
+                    *state = ReadState::Damaged(bytes);
+                    Err(error)
+                })
+            }
+        }
+    }
+
+    fn begin_awaited(&self, address: &BufferAddress, evictions: u64) -> Arc<AwaitedRead> {
+        if let Some(read) = self.awaited.find(address) {
+            return read;
+        }
+        let (evictions, was_ahead, parts, bios) = match self.prefetches.take(address) {
+            Some(prefetch) => (prefetch.evictions, true, prefetch.parts, SmallVec::new()),
+            None => {
+                let (bios, parts) = reads_of(address, Buffer::zeroed);
+                (evictions, false, parts, bios)
+            }
+        };
+        let (address, cache) = (address.clone(), std::ptr::from_ref(self).addr());
+        let state = Mutex::new(ReadState::OnItsWay(parts));
+        let read = Arc::new(AwaitedRead { address, cache, evictions, was_ahead, state });
+        self.awaited.add(&read);
+        let plug = Plug::new(&self.device);
+        bios.into_iter().for_each(|bio| plug.submit(bio));
+        // Not beside those of other tasks, whose errors it would share.
+        plug.flush();
+        read
+    }
+}
+
+/// The bytes that these reads brought, `len` in all.
+fn bytes_of(parts: SmallVec<[Waiter; 1]>, len: usize) -> Result<Vec<u8>, BlockError> {
+    let mut bytes = Vec::with_capacity(len);
+    for part in parts {
+        bytes.extend_from_slice(&part.wait().into_buffer()?);
+    }
+    Ok(bytes)
+}
+
+/// The reads of a buffer, into memory of these lengths, and those who wait for them.
+pub(super) fn reads_of(
+    address: &BufferAddress,
+    memory: impl Fn(usize) -> Buffer,
+) -> (SmallVec<[Bio; 1]>, SmallVec<[Waiter; 1]>) {
+    let read = |(first, sectors): &(Sector, u32)| {
+        Bio::read(*first, memory(*sectors as usize * 512)).waited()
+    };
+    address.parts().iter().map(read).unzip()
+}
