@@ -353,7 +353,7 @@ fn wrong_disks_are_refused_and_leave_nothing() {
     let link = link.display().to_string();
     let case = own.home.path().join("cut-case");
     fs::create_dir(&case).unwrap();
-    ["Name", "name"].map(|name| fs::write(case.join(name), "").unwrap());
+    ["Name", "name"].iter().for_each(|name| fs::write(case.join(name), "").unwrap());
     let case = case.display().to_string();
     let pipe = own.path("cut-pipe");
     judge(&["mkfifo", &pipe]);
