@@ -387,6 +387,13 @@ fn wrong_disks_are_refused_and_leave_nothing() {
         let message = fails(*status, &arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
+    assert_eq!(own.made(), before);
+}
+
+#[test]
+fn wrong_targets_are_refused_and_stay() {
+    let own = Place::new();
+    let (disk, tree, raw) = (own.path("disk"), own.path("tree"), own.path("raw"));
     let fixed = ["build", "--disk=gpt", "--disk-size=50M", &tree, &disk];
     let partitions = ["--partition=root:xfs", "--partition=swap:48M"];
     let message = fails(1, [&fixed[..], &partitions].concat());
@@ -403,7 +410,7 @@ fn wrong_disks_are_refused_and_leave_nothing() {
     assert!(message.contains("a qcow2 image must be"), "{message}");
     fails(2, ["build", "--partition=root:xfs", &tree, &disk]);
     fails(2, ["build", "--disk=mbr", &tree, &disk]);
-    assert_eq!(own.made(), before);
+    assert_eq!(own.made(), [""; 0]);
     // What existed stays as it was.
     fs::write(&disk, "old").unwrap();
     fails(
