@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 /// A whole disk, and how the file holds it.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Disk")]
+#[command(next_help_heading = "Disk and its file")]
 pub(crate) struct DiskArgs {
     /// Make a disk with a partition table, not a bare volume. Without --partition it has one
     /// partition, root:xfs.
@@ -22,16 +22,16 @@ pub(crate) struct DiskArgs {
 
     /// A partition, TYPE:CONTENT with options; repeat for more, in their order on the disk.
     ///
-    /// TYPE is esp, xbootldr, root, usr, home, srv, var, tmp, swap, linux (anything else), bios (for
-    /// GRUB), or a type UUID. Systems find partitions by their types (Discoverable Partitions
-    /// Specification). root and usr are those of this machine; root-arm64, root-x86-64, usr-riscv64
-    /// and so on are the same wherever they are made.
+    /// TYPE is esp, xbootldr, root, usr, home, srv, var, tmp, swap, linux (anything else), bios
+    /// (for GRUB), or a type UUID. Systems find partitions by their types (Discoverable
+    /// Partitions Specification). root and usr are those of this machine; root-arm64,
+    /// root-x86-64, usr-riscv64 and so on are the same wherever they are made.
     ///
     /// CONTENT is
     ///   xfs      the volume, of the size that --size says;
     ///   DIR      for esp and xbootldr: a FAT32 file system made from a directory;
     ///   FILE     the bytes of a file, such as another image;
-    ///   SIZE     that many zeros, such as 512M; swap space is initialised. (./512M is a file.)
+    ///   SIZE     that many zeros, such as 512M; swap space is initialised (./512M is a file).
     ///
     /// Options: size=SIZE (else that of the content; a FAT has as much again, at least 64M),
     /// name=NAME (else the type), uuid=UUID (else it follows from the content).

@@ -120,7 +120,7 @@ impl Failure {
         } else if let Some(error) = cause.downcast_ref::<PackError>() {
             match error {
                 PackError::Options(_) | PackError::SizeNeeded(_) | PackError::FormatOfTarget(_) => {
-                    self.wrong_usage()
+                    self.wrong_usage();
                 }
                 PackError::Disk(error) if error.is_usage() => self.wrong_usage(),
                 PackError::Entry { path, .. } => self.add_path(path),

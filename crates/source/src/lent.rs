@@ -8,6 +8,9 @@ use rustix::io::{pread, retry_on_intr};
 use std::fs::File;
 use std::sync::Arc;
 
+/// Bytes from which on a piece gets a buffer of the pool.
+const POOLED_MIN: usize = BUFFER_SIZE / 4;
+
 /// The files that a consumer wants lent. Clones are one.
 #[derive(Clone, Debug)]
 pub struct Lending {
@@ -84,16 +87,20 @@ impl LentFile {
     /// # Errors
     /// The file cannot be read, or has become shorter.
     pub fn read(&self, offset: u64, length: u64) -> Result<Chunk, SourceError> {
-        let mut buffer = self.pool.take();
         let wanted = length.min(BUFFER_SIZE as u64) as usize;
-        let space = Arc::get_mut(&mut buffer).expect("a buffer of the pool has no other holder");
+        // Many short pieces, each in a large buffer, would keep much memory on its way.
+        let pooled = wanted >= POOLED_MIN;
+        let mut buffer = if pooled { self.pool.take() } else { Arc::new(vec![0; wanted]) };
+        let space = Arc::get_mut(&mut buffer).expect("it has no other holder yet");
         let count = retry_on_intr(|| pread(&self.file, &mut space[..wanted], offset))
             .map_err(|error| DirectoryError::read("read", &self.path, error))?;
         if count == 0 {
             let (path, expected) = (self.path.clone(), self.size);
             return Err(DirectoryError::Shrank { path, expected, found: offset }.into());
         }
-        self.pool.keep(&buffer);
+        if pooled {
+            self.pool.keep(&buffer);
+        }
         Ok(Chunk::new(buffer, 0..count))
     }
 

@@ -299,6 +299,49 @@ fn a_block_device_becomes_a_disk() {
     assert!(message.contains("the disk has 73400320"), "{message}");
 }
 
+/// A loop device with blocks of 4096 bytes; detached when dropped.
+struct LargeBlocks(String);
+
+impl LargeBlocks {
+    fn attach(file: &Path) -> Self {
+        let file = file.display().to_string();
+        let name = judge(&["losetup", "--find", "--show", "--sector-size=4096", &file]);
+        Self(name.trim().to_owned())
+    }
+}
+
+impl Drop for LargeBlocks {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}
+
+#[test]
+fn a_disk_with_large_blocks_has_a_table_in_these() {
+    if !kernel::available_or_report(
+        "undercroft::disks::a_disk_with_large_blocks_has_a_table_in_these",
+    ) {
+        return;
+    }
+    let own = Place::new();
+    let backing = own.home.path().join("backing");
+    File::create(&backing).unwrap().set_len(400 * MIB).unwrap();
+    let device = LargeBlocks::attach(&backing);
+    let mut arguments = own.arguments(&device.0);
+    arguments.extend(["--force", "--json", "--sector-size=4096"].map(str::to_owned));
+    let report = json(&succeeds(&arguments));
+    assert!(judge(&["sgdisk", "-v", &device.0]).contains("No problems found"));
+    let table = json(&judge(&["sfdisk", "--json", &device.0]));
+    assert_eq!(table["partitiontable"]["sectorsize"], 4096);
+    let start = table["partitiontable"]["partitions"][1]["start"].as_u64().unwrap() * 4096;
+    assert_eq!(start, place(&report, 2).0);
+    succeeds(["check", "--partition", "2", &device.0]);
+    drop(device);
+    let disk = backing.display().to_string();
+    let fat = own.cut(&disk, place(&report, 1).0, place(&report, 1).1).display().to_string();
+    judge(&["fsck.fat", "-n", &fat]);
+}
+
 #[test]
 fn wrong_disks_are_refused_and_leave_nothing() {
     let own = Place::new();
@@ -310,14 +353,13 @@ fn wrong_disks_are_refused_and_leave_nothing() {
     let link = link.display().to_string();
     let case = own.home.path().join("cut-case");
     fs::create_dir(&case).unwrap();
-    for name in ["Name", "name"] {
-        fs::write(case.join(name), "").unwrap();
-    }
+    ["Name", "name"].iter().for_each(|name| fs::write(case.join(name), "").unwrap());
     let case = case.display().to_string();
     let pipe = own.path("cut-pipe");
     judge(&["mkfifo", &pipe]);
     let none = own.path("cut-none");
     let before = own.made();
+    let id = "11223344-5566-7788-99aa-bbccddeeff00";
     let cases: &[(i32, &[&str], &str)] = &[
         (2, &["root:xfs", "root:xfs"], "2 partitions hold the volume"),
         (2, &["root-arm64:xfs", "root-arm64:1G"], "partitions 1 and 2 are both root-arm64"),
@@ -326,6 +368,8 @@ fn wrong_disks_are_refused_and_leave_nothing() {
         (2, &["root:xfs,size=1G"], "give its size with --size"),
         (2, &["root:xfs", "swap:8K"], "swap space takes 40960 at least"),
         (2, &["root:xfs", "linux:0"], "partition 2 is empty"),
+        (2, &[&format!("root:xfs,name={}", "n".repeat(37))], "its name has 37 units"),
+        (2, &[&format!("root:xfs,uuid={id}"), &format!("swap:1M,uuid={id}")], "the same uuid"),
         (2, &["root:xfs", "linux:8E", "home:8E"], "longer than any disk"),
         (1, &["root:xfs", &format!("linux:{none}")], "cannot open"),
         (1, &["root:xfs", &format!("linux:{raw},size=1M")], "has 1572941 bytes, its partition 2"),
@@ -343,6 +387,13 @@ fn wrong_disks_are_refused_and_leave_nothing() {
         let message = fails(*status, &arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
+    assert_eq!(own.made(), before);
+}
+
+#[test]
+fn wrong_targets_are_refused_and_stay() {
+    let own = Place::new();
+    let (disk, tree, raw) = (own.path("disk"), own.path("tree"), own.path("raw"));
     let fixed = ["build", "--disk=gpt", "--disk-size=50M", &tree, &disk];
     let partitions = ["--partition=root:xfs", "--partition=swap:48M"];
     let message = fails(1, [&fixed[..], &partitions].concat());
@@ -359,7 +410,7 @@ fn wrong_disks_are_refused_and_leave_nothing() {
     assert!(message.contains("a qcow2 image must be"), "{message}");
     fails(2, ["build", "--partition=root:xfs", &tree, &disk]);
     fails(2, ["build", "--disk=mbr", &tree, &disk]);
-    assert_eq!(own.made(), before);
+    assert_eq!(own.made(), [""; 0]);
     // What existed stays as it was.
     fs::write(&disk, "old").unwrap();
     fails(

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 use undercroft_block::BlockError;
-use undercroft_block::partition::GPT_ENTRIES;
+use undercroft_block::partition::{GPT_ENTRIES, GPT_NAME_MAX};
 
 /// Why a disk could not be made.
 #[derive(Debug, Error)]
@@ -32,6 +32,26 @@ pub enum DiskError {
     /// The table has no entry for it.
     #[error("{0} partitions, a table has room for {GPT_ENTRIES}")]
     TooMany(usize),
+    /// The table has no room for the name.
+    #[error(
+        "partition {number}: its name has {units} units of UTF-16, a table has room for {GPT_NAME_MAX}"
+    )]
+    LongName {
+        /// Number of the partition.
+        number: usize,
+        /// Length of the name.
+        units: usize,
+    },
+    /// Two partitions of one identity.
+    #[error(
+        "partitions {first} and {second} have the same uuid; leave it out, and each gets one of its own"
+    )]
+    SameId {
+        /// Number of the first.
+        first: usize,
+        /// Number of the second.
+        second: usize,
+    },
     /// The lengths add up to more than a disk can have.
     #[error("the partitions are longer than any disk")]
     TooLarge,
@@ -49,7 +69,7 @@ pub enum DiskError {
     /// The disk ends before a partition does.
     #[error(
         "partition {number} ({name}) takes {length} bytes from {start} on, and the disk has {disk}; \
-         all partitions need a disk of {needed} bytes"
+         all partitions need a disk of at least {needed} bytes"
     )]
     DoesNotFit {
         /// Its number.
@@ -183,6 +203,8 @@ impl DiskError {
             Self::Volumes(_)
                 | Self::TwoRoots { .. }
                 | Self::TooMany(_)
+                | Self::LongName { .. }
+                | Self::SameId { .. }
                 | Self::TooLarge
                 | Self::SizeOfVolume(_)
                 | Self::SizeOfDevice { .. }

@@ -7,6 +7,7 @@
 //!
 //! All identifiers follow from what the disk holds, so the same input gives the same bytes.
 
+mod contents;
 mod copy;
 mod error;
 mod fat;

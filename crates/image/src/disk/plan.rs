@@ -1,18 +1,14 @@
 //! A disk that is checked and can be made.
 
+use super::contents::Planned;
 use super::copy::Copier;
-use super::fat::{FatPlan, is_fat};
 use super::identity::Identity;
 use super::layout::{self, Layout, Place};
 use super::partition::{Content, Partition};
-use super::{DiskError, DiskOptions, DiskSummary, PartitionSummary, swap};
-use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use super::{DiskError, DiskOptions, DiskSummary, PartitionSummary};
 use std::sync::Arc;
-use undercroft_block::partition::{GPT_ENTRIES, Guid, NewGpt, NewPartition};
-use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, Window, write_all_at, write_zeroes_at};
+use undercroft_block::partition::{GPT_ENTRIES, GPT_NAME_MAX, Guid, NewGpt, NewPartition};
+use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, Window, write_zeroes_at};
 use uuid::Uuid;
 
 /// A disk that is checked and can be made.
@@ -25,24 +21,6 @@ pub(crate) struct DiskPlan {
     size: Option<u64>,
     /// Bytes of a block of the disk.
     block_size: u64,
-}
-
-#[derive(Debug)]
-struct Planned {
-    partition: Partition,
-    contents: Contents,
-    /// Bytes that it needs; 0 for the volume.
-    bytes: u64,
-}
-
-/// What is put into a partition.
-#[derive(Debug)]
-enum Contents {
-    Volume,
-    Copy { file: File, path: PathBuf, length: u64 },
-    Fat(FatPlan),
-    Swap,
-    Zeros,
 }
 
 impl DiskPlan {
@@ -62,13 +40,11 @@ impl DiskPlan {
         let volume = partitions.iter().position(is_volume).filter(|_| volumes == 1);
         let volume = volume.ok_or(DiskError::Volumes(volumes))?;
         check_roots(partitions)?;
-        let planned = partitions.iter().zip(1..).map(|(partition, number)| {
-            Planned::new(partition, number, block_size).map(|(contents, bytes)| Planned {
-                partition: partition.clone(),
-                contents,
-                bytes,
-            })
-        });
+        check_names(partitions)?;
+        let planned = partitions
+            .iter()
+            .zip(1..)
+            .map(|(partition, number)| Planned::new(partition, number, block_size));
         let partitions = planned.collect::<Result<Vec<_>, _>>()?;
         if let (Some(size), Some(fixed)) = (options.size, fixed) {
             return Err(DiskError::SizeOfDevice { size, fixed });
@@ -94,9 +70,10 @@ impl DiskPlan {
         let lengths: Vec<_> = self
             .partitions
             .iter()
-            .map(|planned| match planned.contents {
-                Contents::Volume => (planned.partition.name().to_owned(), volume),
-                _ => (planned.partition.name().to_owned(), planned.bytes),
+            .enumerate()
+            .map(|(index, planned)| {
+                let bytes = if index == self.volume { volume } else { planned.bytes };
+                (planned.partition.name().to_owned(), bytes)
             })
             .collect();
         layout::place(&lengths, self.size, self.block_size)
@@ -171,75 +148,6 @@ impl DiskPlan {
     }
 }
 
-impl Planned {
-    /// What a partition will hold, and the bytes that it takes.
-    fn new(
-        partition: &Partition,
-        number: usize,
-        block_size: u64,
-    ) -> Result<(Contents, u64), DiskError> {
-        let kind = &partition.kind;
-        match &partition.content {
-            Content::Volume if partition.size.is_some() => Err(DiskError::SizeOfVolume(number)),
-            Content::Volume => Ok((Contents::Volume, 0)),
-            Content::Empty(bytes) => {
-                let size = partition.size.unwrap_or(*bytes);
-                match size {
-                    0 => Err(DiskError::Empty(number)),
-                    _ if !kind.is_swap() => Ok((Contents::Zeros, size)),
-                    _ if size < swap::LEAST => Err(DiskError::SwapTooSmall { number, size }),
-                    _ => Ok((Contents::Swap, size)),
-                }
-            }
-            Content::Path(path) => {
-                let (file, length) = open(path, kind.is_fat()).map_err(|error| match error {
-                    DiskError::WrongSource { path, what: DIRECTORY } => {
-                        DiskError::Directory { path, number, kind: kind.clone() }
-                    }
-                    error => error,
-                })?;
-                let Some(file) = file else {
-                    let plan = FatPlan::new(path, kind.name(), number, partition.size, block_size)?;
-                    let bytes = plan.bytes();
-                    return Ok((Contents::Fat(plan), bytes));
-                };
-                if kind.is_fat() && !is_fat(&file, length) {
-                    let (path, kind) = (path.clone(), kind.clone());
-                    return Err(DiskError::NotFat { path, number, kind });
-                }
-                let size = partition.size.unwrap_or(length);
-                if size < length {
-                    let path = path.clone();
-                    return Err(DiskError::TooSmall { path, length, number, size });
-                }
-                if size == 0 {
-                    return Err(DiskError::Empty(number));
-                }
-                Ok((Contents::Copy { file, path: path.clone(), length }, size))
-            }
-        }
-    }
-
-    /// Fills the partition, which reads as zeros.
-    fn write(
-        &self,
-        window: &Window,
-        place: Place,
-        copier: &mut Copier<'_>,
-    ) -> Result<(), DiskError> {
-        match &self.contents {
-            Contents::Volume | Contents::Zeros => Ok(()),
-            Contents::Copy { file, path, length } => copier.copy((file, path), *length, window, 0),
-            Contents::Fat(plan) => plan.write(window, place.start, copier),
-            Contents::Swap => {
-                let header = swap::header(self.bytes, copier.identity.id("swap", place.start));
-                copier.identity.add(&header);
-                Ok(write_all_at(window, Sector::ZERO, &header)?)
-            }
-        }
-    }
-}
-
 /// Two partitions of one root type are most likely a mistake. Type UUIDs are taken as they are.
 fn check_roots(partitions: &[Partition]) -> Result<(), DiskError> {
     for (second, partition) in partitions.iter().enumerate() {
@@ -253,28 +161,19 @@ fn check_roots(partitions: &[Partition]) -> Result<(), DiskError> {
     Ok(())
 }
 
-const DIRECTORY: &str = "a directory";
-
-/// Opens what a partition is made from: a file with its length, or a directory, if that will do.
-fn open(path: &Path, directory: bool) -> Result<(Option<File>, u64), DiskError> {
-    let failed = |action| move |source| DiskError::Source { action, path: path.to_owned(), source };
-    // To open a pipe is to wait for its other end; what it is, is told below.
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(nonblocking);
-    let mut file = options.open(path).map_err(failed("open"))?;
-    let metadata = file.metadata().map_err(failed("look at"))?;
-    let kind = metadata.file_type();
-    if kind.is_dir() && directory {
-        return Ok((None, 0));
+/// Names must fit, and identities differ.
+fn check_names(partitions: &[Partition]) -> Result<(), DiskError> {
+    for (index, partition) in partitions.iter().enumerate() {
+        let (number, units) = (index + 1, partition.name().encode_utf16().count());
+        if units > GPT_NAME_MAX {
+            return Err(DiskError::LongName { number, units });
+        }
+        let same = |other: &Partition| other.id.is_some() && other.id == partition.id;
+        if let Some(first) = partitions[..index].iter().position(same) {
+            return Err(DiskError::SameId { first: first + 1, second: number });
+        }
     }
-    if !kind.is_file() && !kind.is_block_device() {
-        let what = if kind.is_dir() { DIRECTORY } else { "a special file" };
-        return Err(DiskError::WrongSource { path: path.to_owned(), what });
-    }
-    // The end of a block device is its length, which its metadata does not tell.
-    let length = file.seek(SeekFrom::End(0)).map_err(failed("find the length of"))?;
-    Ok((Some(file), length))
+    Ok(())
 }
 
 fn window(disk: &Arc<dyn BlockDevice>, place: Place) -> Window {

@@ -24,6 +24,8 @@ pub(super) struct OpenFile {
     file: File,
     name: String,
     read_only: bool,
+    /// No block device.
+    is_regular: bool,
     /// In sectors.
     capacity: AtomicU64,
     /// What direct I/O asks for; `None` when transfers go through the page cache.
@@ -91,7 +93,8 @@ impl OpenFile {
         };
         // A partial last sector counts; its missing bytes read as zeroes.
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
-        Ok(Self { file, name, read_only, capacity, direct, exclusive: None })
+        let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        Ok(Self { file, name, read_only, is_regular, capacity, direct, exclusive: None })
     }
 
     /// The same regular file once more, for direct I/O beside this one; `None` where the file
@@ -174,7 +177,7 @@ impl OpenFile {
     /// What requests must look like.
     pub(super) fn limits(&self) -> Limits {
         // Of disks the operating system says for each range that it cannot.
-        let clones_ranges = self.file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let clones_ranges = self.is_regular;
         let limits = Limits { max_segments: MAX_SEGMENTS, clones_ranges, ..Limits::default() };
         let Some(direct) = self.direct else { return limits };
         Limits {

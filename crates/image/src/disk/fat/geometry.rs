@@ -113,13 +113,9 @@ impl Geometry {
 
 /// Bytes of a cluster, by the table in the specification.
 fn cluster_bytes(bytes: u64) -> u64 {
-    match bytes {
-        0..=0x1040_0000 => 512,
-        0..=0x2_0000_0000 => 4096,
-        0..=0x4_0000_0000 => 8192,
-        0..=0x8_0000_0000 => 16_384,
-        _ => 32_768,
-    }
+    let limits = [(260 << 20, 512), (8 << 30, 4096), (16 << 30, 8192), (32 << 30, 16_384)];
+    let row = limits.into_iter().find(|(limit, _)| bytes <= *limit);
+    row.map_or(32_768, |(_, cluster)| cluster)
 }
 
 /// Whether a file of `length` bytes begins as a FAT file system of any width that fits in it.

@@ -69,6 +69,7 @@ impl Slot {
     /// Puts `request` in this slot, which is free.
     pub(super) fn begin(&mut self, request: Request) {
         debug_assert!(self.work.is_none(), "a tag belongs to one request at a time");
+        debug_assert!(request.operation() != Operation::CloneRange, "rings have no clones");
         let step = match request.operation() {
             Operation::Read | Operation::Write => Step::Transfer,
             Operation::Discard => Step::Discard,
