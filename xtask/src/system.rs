@@ -35,6 +35,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("zstd", "zstd"),
     program("cc", "gcc"),
     program("man", "man-db"),
+    program("umoci", "umoci"),
+    program("skopeo", "skopeo"),
 ];
 
 /// The competitors of the benchmarks, beyond the judges.
@@ -44,6 +46,8 @@ pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("mount", "mount"),
     program("tar", "tar"),
     program("xz", "xz-utils"),
+    program("gzip", "gzip"),
+    program("umoci", "umoci"),
 ];
 
 /// Installs the packages of the programs that are missing: on Debian as root with apt, otherwise

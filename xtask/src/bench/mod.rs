@@ -7,6 +7,7 @@
 //! through: it is in the page cache for all competitors, also on machines that give memory back to
 //! their host as soon as it is idle.
 
+mod layers;
 mod live;
 mod peers;
 mod prototype;
@@ -24,6 +25,7 @@ use undercroft_judges::Xfsprogs;
 
 use crate::{newest, shell, system, workspace};
 pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
+use layers::Layers;
 use peers::{Competitor, Peers};
 use record::{Record, Row};
 use source::Source;
@@ -43,7 +45,7 @@ pub(crate) struct BuildArguments {
     /// Number of counted rounds
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// Where images are written; a directory with room for the tree three times
+    /// Where images are written; a directory with room for the tree six times
     #[arg(long)]
     work: Option<PathBuf>,
     /// Only these competitors, by name
@@ -78,7 +80,8 @@ pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
 
     let work = working_directory(arguments.work.as_ref())?;
-    let peers = Peers::prepare(&source, &work, newest.clone())?;
+    let layers = Layers::of(&source, &work)?;
+    let peers = Peers::prepare(&source, layers, &work, newest.clone())?;
     let competitors: Vec<Competitor> = peers
         .all()?
         .into_iter()
@@ -123,7 +126,7 @@ fn turn(source: &Source, peers: &Peers, competitor: &Competitor) -> Result<(f64,
     peers.clean()?;
     peers.make_room(competitor)?;
     rustix::fs::sync();
-    source.read_through(competitor.input)?;
+    peers.read_through(&source, competitor.input)?;
     let mut command = Command::new("sh");
     command.args(["-ec", &competitor.script]);
     let started = Instant::now();
