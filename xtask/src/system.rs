@@ -42,6 +42,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("cc", "gcc"),
     program("man", "man-db"),
     program("fusermount3", "fuse3"),
+    program("umoci", "umoci"),
+    program("skopeo", "skopeo"),
 ];
 
 /// The programs of the suites for mounts, beyond those of the tests.
@@ -80,6 +82,8 @@ pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("mount", "mount"),
     program("tar", "tar"),
     program("xz", "xz-utils"),
+    program("gzip", "gzip"),
+    program("umoci", "umoci"),
 ];
 
 /// What starts a disk, beyond the tests.

@@ -121,7 +121,9 @@ impl FileSystem {
         self.volume.usage()
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
+    /// The time of changes that are made now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 

@@ -258,7 +258,9 @@ impl Applying<'_> {
             };
             while let Some(data) = layer.next_data()? {
                 let (buffer, range) = (data.chunk.buffer(), data.chunk.range());
-                if let Err(error) = file.write_shared(data.offset, buffer, range) {
+                // Past memory: a layer is read once, and times that are set later stay.
+                let now = self.fs.now();
+                if let Err(error) = file.open_file().write_direct(data.offset, buffer, range, now) {
                     return Ok(Err(error));
                 }
                 self.summary.bytes += data.chunk.len() as u64;

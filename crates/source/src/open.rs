@@ -62,7 +62,7 @@ impl SourceSpec {
 }
 
 /// Opens a source: a directory is walked, everything else is read as a tar archive, whose compression
-/// is found by its first bytes. A directory or plain archive in the form of a container image is
+/// is found by its first bytes. A directory or an archive in the form of a container image is
 /// opened as one.
 ///
 /// # Errors

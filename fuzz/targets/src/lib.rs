@@ -13,6 +13,7 @@
 
 mod archive;
 mod blocks;
+mod container;
 mod device;
 mod groups;
 mod inodes;
@@ -43,7 +44,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -56,6 +57,7 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "log_replay", run: log_replay::run },
     Target { name: "tar", run: archive::run },
     Target { name: "mount", run: mount::run },
+    Target { name: "container_image", run: container::run },
     Target { name: "partition_table", run: partitions::run },
     Target { name: "open_and_walk", run: volume::run },
 ];

@@ -7,6 +7,7 @@
 //! through: it is in the page cache for all competitors, also on machines that give memory back to
 //! their host as soon as it is idle.
 
+mod layers;
 mod live;
 mod mount;
 mod peers;
@@ -25,6 +26,7 @@ use clap::Args;
 use undercroft_judges::Xfsprogs;
 
 use crate::{newest, shell, system, workspace};
+use layers::Layers;
 pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
 pub(crate) use mount::{MountArguments, run as mount};
 use peers::{Competitor, Peers};
@@ -47,7 +49,7 @@ pub(crate) struct BuildArguments {
     /// Number of counted rounds
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// Where images are written; a directory with room for the tree three times
+    /// Where images are written; a directory with room for the tree six times
     #[arg(long)]
     work: Option<PathBuf>,
     /// Only these competitors, by name
@@ -82,7 +84,8 @@ pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
 
     let work = working_directory(arguments.work.as_ref())?;
-    let peers = Peers::prepare(&source, &work, newest.clone())?;
+    let layers = Layers::of(&source, &work)?;
+    let peers = Peers::prepare(&source, layers, &work, newest.clone())?;
     let competitors: Vec<Competitor> = peers
         .all()?
         .into_iter()
@@ -127,7 +130,7 @@ fn turn(source: &Source, peers: &Peers, competitor: &Competitor) -> Result<(f64,
     peers.clean()?;
     peers.make_room(competitor)?;
     rustix::fs::sync();
-    source.read_through(competitor.input)?;
+    peers.read_through(&source, competitor.input)?;
     let mut command = Command::new("sh");
     command.args(["-ec", &competitor.script]);
     let started = Instant::now();

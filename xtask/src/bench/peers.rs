@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use undercroft_judges::Xfsprogs;
 
 use super::prototype;
-use super::source::{Input, Source};
+use super::layers::Layers;
+use super::source::{self, Input, Source};
 use crate::workspace;
 
 /// One way to make an image.
@@ -31,6 +32,9 @@ pub(super) struct Peers {
     image: PathBuf,
     mount: PathBuf,
     prototype: PathBuf,
+    layers: Layers,
+    /// Where other tools unpack layers.
+    bundle: PathBuf,
     newest: Xfsprogs,
     distribution: Xfsprogs,
     size: u64,
@@ -45,7 +49,12 @@ struct Quoted {
 impl Peers {
     /// Makes the things that the competitors need and that are not measured: a mount point, a
     /// prototype file.
-    pub(super) fn prepare(source: &Source, work: &Path, newest: Xfsprogs) -> Result<Self> {
+    pub(super) fn prepare(
+        source: &Source,
+        layers: Layers,
+        work: &Path,
+        newest: Xfsprogs,
+    ) -> Result<Self> {
         let work =
             fs::canonicalize(work).with_context(|| format!("cannot resolve {}", work.display()))?;
         let mount = work.join("mount");
@@ -57,6 +66,8 @@ impl Peers {
             image: work.join("image"),
             mount,
             prototype,
+            layers,
+            bundle: work.join("bundle"),
             newest,
             distribution: Xfsprogs::distribution()?,
             // Twice the archive, and a gibibyte: room for the slack of small files and a log.
@@ -69,8 +80,23 @@ impl Peers {
         &self.image
     }
 
+    /// Reads all that a competitor with this input will read, so that the page cache has it.
+    pub(super) fn read_through(&self, source: &Source, input: Input) -> Result<()> {
+        match input {
+            Input::Tar => source::read_file(&source.tar),
+            Input::Directory => source::read_directory(&source.directory),
+            Input::GzipTar => source::read_file(&self.layers.archive),
+            Input::Layers => source::read_directory(&self.layers.plain),
+            Input::GzipLayers => source::read_directory(&self.layers.gzip),
+        }
+    }
+
     /// Removes the output of the last competitor.
     pub(super) fn clean(&self) -> Result<()> {
+        if self.bundle.exists() {
+            fs::remove_dir_all(&self.bundle)
+                .with_context(|| format!("cannot remove {}", self.bundle.display()))?;
+        }
         if self.image.exists() {
             fs::remove_file(&self.image)
                 .with_context(|| format!("cannot remove {}", self.image.display()))?;
@@ -91,6 +117,9 @@ impl Peers {
     /// All competitors, the floor first.
     pub(super) fn all(&self) -> Result<Vec<Competitor>> {
         let Quoted { tar, directory } = &self.source;
+        let [plain, gzip, archive, bundle] =
+            [&self.layers.plain, &self.layers.gzip, &self.layers.archive, &self.bundle]
+                .map(|path| quoted(path));
         let image = quoted(&self.image);
         let mount = quoted(&self.mount);
         let prototype = quoted(&self.prototype);
@@ -118,6 +147,9 @@ impl Peers {
             },
             our("undercroft from tar", Input::Tar, tar),
             our("undercroft from directory", Input::Directory, directory),
+            our("undercroft from 10 layers", Input::Layers, &format!("oci:{plain}:t")),
+            our("undercroft from gzip tar", Input::GzipTar, &archive),
+            our("undercroft from 10 gzip layers", Input::GzipLayers, &format!("oci:{gzip}:t")),
             peer(
                 "kernel mount and tar",
                 Input::Tar,
@@ -130,6 +162,22 @@ impl Peers {
                 "newest mkfs.xfs -p directory",
                 Input::Directory,
                 format!("{newest} -q -f -p {directory} {image}"),
+            ),
+            peer(
+                "umoci unpack, newest mkfs.xfs -p",
+                Input::Layers,
+                format!(
+                    "umoci unpack --image {plain}:t {bundle}; \
+                     {newest} -q -f -p {bundle}/rootfs {image}"
+                ),
+            ),
+            peer(
+                "umoci unpack gzip, newest mkfs.xfs -p",
+                Input::GzipLayers,
+                format!(
+                    "umoci unpack --image {gzip}:t {bundle}; \
+                     {newest} -q -f -p {bundle}/rootfs {image}"
+                ),
             ),
             peer(
                 "mkfs.xfs -p prototype",

@@ -18,6 +18,10 @@ const LINUX: &str = "linux-source-6.1";
 pub(super) enum Input {
     Tar,
     Directory,
+    GzipTar,
+    /// A container image.
+    Layers,
+    GzipLayers,
 }
 
 /// One tree in both forms.
@@ -45,14 +49,6 @@ impl Source {
         Ok(Self { name, tar: absolute(tar)?, directory: absolute(directory)?, tar_bytes })
     }
 
-    /// Reads all that a competitor with this input will read, so that the page cache has it.
-    pub(super) fn read_through(&self, input: Input) -> Result<()> {
-        match input {
-            Input::Tar => read_file(&self.tar),
-            Input::Directory => read_directory(&self.directory),
-        }
-    }
-
     /// The Linux tree, fetched and unpacked once below the target directory.
     pub(super) fn linux() -> Result<Self> {
         let home = workspace::target("bench-sources");
@@ -65,14 +61,16 @@ impl Source {
     }
 }
 
-fn read_file(path: &Path) -> Result<()> {
+/// Reads a file through.
+pub(super) fn read_file(path: &Path) -> Result<()> {
     File::open(path)
         .and_then(|mut file| io::copy(&mut file, &mut io::sink()))
         .with_context(|| format!("cannot read {}", path.display()))?;
     Ok(())
 }
 
-fn read_directory(path: &Path) -> Result<()> {
+/// Reads all files below a directory through.
+pub(super) fn read_directory(path: &Path) -> Result<()> {
     let entries = fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;

@@ -38,8 +38,8 @@ use uuid::Uuid;
 ///
 /// A container image is one of this machine; nothing is fetched, which skopeo does well. Its layers
 /// make what overlayfs shows over them: whiteouts, opaque directories and hard links across layers
-/// count, and what they hide is never written. All digests are compared. A directory or a plain tar
-/// file that is an image is taken as one, with a note; dir: and tar: take it as it is.
+/// count, and what they hide is never written. All digests are compared. A directory or a tar file
+/// that is an image is taken as one, with a note; dir: and tar: take it as it is.
 ///
 /// With --on a layer is put on a volume that exists, through its journal, and whiteouts take away
 /// what they name. A layer that cannot be read, or does not fit the volume, changes nothing.
@@ -177,7 +177,7 @@ Container images, here or fetched with skopeo:
   undercroft build --config-to debian.json oci:debian:12 debian.img
   docker save app | undercroft build docker-archive:- app.img
   undercroft build --platform linux/arm64 oci-archive:all.tar arm.img
-  undercroft build layer.tar.zst --on debian.img";
+  undercroft build layer.tar.gz --on base.img";
 
 fn size_choice(text: &str) -> Result<SizeChoice, String> {
     match text {

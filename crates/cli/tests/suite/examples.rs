@@ -15,8 +15,9 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 7] = [
+const VOLUMES: [(&str, &[&str]); 8] = [
     ("", &["disk.img"]),
+    ("build", &["base.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
     ("label", &["root.img"]),
     ("extsize", &["disk.img"]),
@@ -25,8 +26,29 @@ const VOLUMES: [(&str, &[&str]); 7] = [
     ("resync", &["'mirror(a.img,b.img)'"]),
 ];
 
-/// Another program, which answers as the one of this name would.
-const DOCKER: &str = "#!/bin/sh\n[ \"$1\" = export ] && exec tar -c -C rootfs .\n";
+/// Other programs, which answer as those of these names would: without a daemon, and without a
+/// network.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("docker", "[ \"$1\" = export ] && exec tar -c -C rootfs .; exec cat saved-amd64.tar"),
+    (
+        "skopeo",
+        "PATH=${PATH#*:} exec skopeo --insecure-policy copy docker-archive:saved-amd64.tar \"$3\"",
+    ),
+];
+
+/// Makes what `docker save` writes, for two platforms, and an archive for one of them.
+const SAVE: &str = r#"
+tar -cf layer.tar -C rootfs .
+sum=$(sha256sum layer.tar | cut -c1-64)
+echo '[{"Config":"config.json","RepoTags":["debian:12"],"Layers":["layer.tar"]}]' > manifest.json
+for platform in amd64 arm64; do
+    echo '{"os":"linux","architecture":"'$platform'","config":{},"rootfs":{"type":"layers",' \
+        '"diff_ids":["sha256:'$sum'"]}}' > config.json
+    tar -cf saved-$platform.tar manifest.json config.json layer.tar
+done
+PATH=${PATH#*:} skopeo --insecure-policy --override-arch arm64 copy \
+    docker-archive:saved-arm64.tar oci-archive:all.tar
+"#;
 
 /// Where an example is typed, with the program in the path.
 fn typed(directory: &Path, line: &str) -> Output {
@@ -108,9 +130,11 @@ fn prepare(directory: &Path) {
         fs::create_dir_all(directory.join(path)).unwrap();
     }
     symlink(env!("CARGO_BIN_EXE_undercroft"), directory.join("bin/undercroft")).unwrap();
-    let docker = directory.join("bin/docker");
-    fs::write(&docker, DOCKER).unwrap();
-    fs::set_permissions(&docker, fs::Permissions::from_mode(0o755)).unwrap();
+    for (name, script) in PROGRAMS {
+        let program = directory.join("bin").join(name);
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
     fs::write(directory.join("rootfs/etc/fstab"), "none\n").unwrap();
     fs::write(directory.join("motd"), "welcome\n").unwrap();
     fs::write(directory.join("script"), "mkdir /srv\nls /\n").unwrap();
@@ -118,6 +142,7 @@ fn prepare(directory: &Path) {
         directory,
         "tar -czf layer.tar.gz -C rootfs . && tar --zstd -cf rootfs.tar.zst -C rootfs .",
     );
+    works(directory, SAVE);
 }
 
 /// Makes a volume under a name that examples call it by; where they speak of its second partition,
@@ -170,6 +195,7 @@ fn examples_of_the_help_work() {
             let target = example.split(' ').next_back().unwrap_or_default();
             let cleared = match () {
                 () if volumes.is_empty() => "rm -f ./*.img; ".to_owned(),
+                () if example.contains(" --on ") => String::new(),
                 () if example.contains("undercroft build") => format!("rm -f {target}; "),
                 () if example.ends_with(" rootfs/") => "rm -rf rootfs; ".to_owned(),
                 () => String::new(),

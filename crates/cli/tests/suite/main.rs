@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod command;
+mod containers;
 mod damage;
 mod disks;
 mod edit;

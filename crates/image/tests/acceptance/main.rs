@@ -8,6 +8,7 @@ mod archives;
 mod bad_input;
 mod child;
 mod combination;
+mod containers;
 mod determinism;
 mod judged;
 mod odd;

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The image that a path is, if it looks like one. A plain archive is read as far as its names are
-/// those of an image, so any other costs a read of its first header.
+/// The image that a path is, if it looks like one. An archive is read as far as its names are those of
+/// an image, so any other costs a read of its first header.
 pub(crate) fn recognise(path: &Path) -> Result<Option<ImageSpec>, SourceError> {
     let failed = |source| SourceError::Open { path: path.into(), source };
     let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -25,16 +25,21 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<ImageSpec>, SourceError> {
     let region = Region::whole(Arc::new(file)).map_err(failed)?;
     let mut magic = [0; MAGIC_LENGTH];
     let length = region.read_at(&mut magic, 0).map_err(failed)?;
-    if Compression::of(&magic[..length]) != Compression::None {
-        return Ok(None);
-    }
-    Ok(of_archive(region).map(image))
+    let options = Options::default();
+    let reader = match Compression::of(&magic[..length]) {
+        Compression::None => TarReader::headers_of("", region, &options),
+        // A decoder that cannot start is a fault for the reader of the archive to tell.
+        compression => match compression.decode(region.stream()) {
+            Ok(stream) => TarReader::new("", stream, &options),
+            Err(_) => return Ok(None),
+        },
+    };
+    Ok(of_archive(reader).map(image))
 }
 
 /// The form of an archive, if all of its names are those of an image. A fault in it is not told
 /// here: the archive will be read again.
-fn of_archive(region: Region) -> Option<ImageFormat> {
-    let mut reader = TarReader::headers_of("", region, &Options::default());
+fn of_archive(mut reader: TarReader) -> Option<ImageFormat> {
     let (mut layout, mut index, mut saved) = (false, false, false);
     while let Some(Member { entry, .. }) = reader.next_member().ok()? {
         let parts: Vec<&[u8]> = entry.path.components().collect();
