@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::mounts::{Mounted, Peer};
-use crate::bench::source::{Input, Source};
+use crate::bench::source::{Source, read_file};
 
 /// Files of a turn, and of a directory of few.
 const FILES: usize = 4000;
@@ -208,7 +208,7 @@ fn succeed(command: &mut Command) -> Result<()> {
 }
 
 fn tree(mounted: &mut Mounted, source: &Source) -> Result<Vec<(Row, f64)>> {
-    source.read_through(Input::Tar)?;
+    read_file(&source.tar)?;
     rustix::fs::sync();
     let mut tar = Command::new("tar");
     tar.arg("--extract").arg("--file").arg(&source.tar).arg("--directory").arg(mounted.path());
