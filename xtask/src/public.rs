@@ -11,9 +11,10 @@ use anyhow::{Context, Result, bail};
 use crate::{shell, workspace};
 
 /// Crates with a stable public surface.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "undercroft-block",
     "undercroft-fs",
+    "undercroft-fuse",
     "undercroft-image",
     "undercroft-source",
     "undercroft-tags",

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
 use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
@@ -63,12 +64,12 @@ impl ImageArgs {
                 );
             }
         }
-        self.open_device(true, self.part())
+        self.open_device(true, self.part(), None)
     }
 
     /// The device that the volume fills, for change.
     pub(crate) fn writable_device(&self) -> Result<Arc<dyn BlockDevice>> {
-        self.open_device(false, self.part())
+        self.open_device(false, self.part(), None)
     }
 
     /// The file system, to be mounted. `part` counts where the arguments name none.
@@ -77,6 +78,7 @@ impl ImageArgs {
         options: &OpenOptions,
         part: Part,
         no_replay: bool,
+        time_limit: Option<Duration>,
     ) -> Result<FileSystem> {
         let own = self.part();
         let part = if own == Part::default() { part } else { own };
@@ -86,7 +88,7 @@ impl ImageArgs {
             options.clone()
         };
         let fs = self
-            .open_device(!options.writable, part)
+            .open_device(!options.writable, part, time_limit)
             .and_then(|device| Ok(FileSystem::open(device, &options)?))
             .map_err(|error| self.explain_mounted(error))?;
         if fs.volume().recovery().is_some() {
@@ -130,7 +132,12 @@ impl ImageArgs {
         !self.no_replay
     }
 
-    fn open_device(&self, read_only: bool, part: Part) -> Result<Arc<dyn BlockDevice>> {
+    fn open_device(
+        &self,
+        read_only: bool,
+        part: Part,
+        time_limit: Option<Duration>,
+    ) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| {
             eprintln!("note: {event}");
             if let MirrorEvent::Dropped { leg, .. } = event {
@@ -140,7 +147,7 @@ impl ImageArgs {
                 );
             }
         };
-        let disk = self.image.open(read_only, Some(Arc::new(note)))?;
+        let disk = self.image.open_with_limit(read_only, time_limit, Some(Arc::new(note)))?;
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }
@@ -250,7 +257,7 @@ impl ImageArgs {
         let name = &self.image;
         if self.offset.is_none()
             && self.partition.is_none()
-            && let Ok(device) = self.open_device(true, self.part())
+            && let Ok(device) = self.open_device(true, self.part(), None)
             && let Ok(table) = PartitionTable::read(device.as_ref())
             && !table.partitions.is_empty()
         {

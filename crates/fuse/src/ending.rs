@@ -1,4 +1,4 @@
-//! How a server says that it has ended, to those who wait for it.
+//! The word of a server that it has ended.
 //!
 //! An unmount returns before the server has made the volume clean. So the server has a socket in the
 //! abstract name space, and an unmount connects to it first; the answer comes at the end. No connection
@@ -9,10 +9,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is said when the volume is clean and the image free.
+/// The word that the volume is clean and the image free.
 const CLEAN: &str = "clean";
 
-/// How long one is waited for who does not read the answer.
+/// Time that a reader of the answer has for it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The socket of a server.

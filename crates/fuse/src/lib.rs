@@ -2,8 +2,8 @@
 //!
 //! This is a translation between the protocol and [`undercroft_fs`], and no more: it knows neither
 //! the format nor the journal. A [`Mount`] answers until it is unmounted ([`unmount()`]), and then
-//! [leaves](Mount::finish) the volume clean. What kernel and server keep, and why, is in
-//! `docs/decisions/mount.md`.
+//! [leaves](Mount::finish) the volume clean. The caches on both sides, and why they may last,
+//! are in `docs/decisions/mount.md`.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -18,7 +18,7 @@
 //! let log = Log::new(|line| eprintln!("{line}"));
 //! let target = Target::Directory("/mnt".into());
 //! let mount = Mount::new(fs, target, &Settings::new("disk.img"), log, || {})?;
-//! // Until somebody unmounts it.
+//! // Until it is unmounted.
 //! mount.finish()?.release();
 //! # Ok(())
 //! # }

@@ -22,7 +22,7 @@ pub struct Settings {
     pub name: String,
     /// Nothing is changed.
     pub read_only: bool,
-    /// Other users than the one who mounts have access, as permissions say.
+    /// Users other than that of the mount have access, as permissions say.
     pub allow_other: bool,
     /// Special files are devices.
     pub devices: bool,
@@ -34,9 +34,7 @@ pub struct Settings {
     pub access_times: bool,
     /// Each write is durable when it returns.
     pub synchronous: bool,
-    /// Each change of a directory is durable when it returns.
-    pub synchronous_directories: bool,
-    /// The kernel may hold back what is written: faster, and a lack of space shows when a file is
+    /// The kernel may hold written data back: faster, and a lack of space shows when a file is
     /// closed or synced. Otherwise it shows at the write.
     pub write_back: bool,
     /// All files are shown to belong to this user.
@@ -45,7 +43,7 @@ pub struct Settings {
     pub shown_gid: Option<u32>,
     /// Threads that answer.
     pub threads: NonZeroUsize,
-    /// What is written is durable after this time.
+    /// Written data is durable after this time, without an fsync.
     pub checkpoint_interval: Duration,
 }
 
@@ -62,7 +60,6 @@ impl Settings {
             execute: true,
             access_times: true,
             synchronous: false,
-            synchronous_directories: false,
             write_back: true,
             shown_uid: None,
             shown_gid: None,
@@ -150,10 +147,17 @@ impl Mount {
         let keeper =
             Keeper::start(&server, settings.checkpoint_interval).map_err(MountFailure::Thread)?;
         let write_back = settings.write_back && !settings.read_only;
-        let translator =
-            Translator::new(Arc::clone(&server), write_back).map_err(MountFailure::Thread)?;
-        let ends = protocol::start(translator, target, settings, ended)?;
-        Ok(Self { server, keeper, ends })
+        let started = Translator::new(Arc::clone(&server), write_back)
+            .map_err(MountFailure::Thread)
+            .and_then(|translator| protocol::start(translator, target, settings, ended));
+        match started {
+            Ok(ends) => Ok(Self { server, keeper, ends }),
+            Err(failure) => {
+                // The volume is as clean as it was; why it is not mounted counts more.
+                let _ = finish(server, keeper);
+                Err(failure)
+            }
+        }
     }
 
     /// The state now.
@@ -213,7 +217,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Frees the image, and tells those who wait for it.
+    /// Frees the image, and tells the programs that wait for it.
     pub fn release(self) {
         let Self { server } = self;
         match Arc::try_unwrap(server) {

@@ -17,7 +17,7 @@ use undercroft_fs::{Error, File, FileSystem, InodeNumber};
 /// Parts of the table, so that threads seldom meet.
 const SHARDS: usize = 64;
 
-/// Open files of a part above which idle ones are let go at once.
+/// Openings of a part above which idle ones are looked for at once.
 const SHARD_OPENINGS: usize = 256;
 
 /// An open file of the table.
@@ -70,6 +70,8 @@ struct Shard {
     nodes: FxHashMap<InodeNumber, Node>,
     /// Numbers that have, or had, an opening.
     open: Vec<InodeNumber>,
+    /// Openings that the last look for idle ones left.
+    left: usize,
 }
 
 /// The table.
@@ -121,7 +123,10 @@ impl Nodes {
         let number = file.number();
         let is_nameless = file.metadata().nlink == 0;
         let opening = Arc::new(Opening::new(file));
+        // Dropped last, when nothing is locked.
+        let mut idle = Vec::new();
         let mut shard = self.shard(number).write();
+        shard.make_room(&mut idle);
         let node = self.node(&mut shard, number);
         node.lookups = node.lookups.saturating_add(1);
         node.is_nameless |= is_nameless;
@@ -158,9 +163,7 @@ impl Nodes {
         let mut idle = Vec::new();
         let opened = Arc::new(Opening::new(fs.open_number(number)?));
         let mut shard = self.shard(number).write();
-        if shard.open.len() >= SHARD_OPENINGS {
-            shard.let_go(&mut idle);
-        }
+        shard.make_room(&mut idle);
         let node = shard.nodes.get_mut(&number).ok_or_else(stale)?;
         if let Some(other) = &node.opening {
             return Ok(Arc::clone(other));
@@ -181,6 +184,11 @@ impl Nodes {
             node.opening = Some(Arc::clone(opening));
             shard.open.push(number);
         }
+    }
+
+    /// Whether a file has no name, and goes when it is forgotten.
+    pub(crate) fn is_nameless(&self, number: InodeNumber) -> bool {
+        self.shard(number).read().nodes.get(&number).is_some_and(|node| node.is_nameless)
     }
 
     /// Data of a file is lost; the next to ask is told.
@@ -205,7 +213,7 @@ impl Nodes {
         for shard in &self.shards {
             // Most have none.
             if !shard.read().open.is_empty() {
-                shard.write().let_go(&mut idle);
+                shard.write().let_go(&mut idle, |_| true);
             }
         }
         idle
@@ -235,16 +243,101 @@ impl Nodes {
 }
 
 impl Shard {
-    fn let_go(&mut self, idle: &mut Vec<Arc<Opening>>) {
+    /// Takes idle openings out if there are many, and twice as many as the last time: so a look
+    /// costs each opening little. Those through which data was written wait for the keeper.
+    fn make_room(&mut self, idle: &mut Vec<Arc<Opening>>) {
+        if self.open.len() >= SHARD_OPENINGS.max(2 * self.left) {
+            self.let_go(idle, |opening| !opening.is_written());
+        }
+    }
+
+    fn let_go(&mut self, idle: &mut Vec<Arc<Opening>>, may_go: impl Fn(&Opening) -> bool) {
         let nodes = &mut self.nodes;
         self.open.retain(|number| {
             let Some(node) = nodes.get_mut(number) else { return false };
             let Some(opening) = &node.opening else { return false };
-            if node.is_nameless || opening.was_used.swap(false, Ordering::Relaxed) {
+            if node.is_nameless
+                || !may_go(opening)
+                || opening.was_used.swap(false, Ordering::Relaxed)
+            {
                 return true;
             }
             idle.extend(node.opening.take());
             false
         });
+        self.left = self.open.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use undercroft_block::MemoryDevice;
+    use undercroft_fs::{Existing, FileType, NewFile, OpenOptions};
+    use undercroft_xfs::mkfs::{MkfsOptions, begin, finish, plan};
+    use undercroft_xfs::ops::NewInode;
+
+    fn volume() -> FileSystem {
+        let device: Arc<dyn undercroft_block::BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+        let plan = plan(&MkfsOptions::new(64 << 20, uuid::Uuid::from_u128(1))).unwrap();
+        let root = NewInode::new(FileType::Directory, 0o755);
+        finish(&begin(&device, plan, &root).unwrap(), true).unwrap();
+        FileSystem::open(device, &OpenOptions::writable()).unwrap()
+    }
+
+    fn create(fs: &FileSystem, name: &str) -> File {
+        let new = NewFile::new(0o600);
+        fs.create(fs.root(), name.as_bytes(), &new, Existing::Refuse).unwrap().1
+    }
+
+    #[test]
+    fn numbers_are_known_until_they_are_forgotten_as_often() {
+        let fs = volume();
+        let nodes = Nodes::new(fs.root());
+        let file = create(&fs, "file");
+        let number = file.number();
+        assert!(matches!(nodes.open(&fs, number), Err(Error::Stale { .. })));
+        nodes.remember_open(file);
+        nodes.remember(number);
+        assert_eq!((nodes.known(), nodes.openings()), (2, 1));
+        assert!(nodes.forget(number, 1).is_none());
+        nodes.expect(number).unwrap();
+        assert!(nodes.forget(number, 1).is_some());
+        assert!(matches!(nodes.expect(number), Err(Error::Stale { .. })));
+        assert_eq!(nodes.known(), 1);
+        assert!(nodes.forget(number, 1).is_none());
+    }
+
+    #[test]
+    fn files_are_let_go_when_they_were_idle_and_have_a_name() {
+        let fs = volume();
+        let nodes = Nodes::new(fs.root());
+        let [used, idle, nameless] = ["used", "idle", "nameless"].map(|name| {
+            let file = create(&fs, name);
+            let number = file.number();
+            nodes.remember_open(file);
+            number
+        });
+        fs.unlink(fs.root(), b"nameless").unwrap();
+        nodes.hold_nameless(&nodes.open(&fs, nameless).unwrap());
+        assert!(nodes.idle().is_empty(), "all were used");
+        drop(nodes.open(&fs, used).unwrap());
+        let gone: Vec<_> = nodes.idle().iter().map(|opening| opening.file.number()).collect();
+        assert_eq!(gone, [idle]);
+        assert!(nodes.is_nameless(nameless) && nodes.openings() == 2);
+        // It is opened again when it is used.
+        nodes.open(&fs, idle).unwrap();
+        assert_eq!(nodes.openings(), 3);
+    }
+
+    #[test]
+    fn a_loss_is_told_once() {
+        let fs = volume();
+        let nodes = Nodes::new(fs.root());
+        let number = create(&fs, "file").number();
+        nodes.remember(number);
+        assert!(!nodes.take_loss(number));
+        nodes.note_loss(number);
+        assert!(nodes.take_loss(number) && !nodes.take_loss(number));
     }
 }

@@ -22,8 +22,6 @@ pub struct MountOptions {
     pub allow_other: Option<bool>,
     /// `sync`.
     pub synchronous: bool,
-    /// `dirsync`.
-    pub synchronous_directories: bool,
     /// `norecovery`: the journal is left alone.
     pub no_replay: bool,
     /// `writethrough` or `writeback`.
@@ -86,7 +84,6 @@ impl MountOptions {
             "noallow_other" => self.allow_other = Some(false),
             "sync" => self.synchronous = true,
             "async" => self.synchronous = false,
-            "dirsync" => self.synchronous_directories = true,
             "norecovery" | "no-replay" => self.no_replay = true,
             "writethrough" => self.write_back = Some(false),
             "writeback" => self.write_back = Some(true),
@@ -95,7 +92,7 @@ impl MountOptions {
             "commit" => self.checkpoint_seconds = Some(number(name, value)?),
             "partition" => self.partition = Some(number(name, value)?),
             "offset" => self.offset = Some(value.to_owned()),
-            // What this mount does anyway, and what is for the programs that read fstab.
+            // Defaults of this mount, and options for the programs that read fstab.
             "default_permissions"
             | "defaults"
             | "auto"
@@ -138,7 +135,6 @@ impl MountOptions {
         set(&mut settings.write_back, self.write_back);
         settings.access_times = self.access_times != Some(AccessTimes::Never);
         settings.synchronous |= self.synchronous;
-        settings.synchronous_directories |= self.synchronous_directories;
         settings.shown_uid = self.shown_uid.or(settings.shown_uid);
         settings.shown_gid = self.shown_gid.or(settings.shown_gid);
         if let Some(seconds) = self.checkpoint_seconds {

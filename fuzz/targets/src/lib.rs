@@ -19,6 +19,7 @@ mod inodes;
 mod input;
 mod log;
 mod log_replay;
+mod mount;
 mod names;
 mod partitions;
 mod population;
@@ -42,7 +43,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -54,6 +55,7 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "log_record", run: log::run },
     Target { name: "log_replay", run: log_replay::run },
     Target { name: "tar", run: archive::run },
+    Target { name: "mount", run: mount::run },
     Target { name: "partition_table", run: partitions::run },
     Target { name: "open_and_walk", run: volume::run },
 ];

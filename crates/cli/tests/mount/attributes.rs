@@ -102,6 +102,13 @@ fn flags_and_projects_are_set() {
     mounted.run("chattr", &["-i"], "file");
     mounted.run("chattr", &["+a"], "file");
     assert!(fs::remove_file(mounted.path("file")).is_err());
+    // It grows, although the kernel sends its first page anew.
+    let append = |script: &str| {
+        Command::new("sh").args(["-c", script]).current_dir(volume.at()).output().unwrap().status
+    };
+    assert!(append("echo more >>file && sync file && echo more >>file && sync file").success());
+    assert!(!append("printf y | dd of=file bs=1 conv=notrunc,fsync").success());
+    assert!(!append("echo y >file").success());
     mounted.run("chattr", &["-a"], "file");
     mounted.run("chattr", &["-p", "42"], "file");
     assert!(mounted.run("lsattr", &["-p"], "file").trim_start().starts_with("42 "));

@@ -105,6 +105,16 @@ impl File {
         self.open.write(offset, bytes, self.file_system.now())
     }
 
+    /// As [`write`](Self::write), of bytes that a cache above took before and held back. The times of
+    /// the file stay: the cache [sets](crate::Change::changed) those that it has shown.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_untimed(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.expect_writable(offset)?;
+        self.open.write_untimed(offset, bytes)
+    }
+
     /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
     /// as they are whole blocks.
     ///

@@ -130,6 +130,7 @@ fn times_that_are_set_stay_when_data_is_written_back() {
     };
     let metadata = file.set_attributes(&set).unwrap();
     assert_eq!((metadata.modified, metadata.changed), (later(-50), later(7)));
+    file.write_untimed(20, b"held back").unwrap();
     file.fsync_and_wait().unwrap();
     assert_eq!(file.metadata().modified, later(-50));
     drop((file, fs));

@@ -1,4 +1,4 @@
-//! What the kernel and this server agree on (docs/decisions/mount.md#caches).
+//! The capabilities on which kernel and server agree (docs/decisions/mount.md#caches).
 
 use fuser::{InitFlags, KernelConfig};
 
@@ -8,7 +8,7 @@ const REQUEST_BYTES: u32 = 1 << 20;
 /// Requests without a waiting program, such as those of write-back, that are sent at a time.
 const BACKGROUND: u16 = 64;
 
-/// What is asked for where the kernel has it.
+/// Capabilities that are asked for where the kernel has them.
 const WANTED: [InitFlags; 15] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_ASYNC_DIO,
@@ -28,7 +28,7 @@ const WANTED: [InitFlags; 15] = [
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
 ];
 
-/// Asks the kernel for what it has.
+/// Asks the kernel for those that it has.
 pub(super) fn negotiate(config: &mut KernelConfig, write_back: bool) {
     let write_back = write_back.then_some(InitFlags::FUSE_WRITEBACK_CACHE);
     for wanted in WANTED.into_iter().chain(write_back) {

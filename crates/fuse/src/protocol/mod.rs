@@ -45,7 +45,7 @@ const MOST_COPIED: u64 = 1 << 30;
 const NAME_BYTES: u32 = 255;
 
 thread_local! {
-    /// What is read, on its way to the kernel.
+    /// Data on its way to the kernel.
     static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -300,14 +300,14 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let write = Write { offset, data, drops_privileges };
+        let is_late = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let write = Write { offset, data, is_late, drops_privileges };
         // The kernel sends no longer ones than it was told to.
         let len = data.len() as u32;
         if let Err(failure) = self.server.write(self.number(ino), &write) {
             return reply.error(self.errno(&failure));
         }
-        let is_cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        if is_cached || flags.0 & DATA_SYNC == 0 {
+        if is_late || flags.0 & DATA_SYNC == 0 {
             return reply.written(len);
         }
         let server = Arc::clone(&self.server);

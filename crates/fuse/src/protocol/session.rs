@@ -58,9 +58,6 @@ fn config(settings: &Settings) -> Config {
     if settings.synchronous {
         options.push(MountOption::Sync);
     }
-    if settings.synchronous_directories {
-        options.push(MountOption::DirSync);
-    }
     let mut config = Config::default();
     config.mount_options = options;
     config.acl = if settings.allow_other { SessionACL::All } else { SessionACL::Owner };

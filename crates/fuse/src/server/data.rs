@@ -3,7 +3,7 @@
 use super::Server;
 use crate::failure::Failure;
 use rustix::io::Errno;
-use undercroft_fs::{Allocation, Error, InodeNumber};
+use undercroft_fs::{Allocation, Error, File, InodeNumber};
 
 const KEEP_SIZE: u32 = 0x01;
 const PUNCH_HOLE: u32 = 0x02;
@@ -15,7 +15,7 @@ const UNSHARE_RANGE: u32 = 0x40;
 /// Files end before.
 const END: u64 = i64::MAX as u64;
 
-/// What is looked for in a file.
+/// The two kinds of places of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seek {
     Data,
@@ -27,8 +27,25 @@ pub(crate) enum Seek {
 pub(crate) struct Write<'d> {
     pub(crate) offset: u64,
     pub(crate) data: &'d [u8],
+    /// The kernel has held it back, and says the times itself.
+    pub(crate) is_late: bool,
     /// The file loses its setuid and setgid bits.
     pub(crate) drops_privileges: bool,
+}
+
+/// Writes the new part of pages of a file that may only grow. The kernel sends whole pages, which begin
+/// with what the file has already; if that is something else, a program has written over it.
+fn append_late(file: &File, write: &Write<'_>) -> Result<(), Failure> {
+    let forbidden = || Failure::from(Errno::PERM);
+    let known = file.size().checked_sub(write.offset).ok_or_else(forbidden)?;
+    let known = usize::try_from(known).unwrap_or(usize::MAX).min(write.data.len());
+    let (old, new) = write.data.split_at(known);
+    let mut found = vec![0; known];
+    file.read_exact_at(write.offset, &mut found)?;
+    if found != old {
+        return Err(forbidden());
+    }
+    Ok(file.write_untimed(write.offset + known as u64, new)?)
 }
 
 impl Server {
@@ -48,6 +65,12 @@ impl Server {
             opening.file.drop_privileges(true)?;
         }
         opening.note_write();
+        if write.is_late {
+            return match opening.file.write_untimed(write.offset, write.data) {
+                Err(Error::NotPermitted(_)) => append_late(&opening.file, write),
+                other => Ok(other?),
+            };
+        }
         Ok(opening.file.write(write.offset, write.data)?)
     }
 

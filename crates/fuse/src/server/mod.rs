@@ -21,7 +21,7 @@ use undercroft_fs::{Error, FileSystem, InodeNumber, Metadata};
 pub(crate) use attributes::Attributes;
 pub(crate) use data::{Seek, Write};
 
-/// Who asks.
+/// The owner of the program that asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,

@@ -34,7 +34,16 @@ impl OpenFile {
     /// The file would be larger than the format allows; it is no regular file; no space; the blocks
     /// at the ends of the range could not be read; the volume is read-only.
     pub fn write(&self, offset: u64, bytes: &[u8], now: Timestamp) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::Slice(bytes), false, now)
+        self.write_bytes(offset, Bytes::Slice(bytes), false, Some(now))
+    }
+
+    /// As [`write`](Self::write), of bytes that a cache above took before and held back. The times
+    /// of the file stay: the cache sets those that it has shown.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_untimed(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.write_bytes(offset, Bytes::Slice(bytes), false, None)
     }
 
     /// As [`write`](Self::write), at the end of the file: behind what others append meanwhile.
@@ -45,7 +54,7 @@ impl OpenFile {
     pub fn append(&self, bytes: &[u8], now: Timestamp) -> Result<u64, Error> {
         loop {
             let offset = self.size();
-            match self.write_bytes(offset, Bytes::Slice(bytes), true, now) {
+            match self.write_bytes(offset, Bytes::Slice(bytes), true, Some(now)) {
                 Err(Error::Busy(_)) if self.size() != offset => {}
                 other => return other.map(|()| offset),
             }
@@ -64,7 +73,7 @@ impl OpenFile {
         range: Range<usize>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::Shared(memory, range), false, now)
+        self.write_bytes(offset, Bytes::Shared(memory, range), false, Some(now))
     }
 
     /// With `at_end`, [`Error::Busy`] if the file ends elsewhere by now.
@@ -73,7 +82,7 @@ impl OpenFile {
         offset: u64,
         bytes: Bytes<'_>,
         at_end: bool,
-        now: Timestamp,
+        now: Option<Timestamp>,
     ) -> Result<(), Error> {
         if bytes.len() == 0 {
             return Ok(());
@@ -81,6 +90,7 @@ impl OpenFile {
         let end = self.check_end(offset, bytes.len() as u64)?;
         if !self.volume.is_live() {
             let (memory, range) = bytes.share(0..bytes.len());
+            let now = now.unwrap_or_else(|| self.inode.read().core.mtime);
             return self.write_direct(offset, &memory, range, now);
         }
         let volume = &*self.volume;
@@ -184,7 +194,8 @@ struct BufferedWrite<'a> {
     /// It is for the end of the file alone.
     at_end: bool,
     bytes: Bytes<'a>,
-    now: Timestamp,
+    /// The times become this.
+    now: Option<Timestamp>,
 }
 
 /// Content that consecutive blocks get, before it is there.
@@ -254,7 +265,9 @@ impl BufferedWrite<'_> {
         dirty.unstamped = true;
         state.memory.growth.is_open = true;
         state.core.size = state.core.size.max(self.end);
-        (state.core.mtime, state.core.ctime) = (self.now, self.now);
+        if let Some(now) = self.now {
+            (state.core.mtime, state.core.ctime) = (now, now);
+        }
         volume.files().add_dirty(file_key(&state), &self.file.inode);
         Some(more)
     }

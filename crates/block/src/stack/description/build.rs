@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::options::FileLeaf;
 use super::tree::Description;
@@ -19,8 +20,11 @@ pub type OpenLeaf<'o, E> = &'o mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockD
 pub(super) fn open_file(
     file: &FileLeaf,
     read_only: bool,
+    time_limit: Option<Duration>,
 ) -> Result<Arc<dyn BlockDevice>, StackError> {
-    let device = FileDevice::open_with(&file.path, &file.device_options(read_only))?;
+    let mut options = file.device_options(read_only);
+    options.queue.time_limit = time_limit;
+    let device = FileDevice::open_with(&file.path, &options)?;
     file.check_length(&device)?;
     Ok(Arc::new(device))
 }
@@ -51,8 +55,22 @@ impl Description {
         read_only: bool,
         observer: Option<StackObserver>,
     ) -> Result<Arc<dyn BlockDevice>, StackError> {
+        self.open_with_limit(read_only, None, observer)
+    }
+
+    /// As [`open`](Self::open), and requests have a
+    /// [time limit](crate::QueueOptions::time_limit).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with_limit(
+        &self,
+        read_only: bool,
+        time_limit: Option<Duration>,
+        observer: Option<StackObserver>,
+    ) -> Result<Arc<dyn BlockDevice>, StackError> {
         self.check_distinct()?;
-        self.assemble(observer, &mut |file| open_file(file, read_only))
+        self.assemble(observer, &mut |file| open_file(file, read_only, time_limit))
     }
 
     /// Checks that no file occurs twice, even under other names.

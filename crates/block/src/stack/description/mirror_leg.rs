@@ -54,7 +54,7 @@ impl<'d> MirrorLeg<'d> {
     pub fn open_stale(&self, observer: Option<StackObserver>) -> Result<Mirror, StackError> {
         let files: Vec<_> = self.legs.iter().flat_map(Description::files).collect();
         check_distinct(&files)?;
-        let mut open = |file: &_| open_file(file, false);
+        let mut open = |file: &_| open_file(file, false, None);
         let legs = self.legs.iter().map(|leg| leg.assemble(observer.clone(), &mut open));
         let legs = legs.collect::<Result<Vec<_>, StackError>>()?;
         let mirror = Mirror::with_stale(legs, &[self.number])?;

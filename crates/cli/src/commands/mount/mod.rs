@@ -44,7 +44,7 @@ use undercroft_fuse::options::MountOptions;
 ///   commit=SECONDS                  make everything durable that often (default 5)
 ///   writethrough                    no data waits in the kernel: a full volume is seen by the write
 ///                                   itself; otherwise by fsync or close. Slower
-///   sync, dirsync                   every write, or every change of a directory, is durable
+///   sync                            every write is durable when it returns
 ///
 /// In /etc/fstab, with a link of the name mount.fuse.undercroft or mount.undercroft in /sbin:
 ///   /srv/disk.img  /mnt/disk  fuse.undercroft  rw,nofail  0 0
@@ -85,6 +85,11 @@ pub(super) struct Args {
     /// Memory for metadata; dirty data comes on top, 64 MiB of it at most.
     #[arg(long, value_name = "BYTES", value_parser = value::size, default_value = "256M")]
     memory: u64,
+
+    /// Requests that the device does not answer in this time fail; without this they are waited for.
+    /// A write that fails makes the volume read-only.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    device_timeout: Option<u64>,
 
     /// Threads that answer [default: two for each processor, 4 to 16].
     #[arg(long, value_name = "N")]

@@ -83,7 +83,9 @@ fn wait(mut child: Child, served: &Served) -> Result<ExitStatus> {
         if let Some(status) = child.try_wait().context("cannot wait for the program")? {
             return Ok(status);
         }
+        // An interrupt from the terminal goes to the program by itself.
         if let Some(Event::Signal(signal)) = served.event()
+            && signal != nix::sys::signal::Signal::SIGINT
             && let Some(signal) = Signal::from_named_raw(signal as i32)
         {
             // It may have ended this moment.

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 use undercroft_fuse::{InUse, Mount, UnmountFailure, unmount};
 
 /// What a server waits for.
@@ -39,7 +40,8 @@ pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served>
     signals().thread_block().context("cannot block signals")?;
     let destination = Destination::new(args.log.as_deref())?;
     let Place { target, directory } = place(argument)?;
-    let fs = args.image.open_for_mount(&plan.open, plan.part, plan.no_replay)?;
+    let limit = args.device_timeout.map(Duration::from_secs);
+    let fs = args.image.open_for_mount(&plan.open, plan.part, plan.no_replay, limit)?;
     fs.volume().cache().set_limit(plan.memory);
     let (sender, events) = channel();
     wait_for_signals(sender.clone())?;
@@ -49,13 +51,17 @@ pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served>
         let _ = sender.send(Event::Unmounted);
     };
     let mount = Mount::new(fs, target, &plan.settings, log, ended)?;
-    if let Some(directory) = &directory
-        && let Some(note) = settle(directory)?
-        && args.foreground
-    {
-        destination.line(&note);
+    let served = Served { mount, directory, destination, events };
+    let settled = served.directory.as_deref().map_or(Ok(None), settle);
+    match settled {
+        Ok(Some(note)) if args.foreground => served.destination.line(&note),
+        Ok(_) => {}
+        Err(error) => {
+            served.end()?;
+            return Err(error);
+        }
     }
-    Ok(Served { mount, directory, destination, events })
+    Ok(served)
 }
 
 fn wait_for_signals(sender: Sender<Event>) -> Result<()> {
