@@ -141,14 +141,14 @@ impl Suite {
         match self {
             Self::Pjdfstest => compare(program),
             Self::Fsx => {
-                let stand = Stand::new(program, &[])?;
+                let mut stand = Stand::new(program, &[])?;
                 fsx::run(&stand.path(), operations, seed, stand.outside())?;
                 direct::run(&stand.path(), operations / 10, seed)?;
                 stand.accept()
             }
             Self::StressNg => stress::run(program, seconds),
             Self::Dbench => {
-                let stand = Stand::new(program, &[])?;
+                let mut stand = Stand::new(program, &[])?;
                 let mut dbench = Command::new("dbench");
                 dbench.arg("-D").arg(stand.path()).args(["-t", &seconds.to_string(), "8"]);
                 let said = shell::output(&mut dbench)?;
@@ -166,7 +166,7 @@ impl Suite {
 /// pjdfstest on ours and on the kernel's: a difference must be in the table of CONTRIBUTING.md.
 fn compare(program: &Path) -> Result<String> {
     let kernels = Scratch::new(stand::SIZE)?;
-    let stand = Stand::new(program, &[])?;
+    let mut stand = Stand::new(program, &[])?;
     let ours = pjdfstest::run(&stand.path(), kernels.path())?;
     let theirs = pjdfstest::run(kernels.path(), &stand.path())?;
     for (name, verdicts) in [("ours", &ours), ("the kernel's", &theirs)] {
@@ -195,7 +195,7 @@ fn git(program: &Path) -> Result<String> {
     git(&clone, &["repack", "--quiet", "-a", "-d", "-f"])?;
     git(&clone, &["checkout", "--quiet", "HEAD~10"])?;
     // The mount point is another one then.
-    stand = stand.again()?;
+    stand.again()?;
     let clone = stand.path().join("clone");
     git(&clone, &["checkout", "--quiet", "-"])?;
     git(&clone, &["fsck", "--full", "--strict"])?;

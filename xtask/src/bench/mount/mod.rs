@@ -53,13 +53,8 @@ pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
     system::install(system::FOR_BENCHMARKS)?;
     system::install(system::FOR_MOUNT_BENCHMARKS)?;
     newest::install(false)?;
-    let chosen = |all: &[Group], only: &[Group]| {
-        let wanted = |group: &Group| only.is_empty() || only.contains(group);
-        all.iter().copied().filter(wanted).collect::<Vec<_>>()
-    };
-    let groups = chosen(Group::value_variants(), &arguments.only);
-    let wanted = |peer: &Peer| arguments.mount.is_empty() || arguments.mount.contains(peer);
-    let peers: Vec<Peer> = Peer::value_variants().iter().copied().filter(wanted).collect();
+    let groups = chosen(&arguments.only);
+    let peers = chosen(&arguments.mount);
     let source = groups.contains(&Group::Tree).then(Source::linux).transpose()?;
     build()?;
     let work = working_directory(arguments.work.as_ref())?;
@@ -91,6 +86,12 @@ pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))?;
     println!("\nrecord: {}", path.display());
     Ok(())
+}
+
+/// Those that were asked for, in order; or all.
+fn chosen<T: ValueEnum + PartialEq>(only: &[T]) -> Vec<T> {
+    let all = T::value_variants().iter().cloned();
+    all.filter(|one| only.is_empty() || only.contains(one)).collect()
 }
 
 /// Our command, and the null server.

@@ -57,14 +57,13 @@ impl Stand {
     }
 
     /// Unmounts the volume in order, and mounts it again.
-    pub(super) fn again(mut self) -> Result<Self> {
+    pub(super) fn again(&mut self) -> Result<()> {
         self.mount.take().context("the volume is not mounted")?.unmount()?;
-        self.revive()?;
-        Ok(self)
+        self.revive()
     }
 
     /// Has all judges look at the end; says what they saw.
-    pub(super) fn accept(mut self) -> Result<String> {
+    pub(super) fn accept(&mut self) -> Result<String> {
         let mount = self.mount.take().context("the volume is not mounted")?;
         let entries = ends::accept(&self.program, &self.image(), mount)?;
         Ok(format!("{entries} entries at its end"))

@@ -18,7 +18,7 @@ const HANG: u64 = 60;
 /// Runs each for so many seconds.
 pub(super) fn run(program: &Path, seconds: u64) -> Result<String> {
     let kernels = Scratch::new(SIZE)?;
-    let stand = Stand::new(program, &[])?;
+    let mut stand = Stand::new(program, &[])?;
     let (mut passed, mut faults) = (0, Vec::new());
     for stressor in stressors()? {
         let theirs = stress(&stressor, kernels.path(), seconds)?;
