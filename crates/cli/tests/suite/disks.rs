@@ -297,6 +297,11 @@ fn a_block_device_becomes_a_disk() {
     let name = device.path().display().to_string();
     let message = fails(1, [own.arguments(&name), vec!["--force".to_owned()]].concat());
     assert!(message.contains("the disk has 73400320"), "{message}");
+    let tree = own.path("tree");
+    let message = fails(2, ["build", "--force", "--format=qcow2", &tree, &name]);
+    assert!(message.contains("is not one regular file"), "{message}");
+    let sized = ["build", "--force", "--disk=gpt", "--disk-size=60M", &tree, &name];
+    assert!(fails(2, sized).contains("leave --disk-size out"));
 }
 
 /// A loop device with blocks of 4096 bytes; detached when dropped.
