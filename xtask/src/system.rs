@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// A program and the Debian package that holds it.
+/// A program, or the path of a file, and the Debian package that holds it.
 pub(crate) struct Program {
     name: &'static str,
     package: &'static str,
@@ -34,6 +34,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("xz", "xz-utils"),
     program("zstd", "zstd"),
     program("cc", "gcc"),
+    program("matchpathcon", "selinux-utils"),
+    program("/etc/selinux/default/contexts/files/file_contexts", "selinux-policy-default"),
     program("man", "man-db"),
 ];
 

@@ -3,7 +3,8 @@
 //! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with
 //! gzip, zstd or xz) or standard input, and gives a [`Source`]. It has a scan, which shows every
 //! entry without data, and the stream of entries. Each regular file is followed by its data in
-//! shared [`Chunk`]s, which need no copy on their way to a device.
+//! shared [`Chunk`]s, which need no copy on their way to a device. [`rules`] over a source leave
+//! entries out, add some and change their attributes; [`selinux`] has their labels.
 //!
 //! Contract:
 //! - the same input and [`Options`] give the same stream, on any host, with any number of threads
@@ -42,18 +43,25 @@ pub mod directory;
 pub mod entry;
 mod error;
 mod exclude;
+mod glob;
+mod mode_change;
 mod open;
 mod options;
 mod pool;
+pub mod rules;
+pub mod selinux;
 mod source;
 pub mod tar;
+mod timestamp;
 mod warnings;
 
 pub use chunk::{Chunk, Data};
 pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Timestamp, Xattr};
 pub use error::SourceError;
-pub use exclude::Exclude;
+pub use exclude::{Choice, Exclude};
+pub use mode_change::ModeChange;
 pub use open::{SourceSpec, open};
 pub use options::Options;
+pub use rules::{RuleError, RuleList, Rules};
 pub use source::Source;
 pub use warnings::Warnings;

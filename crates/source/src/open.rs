@@ -3,6 +3,7 @@
 use crate::directory::DirectorySource;
 use crate::error::SourceError;
 use crate::options::Options;
+use crate::rules::RuledSource;
 use crate::source::Source;
 use crate::tar::TarSource;
 use std::path::PathBuf;
@@ -24,11 +25,21 @@ impl From<PathBuf> for SourceSpec {
 }
 
 /// Opens a source: a directory is walked, everything else is read as a tar archive, whose compression
-/// is found by its first bytes.
+/// is found by its first bytes. The rules of the options are followed.
 ///
 /// # Errors
 /// The path cannot be opened, or the first bytes are no tar archive.
 pub fn open(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    let source = open_plain(spec, options)?;
+    // Directories above what an exclusion keeps are delivered when they are needed.
+    if options.rules.is_empty() && !options.exclude.has_includes() {
+        return Ok(source);
+    }
+    Ok(Box::new(RuledSource::over(source, options)))
+}
+
+/// Opens a source without its rules.
+fn open_plain(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
     let path = match spec {
         SourceSpec::StandardInput => return Ok(Box::new(TarSource::standard_input(options)?)),
         SourceSpec::Path(path) => path,

@@ -21,7 +21,9 @@ mod log;
 mod log_replay;
 mod names;
 mod partitions;
+mod policy;
 mod population;
+mod rules;
 mod sample;
 mod superblock;
 mod trees;
@@ -42,7 +44,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 15] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -54,6 +56,8 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "log_record", run: log::run },
     Target { name: "log_replay", run: log_replay::run },
     Target { name: "tar", run: archive::run },
+    Target { name: "file_contexts", run: policy::run },
+    Target { name: "rules", run: rules::run },
     Target { name: "partition_table", run: partitions::run },
     Target { name: "open_and_walk", run: volume::run },
 ];

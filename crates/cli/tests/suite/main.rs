@@ -15,6 +15,7 @@ mod json;
 mod memory;
 mod owners;
 mod rootless;
+mod rules;
 mod run;
 mod shell;
 mod sources;

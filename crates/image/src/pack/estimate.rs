@@ -5,7 +5,7 @@
 //! between data, is estimated: [`expected`] is nearly always enough, and a build that finds it is
 //! not goes on with [`more`].
 
-use super::{PackError, Survey};
+use super::{Free, PackError, Survey};
 use undercroft_xfs::Geometry;
 use undercroft_xfs::mkfs::Reserved;
 use undercroft_xfs::mkfs::{self, MkfsError, MkfsOptions};
@@ -14,17 +14,46 @@ use undercroft_xfs::units::AgNumber;
 /// Sizes are rounded up to this.
 const ROUNDING: u64 = 1 << 20;
 
+/// No volume is larger.
+const LARGEST: u64 = 1 << 60;
+
 /// Least free space of a comfortable volume.
 const COMFORT: u64 = 16 << 20;
 
 /// The least size that should hold the content.
 pub(super) fn expected(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, 0)
+    fitting(survey, volume, Free::Bytes(0))
 }
 
 /// The size that holds the content and leaves a tenth of it free, at least 16 MiB.
 pub(super) fn comfortable(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, COMFORT.max(survey.bytes / 10))
+    fitting(survey, volume, Free::Bytes(COMFORT.max(survey.bytes / 10)))
+}
+
+/// The size that holds the content and leaves space free.
+pub(super) fn with_free(
+    survey: &Survey,
+    volume: &MkfsOptions,
+    free: Free,
+) -> Result<u64, PackError> {
+    fitting(survey, volume, free)
+}
+
+/// The size to try after `size` left only `left` bytes of `free`.
+pub(super) fn freer(size: u64, free: Free, left: u64) -> u64 {
+    let missing = free.of(size).saturating_sub(left);
+    size.saturating_add(grown(free, missing)).max(size + 1).next_multiple_of(ROUNDING)
+}
+
+/// Bytes that a volume must be longer to have `missing` more beyond what is to be free of them.
+fn grown(free: Free, missing: u64) -> u64 {
+    match free {
+        Free::Bytes(_) => missing,
+        // Of each byte more, this share is to be free again.
+        Free::Percent(percent) => {
+            missing.div_ceil(100 - u64::from(percent.min(99))).saturating_mul(100)
+        }
+    }
 }
 
 /// The size to try after `size` was too small.
@@ -32,8 +61,8 @@ pub(super) fn more(size: u64) -> u64 {
     (size + size / 32).next_multiple_of(ROUNDING)
 }
 
-/// The least size that holds the content and `spare` bytes.
-fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, PackError> {
+/// The least size that holds the content and leaves `free` beside it.
+fn fitting(survey: &Survey, volume: &MkfsOptions, free: Free) -> Result<u64, PackError> {
     let least = mkfs::minimum_size(volume)?;
     let mut size = least;
     // Each round adds what the last size lacked; overhead grows far slower than the size.
@@ -52,6 +81,7 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, Pac
             size = (inodes << geometry.block_log).next_multiple_of(ROUNDING);
             continue;
         }
+        let spare = free.of(geometry.blocks << geometry.block_log);
         let needed = content_blocks(survey, &geometry, spare);
         let usable = usable_blocks(&geometry);
         if needed <= usable {
@@ -62,7 +92,11 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, Pac
             return Ok(if same { used } else { size });
         }
         // A last group that is too short adds nothing: the next size has a longer one.
-        let wanted = (geometry.blocks + needed - usable) << geometry.block_log;
+        let more = grown(free, (needed - usable) << geometry.block_log);
+        let wanted = (geometry.blocks << geometry.block_log).saturating_add(more);
+        if wanted > LARGEST {
+            return Err(PackError::FreeTooLarge);
+        }
         size = wanted.max(size + 1).next_multiple_of(ROUNDING);
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 
 pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
-pub use options::{PackOptions, SizeChoice};
+pub use options::{Free, PackOptions, SizeChoice};
 pub use populate::Progress;
 pub use survey::Survey;
 
@@ -77,9 +77,12 @@ pub fn build(
     let mut target = Target::open(&options.image, options.force)?;
     let mut source = WithoutImage::new(source, &options.source, target.names());
     let wanted = match (&options.size, target.fixed_size()) {
-        (SizeChoice::Auto, Some(bytes)) => SizeChoice::Exact(bytes),
+        (SizeChoice::Auto | SizeChoice::Free(_), Some(bytes)) => SizeChoice::Exact(bytes),
         (choice, _) => *choice,
     };
+    if let SizeChoice::Free(Free::Percent(100..)) = options.size {
+        return Err(PackError::FreeTooLarge);
+    }
     let survey = match (wanted, options.uuid) {
         (SizeChoice::Exact(_), Some(_)) => None,
         _ => Some(Survey::of(&mut source, options)?),
@@ -97,8 +100,8 @@ pub fn build(
     Ok(summary)
 }
 
-/// Fills a volume of the size in `volume`. A size that turns out too small grows, if it may, and the
-/// source is read from its start again.
+/// Fills a volume of the size in `volume`. A size that turns out too small, for the content or for what
+/// is to be free, grows, if it may, and the source is read from its start again.
 fn fill(
     options: &PackOptions,
     volume: &mut MkfsOptions,
@@ -113,6 +116,17 @@ fn fill(
         let device = target.device(volume.size)?;
         match populate(options, source, superblock, &device, survey, progress) {
             Ok(mut summary) => {
+                let left = summary.free_bytes.saturating_sub(summary.reserved_bytes);
+                if let SizeChoice::Free(free) = options.size
+                    && left < free.of(volume.size)
+                {
+                    if !may_grow {
+                        return Err(PackError::LittleFree { wanted: free.of(volume.size), left });
+                    }
+                    volume.size = estimate::freer(volume.size, free, left);
+                    source.restart()?;
+                    continue;
+                }
                 summary.devices = DeviceReport::of_stack(&*device);
                 return Ok(summary);
             }
@@ -158,8 +172,11 @@ fn volume_options(
         (SizeChoice::Exact(bytes), _) => bytes,
         (SizeChoice::Minimum, Some(survey)) => estimate::expected(survey, &volume)?,
         (SizeChoice::Auto, Some(survey)) => estimate::comfortable(survey, &volume)?,
+        (SizeChoice::Free(free), Some(survey)) => estimate::with_free(survey, &volume, free)?,
         // Only an exact size goes without a survey.
-        (SizeChoice::Minimum | SizeChoice::Auto, None) => mkfs::minimum_size(&volume)?,
+        (SizeChoice::Minimum | SizeChoice::Auto | SizeChoice::Free(_), None) => {
+            mkfs::minimum_size(&volume)?
+        }
     };
     Ok(volume)
 }
