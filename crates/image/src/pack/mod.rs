@@ -58,6 +58,9 @@ pub struct Summary {
     pub free_bytes: u64,
     /// Of those, the bytes that only the volume's trees may take, as they grow.
     pub reserved_bytes: u64,
+    /// Of the free ones, the bytes that files can take where a kernel has mounted the volume: without
+    /// the reserved ones and those that it keeps back itself.
+    pub available_bytes: u64,
     /// The warnings of the source.
     pub warnings: Warnings,
     /// What passed through the devices: the whole one first, then those it is stacked on.
@@ -80,7 +83,8 @@ pub fn build(
         (SizeChoice::Auto | SizeChoice::Free(_), Some(bytes)) => SizeChoice::Exact(bytes),
         (choice, _) => *choice,
     };
-    if let SizeChoice::Free(Free::Percent(100..)) = options.size {
+    if let SizeChoice::Free(Free::Percent(100..) | Free::Bytes(estimate::LARGEST..)) = options.size
+    {
         return Err(PackError::FreeTooLarge);
     }
     let survey = match (wanted, options.uuid) {
@@ -116,7 +120,7 @@ fn fill(
         let device = target.device(volume.size)?;
         match populate(options, source, superblock, &device, survey, progress) {
             Ok(mut summary) => {
-                let left = summary.free_bytes.saturating_sub(summary.reserved_bytes);
+                let left = summary.available_bytes;
                 if let SizeChoice::Free(free) = options.size
                     && left < free.of(volume.size)
                 {
@@ -204,5 +208,7 @@ fn populate(
     summary.free_bytes = superblock.free_blocks << superblock.block_log;
     let reserved = volume.reserved_blocks().map_err(PackError::volume)?;
     summary.reserved_bytes = reserved << superblock.block_log;
+    summary.available_bytes =
+        estimate::available(volume.geometry(), summary.free_bytes, summary.reserved_bytes);
     Ok(summary)
 }

@@ -19,7 +19,8 @@ pub enum SizeChoice {
     Free(Free),
 }
 
-/// Space that a build leaves free for files, beyond what the volume's trees may take.
+/// Space that a build leaves free for files, as `df` shows it: beyond what the volume's trees may take
+/// and what a kernel keeps back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Free {
     /// So many bytes.

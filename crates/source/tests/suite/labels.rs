@@ -246,7 +246,7 @@ fn odd_expressions_mean_what_they_mean_to_libselinux() {
         "/e(a|b$)",
         "/f/^g",
         "/lazy.*?y",
-        "/k\\/l",
+        "/kk/k\\/l",
         "/[[:digit:]]d",
         "/t\\x41",
     ];
@@ -290,7 +290,7 @@ fn odd_expressions_mean_what_they_mean_to_libselinux() {
         "/ec",
         "/f/g",
         "/lazyxy",
-        "/k/l",
+        "/kk/k/l",
         "/5d",
         "/tA",
         "/\u{e9}",
