@@ -10,7 +10,7 @@ use undercroft_judges::cache;
 
 use crate::{shell, workspace};
 
-/// A program and the Debian package that holds it.
+/// A program, or the path of a file, and the Debian package that holds it.
 pub(crate) struct Program {
     name: &'static str,
     package: &'static str,
@@ -40,6 +40,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("xz", "xz-utils"),
     program("zstd", "zstd"),
     program("cc", "gcc"),
+    program("matchpathcon", "selinux-utils"),
+    program("/etc/selinux/default/contexts/files/file_contexts", "selinux-policy-default"),
     program("man", "man-db"),
     program("fusermount3", "fuse3"),
     program("umoci", "umoci"),

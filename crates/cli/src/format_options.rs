@@ -2,8 +2,25 @@
 
 use crate::value;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use undercroft_xfs::mkfs::{Feature, MkfsOptions, Preset};
+use undercroft_xfs::mkfs::{self, Feature, MkfsError, MkfsOptions, Preset};
 use uuid::Uuid;
+
+/// Size of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LogSize {
+    Bytes(u64),
+    /// That of a volume of this size.
+    Of(u64),
+}
+
+fn log_size(text: &str) -> Result<LogSize, String> {
+    match text.strip_prefix("auto:") {
+        Some(size) => value::size(size).map(LogSize::Of),
+        None => value::size(text)
+            .map(LogSize::Bytes)
+            .map_err(|error| format!("{error}; or write auto: and the size that it will grow to")),
+    }
+}
 
 /// Format of the new volume.
 #[derive(clap::Args)]
@@ -42,9 +59,10 @@ pub(crate) struct FormatArgs {
     #[arg(long, value_name = "COUNT")]
     agcount: Option<u32>,
 
-    /// Size of the journal.
-    #[arg(long, value_name = "BYTES", value_parser = value::size)]
-    log_size: Option<u64>,
+    /// Size of the journal; or auto:SIZE, the journal of a volume of that size, for one that will
+    /// grow to it: growing never makes a journal longer.
+    #[arg(long, value_name = "BYTES|auto:SIZE", value_parser = log_size)]
+    log_size: Option<LogSize>,
 
     /// Stripe unit: the chunk of one disk of a RAID.
     #[arg(long, value_name = "BYTES", value_parser = value::size, requires = "stripe_width")]
@@ -57,19 +75,27 @@ pub(crate) struct FormatArgs {
 
 impl FormatArgs {
     /// The options of the library for a volume of `size` bytes.
-    pub(crate) fn options(&self, size: u64, uuid: Uuid) -> MkfsOptions {
-        MkfsOptions {
+    ///
+    /// # Errors
+    /// A volume of the size that the journal is for cannot be.
+    pub(crate) fn options(&self, size: u64, uuid: Uuid) -> Result<MkfsOptions, MkfsError> {
+        let mut options = MkfsOptions {
             block_size: self.block_size,
             sector_size: self.sector_size,
             inode_size: self.inode_size,
             dir_block_size: self.dir_block_size,
             ag_count: self.agcount,
-            log_size: self.log_size,
             stripe: self.stripe_unit.zip(self.stripe_width),
             label: self.label.clone(),
             preset: self.preset,
             features: self.feature.clone(),
             ..MkfsOptions::new(size, uuid)
-        }
+        };
+        options.log_size = match self.log_size {
+            None => None,
+            Some(LogSize::Bytes(bytes)) => Some(bytes),
+            Some(LogSize::Of(volume)) => Some(mkfs::usual_log_size(&options, volume)?),
+        };
+        Ok(options)
     }
 }

@@ -1,7 +1,7 @@
 //! The command `undercroft`: parses arguments, calls the libraries, prints.
 //!
 //! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
-//! function. Shared parts are here: values of options ([`value`], [`owner`], [`mode_change`]), the
+//! function. Shared parts are here: values of options ([`value`], [`owner`], [`rule_options`]), the
 //! choice of a volume inside an image ([`image`]), work on an open volume ([`session`]), lines that
 //! are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
 //! ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for numbers
@@ -15,13 +15,13 @@ mod failure;
 mod format_options;
 mod image;
 mod line_editor;
-mod mode_change;
 mod mount_helper;
 mod mounts;
 mod output_file;
 mod owner;
 mod progress;
 mod report;
+mod rule_options;
 mod session;
 mod standard_output;
 mod stats;

@@ -3,10 +3,10 @@
 use std::error::Error;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use jiff::Timestamp;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_block::stack::Description;
+use undercroft_source::{ModeChange, Timestamp};
 use undercroft_xfs::format;
 use undercroft_xfs::maintain;
 use undercroft_xfs::mkfs::{Feature, Preset};
@@ -105,39 +105,16 @@ pub(crate) fn hex(text: &str) -> Result<Bytes, String> {
 
 /// Permission bits in octal.
 pub(crate) fn mode(text: &str) -> Result<u16, String> {
-    let mode = u16::from_str_radix(text, 8).ok().filter(|mode| mode & !0o7777 == 0);
-    mode.ok_or_else(|| "write up to four octal digits, such as 755 or 1777".to_owned())
+    match text.parse() {
+        Ok(ModeChange::Set(bits)) => Ok(bits),
+        _ => Err("write up to four octal digits, such as 755 or 1777".to_owned()),
+    }
 }
 
 /// A time: `@SECONDS` since 1970 with an optional fraction, or RFC 3339.
 pub(crate) fn time(text: &str) -> Result<format::Timestamp, String> {
-    let wrong = || "write @SECONDS since 1970, or a time such as 2024-05-01T12:00:00Z".to_owned();
-    let parsed: Timestamp = match text.strip_prefix('@') {
-        Some(seconds) => return epoch(seconds).ok_or_else(wrong),
-        None => text.parse().map_err(|_| wrong())?,
-    };
-    let (seconds, nanoseconds) = (parsed.as_second(), parsed.subsec_nanosecond());
-    Ok(normal(seconds, i64::from(nanoseconds)))
-}
-
-/// Seconds with up to nine digits of a fraction; a sign belongs to both.
-fn epoch(text: &str) -> Option<format::Timestamp> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let seconds: i64 = whole.parse().ok()?;
-    if fraction.is_empty() || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let nanoseconds: i64 = format!("{fraction:0<9}").parse().ok()?;
-    Some(normal(seconds, if whole.starts_with('-') { -nanoseconds } else { nanoseconds }))
-}
-
-/// A time whose parts may differ in sign. `nanoseconds` is less than a second either way.
-fn normal(seconds: i64, nanoseconds: i64) -> format::Timestamp {
-    let borrowed = i64::from(nanoseconds < 0);
-    let nanoseconds = nanoseconds + borrowed * 1_000_000_000;
-    // 0 to 999,999,999.
-    let nanoseconds = nanoseconds as u32;
-    format::Timestamp { seconds: seconds.saturating_sub(borrowed), nanoseconds }
+    let Timestamp { seconds, nanoseconds } = text.parse()?;
+    Ok(format::Timestamp { seconds, nanoseconds })
 }
 
 /// A preset by its name.

@@ -23,6 +23,7 @@ mod window;
 mod xattrs;
 
 pub use error::DirectoryError;
+pub(crate) use holes::data_ranges;
 
 use crate::pool::BufferPool;
 use crate::{Data, Entry, Lending, LentFile, Options, Source, SourceError};

@@ -2,6 +2,7 @@
 
 use crate::directory::DirectoryError;
 use crate::oci::ImageError;
+use crate::rules::RuleError;
 use crate::tar::TarError;
 use std::io;
 use std::path::PathBuf;
@@ -58,4 +59,13 @@ pub enum SourceError {
     /// An archive is damaged, or holds what cannot be packed.
     #[error(transparent)]
     Tar(#[from] Box<TarError>),
+    /// Rules are wrong, or do not fit the tree.
+    #[error(transparent)]
+    Rule(Box<RuleError>),
+}
+
+impl From<RuleError> for SourceError {
+    fn from(error: RuleError) -> Self {
+        Self::Rule(Box::new(error))
+    }
 }

@@ -1,12 +1,20 @@
 //! Patterns that leave entries out.
 
-use crate::SourceError;
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use crate::{SourceError, glob};
+use globset::{Candidate, GlobSet, GlobSetBuilder};
 
-/// A set of patterns. An entry that matches is left out with everything below it.
+/// What a pattern does with the entries that it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// They are kept, although a pattern before left them out.
+    Include,
+    /// They are left out.
+    Exclude,
+}
+
+/// A list of patterns. An entry that matches is left out with everything below it; of several
+/// patterns that match an entry or a directory above it, the last counts. The directories above an
+/// entry that is kept are kept, too.
 ///
 /// `*` and `?` match within a component, `**` across components, `[a-z]` one of a set, `{a,b}` either.
 /// A pattern without a slash is compared with the last component at any depth (`*.o`), one with a
@@ -14,32 +22,42 @@ use std::path::Path;
 #[derive(Debug, Clone, Default)]
 pub struct Exclude {
     set: GlobSet,
+    /// For each pattern that includes: its place, and where what it matches begins.
+    includes: Vec<(usize, Vec<u8>)>,
 }
 
 impl Exclude {
-    /// Compiles the patterns.
+    /// Compiles patterns that all exclude.
     ///
     /// # Errors
     /// [`SourceError::Pattern`] names the first pattern that is not a valid glob.
     pub fn new<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, SourceError> {
+        Self::in_order(patterns.into_iter().map(|pattern| (Choice::Exclude, pattern)))
+    }
+
+    /// Compiles patterns of both kinds.
+    ///
+    /// # Errors
+    /// [`SourceError::Pattern`] names the first pattern that is not a valid glob.
+    pub fn in_order<S: AsRef<str>>(
+        patterns: impl IntoIterator<Item = (Choice, S)>,
+    ) -> Result<Self, SourceError> {
         let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
+        let mut includes = Vec::new();
+        for (place, (choice, pattern)) in patterns.into_iter().enumerate() {
             let text = pattern.as_ref();
-            let anchored = match text.trim_end_matches('/') {
-                name if !name.contains('/') => format!("**/{name}"),
-                path => path.trim_start_matches('/').to_owned(),
-            };
-            let glob = GlobBuilder::new(&anchored)
-                .literal_separator(true)
-                .build()
+            let glob = glob::compile(text)
                 .map_err(|source| SourceError::Pattern { pattern: text.to_owned(), source })?;
+            if choice == Choice::Include {
+                includes.push((place, glob::leading(&glob)));
+            }
             set.add(glob);
         }
         let set = set.build().map_err(|source| SourceError::Pattern {
             pattern: "all together".to_owned(),
             source,
         })?;
-        Ok(Self { set })
+        Ok(Self { set, includes })
     }
 
     /// Whether nothing is left out.
@@ -47,20 +65,72 @@ impl Exclude {
         self.set.is_empty()
     }
 
-    /// Whether this path itself matches; its parents are not looked at.
-    pub(crate) fn matches(&self, path: &[u8]) -> bool {
-        !path.is_empty() && self.set.is_match(Path::new(OsStr::from_bytes(path)))
+    /// Whether directories that are left out may have to be there for what is below them.
+    pub(crate) fn has_includes(&self) -> bool {
+        !self.includes.is_empty()
     }
 
-    /// Whether this path or one of its parents matches.
+    /// Whether an entry need not be read: it is left out, and if it is a directory, so is everything
+    /// below it. With `parents_kept` its parents were not left out.
+    pub(crate) fn prunes(&self, path: &[u8], is_directory: bool, parents_kept: bool) -> bool {
+        match () {
+            () if self.set.is_empty() => false,
+            () if parents_kept && !self.has_includes() => self.matches(path),
+            () if !is_directory || !self.has_includes() => self.matches_within(path),
+            () => self
+                .last_match(path)
+                .is_some_and(|last| self.excludes(last) && !self.may_include_below(path, last)),
+        }
+    }
+
+    /// Whether this path itself matches a pattern; its parents are not looked at.
+    fn matches(&self, path: &[u8]) -> bool {
+        !path.is_empty() && self.set.is_match_candidate(&Candidate::from_bytes(path))
+    }
+
+    /// Whether this path is left out, by itself or one of its parents.
     pub(crate) fn matches_within(&self, path: &[u8]) -> bool {
         if self.set.is_empty() {
             return false;
         }
-        let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/');
-        slashes.map(|(slash, _)| &path[..slash]).any(|parent| self.matches(parent))
-            || self.matches(path)
+        if self.has_includes() {
+            return self.last_match(path).is_some_and(|last| self.excludes(last));
+        }
+        with_parents(path).any(|path| self.matches(path))
     }
+
+    /// The place of the last pattern that matches the path or one of its parents.
+    fn last_match(&self, path: &[u8]) -> Option<usize> {
+        let mut matching = Vec::new();
+        let mut last = None;
+        for path in with_parents(path).filter(|path| !path.is_empty()) {
+            self.set.matches_candidate_into(&Candidate::from_bytes(path), &mut matching);
+            last = last.max(matching.iter().copied().max());
+        }
+        last
+    }
+
+    fn excludes(&self, place: usize) -> bool {
+        self.includes.iter().all(|(include, _)| *include != place)
+    }
+
+    /// Whether a pattern behind `place` may include something below a directory.
+    fn may_include_below(&self, directory: &[u8], place: usize) -> bool {
+        let below = |path: &[u8], directory: &[u8]| {
+            let rest = path.strip_prefix(directory);
+            directory.is_empty()
+                || rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+        };
+        self.includes.iter().any(|(include, leading)| {
+            *include > place && (below(leading, directory) || below(directory, leading))
+        })
+    }
+}
+
+/// The parents of a path from the top down, and the path.
+fn with_parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().filter(|&(_, &byte)| byte == b'/');
+    slashes.map(|(slash, _)| &path[..slash]).chain([path])
 }
 
 #[cfg(test)]
@@ -100,5 +170,30 @@ mod tests {
     fn a_pattern_that_is_no_glob_is_named() {
         let error = Exclude::new(["ok", "[z"]).unwrap_err().to_string();
         assert!(error.contains("[z"), "{error}");
+    }
+
+    #[test]
+    fn the_last_pattern_counts_and_directories_are_read_for_what_may_be_below() {
+        use Choice::{Exclude as No, Include as Yes};
+        let set = Exclude::in_order([
+            (No, "/usr/share/doc"),
+            (Yes, "/usr/share/doc/**/copyright"),
+            (No, "*.gz"),
+        ])
+        .unwrap();
+        for (path, left_out) in [
+            (&b"usr/share/doc/x/README"[..], true),
+            (b"usr/share/doc/x/copyright", false),
+            (b"usr/share/doc/x/copyright/a.gz", true),
+            (b"usr/share", false),
+        ] {
+            assert_eq!(set.prunes(path, false, false), left_out, "{}", path.escape_ascii());
+        }
+        assert!(!set.prunes(b"usr/share/doc/x", true, true));
+        assert!(set.prunes(b"a.gz", true, true));
+        let set = Exclude::in_order([(No, "*"), (Yes, "/etc/ssl")]).unwrap();
+        assert!(set.prunes(b"usr", true, true) && set.prunes(b"etc/x", true, true));
+        assert!(!set.prunes(b"etc", true, true) && set.prunes(b"etc/passwd", false, true));
+        assert!(!set.prunes(b"etc/ssl/a/b", false, true));
     }
 }

@@ -4,7 +4,8 @@
 //! gzip, zstd or xz), a container image (an OCI layout, or an archive of one or of docker) or
 //! standard input, and gives a [`Source`]. It has a scan, which shows every
 //! entry without data, and the stream of entries. Each regular file is followed by its data in
-//! shared [`Chunk`]s, which need no copy on their way to a device.
+//! shared [`Chunk`]s, which need no copy on their way to a device. [`rules`] over a source leave
+//! entries out, add some and change their attributes; [`selinux`] has their labels.
 //!
 //! Contract:
 //! - the same input and [`Options`] give the same stream, on any host, with any number of threads
@@ -44,23 +45,30 @@ pub mod directory;
 pub mod entry;
 mod error;
 mod exclude;
+mod glob;
 mod lent;
+mod mode_change;
 pub mod oci;
 mod open;
 mod options;
 mod pool;
 mod region;
+pub mod rules;
+pub mod selinux;
 mod source;
 mod spool;
 pub mod tar;
+mod timestamp;
 mod warnings;
 
 pub use chunk::{Chunk, Data};
 pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Timestamp, Xattr};
 pub use error::SourceError;
-pub use exclude::Exclude;
+pub use exclude::{Choice, Exclude};
 pub use lent::{Lending, LentFile};
+pub use mode_change::ModeChange;
 pub use open::{SourceSpec, open};
 pub use options::Options;
+pub use rules::{RuleError, RuleList, Rules};
 pub use source::Source;
 pub use warnings::Warnings;

@@ -4,6 +4,7 @@ use crate::directory::DirectorySource;
 use crate::error::SourceError;
 use crate::oci::{self, ImageSource, ImageSpec};
 use crate::options::Options;
+use crate::rules::RuledSource;
 use crate::source::Source;
 use crate::tar::TarSource;
 use std::ffi::OsStr;
@@ -63,11 +64,21 @@ impl SourceSpec {
 
 /// Opens a source: a directory is walked, everything else is read as a tar archive, whose compression
 /// is found by its first bytes. A directory or an archive in the form of a container image is
-/// opened as one.
+/// opened as one. The rules of the options are followed.
 ///
 /// # Errors
 /// The path cannot be opened, the first bytes are no tar archive, or the image is not one.
 pub fn open(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    let source = open_plain(spec, options)?;
+    // Directories above what an exclusion keeps are delivered when they are needed.
+    if options.rules.is_empty() && !options.exclude.has_includes() {
+        return Ok(source);
+    }
+    Ok(Box::new(RuledSource::over(source, options)))
+}
+
+/// Opens a source without its rules.
+fn open_plain(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
     let not_an_image = |name: String| Err(SourceError::NotAnImage(name));
     let required = options.image.required;
     match spec {

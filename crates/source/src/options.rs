@@ -1,19 +1,23 @@
 //! How to read a source.
 
-use crate::Exclude;
 use crate::oci::ImageOptions;
+use crate::{Exclude, Rules};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-/// How to read a source. The stream of entries depends on `exclude`, `strip_absolute` and `image` alone.
+/// How to read a source. The stream of entries depends on `exclude`, `rules`, `strip_absolute` and
+/// `image` alone.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What to leave out.
     pub exclude: Exclude,
+    /// What to add, and what to change. [`open`](crate::open) follows them.
+    pub rules: Arc<Rules>,
     /// Take absolute paths in an archive as relative to the root instead of refusing them.
     pub strip_absolute: bool,
-    /// Refuse an archive of which something is left out or that may not be whole, instead of saying so
-    /// in [`Warnings`](crate::Warnings).
+    /// Refuse an archive of which something is left out or that may not be whole, and rules that
+    /// match nothing, instead of saying so in [`Warnings`](crate::Warnings).
     pub strict: bool,
     /// Where a stream that cannot be read twice is kept between the passes.
     pub temporary_directory: PathBuf,
@@ -27,6 +31,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             exclude: Exclude::default(),
+            rules: Arc::default(),
             strip_absolute: false,
             strict: false,
             temporary_directory: std::env::temp_dir(),

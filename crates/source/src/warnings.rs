@@ -10,4 +10,7 @@ pub struct Warnings {
     pub foreign_attributes: u64,
     /// The first of those, as "PATH: NAME", escaped.
     pub first_foreign: Option<String>,
+    /// Rules that match nothing, or other names of files than those that have their attributes: a
+    /// sentence each.
+    pub rules: Vec<String>,
 }

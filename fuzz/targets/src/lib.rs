@@ -23,7 +23,9 @@ mod log_replay;
 mod mount;
 mod names;
 mod partitions;
+mod policy;
 mod population;
+mod rules;
 mod sample;
 mod superblock;
 mod trees;
@@ -44,7 +46,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 17] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -58,6 +60,8 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "tar", run: archive::run },
     Target { name: "mount", run: mount::run },
     Target { name: "container_image", run: container::run },
+    Target { name: "file_contexts", run: policy::run },
+    Target { name: "rules", run: rules::run },
     Target { name: "partition_table", run: partitions::run },
     Target { name: "open_and_walk", run: volume::run },
 ];

@@ -9,20 +9,22 @@ use crate::format_options::FormatArgs;
 use crate::output_file;
 use crate::progress::Progress;
 use crate::report::{Outcome, json_line};
+use crate::rule_options::RuleArgs;
 use crate::stats::StatsArgs;
 use crate::{text, value};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueHint;
 use report::Report;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 use undercroft_block::stack::Description;
-use undercroft_image::pack::{self, PackOptions, SizeChoice, Summary};
+use undercroft_image::pack::{self, Free, PackOptions, SizeChoice, Summary};
 use undercroft_source::oci::{ImageOptions, ImageReport, Platform};
-use undercroft_source::{Exclude, Options, SourceSpec, Timestamp, Warnings};
-use undercroft_xfs::format;
+use undercroft_source::{Options, SourceSpec, Warnings};
+use undercroft_xfs::mkfs;
 use uuid::Uuid;
 
 /// Build a volume from a directory, a tar archive or a container image.
@@ -72,6 +74,16 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size_choice, default_value = "auto")]
     size: SizeChoice,
 
+    /// Space to leave free for files, in place of a tenth: a share of the volume (20%), or bytes
+    /// (500M).
+    #[arg(long, value_name = "SHARE|BYTES", value_parser = free, conflicts_with = "size")]
+    free: Option<Free>,
+
+    /// The volume will be grown to this size once it is in use, with xfs_growfs or
+    /// systemd-growfs: the same as --log-size auto:SIZE. It sets nothing else.
+    #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "log_size")]
+    grow_on_boot: Option<u64>,
+
     /// Replace an image that exists. A target that is mounted is always refused.
     #[arg(long)]
     force: bool,
@@ -104,37 +116,24 @@ pub(super) struct Args {
     format: FormatArgs,
 }
 
-/// Changes made to entries on the way.
+/// What of the source is packed, and how archives are read.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Content")]
 struct ContentArgs {
-    /// Owner and group of everything, as numbers.
-    #[arg(long, value_name = "UID:GID", value_parser = value::owner)]
-    owner: Option<(u32, u32)>,
-
-    /// Modification time of everything: @SECONDS since 1970, or 2024-05-01T12:00:00Z.
-    #[arg(long, value_name = "TIME", value_parser = value::time)]
-    mtime: Option<format::Timestamp>,
+    #[command(flatten)]
+    rules: RuleArgs,
 
     /// Latest modification time of anything, and the birth and change time of everything, in
-    /// seconds since 1970.
+    /// seconds since 1970. Entries that rules make have this time.
     #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", allow_negative_numbers = true)]
     source_date_epoch: Option<i64>,
-
-    /// Permission bits of the root directory, in octal.
-    #[arg(long, value_name = "MODE", value_parser = value::mode)]
-    root_mode: Option<u16>,
-
-    /// Leave out what matches: a name at any depth (*.o), or with a slash a path from the root
-    /// (/build, src/**/*.o). Repeat for more.
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
 
     /// Take absolute paths in an archive as relative to the root instead of refusing them.
     #[arg(long)]
     strip_absolute: bool,
 
-    /// Refuse an archive that would be taken with a warning.
+    /// Refuse what would be taken with a warning: archives that may not be whole, rules that match
+    /// nothing.
     #[arg(long)]
     strict: bool,
 
@@ -166,6 +165,9 @@ Examples:
   undercroft build rootfs/ root.img
   undercroft build --size 3G --label root --preset lts-6.1 rootfs.tar.zst root.img
   undercroft build --owner 0:0 --mtime @0 --exclude .git . source.img
+  undercroft build --add motd:/etc/motd --chmod 600 '/etc/ssh/*_key' rootfs/ root.img
+  undercroft build --selinux rootfs/etc/selinux/targeted --free 20% rootfs/ root.img
+  undercroft build --rules image.rules --grow-on-boot 100G rootfs.tar root.img
   docker export app | undercroft build --size min - app.img
 
 Whole disks:
@@ -177,7 +179,21 @@ Container images, here or fetched with skopeo:
   undercroft build --config-to debian.json oci:debian:12 debian.img
   docker save app | undercroft build docker-archive:- app.img
   undercroft build --platform linux/arm64 oci-archive:all.tar arm.img
-  undercroft build layer.tar.gz --on base.img";
+  undercroft build layer.tar.gz --on base.img
+
+Rules change the tree on its way, in this order: --exclude and --include choose (the last that
+matches counts), --add, --mkdir and --symlink add, the others change attributes, one after the other
+as they are written. A file with several names goes by the first of them. In a file for --rules each
+line is an option without its dashes:
+
+  # owners of a rootless container
+  owner-map 100000:0:65536
+  exclude /usr/share/doc
+  include copyright
+  add motd:/etc/motd
+  chown 33:33 /srv/www/**
+  chmod u=rw,go= '/etc/ssh/*_key'
+  selinux /etc/selinux/default";
 
 fn size_choice(text: &str) -> Result<SizeChoice, String> {
     match text {
@@ -186,6 +202,18 @@ fn size_choice(text: &str) -> Result<SizeChoice, String> {
         _ => value::size(text)
             .map(SizeChoice::Exact)
             .map_err(|error| format!("{error}; or write auto or min")),
+    }
+}
+
+fn free(text: &str) -> Result<Free, String> {
+    match text.strip_suffix('%') {
+        Some(percent) => {
+            let percent = percent.parse().ok().filter(|percent| *percent < 100);
+            percent.map(Free::Percent).ok_or_else(|| "a share is 0% to 99%".to_owned())
+        }
+        None => value::size(text)
+            .map(Free::Bytes)
+            .map_err(|error| format!("{error}; or write a share of the volume, such as 20%")),
     }
 }
 
@@ -223,12 +251,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 fn options(args: &Args, image: &Description) -> Result<PackOptions> {
     let (content, container) = (&args.content, &args.container);
-    let time = |time: format::Timestamp| Timestamp {
-        seconds: time.seconds,
-        nanoseconds: time.nanoseconds,
-    };
+    let (exclude, rules) = content.rules.rules(content.source_date_epoch)?;
     let source_options = Options {
-        exclude: Exclude::new(&content.exclude).context("--exclude")?,
+        exclude,
+        rules: Arc::new(rules),
         strip_absolute: content.strip_absolute,
         strict: content.strict,
         threads: args.threads,
@@ -241,6 +267,10 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
         },
         ..Options::default()
     };
+    let mut volume = args.format.options(0, Uuid::nil())?;
+    if let Some(size) = args.grow_on_boot {
+        volume.log_size = Some(mkfs::usual_log_size(&volume, size)?);
+    }
     Ok(PackOptions {
         source_options,
         force: args.force,
@@ -248,13 +278,10 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
         disk: args.disk.disk()?,
         format: args.disk.format(),
         reflink: args.disk.reflink(),
-        size: args.size,
-        volume: args.format.options(0, Uuid::nil()),
+        size: args.free.map_or(args.size, SizeChoice::Free),
+        volume,
         uuid: content.uuid,
-        owner: content.owner,
-        mtime: content.mtime.map(time),
         epoch: content.source_date_epoch,
-        root_mode: content.root_mode,
         ..PackOptions::new(SourceSpec::from(args.source.clone()), image.clone())
     })
 }
@@ -301,7 +328,7 @@ fn tell_image(image: &ImageReport, args: &Args) -> Result<()> {
     }
 }
 
-/// Prints the warnings about the archive.
+/// Prints the warnings about the archive and the rules.
 fn warn(warnings: &Warnings) {
     if warnings.no_end {
         eprintln!(
@@ -315,5 +342,8 @@ fn warn(warnings: &Warnings) {
              {first} (--strict refuses them)",
             warnings.foreign_attributes
         );
+    }
+    for warning in &warnings.rules {
+        eprintln!("warning: {warning} (--strict refuses that)");
     }
 }

@@ -1,13 +1,13 @@
 //! `undercroft chmod`.
 
 use super::verb::Verb;
-use crate::mode_change::ModeChange;
 use crate::report::Outcome;
 use crate::session::{Session, renamed};
 use anyhow::Result;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use undercroft_source::ModeChange;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::ops::{self, MetadataChange};
 

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         image: args.image.clone(),
         force: args.force,
         durable: args.sync,
-        volume: args.format.options(args.size.unwrap_or(0), uuid),
+        volume: args.format.options(args.size.unwrap_or(0), uuid)?,
         root_mode: args.root_mode,
         root_owner: args.owner,
         time: Timestamp { seconds, nanoseconds: 0 },

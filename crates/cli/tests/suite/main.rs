@@ -18,6 +18,7 @@ mod json;
 mod memory;
 mod owners;
 mod rootless;
+mod rules;
 mod run;
 mod shell;
 mod sources;

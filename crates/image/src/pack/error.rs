@@ -53,6 +53,21 @@ pub enum PackError {
         needed: Option<u64>,
     },
 
+    /// No volume has so much free.
+    #[error("no volume leaves that much free; ask for less than 100 %, or for fewer bytes")]
+    FreeTooLarge,
+
+    /// A device is too short to leave so much free.
+    #[error(
+        "the device would have {left} bytes free, {wanted} were asked for; ask for less, or use a larger device"
+    )]
+    LittleFree {
+        /// Bytes that should be free.
+        wanted: u64,
+        /// Bytes that would be.
+        left: u64,
+    },
+
     /// The file system that holds the image is full.
     #[error(
         "no space left for the image on the file system of {image}; make room there or choose another place"

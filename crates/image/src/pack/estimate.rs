@@ -5,7 +5,7 @@
 //! between data, is estimated: [`expected`] is nearly always enough, and a build that finds it is
 //! not goes on with [`more`].
 
-use super::{PackError, Survey};
+use super::{Free, PackError, Survey};
 use undercroft_xfs::Geometry;
 use undercroft_xfs::mkfs::Reserved;
 use undercroft_xfs::mkfs::{self, MkfsError, MkfsOptions};
@@ -14,17 +14,63 @@ use undercroft_xfs::units::AgNumber;
 /// Sizes are rounded up to this.
 const ROUNDING: u64 = 1 << 20;
 
+/// No volume is larger.
+pub(super) const LARGEST: u64 = 1 << 60;
+
+/// Blocks of each group that requests leave for splits of its trees.
+const SET_ASIDE: u32 = 8;
+
 /// Least free space of a comfortable volume.
 const COMFORT: u64 = 16 << 20;
 
 /// The least size that should hold the content.
 pub(super) fn expected(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, 0)
+    fitting(survey, volume, Free::Bytes(0), |_| 0)
 }
 
 /// The size that holds the content and leaves a tenth of it free, at least 16 MiB.
 pub(super) fn comfortable(survey: &Survey, volume: &MkfsOptions) -> Result<u64, PackError> {
-    fitting(survey, volume, COMFORT.max(survey.bytes / 10))
+    fitting(survey, volume, Free::Bytes(COMFORT.max(survey.bytes / 10)), |_| 0)
+}
+
+/// The size that holds the content and leaves space free.
+pub(super) fn with_free(
+    survey: &Survey,
+    volume: &MkfsOptions,
+    free: Free,
+) -> Result<u64, PackError> {
+    let pool = |geometry: &Geometry| pool_blocks(geometry.blocks) << geometry.block_log;
+    fitting(survey, volume, free, pool)
+}
+
+/// Bytes that files can take in a mounted volume, which has `free` bytes free and reserves `reserved`
+/// for its trees: what `df` shows.
+pub(super) fn available(geometry: &Geometry, free: u64, reserved: u64) -> u64 {
+    let aside = u64::from(geometry.ag_count) * u64::from(SET_ASIDE);
+    let kept = (pool_blocks(geometry.blocks) + aside) << geometry.block_log;
+    free.saturating_sub(reserved).saturating_sub(kept)
+}
+
+/// Blocks that a kernel keeps back from files while a volume is mounted to be written.
+fn pool_blocks(blocks: u64) -> u64 {
+    (blocks / 20).min(8192)
+}
+
+/// The size to try after `size` left only `left` bytes of `free`.
+pub(super) fn freer(size: u64, free: Free, left: u64) -> u64 {
+    let missing = free.of(size).saturating_sub(left);
+    size.saturating_add(grown(free, missing)).max(size + 1).next_multiple_of(ROUNDING)
+}
+
+/// Bytes that a volume must be longer to have `missing` more beyond what is to be free of them.
+fn grown(free: Free, missing: u64) -> u64 {
+    match free {
+        Free::Bytes(_) => missing,
+        // Of each byte more, this share is to be free again.
+        Free::Percent(percent) => {
+            missing.div_ceil(100 - u64::from(percent.min(99))).saturating_mul(100)
+        }
+    }
 }
 
 /// The size to try after `size` was too small.
@@ -32,8 +78,13 @@ pub(super) fn more(size: u64) -> u64 {
     (size + size / 32).next_multiple_of(ROUNDING)
 }
 
-/// The least size that holds the content and `spare` bytes.
-fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, PackError> {
+/// The least size that holds the content, and beside it `free` and what `kept` says.
+fn fitting(
+    survey: &Survey,
+    volume: &MkfsOptions,
+    free: Free,
+    kept: impl Fn(&Geometry) -> u64,
+) -> Result<u64, PackError> {
     let least = mkfs::minimum_size(volume)?;
     let mut size = least;
     // Each round adds what the last size lacked; overhead grows far slower than the size.
@@ -52,6 +103,7 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, Pac
             size = (inodes << geometry.block_log).next_multiple_of(ROUNDING);
             continue;
         }
+        let spare = free.of(geometry.blocks << geometry.block_log) + kept(&geometry);
         let needed = content_blocks(survey, &geometry, spare);
         let usable = usable_blocks(&geometry);
         if needed <= usable {
@@ -62,7 +114,11 @@ fn fitting(survey: &Survey, volume: &MkfsOptions, spare: u64) -> Result<u64, Pac
             return Ok(if same { used } else { size });
         }
         // A last group that is too short adds nothing: the next size has a longer one.
-        let wanted = (geometry.blocks + needed - usable) << geometry.block_log;
+        let more = grown(free, (needed - usable) << geometry.block_log);
+        let wanted = (geometry.blocks << geometry.block_log).saturating_add(more);
+        if wanted > LARGEST {
+            return Err(PackError::FreeTooLarge);
+        }
         size = wanted.max(size + 1).next_multiple_of(ROUNDING);
     }
 }
@@ -94,7 +150,6 @@ fn usable_blocks(geometry: &Geometry) -> u64 {
 /// leave for splits, and the end that is too short for a chunk or a directory block.
 fn fixed_blocks(geometry: &Geometry, length: u32) -> u32 {
     const ROOTS: u32 = 3;
-    const SET_ASIDE: u32 = 8;
     let block = geometry.block_size() as u32;
     // Free-space trees have few records in a volume without history; one of reverse mappings has
     // a record for every few blocks.

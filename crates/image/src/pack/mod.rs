@@ -22,7 +22,7 @@ mod tests;
 
 pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
-pub use options::{ImageFormat, PackOptions, Reflink, SizeChoice};
+pub use options::{Free, ImageFormat, PackOptions, Reflink, SizeChoice};
 pub use populate::Progress;
 pub use survey::Survey;
 
@@ -64,6 +64,9 @@ pub struct Summary {
     pub free_bytes: u64,
     /// Of those, the bytes that only the volume's trees may take, as they grow.
     pub reserved_bytes: u64,
+    /// Of the free ones, the bytes that files can take where a kernel has mounted the volume: without
+    /// the reserved ones and those that it keeps back itself.
+    pub available_bytes: u64,
     /// The disk around the volume, if one was made.
     pub disk: Option<DiskSummary>,
     /// The warnings of the source.
@@ -100,9 +103,13 @@ pub fn build(
     let mut source = WithoutImage::new(source, &options.source, target.names());
     let room = disk.as_ref().map_or(target.fixed_size(), DiskPlan::volume_room);
     let wanted = match (&options.size, room) {
-        (SizeChoice::Auto, Some(bytes)) => SizeChoice::Exact(bytes),
+        (SizeChoice::Auto | SizeChoice::Free(_), Some(bytes)) => SizeChoice::Exact(bytes),
         (choice, _) => *choice,
     };
+    if let SizeChoice::Free(Free::Percent(100..) | Free::Bytes(estimate::LARGEST..)) = options.size
+    {
+        return Err(PackError::FreeTooLarge);
+    }
     let survey = match (wanted, options.uuid) {
         (SizeChoice::Exact(_), Some(_)) => None,
         _ => Some(Survey::of(&mut source, options)?),
@@ -170,8 +177,8 @@ struct Devices {
     layout: Option<Layout>,
 }
 
-/// Fills a volume of the size in `volume`. A size that turns out too small grows, if it may, and the
-/// source is read from its start again.
+/// Fills a volume of the size in `volume`. A size that turns out too small, for the content or for what
+/// is to be free, grows, if it may, and the source is read from its start again.
 fn fill(
     options: &PackOptions,
     volume: &mut MkfsOptions,
@@ -186,6 +193,17 @@ fn fill(
         let devices = place.devices(volume.size)?;
         match populate(options, source, superblock, &devices.volume, survey, progress) {
             Ok(mut summary) => {
+                let left = summary.available_bytes;
+                if let SizeChoice::Free(free) = options.size
+                    && left < free.of(volume.size)
+                {
+                    if !may_grow {
+                        return Err(PackError::LittleFree { wanted: free.of(volume.size), left });
+                    }
+                    volume.size = estimate::freer(volume.size, free, left);
+                    source.restart()?;
+                    continue;
+                }
                 let (entries, bytes) = (summary.inodes(), summary.bytes);
                 let mut report = |more| {
                     progress(&Progress { entries, bytes: bytes + more, ..Progress::default() });
@@ -236,8 +254,11 @@ fn volume_options(
         (SizeChoice::Exact(bytes), _) => bytes,
         (SizeChoice::Minimum, Some(survey)) => estimate::expected(survey, &volume)?,
         (SizeChoice::Auto, Some(survey)) => estimate::comfortable(survey, &volume)?,
+        (SizeChoice::Free(free), Some(survey)) => estimate::with_free(survey, &volume, free)?,
         // Only an exact size goes without a survey.
-        (SizeChoice::Minimum | SizeChoice::Auto, None) => mkfs::minimum_size(&volume)?,
+        (SizeChoice::Minimum | SizeChoice::Auto | SizeChoice::Free(_), None) => {
+            mkfs::minimum_size(&volume)?
+        }
     };
     Ok(volume)
 }
@@ -267,5 +288,7 @@ fn populate(
     summary.free_bytes = superblock.free_blocks << superblock.block_log;
     let reserved = volume.reserved_blocks().map_err(PackError::volume)?;
     summary.reserved_bytes = reserved << superblock.block_log;
+    summary.available_bytes =
+        estimate::available(volume.geometry(), summary.free_bytes, summary.reserved_bytes);
     Ok(summary)
 }

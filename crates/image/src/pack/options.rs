@@ -15,6 +15,31 @@ pub enum SizeChoice {
     Auto,
     /// As little as the content needs.
     Minimum,
+    /// What the content needs, and this much free for more. A block device: all of it, if that
+    /// leaves so much free.
+    Free(Free),
+}
+
+/// Space that a build leaves free for files, as `df` shows it: beyond what the volume's trees may take
+/// and what a kernel keeps back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Free {
+    /// So many bytes.
+    Bytes(u64),
+    /// This share of the volume, below 100.
+    Percent(u8),
+}
+
+impl Free {
+    /// Bytes of a volume of `size` bytes.
+    #[must_use]
+    pub fn of(self, size: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            // A hundredth of 2^64, 99 times, fits.
+            Self::Percent(percent) => size.div_ceil(100) * u64::from(percent.min(99)),
+        }
+    }
 }
 
 /// How the file of an image holds its bytes.
@@ -65,15 +90,9 @@ pub struct PackOptions {
     /// Identity of the volume; without one it is derived from options and entries (not from file
     /// contents), so that the same input gives the same image.
     pub uuid: Option<Uuid>,
-    /// Owner and group of everything.
-    pub owner: Option<(u32, u32)>,
-    /// Modification time of everything.
-    pub mtime: Option<Timestamp>,
     /// Latest modification time of anything, and the time at which every inode says it was made
     /// and changed (SOURCE_DATE_EPOCH). Without it those are the modification time.
     pub epoch: Option<i64>,
-    /// Permission bits of the root directory.
-    pub root_mode: Option<u16>,
 }
 
 impl PackOptions {
@@ -92,18 +111,14 @@ impl PackOptions {
             size: SizeChoice::Auto,
             volume: MkfsOptions::new(0, Uuid::nil()),
             uuid: None,
-            owner: None,
-            mtime: None,
             epoch: None,
-            root_mode: None,
         }
     }
-    /// Metadata of an entry with the overrides applied.
-    pub(super) fn overridden(&self, metadata: &Metadata) -> Metadata {
-        let (uid, gid) = self.owner.unwrap_or((metadata.uid, metadata.gid));
-        let own = self.mtime.unwrap_or(metadata.mtime);
+    /// Metadata of an entry as it will be.
+    pub(super) fn limited(&self, metadata: &Metadata) -> Metadata {
+        let own = metadata.mtime;
         let mtime =
             self.epoch.map_or(own, |seconds| own.min(Timestamp { seconds, nanoseconds: 0 }));
-        Metadata { mode: metadata.mode, uid, gid, mtime }
+        Metadata { mtime, ..*metadata }
     }
 }

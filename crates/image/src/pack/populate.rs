@@ -36,21 +36,14 @@ const DEFAULT_ROOT_MODE: u16 = 0o755;
 
 /// The root directory before the source says anything about it.
 pub(super) fn root_inode(options: &PackOptions) -> NewInode<'static> {
-    let (uid, gid) = options.owner.unwrap_or((0, 0));
-    let metadata = Metadata {
-        mode: options.root_mode.unwrap_or(DEFAULT_ROOT_MODE),
-        uid,
-        gid,
-        mtime: options
-            .mtime
-            .unwrap_or(SourceTime { seconds: options.epoch.unwrap_or(0), nanoseconds: 0 }),
-    };
+    let mtime = SourceTime { seconds: options.epoch.unwrap_or(0), nanoseconds: 0 };
+    let metadata = Metadata { mode: DEFAULT_ROOT_MODE, uid: 0, gid: 0, mtime };
     new_inode(options, FileType::Directory, &metadata)
 }
 
-/// Metadata of an inode with the overrides applied.
+/// A new inode with the metadata of an entry.
 fn new_inode(options: &PackOptions, kind: FileType, metadata: &Metadata) -> NewInode<'static> {
-    let metadata = options.overridden(metadata);
+    let metadata = options.limited(metadata);
     let SourceTime { seconds, nanoseconds } = metadata.mtime;
     let modification = Timestamp { seconds, nanoseconds };
     let epoch = options.epoch.map(|seconds| Timestamp { seconds, nanoseconds: 0 });
@@ -129,7 +122,7 @@ impl<'a> Populator<'a> {
     /// Stores one entry; a regular file with data gives the map that the data goes to.
     fn store(&mut self, entry: &Entry) -> Result<Option<FileMap>, Error> {
         let Some((parent_path, name)) = entry.path.split_last() else {
-            self.update_directory(self.volume.geometry().root_inode, entry, true)?;
+            self.update_directory(self.volume.geometry().root_inode, entry)?;
             return Ok(None);
         };
         let parent = self.directory(parent_path)?;
@@ -144,7 +137,7 @@ impl<'a> Populator<'a> {
             Kind::Directory => {
                 let known = ops::lookup(self.volume, &parent.read(), name)?;
                 match known {
-                    Some(number) => self.update_directory(number, entry, false)?,
+                    Some(number) => self.update_directory(number, entry)?,
                     None => drop(self.create(&parent, name, entry)?),
                 }
                 Ok(None)
@@ -232,17 +225,8 @@ impl<'a> Populator<'a> {
     }
 
     /// Gives a directory that exists the metadata of an entry.
-    fn update_directory(
-        &mut self,
-        number: InodeNumber,
-        entry: &Entry,
-        root: bool,
-    ) -> Result<(), Error> {
-        let mut metadata = entry.metadata;
-        if let Some(mode) = self.options.root_mode.filter(|_| root) {
-            metadata.mode = mode;
-        }
-        let new = new_inode(self.options, FileType::Directory, &metadata);
+    fn update_directory(&mut self, number: InodeNumber, entry: &Entry) -> Result<(), Error> {
+        let new = new_inode(self.options, FileType::Directory, &entry.metadata);
         self.count_clamped(&new);
         let mut trans = self.volume.begin()?;
         let mut inode = self.volume.lock_inode(number)?;

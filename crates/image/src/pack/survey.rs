@@ -196,8 +196,8 @@ fn path_hash(path: &[u8]) -> u64 {
 
 /// What of the options decides the content of the image.
 fn identity_options(options: &PackOptions) -> impl std::fmt::Debug {
-    let PackOptions { size, volume, owner, mtime, epoch, root_mode, .. } = options;
-    (*size, volume.clone(), *owner, *mtime, *epoch, *root_mode)
+    let PackOptions { size, volume, epoch, .. } = options;
+    (*size, volume.clone(), *epoch)
 }
 
 fn hash_entry(digest: &mut Sha256, entry: &Entry, options: &PackOptions) {
@@ -207,10 +207,9 @@ fn hash_entry(digest: &mut Sha256, entry: &Entry, options: &PackOptions) {
     };
     let number = |digest: &mut Sha256, value: u64| digest.update(value.to_le_bytes());
     field(digest, entry.path.as_bytes());
-    // As it will be on the volume: overridden metadata makes no difference.
-    let metadata = options.overridden(&entry.metadata);
-    let root_mode = options.root_mode.filter(|_| entry.path.is_root());
-    number(digest, u64::from(root_mode.unwrap_or(metadata.mode)));
+    // As it will be on the volume: a time that is cut off makes no difference.
+    let metadata = options.limited(&entry.metadata);
+    number(digest, u64::from(metadata.mode));
     number(digest, u64::from(metadata.uid) << 32 | u64::from(metadata.gid));
     number(digest, metadata.mtime.seconds as u64);
     number(digest, u64::from(metadata.mtime.nanoseconds));

@@ -5,13 +5,14 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 use undercroft_image::pack::{PackOptions, SizeChoice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::{Options, random_tree};
 use undercroft_judges::{LoopMount, Scratch, Xfsprogs, kernel};
-use undercroft_source::{Exclude, Timestamp};
+use undercroft_source::RuleList;
 use uuid::Uuid;
 
 use crate::child;
@@ -107,16 +108,24 @@ fn mounted(change: impl FnOnce(&mut PackOptions)) -> (TempDir, LoopMount) {
     (home, mount)
 }
 
+/// Rules, as a file has them.
+fn set_rules(options: &mut PackOptions, text: &str) {
+    let mut list = RuleList::default();
+    list.add_text(text.as_bytes(), "rules", Path::new("")).unwrap();
+    let (exclude, rules) = list.finish().unwrap();
+    options.source_options.exclude = exclude;
+    options.source_options.rules = Arc::new(rules);
+}
+
 #[test]
 fn overrides_are_what_a_reader_sees() {
     if !kernel::available_or_report("image::determinism::overrides_are_what_a_reader_sees") {
         return;
     }
     let (_home, mount) = mounted(|options| {
-        options.owner = Some((70_000, 4_000_000_000));
-        options.mtime = Some(Timestamp { seconds: 1_500_000_000, nanoseconds: 5 });
-        options.root_mode = Some(0o1777);
-        options.source_options.exclude = Exclude::new(["*.o"]).unwrap();
+        let rules =
+            "owner 70000:4000000000\nmtime @1500000000.000000005\nroot-mode 1777\nexclude *.o";
+        set_rules(options, rules);
     });
     for name in ["", "inner", "inner/file.c"] {
         let metadata = mount.join(name).metadata().unwrap();
@@ -152,7 +161,7 @@ fn label_and_identity_are_in_the_superblock() {
     let mut identity = || {
         build(&options).unwrap();
         let said = newest.db(&image, &["sb 0", "print uuid"]).unwrap();
-        options.owner = Some((1, 1));
+        set_rules(&mut options, "owner 1:1");
         said
     };
     let (one, other) = (identity(), identity());

@@ -8,7 +8,7 @@ use rustix::io::{Errno, Result};
 
 /// The data ranges of a file of `size` bytes, or `None` when there are too many of them. A file system
 /// that cannot tell has one range.
-pub(super) fn data_ranges(fd: impl AsFd, size: u64) -> Result<Option<Vec<DataRange>>> {
+pub(crate) fn data_ranges(fd: impl AsFd, size: u64) -> Result<Option<Vec<DataRange>>> {
     let mut ranges: Vec<DataRange> = Vec::new();
     let mut position = 0;
     while position < size {

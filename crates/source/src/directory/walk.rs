@@ -113,9 +113,6 @@ impl Walk {
                 return Err(DirectoryError::PathLength { path: (*level.path).clone() });
             }
             let path = level.path.join(name);
-            if self.exclude.matches(path.as_bytes()) {
-                continue;
-            }
             let directory =
                 level.handle.as_ref().expect("leave() opens the directory that becomes current");
             let kind = match kind {
@@ -124,6 +121,9 @@ impl Walk {
                     .map_err(|error| DirectoryError::read("examine", &path, error))?,
                 known => known,
             };
+            if self.exclude.prunes(path.as_bytes(), kind == FileType::Directory, true) {
+                continue;
+            }
             if kind != FileType::Directory {
                 return Ok(Some(Work::Other { directory: Arc::clone(directory), path, kind }));
             }

@@ -75,10 +75,11 @@ impl<'a> Names<'a> {
                 self.path.push(b'/');
             }
             self.path.extend_from_slice(name);
-            if self.exclude.matches(&self.path) {
+            let directory = self.tree.directory(*id);
+            if self.exclude.prunes(&self.path, directory.is_some(), true) {
                 continue;
             }
-            if let Some(directory) = self.tree.directory(*id) {
+            if let Some(directory) = directory {
                 self.enter(directory);
             }
             return Some(*id);

@@ -311,7 +311,7 @@ impl TarReader {
             }
             Body::Other(kind) => kind,
         };
-        if self.options.exclude.matches_within(path.as_bytes()) {
+        if self.options.exclude.prunes(path.as_bytes(), kind == Kind::Directory, false) {
             return Ok(false);
         }
         if let Kind::HardLink(target) = &kind {

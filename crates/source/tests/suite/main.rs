@@ -8,4 +8,6 @@ mod compression;
 mod directory;
 mod faults;
 mod formats;
+mod labels;
 mod random;
+mod rules;

@@ -97,14 +97,14 @@ pub enum MkfsError {
         needed: Feature,
     },
 
-    /// No room for a log that kernels accept.
+    /// No room for a log that kernels accept, or that was asked for.
     #[error(
-        "the log needs {needed} blocks of {block_size} bytes with these features, a group of \
-         {group} blocks has room for {room}; use a larger --size, a smaller --agcount, or a smaller \
-         --block-size or --dir-block-size"
+        "the log needs {needed} blocks of {block_size} bytes with these options, a group of \
+         {group} blocks has room for {room}; use a larger --size, a smaller --agcount or --log-size, \
+         or a smaller --block-size or --dir-block-size"
     )]
     LogTooLarge {
-        /// Least length of the log in blocks.
+        /// Least length of the log in blocks, or the one that was asked for.
         needed: u64,
         /// Blocks a log may take in the group.
         room: u64,

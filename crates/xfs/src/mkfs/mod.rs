@@ -14,6 +14,8 @@
 //!   the space is kept.
 //! - A log as long as its group leaves room for the whole free list of the group (two blocks more).
 //! - The log of a volume of one group is not aligned to stripes: the root directory lies behind it.
+//! - When a log of the size asked for does not fit a group of the usual size, there are fewer groups,
+//!   but not fewer than two.
 //! - Log sizes are rounded up to whole log stripe units instead of being refused.
 //! - A share of inodes of 0 means no limit, not the default.
 //! - Presets choose features only; sizes and places are the newest rules for all of them. Older
@@ -40,6 +42,6 @@ pub use error::MkfsError;
 pub use feature::{Feature, Preset};
 pub use log_size::minimum_log_blocks;
 pub use options::MkfsOptions;
-pub use plan::{minimum_size, plan};
+pub use plan::{minimum_size, plan, usual_log_size};
 pub use property::{default_property, is_property};
 pub use volume::{begin, finish};

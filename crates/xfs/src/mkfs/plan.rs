@@ -88,7 +88,9 @@ fn attempt(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
         let groups = groups::choose(options, block_log, stripe, limit)?;
         apply_groups(&mut superblock, groups);
         match place_log(&mut superblock, options.log_size) {
-            Err(MkfsError::LogTooLarge { .. }) if automatic && groups.ag_count > 1 => {
+            Err(MkfsError::LogTooLarge { needed, .. })
+                if automatic && groups.ag_count > fewest_groups(&superblock, needed) =>
+            {
                 limit = Some(groups.ag_count - 1);
             }
             placed => break placed?,
@@ -99,6 +101,26 @@ fn attempt(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
     let fixed = u64::from(StaticLayout::new(&geometry).blocks) * u64::from(superblock.ag_count);
     superblock.free_blocks = superblock.blocks - fixed - u64::from(superblock.log_blocks);
     Ok(superblock)
+}
+
+/// Groups that remain when groups are made larger for a log of `needed` blocks. For a log that kernels
+/// demand it is one; for one that was asked for, two, since checkers refuse one without being forced.
+fn fewest_groups(superblock: &Superblock, needed: u64) -> u32 {
+    let least = minimum_log_blocks(&superblock.geometry());
+    let unit =
+        u64::from(superblock.log_stripe_unit.max(superblock.stripe_unit << superblock.block_log));
+    // Rounding to stripe units adds less than one.
+    if needed << superblock.block_log > (least << superblock.block_log) + unit { 2 } else { 1 }
+}
+
+/// Size of the log in bytes that a volume of `size` bytes gets which is made with the other options:
+/// the log for a volume that will grow to it.
+///
+/// # Errors
+/// Such a volume cannot be.
+pub fn usual_log_size(options: &MkfsOptions, size: u64) -> Result<u64, MkfsError> {
+    let planned = plan(&MkfsOptions { size, log_size: None, ..options.clone() })?;
+    Ok(u64::from(planned.log_blocks) << planned.block_log)
 }
 
 /// Least size in bytes at which [`plan`] accepts `options`, to the megabyte; the size in the
@@ -162,6 +184,15 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
     let blocks = match wanted {
         Some(bytes) => {
             let blocks = bytes.div_ceil(block_size).next_multiple_of(unit);
+            if blocks > most && blocks <= limit {
+                let needed = blocks;
+                return Err(MkfsError::LogTooLarge {
+                    needed,
+                    room: most,
+                    group: length,
+                    block_size,
+                });
+            }
             if blocks < least || blocks > most {
                 return Err(MkfsError::Range {
                     option: "log size",
@@ -285,6 +316,20 @@ mod tests {
     }
 
     #[test]
+    fn a_log_for_a_size_to_come_makes_groups_larger_but_leaves_two() {
+        let log_size = usual_log_size(&options(0), 100 * GIB).unwrap();
+        assert_eq!(log_size, u64::from(plan(&options(100 * GIB)).unwrap().log_blocks) << 12);
+        let wanted = |size| MkfsOptions { log_size: Some(log_size), ..options(size) };
+        let least = minimum_size(&wanted(0)).unwrap();
+        for size in (0..40).map(|step| least + step * 16 * MIB) {
+            let planned = plan(&wanted(size)).unwrap();
+            assert!(planned.ag_count >= 2, "{size}");
+            assert_eq!(u64::from(planned.log_blocks) << 12, log_size);
+        }
+        assert!(plan(&wanted(least - MIB)).is_err());
+    }
+
+    #[test]
     fn minimum_sizes_are_minimal() {
         assert_eq!(minimum_size(&options(0)), Ok(16 * MIB));
         let large_blocks = MkfsOptions { block_size: 65_536, ..options(0) };
@@ -320,6 +365,11 @@ mod tests {
              --size"
         );
         assert!(text(&|options| options.log_size = Some(MIB)).contains("range is 10485760 to"));
+        assert!(text(&|options| options.log_size = Some(3 * GIB)).contains("range is 10485760 to"));
+        let many = |options: &mut MkfsOptions| {
+            (options.ag_count, options.log_size) = (Some(16), Some(100 * MIB));
+        };
+        assert!(text(&many).contains("the log needs 25600 blocks"), "{}", text(&many));
         let least = minimum_size(&options(GIB)).unwrap();
         for size in [0, MIB, least - MIB] {
             let error = text(&|options| options.size = size);

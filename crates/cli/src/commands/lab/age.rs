@@ -104,7 +104,7 @@ fn make(args: &Args, size: u64) -> Result<()> {
         image: args.image.clone(),
         force: args.force,
         durable: false,
-        volume: args.format.options(size, Uuid::from_u64_pair(args.seed, size)),
+        volume: args.format.options(size, Uuid::from_u64_pair(args.seed, size))?,
         root_mode: 0o755,
         root_owner: (0, 0),
         time: Timestamp::default(),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// What becomes of permission bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ModeChange {
+pub enum ModeChange {
     /// These.
     Set(u16),
     /// One step after the other.
@@ -13,7 +13,7 @@ pub(crate) enum ModeChange {
 
 /// One operation on the bits of some classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub struct Step {
     /// The bits that the classes have.
     whose: u16,
     operation: Operation,
@@ -40,7 +40,7 @@ const SET_ID: u16 = 0o6000;
 
 impl ModeChange {
     /// The new bits of a file.
-    pub(crate) fn apply(&self, mode: u16, is_directory: bool) -> u16 {
+    pub fn apply(&self, mode: u16, is_directory: bool) -> u16 {
         match self {
             Self::Set(bits) => *bits,
             Self::Steps(steps) => {
@@ -77,7 +77,10 @@ impl FromStr for ModeChange {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.starts_with(|first: char| first.is_ascii_digit()) {
-            return crate::value::mode(text).map(Self::Set);
+            let bits = u16::from_str_radix(text, 8).ok().filter(|mode| mode & !0o7777 == 0);
+            return bits
+                .map(Self::Set)
+                .ok_or_else(|| "write up to four octal digits, such as 755 or 1777".to_owned());
         }
         let steps: Option<Vec<Vec<Step>>> = text.split(',').map(steps).collect();
         let steps = steps.ok_or("write octal digits, such as 755, or letters, such as u+x,go-w")?;
