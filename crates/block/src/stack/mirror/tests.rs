@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::drivers::MemoryDevice;
+use crate::bio::FileRange;
+use crate::drivers::{FileDevice, FileOptions, MemoryDevice};
 use crate::testing::{Fault, FaultyDevice};
-use crate::{Batch, Buffer, Plug, flush, read_buffer, read_exact_at, write_all_at};
+use crate::{Batch, Buffer, Plug, clone_range_at, flush, read_buffer, read_exact_at, write_all_at};
 
 const SECTORS: u64 = 8192;
 
@@ -133,6 +134,21 @@ fn a_leg_that_fails_a_flush_or_zeroes_is_dropped() {
         waiter.wait().result.unwrap();
         assert_eq!(states(&mirror), [LegState::Live, LegState::Stale]);
     }
+}
+
+#[test]
+fn a_clone_is_refused_and_drops_no_leg() {
+    let leg = || -> Arc<dyn BlockDevice> {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(64 << 10).unwrap();
+        Arc::new(FileDevice::from_file(file, "leg", &FileOptions::default()).unwrap())
+    };
+    let legs = [leg(), leg()];
+    assert!(legs[0].limits().clones_ranges);
+    let mirror = Mirror::new(legs.to_vec()).unwrap();
+    let source = FileRange { file: Arc::new(tempfile::tempfile().unwrap()), offset: 0 };
+    assert!(clone_range_at(&mirror, Sector(8), 4096, source).unwrap_err().cannot_clone());
+    assert_eq!(states(&mirror), [LegState::Live, LegState::Live]);
 }
 
 #[test]
