@@ -1,6 +1,6 @@
 //! Whole disks: a partition table, the volume, and what stands beside it.
 //!
-//! A [plan](DiskPlan) looks at everything that can be wrong before the volume is built: sources of
+//! A plan looks at everything that can be wrong before the volume is built: sources of
 //! partitions are there and fit. The volume is built in its window of the disk. The other partitions
 //! follow, since their places depend on its size, and the table comes last: a disk whose writing is
 //! interrupted has none.

@@ -208,7 +208,7 @@ impl FileWriter<'_> {
     /// file. `offset` is not below the end of the bytes before.
     ///
     /// # Errors
-    /// The device cannot do it ([`BlockError::cannot_clone`]): the bytes have to be
+    /// The device cannot do it (`BlockError::cannot_clone`): the bytes have to be
     /// [put](Self::put), all of them. Or it failed, or the bytes were not announced.
     pub fn clone_range(
         &mut self,

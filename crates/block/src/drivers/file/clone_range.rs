@@ -58,20 +58,23 @@ mod tests {
 
     #[test]
     fn what_cannot_clone_says_so_and_stays_as_it_is() {
-        let options = FileOptions::default();
-        let file = FileDevice::from_file(in_memory("image"), "image", &options).unwrap();
-        let devices: [(&dyn BlockDevice, bool); 2] =
-            [(&file, true), (&MemoryDevice::new(64 << 10), false)];
-        for (device, asks) in devices {
-            write_all_at(device, Sector(8), &[7; 8192]).unwrap();
+        let file = || -> Arc<dyn BlockDevice> {
+            let options = FileOptions::default();
+            Arc::new(FileDevice::from_file(in_memory("image"), "image", &options).unwrap())
+        };
+        let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 10));
+        for (device, asks) in [(file(), true), (memory, false)] {
+            write_all_at(&*device, Sector(8), &[7; 8192]).unwrap();
             assert_eq!(device.limits().clones_ranges, asks, "{}", device.name());
-            let error = cloned(device).unwrap_err();
+            let error = cloned(&*device).unwrap_err();
             assert!(error.cannot_clone(), "{error}: {}", error.reason);
             let mut bytes = [0; 8192];
-            read_exact_at(device, Sector(8), &mut bytes).unwrap();
+            read_exact_at(&*device, Sector(8), &mut bytes).unwrap();
             assert!(bytes.iter().all(|byte| *byte == 7));
             // Other errors are no such refusals.
-            assert!(!write_all_at(device, Sector(1 << 20), &[0; 512]).unwrap_err().cannot_clone());
+            assert!(
+                !write_all_at(&*device, Sector(1 << 20), &[0; 512]).unwrap_err().cannot_clone()
+            );
         }
     }
 }
