@@ -202,11 +202,15 @@ fn finish(server: Arc<Server>, keeper: Keeper) -> Result<Finished, undercroft_fs
     keeper.stop();
     server.nodes.clear();
     let closed = if server.fs.is_writable() { server.fs.close() } else { Ok(()) };
-    closed.map(|()| Finished { server: Arc::clone(&server) }).inspect_err(|error| {
-        if let Some(ending) = &server.ending {
-            ending.tell(Some(&error.to_string()));
+    match closed {
+        Ok(()) => Ok(Finished { server }),
+        Err(error) => {
+            if let Some(ending) = &server.ending {
+                ending.tell(Some(&error.to_string()));
+            }
+            Err(error)
         }
-    })
+    }
 }
 
 /// A volume that was left clean.
