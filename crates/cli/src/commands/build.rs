@@ -167,7 +167,7 @@ Examples:
   undercroft build --owner 0:0 --mtime @0 --exclude .git . source.img
   undercroft build --add motd:/etc/motd --chmod 600 '/etc/ssh/*_key' rootfs/ root.img
   undercroft build --selinux rootfs/etc/selinux/targeted --free 20% rootfs/ root.img
-  undercroft build --rules image.rules --grow-on-boot 100G rootfs.tar root.img
+  undercroft build --rules image.rules --grow-on-boot 100G rootfs.tar.zst root.img
   docker export app | undercroft build --size min - app.img
 
 Whole disks:

@@ -124,6 +124,8 @@ fn prepare(directory: &Path) {
         "mnt",
         "efi/EFI/BOOT",
         "rootfs/etc",
+        "rootfs/etc/selinux/targeted/contexts/files",
+        "rootfs/etc/ssh",
         "rootfs/var/lib/vm",
         ".local/share/bash-completion/completions",
     ] {
@@ -136,6 +138,10 @@ fn prepare(directory: &Path) {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     }
     fs::write(directory.join("rootfs/etc/fstab"), "none\n").unwrap();
+    fs::write(directory.join("rootfs/etc/ssh/host_key"), "secret\n").unwrap();
+    let policy = directory.join("rootfs/etc/selinux/targeted/contexts/files/file_contexts");
+    fs::write(policy, "/.* system_u:object_r:default_t:s0\n").unwrap();
+    fs::write(directory.join("image.rules"), "add motd:/etc/motd\n").unwrap();
     fs::write(directory.join("motd"), "welcome\n").unwrap();
     fs::write(directory.join("script"), "mkdir /srv\nls /\n").unwrap();
     works(

@@ -38,7 +38,7 @@ impl Held {
         entries
     }
 
-    /// The held directories above a path that is added.
+    /// A held directory, for what is added below it.
     pub(super) fn release(&mut self, path: &EntryPath) -> Option<Entry> {
         self.held.remove(path)
     }
