@@ -8,9 +8,7 @@
 
 use std::collections::BTreeMap;
 use thiserror::Error;
-use undercroft_fs::{
-    Change, Existing, FileSystem, NewFile, Owner, PathError, SetMode, SetTime,
-};
+use undercroft_fs::{Change, Existing, FileSystem, NewFile, Owner, PathError, SetMode, SetTime};
 use undercroft_source::oci::{LayerEntry, LayerSource, Mark};
 use undercroft_source::{Entry, EntryPath, Kind, SourceError, Warnings};
 use undercroft_xfs::Error as VolumeError;
@@ -34,7 +32,9 @@ pub enum LayerError {
         reason: &'static str,
     },
     /// The volume does not have the space.
-    #[error("the layer has {needed} bytes of data, the volume has {free} bytes free; nothing was changed: make it larger with `undercroft grow`")]
+    #[error(
+        "the layer has {needed} bytes of data, the volume has {free} bytes free; nothing was changed: make it larger with `undercroft grow`"
+    )]
     NoRoom {
         /// Bytes of data in the layer.
         needed: u64,
@@ -315,10 +315,8 @@ impl Applying<'_> {
             }
         }
         let metadata = &entry.metadata;
-        let modified = Timestamp {
-            seconds: metadata.mtime.seconds,
-            nanoseconds: metadata.mtime.nanoseconds,
-        };
+        let modified =
+            Timestamp { seconds: metadata.mtime.seconds, nanoseconds: metadata.mtime.nanoseconds };
         let is_symlink = matches!(entry.kind, Kind::Symlink(_));
         let change = Change {
             // The mode of a link has no meaning.

@@ -51,7 +51,9 @@ pub enum SourceError {
     #[error(transparent)]
     Image(#[from] Box<ImageError>),
     /// A source is no container image, and should be one.
-    #[error("{0} is no container image; name one by oci:DIR, oci-archive:FILE or docker-archive:FILE")]
+    #[error(
+        "{0} is no container image; name one by oci:DIR, oci-archive:FILE or docker-archive:FILE"
+    )]
     NotAnImage(String),
     /// An archive is damaged, or holds what cannot be packed.
     #[error(transparent)]

@@ -145,8 +145,8 @@ impl TarSource {
         input: Box<dyn Input>,
         deliver: Deliver,
     ) -> Result<Ahead<Box<TarError>>, SourceError> {
-        let mut reader = TarReader::over(&self.archive, input, &self.options)
-            .link_targets(self.link_targets);
+        let mut reader =
+            TarReader::over(&self.archive, input, &self.options).link_targets(self.link_targets);
         let read = move |filling: &mut Filling<_>| {
             while let Some(entry) = reader.next_entry()? {
                 filling.entry(entry)?;

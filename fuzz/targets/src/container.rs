@@ -13,8 +13,22 @@ use undercroft_source::{Kind, Options, SourceSpec, open};
 
 /// Names that steps choose from.
 const NAMES: [&str; 16] = [
-    "a", "b", "a/b", "a/b/c", "b/a", ".wh.a", ".wh.b", "a/.wh.b", "a/.wh..wh..opq", ".wh..wh..opq",
-    "a/b/.wh.c", ".wh.", "a/.wh...", "./", "b/c/d", "b/.wh.c",
+    "a",
+    "b",
+    "a/b",
+    "a/b/c",
+    "b/a",
+    ".wh.a",
+    ".wh.b",
+    "a/.wh.b",
+    "a/.wh..wh..opq",
+    ".wh..wh..opq",
+    "a/b/.wh.c",
+    ".wh.",
+    "a/.wh...",
+    "./",
+    "b/c/d",
+    "b/.wh.c",
 ];
 /// Most layers of an image.
 const LAYERS: usize = 4;
@@ -92,7 +106,13 @@ fn layers(input: &[u8]) -> Vec<Vec<u8>> {
             2 => member(&mut layers[last], name(step[1]), b'1', name(step[2]), b""),
             3 => member(&mut layers[last], name(step[1]), b'2', name(step[2]), b""),
             4 => member(&mut layers[last], name(step[1]), b'3', "", b""),
-            _ => member(&mut layers[last], name(step[1]), b'0', "", &step[..usize::from(step[2] % 4)]),
+            _ => member(
+                &mut layers[last],
+                name(step[1]),
+                b'0',
+                "",
+                &step[..usize::from(step[2] % 4)],
+            ),
         }
     }
     for layer in &mut layers {

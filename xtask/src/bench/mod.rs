@@ -24,8 +24,8 @@ use clap::Args;
 use undercroft_judges::Xfsprogs;
 
 use crate::{newest, shell, system, workspace};
-pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
 use layers::Layers;
+pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
 use peers::{Competitor, Peers};
 use record::{Record, Row};
 use source::Source;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use undercroft_judges::Xfsprogs;
 
-use super::prototype;
 use super::layers::Layers;
+use super::prototype;
 use super::source::{self, Input, Source};
 use crate::workspace;
 

@@ -4,8 +4,8 @@ mod on;
 mod report;
 
 use crate::format_options::FormatArgs;
-use crate::progress::Progress;
 use crate::output_file;
+use crate::progress::Progress;
 use crate::report::{Outcome, json_line};
 use crate::stats::StatsArgs;
 use crate::{text, value};
@@ -245,12 +245,7 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
     })
 }
 
-fn print(
-    summary: &Summary,
-    seconds: f64,
-    image: &Description,
-    out: &mut dyn Write,
-) -> Result<()> {
+fn print(summary: &Summary, seconds: f64, image: &Description, out: &mut dyn Write) -> Result<()> {
     let others = summary.symlinks + summary.specials + summary.hard_links;
     writeln!(
         out,

@@ -40,7 +40,8 @@ fn an_image_is_recognised_and_its_config_written() {
     // Neither is replaced without --force, and neither appears when the other cannot.
     assert!(fails(1, ["build", &saved, &path("new"), "--config-to", &config]).contains("--force"));
     assert!(!Path::new(&path("new")).exists());
-    let report = succeeds(["build", "--force", "--json", &format!("docker-archive:{saved}"), &image]);
+    let report =
+        succeeds(["build", "--force", "--json", &format!("docker-archive:{saved}"), &image]);
     assert!(report.contains("\"layers\":1") && report.contains("linux/amd64"), "{report}");
     // As it is.
     succeeds(["build", "--force", &format!("tar:{saved}"), &image]);
@@ -70,7 +71,10 @@ fn a_layer_is_put_on_a_volume() {
     let path = |name: &str| home.path().join(name).display().to_string();
     let (image, layer) = (path("image"), path("upper.tar.gz"));
     succeeds(["build", &path("saved.tar"), &image]);
-    shell(home.path(), "mkdir up; echo two > up/new; touch up/.wh.file; tar -czf upper.tar.gz -C up .");
+    shell(
+        home.path(),
+        "mkdir up; echo two > up/new; touch up/.wh.file; tar -czf upper.tar.gz -C up .",
+    );
     let said = succeeds(["build", &layer, "--on", &image]);
     assert!(said.contains("1 names taken away"), "{said}");
     assert_eq!(succeeds(["ls", &image]), "new\n");

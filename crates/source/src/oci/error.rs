@@ -85,7 +85,9 @@ pub enum ImageProblem {
         source: io::Error,
     },
     /// A blob has another length than its descriptor says.
-    #[error("{role}, blob {digest}, has {found} bytes and should have {declared}; it is truncated or damaged, copy the image again")]
+    #[error(
+        "{role}, blob {digest}, has {found} bytes and should have {declared}; it is truncated or damaged, copy the image again"
+    )]
     Size {
         /// Which part.
         role: Role,
@@ -107,7 +109,9 @@ pub enum ImageProblem {
         found: Digest,
     },
     /// The uncompressed bytes of a layer have another digest than the config says.
-    #[error("{role}, blob {blob}: uncompressed it has the digest {found}, and the config says diff_id {declared}; config and layers are not of one image, copy it again")]
+    #[error(
+        "{role}, blob {blob}: uncompressed it has the digest {found}, and the config says diff_id {declared}; config and layers are not of one image, copy it again"
+    )]
     DiffId {
         /// Which layer.
         role: Role,
@@ -153,7 +157,9 @@ pub enum ImageProblem {
         media_type: String,
     },
     /// The config does not have as many digests as there are layers.
-    #[error("the config has {diff_ids} diff_ids for {layers} layers; config and layers are not of one image")]
+    #[error(
+        "the config has {diff_ids} diff_ids for {layers} layers; config and layers are not of one image"
+    )]
     LayerCount {
         /// Layers in the manifest.
         layers: usize,

@@ -81,12 +81,8 @@ pub(super) fn read(
     go_on: &dyn Fn() -> bool,
 ) -> Result<Layer, LayerFault> {
     let layer = Layer { tree: Tree::new(), below: Vec::new(), warnings: Warnings::default() };
-    let mut reading = Reading {
-        layer,
-        role: name.role,
-        index: name.index,
-        last: (Vec::new(), ROOT),
-    };
+    let mut reading =
+        Reading { layer, role: name.role, index: name.index, last: (Vec::new(), ROOT) };
     // Some tools make an archive of no entries without its end.
     if region.length() > 0 {
         let mut reader = TarReader::headers_of(name.archive, region.clone(), options)
@@ -231,9 +227,9 @@ impl Reading {
     fn link(&self, target: &EntryPath) -> Child {
         let below = || Child::Below(Box::new(target.clone()));
         let tree = &self.layer.tree;
-        let found = target.split_last().and_then(|(parent, name)| {
-            tree.child(tree.resolve_directory(parent)?, name).cloned()
-        });
+        let found = target
+            .split_last()
+            .and_then(|(parent, name)| tree.child(tree.resolve_directory(parent)?, name).cloned());
         match found {
             Some(Child::Node(id)) if tree.directory(id).is_none() => Child::Node(id),
             Some(Child::Below(path)) => Child::Below(path),

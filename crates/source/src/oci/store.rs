@@ -38,8 +38,7 @@ impl Store {
     pub(super) fn archive(path: &Path, options: &Options) -> Result<Self, SourceError> {
         let name = path.display().to_string();
         let region = plain(path, &name, options)?;
-        let options = Options { temporary_directory: PathBuf::new(), ..Options::default() };
-        let mut reader = TarReader::headers_of(&name, region.clone(), &options);
+        let mut reader = TarReader::headers_of(&name, region.clone(), &Options::default());
         let mut members = FxHashMap::default();
         while let Some(Member { entry, data, .. }) = reader.next_member()? {
             let place = match entry.kind {
@@ -103,11 +102,7 @@ impl Store {
     }
 
     /// The blob of a descriptor, of the right length.
-    pub(super) fn blob(
-        &self,
-        role: Role,
-        descriptor: &Descriptor,
-    ) -> Result<Region, ImageProblem> {
+    pub(super) fn blob(&self, role: Role, descriptor: &Descriptor) -> Result<Region, ImageProblem> {
         let digest = descriptor.digest.clone();
         let region = self.get(role, &digest.blob_path()).map_err(|problem| match problem {
             ImageProblem::Missing { role, .. } => {
@@ -161,8 +156,8 @@ fn plain(path: &Path, name: &str, options: &Options) -> Result<Region, SourceErr
     } else {
         File::open(path).map_err(failed)?
     };
-    let seekable = file.metadata().map_err(failed)?.is_file()
-        && file.stream_position().map_err(failed)? == 0;
+    let seekable =
+        file.metadata().map_err(failed)?.is_file() && file.stream_position().map_err(failed)? == 0;
     let mut magic = Vec::with_capacity(MAGIC_LENGTH);
     (&mut file).take(MAGIC_LENGTH as u64).read_to_end(&mut magic).map_err(failed)?;
     let compression = Compression::of(&magic);

@@ -32,10 +32,20 @@ pub(super) struct Survey {
 type Read = Result<(Layer, Unpacked), LayerFault>;
 
 /// Reads all layers of the image that is named `image` in errors.
-pub(super) fn survey(image: &str, blobs: &[Blob], options: &Options) -> Result<Survey, SourceError> {
+pub(super) fn survey(
+    image: &str,
+    blobs: &[Blob],
+    options: &Options,
+) -> Result<Survey, SourceError> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let threads = processors.min(MAX_THREADS).min(blobs.len());
-    let work = Work { image, blobs, options, next: AtomicUsize::new(0), failed: AtomicUsize::new(usize::MAX) };
+    let work = Work {
+        image,
+        blobs,
+        options,
+        next: AtomicUsize::new(0),
+        failed: AtomicUsize::new(usize::MAX),
+    };
     thread::scope(|scope| {
         let (sender, receiver) = channel();
         for _ in 0..threads {
@@ -43,7 +53,11 @@ pub(super) fn survey(image: &str, blobs: &[Blob], options: &Options) -> Result<S
             thread::Builder::new()
                 .name("source-layer".into())
                 .spawn_scoped(scope, move || work.run(&sender))
-                .map_err(SourceError::Thread)?;
+                .map_err(|error| {
+                    // Those that run need not go on.
+                    work.failed.store(0, Ordering::Relaxed);
+                    SourceError::Thread(error)
+                })?;
         }
         drop(sender);
         work.stack(&receiver)

@@ -58,9 +58,13 @@ pub(super) fn unpack(
     }
 }
 
-/// Whether the blob is not what its digest says.
+/// Whether the blob is not what its digest says. A plain layer without one has its `diff_id`.
 pub(super) fn damage(role: Role, blob: &Blob, go_on: &dyn Fn() -> bool) -> Option<ImageProblem> {
-    let declared = blob.digest.clone()?;
+    let mut magic = [0; MAGIC_LENGTH];
+    let length = blob.region.read_at(&mut magic, 0).ok()?;
+    let is_plain = Compression::of(&magic[..length]) == Compression::None;
+    let uncompressed = is_plain.then(|| blob.diff_id.clone());
+    let declared = blob.digest.clone().or(uncompressed)?;
     let found = declared.compute(&blob.region, go_on).ok()??;
     (found != declared).then_some(ImageProblem::Digest { role, declared, found })
 }
@@ -92,17 +96,18 @@ fn decompress(
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Unpacked, LayerFault> {
     let declared = blob.digest.as_ref().unwrap_or(&blob.diff_id);
-    let mut input =
-        Hashed { stream: blob.region.stream(), hasher: declared.hasher(), go_on };
+    let mut input = Hashed { stream: blob.region.stream(), hasher: declared.hasher(), go_on };
     let mut uncompressed = blob.diff_id.hasher();
     let directory = &options.temporary_directory;
-    let decoder = compression
-        .decode(&mut input)
-        .map_err(|error| TarError::of_stream(archive, 0, error))?;
+    let decoder =
+        compression.decode(&mut input).map_err(|error| TarError::of_stream(archive, 0, error))?;
     let file = spool(decoder, archive, directory, &mut |bytes| uncompressed.update(bytes))?;
     // A decoder may stop before the last byte, which the digest counts.
-    io::copy(&mut input, &mut io::sink())
-        .map_err(|source| ImageProblem::Read { role, name: blob.name.clone(), source })?;
+    io::copy(&mut input, &mut io::sink()).map_err(|source| ImageProblem::Read {
+        role,
+        name: blob.name.clone(),
+        source,
+    })?;
     let found = input.hasher.finish();
     if let Some(declared) = blob.digest.clone().filter(|declared| *declared != found) {
         return Err(ImageProblem::Digest { role, declared, found }.into());
@@ -112,8 +117,11 @@ fn decompress(
         let (blob, declared) = (blob.name.clone(), blob.diff_id.clone());
         return Err(ImageProblem::DiffId { role, blob, declared, found }.into());
     }
-    let region = Region::whole(Arc::new(file))
-        .map_err(|source| ImageProblem::Read { role, name: blob.name.clone(), source })?;
+    let region = Region::whole(Arc::new(file)).map_err(|source| ImageProblem::Read {
+        role,
+        name: blob.name.clone(),
+        source,
+    })?;
     Ok(Unpacked { region, is_stargz: is_stargz(&blob.region), claims: Vec::new() })
 }
 

@@ -91,9 +91,7 @@ fn documents_that_are_wrong_are_named() {
     says(&["there is no image"]);
 
     let tar = base().end();
-    let config = |diff_ids: &[String]| {
-        json!({ "architecture": "amd64", "os": "linux", "rootfs": { "diff_ids": diff_ids } })
-    };
+    let config = |diff_ids: &[String]| json!({ "architecture": "amd64", "os": "linux", "rootfs": { "diff_ids": diff_ids } });
     let with = |layout: &mut Layout, media_type: &str, diff_ids: &[String]| {
         let layer = layout.blob(media_type, &tar);
         let manifest = layout.manifest(&config(diff_ids), &[layer]);
@@ -119,7 +117,8 @@ fn documents_that_are_wrong_are_named() {
         serde_json::from_slice(&fs::read(home.path().join("index.json")).unwrap()).unwrap();
     let manifest = index["manifests"][0]["digest"].as_str().unwrap();
     let path = layout.blob_path(manifest);
-    let changed = fs::read_to_string(&path).unwrap().replacen("schemaVersion\":2", "schemaVersion\":3", 1);
+    let changed =
+        fs::read_to_string(&path).unwrap().replacen("schemaVersion\":2", "schemaVersion\":3", 1);
     fs::write(&path, changed).unwrap();
     says(&["the manifest", manifest, "has the digest"]);
 }
@@ -150,14 +149,16 @@ fn links_to_what_is_not_there_are_refused() {
     assert_says(&one(upper().mark(".wh.a").link("n", "a/one")), &["layer 2", "hides"]);
     assert_says(&one(upper().mark("a/.wh..wh..opq").link("n", "a/one")), &["layer 2", "hides"]);
     assert_says(&one(upper().link("n", "a")), &["layer 2", "is a directory"]);
-    let gone = refused_layers(Form::Plain, &[base(), upper().mark(".wh.b"), upper().link("n", "b")]);
+    let gone =
+        refused_layers(Form::Plain, &[base(), upper().mark(".wh.b"), upper().link("n", "b")]);
     assert_says(&gone, &["layer 3", "neither"]);
 }
 
 #[test]
 fn what_is_no_archive_is_a_fault_of_its_layer() {
     let home = tempfile::tempdir().unwrap();
-    let layout = Layout::of(home.path(), &[(Form::Plain, base().end()), (Form::Gzip, vec![b'x'; 2000])]);
+    let layout =
+        Layout::of(home.path(), &[(Form::Plain, base().end()), (Form::Gzip, vec![b'x'; 2000])]);
     assert_says(&refused(&text(&layout.path)), &["layer 2", "chksum"]);
     let cut = base().end();
     let layout = Layout::of(home.path(), &[(Form::Gzip, cut[..1200].to_vec())]);

@@ -155,7 +155,12 @@ impl Layout {
     }
 
     /// Names a manifest or index in `index.json`.
-    pub(crate) fn add(&mut self, mut descriptor: Value, tag: Option<&str>, platform: Option<Value>) {
+    pub(crate) fn add(
+        &mut self,
+        mut descriptor: Value,
+        tag: Option<&str>,
+        platform: Option<Value>,
+    ) {
         if let Some(tag) = tag {
             descriptor["annotations"] = json!({ "org.opencontainers.image.ref.name": tag });
         }

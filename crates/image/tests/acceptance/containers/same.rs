@@ -57,7 +57,8 @@ fn layers_directory_and_archive_give_the_same_bytes() {
     let backwards: Vec<_> = names.iter().map(String::as_str).collect();
     let half = tar(mount.path(), &backwards[..names.len() / 2]);
     // What hides junk; the whole in one layer, and backwards over a half of it.
-    let junk = Layer::at(3).directory("./", 0o700).file("junk", &[1; 50_000]).directory("gone/", 0o1);
+    let junk =
+        Layer::at(3).directory("./", 0o700).file("junk", &[1; 50_000]).directory("gone/", 0o1);
     let junk = junk.file("gone/x", b"x").end();
     let stacks = [
         vec![junk.clone(), Layer::at(4).mark(".wh..wh..opq").end(), tar(mount.path(), &["."])],
@@ -69,7 +70,8 @@ fn layers_directory_and_archive_give_the_same_bytes() {
             tar(mount.path(), &["--no-recursion", "."]),
         ],
     ];
-    let whole = image(SourceSpec::Directory(mount.path().to_owned()), &[], &out.with_extension("d"));
+    let whole =
+        image(SourceSpec::Directory(mount.path().to_owned()), &[], &out.with_extension("d"));
     assert!(whole == first, "directory and archive differ");
     for (number, stack) in stacks.into_iter().enumerate() {
         for form in [Form::Plain, Form::Gzip, Form::Zstd] {

@@ -58,126 +58,196 @@ fn stacks() -> Vec<(&'static str, Judges, Vec<Layer>)> {
     let top = || Layer::at(1_400_000_000);
     vec![
         ("one layer", OverlayAndUmoci, vec![base()]),
-        ("whiteouts of all kinds", OverlayAndUmoci, vec![
-            base(),
-            upper().mark("a/.wh.one").mark("d/.wh.x").mark(".wh.s").mark(".wh.c").mark(".wh.p"),
-        ]),
+        (
+            "whiteouts of all kinds",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper().mark("a/.wh.one").mark("d/.wh.x").mark(".wh.s").mark(".wh.c").mark(".wh.p"),
+            ],
+        ),
         ("whiteout of a directory", OverlayAndUmoci, vec![base(), upper().mark(".wh.a")]),
-        ("whiteout of nothing", OverlayAndUmoci, vec![
-            base(),
-            upper().mark(".wh.nothing").mark("a/.wh.nothing").mark("a/b/.wh.one"),
-        ]),
-        ("whiteout and a new file of the name", Overlay, vec![
-            base(),
-            upper().mark("a/.wh.one").file("a/one", b"new").file("a/two", b"n").mark("a/.wh.two"),
-        ]),
-        ("whiteout after the new directory of the name", Overlay, vec![
-            base(),
-            upper().directory("a/", 0o700).directory("a/b/", 0o701).file("a/b/n", b"n").mark("a/.wh.b"),
-        ]),
-        ("whiteout before the new directory of the name", OverlayAndUmoci, vec![
-            base(),
-            upper().mark(".wh.a").directory("a/", 0o700).file("a/n", b"n"),
-        ]),
-        ("whiteout, then back, then away again", OverlayAndUmoci, vec![
-            base(),
-            upper().mark("a/.wh.one"),
-            upper().file("a/one", b"back"),
-            upper().mark("a/.wh.one"),
-        ]),
-        ("opaque before entries", OverlayAndUmoci, vec![
-            base(),
-            upper().directory("a/", 0o777).mark("a/.wh..wh..opq").file("a/n", b"n"),
-        ]),
-        ("opaque after entries", Overlay, vec![
-            base(),
-            upper()
-                .directory("a/", 0o777)
-                .file("a/one", b"1")
-                .directory("a/b/", 0o700)
-                .file("a/b/n", b"n")
-                .mark("a/.wh..wh..opq"),
-        ]),
-        ("opaque without an entry of the directory", Overlay, vec![
-            base(),
-            upper().mark("a/.wh..wh..opq"),
-        ]),
+        (
+            "whiteout of nothing",
+            OverlayAndUmoci,
+            vec![base(), upper().mark(".wh.nothing").mark("a/.wh.nothing").mark("a/b/.wh.one")],
+        ),
+        (
+            "whiteout and a new file of the name",
+            Overlay,
+            vec![
+                base(),
+                upper()
+                    .mark("a/.wh.one")
+                    .file("a/one", b"new")
+                    .file("a/two", b"n")
+                    .mark("a/.wh.two"),
+            ],
+        ),
+        (
+            "whiteout after the new directory of the name",
+            Overlay,
+            vec![
+                base(),
+                upper()
+                    .directory("a/", 0o700)
+                    .directory("a/b/", 0o701)
+                    .file("a/b/n", b"n")
+                    .mark("a/.wh.b"),
+            ],
+        ),
+        (
+            "whiteout before the new directory of the name",
+            OverlayAndUmoci,
+            vec![base(), upper().mark(".wh.a").directory("a/", 0o700).file("a/n", b"n")],
+        ),
+        (
+            "whiteout, then back, then away again",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper().mark("a/.wh.one"),
+                upper().file("a/one", b"back"),
+                upper().mark("a/.wh.one"),
+            ],
+        ),
+        (
+            "opaque before entries",
+            OverlayAndUmoci,
+            vec![base(), upper().directory("a/", 0o777).mark("a/.wh..wh..opq").file("a/n", b"n")],
+        ),
+        (
+            "opaque after entries",
+            Overlay,
+            vec![
+                base(),
+                upper()
+                    .directory("a/", 0o777)
+                    .file("a/one", b"1")
+                    .directory("a/b/", 0o700)
+                    .file("a/b/n", b"n")
+                    .mark("a/.wh..wh..opq"),
+            ],
+        ),
+        (
+            "opaque without an entry of the directory",
+            Overlay,
+            vec![base(), upper().mark("a/.wh..wh..opq")],
+        ),
         // Overlayfs does not look for the attribute at the root of a layer.
-        ("opaque root", Umoci, vec![
-            base(),
-            upper().directory("./", 0o700).mark(".wh..wh..opq").file("n", b"n"),
-        ]),
-        ("opaque below an implicit parent", Overlay, vec![
-            base(),
-            upper().file("a/b/n", b"n").mark("a/b/.wh..wh..opq").mark("a/.wh..wh..opq"),
-        ]),
-        ("directory over directory", OverlayAndUmoci, vec![
-            base(),
-            upper().xattr("user.new", b"n").directory("a/", 0o2770).directory("d/", 0o700),
-            top().directory("a/", 0o555),
-        ]),
-        ("kinds replaced", OverlayAndUmoci, vec![
-            base(),
-            upper()
-                .file("a", b"a file now")
-                .directory("s/", 0o755)
-                .file("s/in", b"in")
-                .symlink("c", "elsewhere")
-                .fifo("d")
-                .device("setuid", b'3', (5, 1)),
-            top().directory("a/", 0o755).file("a/n", b"n").file("d", b"file").file("s/more", b"m"),
-        ]),
-        ("parents without entries", OverlayAndUmoci, vec![
-            base(),
-            upper().file("a/b/n", b"n").file("d/n", b"n").file("new/deep/er", b"n"),
-            top().file("new/deep/est", b"n"),
-        ]),
-        ("a parent without an entry over a file", Overlay, vec![
-            base(),
-            upper().file("setuid/n", b"n").file("s/n", b"n"),
-        ]),
+        (
+            "opaque root",
+            Umoci,
+            vec![base(), upper().directory("./", 0o700).mark(".wh..wh..opq").file("n", b"n")],
+        ),
+        (
+            "opaque below an implicit parent",
+            Overlay,
+            vec![base(), upper().file("a/b/n", b"n").mark("a/b/.wh..wh..opq")],
+        ),
+        (
+            "directory over directory",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper().xattr("user.new", b"n").directory("a/", 0o2770).directory("d/", 0o700),
+                top().directory("a/", 0o555),
+            ],
+        ),
+        (
+            "kinds replaced",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper()
+                    .file("a", b"a file now")
+                    .directory("s/", 0o755)
+                    .file("s/in", b"in")
+                    .symlink("c", "elsewhere")
+                    .fifo("d")
+                    .device("setuid", b'3', (5, 1)),
+                top()
+                    .directory("a/", 0o755)
+                    .file("a/n", b"n")
+                    .file("d", b"file")
+                    .file("s/more", b"m"),
+            ],
+        ),
+        (
+            "parents without entries",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper().file("a/b/n", b"n").file("d/n", b"n").file("new/deep/er", b"n"),
+                top().file("new/deep/est", b"n"),
+            ],
+        ),
+        (
+            "a parent without an entry over a file",
+            Overlay,
+            vec![base(), upper().file("setuid/n", b"n").file("s/n", b"n")],
+        ),
         ("a link to a file below", Overlay, vec![base(), upper().link("new", "a/one")]),
-        ("a link to a file below with names of its own", Umoci, vec![
-            base(),
-            upper().link("new", "d/x"),
-        ]),
-        ("links below, of which names go", OverlayAndUmoci, vec![
-            base(),
-            upper().mark("d/.wh.x"),
-            upper().mark(".wh.a"),
-        ]),
-        ("a link stays when the other name goes", OverlayAndUmoci, vec![
-            base(),
-            upper().link("new", "a/one").link("newer", "new"),
-            top().mark("a/.wh.one"),
-        ]),
-        ("a link stays when the other name is replaced", OverlayAndUmoci, vec![
-            base(),
-            upper().link("new", "a/one"),
-            top().file("a/one", b"other"),
-        ]),
-        ("a link, and then the layer replaces its target", Umoci, vec![
-            base(),
-            upper().link("new", "a/one").file("a/one", b"other"),
-        ]),
-        ("a link to the new file of the layer", OverlayAndUmoci, vec![
-            base(),
-            upper().file("a/one", b"other").link("new", "a/one").link("a/b/new", "new"),
-        ]),
+        (
+            "a link to a file below with names of its own",
+            Umoci,
+            vec![base(), upper().link("new", "d/x")],
+        ),
+        (
+            "links below, of which names go",
+            OverlayAndUmoci,
+            vec![base(), upper().mark("d/.wh.x"), upper().mark(".wh.a")],
+        ),
+        (
+            "a link stays when the other name goes",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper().link("new", "a/one").link("newer", "new"),
+                top().mark("a/.wh.one"),
+            ],
+        ),
+        (
+            "a link stays when the other name is replaced",
+            OverlayAndUmoci,
+            vec![base(), upper().link("new", "a/one"), top().file("a/one", b"other")],
+        ),
+        (
+            "a link, and then the layer replaces its target",
+            Umoci,
+            vec![base(), upper().link("new", "a/one").file("a/one", b"other")],
+        ),
+        (
+            "a link to the new file of the layer",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper().file("a/one", b"other").link("new", "a/one").link("a/b/new", "new"),
+            ],
+        ),
         ("a link replaces a directory", Overlay, vec![base(), upper().link("a/b", "a/two")]),
-        ("one name of a link group replaced", Overlay, vec![
-            base(),
-            upper().file("d/x", b"of its own"),
-        ]),
+        (
+            "one name of a link group replaced",
+            Overlay,
+            vec![base(), upper().file("d/x", b"of its own")],
+        ),
         ("a layer without entries", OverlayAndUmoci, vec![base(), upper(), top().file("n", b"n")]),
-        ("a device 0:0 is a whiteout", Overlay, vec![
-            base(),
-            upper().device("a/one", b'3', (0, 0)),
-        ]),
-        ("the attribute of overlays", Overlay, vec![
-            base(),
-            upper().xattr("trusted.overlay.opaque", b"y").directory("a/", 0o755).file("a/n", b"n"),
-        ]),
+        (
+            "a device 0:0 is a whiteout",
+            Overlay,
+            vec![base(), upper().device("a/one", b'3', (0, 0))],
+        ),
+        (
+            "the attribute of overlays",
+            Overlay,
+            vec![
+                base(),
+                upper()
+                    .xattr("trusted.overlay.opaque", b"y")
+                    .directory("a/", 0o755)
+                    .file("a/n", b"n"),
+            ],
+        ),
     ]
 }
 
@@ -240,8 +310,9 @@ fn stacks_are_what_others_make_of_them() {
 
 #[test]
 fn forms_and_names_of_an_image_make_no_difference() {
-    if !kernel::available_or_report("image::containers::forms_and_names_of_an_image_make_no_difference")
-    {
+    if !kernel::available_or_report(
+        "image::containers::forms_and_names_of_an_image_make_no_difference",
+    ) {
         return;
     }
     let scratch = Scratch::new(256 << 20).unwrap();
