@@ -16,6 +16,7 @@ mod layer;
 mod layer_source;
 mod platform;
 mod recognise;
+mod saved;
 mod spec;
 mod stack;
 mod store;
@@ -124,7 +125,7 @@ impl ImageSource {
             }
         };
         let chosen = match spec.format {
-            ImageFormat::DockerArchive => choose::from_saved(&store, reference, &options.image),
+            ImageFormat::DockerArchive => saved::choose(&store, reference, &options.image),
             format => choose::from_layout(&store, format, reference, &options.image),
         };
         let Chosen { config_bytes, config, layers: blobs } = chosen.map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Which of the images in a place is meant, and its parts.
 
 use super::digest::Digest;
-use super::documents::{self, Config, Descriptor, Index, Manifest, Media, SavedImage};
+use super::documents::{self, Config, Descriptor, Index, Manifest, Media};
 use super::error::{ImageProblem, Role};
 use super::platform::Platform;
 use super::spec::{ImageFormat, ImageOptions};
@@ -103,7 +103,7 @@ fn named(descriptors: Vec<Descriptor>, reference: Option<&str>) -> Result<Vec<De
 }
 
 /// Whether two names mean one image: the tag `latest` and the registry of docker go without saying.
-fn is_same_name(one: &str, other: &str) -> bool {
+pub(super) fn is_same_name(one: &str, other: &str) -> bool {
     fn plain(name: &str) -> &str {
         let name = name.strip_prefix("docker.io/").unwrap_or(name);
         let name = name.strip_prefix("library/").unwrap_or(name);
@@ -180,7 +180,7 @@ fn suiting(
     }
 }
 
-fn no_platform(wanted: &Platform, has: &[Platform]) -> ImageProblem {
+pub(super) fn no_platform(wanted: &Platform, has: &[Platform]) -> ImageProblem {
     let mut has: Vec<_> = has.iter().map(Platform::to_string).collect();
     has.sort();
     has.dedup();
@@ -233,95 +233,9 @@ fn from_manifest(store: &Store, descriptor: &Descriptor) -> Result<Chosen> {
     Ok(Chosen { config_bytes, config, layers })
 }
 
-fn expect_count(layers: usize, config: &Config) -> Result<()> {
+pub(super) fn expect_count(layers: usize, config: &Config) -> Result<()> {
     let diff_ids = config.diff_ids().len();
     if layers == diff_ids { Ok(()) } else { Err(ImageProblem::LayerCount { layers, diff_ids }) }
-}
-
-/// Chooses from what `docker save` wrote.
-pub(super) fn from_saved(
-    store: &Store,
-    reference: Option<&str>,
-    options: &ImageOptions,
-) -> Result<Chosen> {
-    let name = "manifest.json";
-    let read = |source| ImageProblem::Read { role: Role::SavedList, name: name.into(), source };
-    let list = store.find(name).map_err(read)?.ok_or(ImageProblem::NoImage {
-        kind: "docker archive",
-        missing: name,
-        remedy: "name an archive of an OCI image layout oci-archive:FILE",
-    })?;
-    let images: Vec<SavedImage> =
-        documents::read(Role::SavedList, &store::contents(Role::SavedList, name, &list)?)?;
-    let mut candidates = Vec::new();
-    for image in saved_named(images, reference)? {
-        candidates.push(saved_config(store, image)?);
-    }
-    if candidates.len() > 1 || options.platform.is_some() {
-        let host = Platform::host();
-        let wanted = options.platform.as_ref().unwrap_or(&host);
-        let platforms: Vec<_> = candidates.iter().map(|(_, _, config)| config.platform()).collect();
-        let suiting = platforms.iter().position(|platform| platform.suits(wanted).is_some());
-        let at = suiting.ok_or_else(|| no_platform(wanted, &platforms))?;
-        candidates.swap(0, at);
-    }
-    match candidates.into_iter().next() {
-        Some((image, bytes, config)) => from_saved_image(store, image, bytes, config),
-        None => Err(ImageProblem::Tags { wanted: None, has: Vec::new() }),
-    }
-}
-
-/// The images of a name; without one, the only one there is.
-fn saved_named(images: Vec<SavedImage>, reference: Option<&str>) -> Result<Vec<SavedImage>> {
-    let tags = |image: &SavedImage| image.repo_tags.clone().unwrap_or_default();
-    let has = || images.iter().flat_map(tags).collect();
-    match reference {
-        None if images.len() == 1 => Ok(images),
-        None => Err(ImageProblem::Tags { wanted: images.is_empty().then(String::new), has: has() }),
-        Some(reference) => {
-            let is_meant =
-                |image: &&SavedImage| tags(image).iter().any(|tag| is_same_name(tag, reference));
-            let found: Vec<_> = images.iter().filter(is_meant).cloned().collect();
-            if found.is_empty() {
-                return Err(ImageProblem::Tags { wanted: Some(reference.to_owned()), has: has() });
-            }
-            Ok(found)
-        }
-    }
-}
-
-/// The config of a saved image; its name is most often its digest.
-fn saved_config(store: &Store, image: SavedImage) -> Result<(SavedImage, Vec<u8>, Config)> {
-    let region = store.get(Role::Config, &image.config)?;
-    let bytes = store::contents(Role::Config, &image.config, &region)?;
-    let name = image.config.trim_end_matches(".json");
-    let name = name.rsplit('/').next().unwrap_or(name);
-    if let Some(declared) = Digest::parse(&format!("sha256:{name}")) {
-        let mut hasher = declared.hasher();
-        hasher.update(&bytes);
-        let found = hasher.finish();
-        if found != declared {
-            return Err(ImageProblem::Digest { role: Role::Config, declared, found });
-        }
-    }
-    let config = documents::read(Role::Config, &bytes)?;
-    Ok((image, bytes, config))
-}
-
-fn from_saved_image(
-    store: &Store,
-    image: SavedImage,
-    config_bytes: Vec<u8>,
-    config: Config,
-) -> Result<Chosen> {
-    let names = image.layers.unwrap_or_default();
-    expect_count(names.len(), &config)?;
-    let mut layers = Vec::with_capacity(names.len());
-    for (index, (name, diff_id)) in names.into_iter().zip(config.diff_ids()).enumerate() {
-        let region = store.get(Role::Layer(index + 1), &name)?;
-        layers.push(Blob { name, region, digest: None, diff_id: diff_id.clone() });
-    }
-    Ok(Chosen { config_bytes, config, layers })
 }
 
 #[cfg(test)]

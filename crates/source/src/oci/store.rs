@@ -38,8 +38,7 @@ impl Store {
     pub(super) fn archive(path: &Path, options: &Options) -> Result<Self, SourceError> {
         let name = path.display().to_string();
         let region = plain(path, &name, options)?;
-        let options = Options { temporary_directory: PathBuf::new(), ..Options::default() };
-        let mut reader = TarReader::headers_of(&name, region.clone(), &options);
+        let mut reader = TarReader::headers_of(&name, region.clone(), &Options::default());
         let mut members = FxHashMap::default();
         while let Some(Member { entry, data, .. }) = reader.next_member()? {
             let place = match entry.kind {

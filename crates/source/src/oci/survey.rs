@@ -53,7 +53,11 @@ pub(super) fn survey(
             thread::Builder::new()
                 .name("source-layer".into())
                 .spawn_scoped(scope, move || work.run(&sender))
-                .map_err(SourceError::Thread)?;
+                .map_err(|error| {
+                    // Those that run need not go on.
+                    work.failed.store(0, Ordering::Relaxed);
+                    SourceError::Thread(error)
+                })?;
         }
         drop(sender);
         work.stack(&receiver)

@@ -58,9 +58,13 @@ pub(super) fn unpack(
     }
 }
 
-/// Whether the blob is not what its digest says.
+/// Whether the blob is not what its digest says. A plain layer without one has its `diff_id`.
 pub(super) fn damage(role: Role, blob: &Blob, go_on: &dyn Fn() -> bool) -> Option<ImageProblem> {
-    let declared = blob.digest.clone()?;
+    let mut magic = [0; MAGIC_LENGTH];
+    let length = blob.region.read_at(&mut magic, 0).ok()?;
+    let is_plain = Compression::of(&magic[..length]) == Compression::None;
+    let uncompressed = is_plain.then(|| blob.diff_id.clone());
+    let declared = blob.digest.clone().or(uncompressed)?;
     let found = declared.compute(&blob.region, go_on).ok()??;
     (found != declared).then_some(ImageProblem::Digest { role, declared, found })
 }
