@@ -26,6 +26,13 @@ pub(super) struct Competitor {
     pub(super) script: String,
 }
 
+impl Competitor {
+    /// A program of others.
+    fn peer(name: &'static str, input: Input, script: String) -> Self {
+        Self { name, input, ours: false, floor: false, sized: true, script }
+    }
+}
+
 /// Everything the competitors share.
 pub(super) struct Peers {
     source: Quoted,
@@ -116,40 +123,48 @@ impl Peers {
 
     /// All competitors, the floor first.
     pub(super) fn all(&self) -> Result<Vec<Competitor>> {
+        let mut all = self.ours();
+        all.extend(self.others()?);
+        Ok(all)
+    }
+
+    /// The floor, and builds of ours.
+    fn ours(&self) -> Vec<Competitor> {
         let Quoted { tar, directory } = &self.source;
-        let [plain, gzip, archive, bundle] =
-            [&self.layers.plain, &self.layers.gzip, &self.layers.archive, &self.bundle]
-                .map(|path| quoted(path));
+        let [plain, gzip, archive] =
+            [&self.layers.plain, &self.layers.gzip, &self.layers.archive].map(|path| quoted(path));
         let image = quoted(&self.image);
-        let mount = quoted(&self.mount);
-        let prototype = quoted(&self.prototype);
         let ours = quoted(&workspace::target("release/undercroft"));
-        let newest = quoted(self.newest.tool("mkfs.xfs")?);
-        let distribution = quoted(self.distribution.tool("mkfs.xfs")?);
-        let peer = |name, input, script| Competitor {
-            name,
-            input,
-            ours: false,
-            floor: false,
-            sized: true,
-            script,
-        };
         let our = |name, input, source: &str| Competitor {
             ours: true,
             sized: false,
-            ..peer(name, input, format!("{ours} build {source} {image} --force --json"))
+            ..Competitor::peer(name, input, format!("{ours} build {source} {image} --force --json"))
         };
-        Ok(vec![
+        vec![
             Competitor {
                 floor: true,
                 sized: false,
-                ..peer("cat", Input::Tar, format!("cat {tar} > {image}"))
+                ..Competitor::peer("cat", Input::Tar, format!("cat {tar} > {image}"))
             },
             our("undercroft from tar", Input::Tar, tar),
             our("undercroft from directory", Input::Directory, directory),
             our("undercroft from 10 layers", Input::Layers, &format!("oci:{plain}:t")),
             our("undercroft from gzip tar", Input::GzipTar, &archive),
             our("undercroft from 10 gzip layers", Input::GzipLayers, &format!("oci:{gzip}:t")),
+        ]
+    }
+
+    fn others(&self) -> Result<Vec<Competitor>> {
+        let Quoted { tar, directory } = &self.source;
+        let [plain, gzip, bundle] =
+            [&self.layers.plain, &self.layers.gzip, &self.bundle].map(|path| quoted(path));
+        let image = quoted(&self.image);
+        let mount = quoted(&self.mount);
+        let prototype = quoted(&self.prototype);
+        let newest = quoted(self.newest.tool("mkfs.xfs")?);
+        let distribution = quoted(self.distribution.tool("mkfs.xfs")?);
+        let peer = Competitor::peer;
+        Ok(vec![
             peer(
                 "kernel mount and tar",
                 Input::Tar,

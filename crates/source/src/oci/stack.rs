@@ -35,7 +35,7 @@ struct Stacking<'a> {
     below: &'a mut Tree,
     upper: Vec<Slot>,
     /// Nodes below that names of the layer link to, by directory and name.
-    links: FxHashMap<(NodeId, Box<[u8]>), NodeId>,
+    links: Links,
     /// Directories below and of the layer that are still to be merged.
     pairs: Vec<(NodeId, NodeId)>,
 }
@@ -120,12 +120,11 @@ impl Stacking<'_> {
     }
 }
 
+/// By directory and name of a link in a layer, its file below.
+type Links = FxHashMap<(NodeId, Box<[u8]>), NodeId>;
+
 /// Finds the files below that the layer has links to, as the layer's marks leave them.
-fn resolve(
-    below: &Tree,
-    layer: &Layer,
-    role: Role,
-) -> Result<FxHashMap<(NodeId, Box<[u8]>), NodeId>> {
+fn resolve(below: &Tree, layer: &Layer, role: Role) -> Result<Links> {
     let mut links = FxHashMap::default();
     for (directory, name) in &layer.below {
         // Later entries may have taken the name.

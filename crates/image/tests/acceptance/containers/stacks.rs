@@ -53,9 +53,19 @@ fn upper() -> Layer {
     Layer::at(1_200_000_000)
 }
 
-/// The stacks, by name.
-fn stacks() -> Vec<(&'static str, Judges, Vec<Layer>)> {
-    let top = || Layer::at(1_400_000_000);
+fn top() -> Layer {
+    Layer::at(1_400_000_000)
+}
+
+/// A stack: name, judges, layers from the lowest on.
+type Stack = (&'static str, Judges, Vec<Layer>);
+
+/// All stacks.
+fn stacks() -> Vec<Stack> {
+    [whiteouts(), opaque_directories(), kinds(), links(), marks_of_overlays()].concat()
+}
+
+fn whiteouts() -> Vec<Stack> {
     vec![
         ("one layer", OverlayAndUmoci, vec![base()]),
         (
@@ -111,6 +121,11 @@ fn stacks() -> Vec<(&'static str, Judges, Vec<Layer>)> {
                 upper().mark("a/.wh.one"),
             ],
         ),
+    ]
+}
+
+fn opaque_directories() -> Vec<Stack> {
+    vec![
         (
             "opaque before entries",
             OverlayAndUmoci,
@@ -145,6 +160,11 @@ fn stacks() -> Vec<(&'static str, Judges, Vec<Layer>)> {
             Overlay,
             vec![base(), upper().file("a/b/n", b"n").mark("a/b/.wh..wh..opq")],
         ),
+    ]
+}
+
+fn kinds() -> Vec<Stack> {
+    vec![
         (
             "directory over directory",
             OverlayAndUmoci,
@@ -187,6 +207,11 @@ fn stacks() -> Vec<(&'static str, Judges, Vec<Layer>)> {
             Overlay,
             vec![base(), upper().file("setuid/n", b"n").file("s/n", b"n")],
         ),
+    ]
+}
+
+fn links() -> Vec<Stack> {
+    vec![
         ("a link to a file below", Overlay, vec![base(), upper().link("new", "a/one")]),
         (
             "a link to a file below with names of its own",
@@ -231,6 +256,11 @@ fn stacks() -> Vec<(&'static str, Judges, Vec<Layer>)> {
             Overlay,
             vec![base(), upper().file("d/x", b"of its own")],
         ),
+    ]
+}
+
+fn marks_of_overlays() -> Vec<Stack> {
+    vec![
         ("a layer without entries", OverlayAndUmoci, vec![base(), upper(), top().file("n", b"n")]),
         (
             "a device 0:0 is a whiteout",
