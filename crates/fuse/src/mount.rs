@@ -202,11 +202,10 @@ fn finish(server: Arc<Server>, keeper: Keeper) -> Result<Finished, undercroft_fs
     keeper.stop();
     server.nodes.clear();
     let closed = if server.fs.is_writable() { server.fs.close() } else { Ok(()) };
-    closed.map(|()| Finished { server: Arc::clone(&server) }).inspect_err(|error| {
-        if let Some(ending) = &server.ending {
-            ending.tell(Some(&error.to_string()));
-        }
-    })
+    if let (Err(error), Some(ending)) = (&closed, &server.ending) {
+        ending.tell(Some(&error.to_string()));
+    }
+    closed.map(|()| Finished { server })
 }
 
 /// A volume that was left clean.
