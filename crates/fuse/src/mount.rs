@@ -202,15 +202,10 @@ fn finish(server: Arc<Server>, keeper: Keeper) -> Result<Finished, undercroft_fs
     keeper.stop();
     server.nodes.clear();
     let closed = if server.fs.is_writable() { server.fs.close() } else { Ok(()) };
-    match closed {
-        Ok(()) => Ok(Finished { server }),
-        Err(error) => {
-            if let Some(ending) = &server.ending {
-                ending.tell(Some(&error.to_string()));
-            }
-            Err(error)
-        }
+    if let (Err(error), Some(ending)) = (&closed, &server.ending) {
+        ending.tell(Some(&error.to_string()));
     }
+    closed.map(|()| Finished { server })
 }
 
 /// A volume that was left clean.

@@ -64,15 +64,8 @@ fn files_without_a_name_live_while_they_are_open() {
     let volume = Volume::new();
     let mounted = volume.mount(&[]);
     let path = |name: &str| mounted.path(name);
-    let open = || {
-        File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path("file"))
-            .unwrap()
-    };
+    let open =
+        || File::options().read(true).write(true).create_new(true).open(path("file")).unwrap();
     let mut files: Vec<File> = Vec::new();
     for text in ["first", "second", "third"] {
         let mut file = open();

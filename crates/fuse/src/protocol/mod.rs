@@ -300,14 +300,16 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let is_late = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let write = Write { offset, data, is_late, drops_privileges };
+        // A kernel that may hold data back says the times of all files, however they are written.
+        let is_untimed = self.held_back.is_some();
+        let write = Write { offset, data, is_untimed, drops_privileges };
         // The kernel sends no longer ones than it was told to.
         let len = data.len() as u32;
         if let Err(failure) = self.server.write(self.number(ino), &write) {
             return reply.error(self.errno(&failure));
         }
-        if is_late || flags.0 & DATA_SYNC == 0 {
+        let is_cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        if is_cached || flags.0 & DATA_SYNC == 0 {
             return reply.written(len);
         }
         let server = Arc::clone(&self.server);

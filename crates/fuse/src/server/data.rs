@@ -27,8 +27,8 @@ pub(crate) enum Seek {
 pub(crate) struct Write<'d> {
     pub(crate) offset: u64,
     pub(crate) data: &'d [u8],
-    /// The kernel has held it back, and says the times itself.
-    pub(crate) is_late: bool,
+    /// The kernel says the times itself, and may have held the data back.
+    pub(crate) is_untimed: bool,
     /// The file loses its setuid and setgid bits.
     pub(crate) drops_privileges: bool,
 }
@@ -65,7 +65,7 @@ impl Server {
             opening.file.drop_privileges(true)?;
         }
         opening.note_write();
-        if write.is_late {
+        if write.is_untimed {
             return match opening.file.write_untimed(write.offset, write.data) {
                 Err(Error::NotPermitted(_)) => append_late(&opening.file, write),
                 other => Ok(other?),

@@ -88,8 +88,9 @@ pub(super) fn run(
     let served = mount(args, plan, directory)?;
     let destination = served.destination.clone();
     if is_background {
-        background::say_ready(out)?;
+        // Before others can cause something to be said.
         destination.go_to_background();
+        background::say_ready(out)?;
     }
     notify("READY=1");
     let ended = served.wait();
