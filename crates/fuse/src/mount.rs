@@ -93,7 +93,6 @@ pub enum MountFailure {
         /// Where.
         at: PathBuf,
         /// Why not.
-        #[source]
         error: io::Error,
     },
     /// The descriptor is none of a mount, or the mount is gone.
@@ -110,7 +109,7 @@ fn explain(error: &io::Error) -> String {
             "; there is no /dev/fuse: load the kernel module `fuse`, or give the container the device \
              (`--device /dev/fuse`)"
         }
-        io::ErrorKind::PermissionDenied => {
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_some() => {
             "; /dev/fuse may not be opened: some systems let only root (`chmod 666 /dev/fuse`)"
         }
         _ if error.to_string().contains("No such file") => {
