@@ -143,7 +143,9 @@ impl Cluster {
     /// One kill behind `before` transactions; the number that pgbench saw meanwhile.
     fn round(&mut self, before: u64, random: &mut Random) -> Result<u64> {
         let mut pgbench = self.command("pgbench");
-        pgbench.args(["--client=8", "--jobs=2", "--time=600", "--log", "--log-prefix=seen"]);
+        // With a vacuum first it would empty the history.
+        pgbench.args(["--client=8", "--jobs=2", "--time=600", "--no-vacuum"]);
+        pgbench.args(["--log", "--log-prefix=seen"]);
         pgbench.arg(DATABASE).current_dir(&self.sockets);
         let mut running = pgbench.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         thread::sleep(Duration::from_millis(1000 + random.below(3000)));
