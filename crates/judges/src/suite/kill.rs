@@ -71,7 +71,7 @@ impl<'a> Kills<'a> {
             });
             match work {
                 Ok(work) => see(round, work),
-                Err(error) => return Err(self.keep(round, error)),
+                Err(error) => return Err(self.keep(round, &error)),
             }
         }
         left.map_or(Ok(()), |logs| self.last_look(&image, count, &logs))
@@ -130,7 +130,7 @@ impl<'a> Kills<'a> {
     }
 
     /// Keeps everything of a round that failed, and says where it is.
-    fn keep(self, round: u64, error: Error) -> Error {
+    fn keep(self, round: u64, error: &Error) -> Error {
         let kept = self.scratch.keep();
         Error::Failed {
             command: format!("round {round} of the kills"),
