@@ -2,6 +2,8 @@
 //! a shutdown, and what is missing is seen.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::fs;
 use std::process::Command;
 use std::thread;

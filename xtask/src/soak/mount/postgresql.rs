@@ -3,14 +3,13 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use undercroft_judges::random::Random;
 
 use super::stand::Stand;
@@ -101,8 +100,7 @@ impl Cluster {
         let mut command = self.command("postgres");
         command.args(["-D", &self.data(), "-c", "listen_addresses=", "-c"]);
         command.arg(format!("unix_socket_directories={}", self.sockets.display()));
-        // A group of its own, which can be killed as a whole.
-        command.stdout(log.try_clone()?).stderr(log).process_group(0);
+        command.stdout(log.try_clone()?).stderr(log);
         let server = self.server.insert(command.spawn()?);
         let id = server.id();
         let deadline = Instant::now() + PATIENCE;
@@ -132,19 +130,22 @@ impl Cluster {
         self.server.take().map_or(Ok(()), |mut server| Ok(server.wait().map(drop)?))
     }
 
-    /// Ends the server and all its processes at once.
+    /// Ends the server and all its processes at once: each has a group of its own, and only the server
+    /// knows them. Those that wait for one that is gone would wait for ever.
     fn abandon(&mut self) -> Result<()> {
         let Some(mut server) = self.server.take() else { return Ok(()) };
-        let group = i32::try_from(server.id()).ok().and_then(Pid::from_raw);
+        let process = i32::try_from(server.id()).ok().and_then(Pid::from_raw);
         // It may have ended by itself.
-        let _ = kill_process_group(group.context("no process")?, Signal::KILL);
+        let _ = kill_process(process.context("no process")?, Signal::QUIT);
         server.wait().map(drop).context("cannot await postgres")
     }
 
     /// One kill behind `before` transactions; the number that pgbench saw meanwhile.
     fn round(&mut self, before: u64, random: &mut Random) -> Result<u64> {
         let mut pgbench = self.command("pgbench");
-        pgbench.args(["--client=8", "--jobs=2", "--time=600", "--log", "--log-prefix=seen"]);
+        // With a vacuum first it would empty the history.
+        pgbench.args(["--client=8", "--jobs=2", "--time=600", "--no-vacuum"]);
+        pgbench.args(["--log", "--log-prefix=seen"]);
         pgbench.arg(DATABASE).current_dir(&self.sockets);
         let mut running = pgbench.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         thread::sleep(Duration::from_millis(1000 + random.below(3000)));
