@@ -20,7 +20,7 @@ pub(crate) fn run(input: &[u8]) {
     let subs = text(subs);
     // Whole lines with one expression each reach the compiler; the raw text reaches the reader.
     let expressions = text(entries);
-    let lines = expressions.split(|byte| byte.is_ascii_whitespace());
+    let lines = expressions.split(u8::is_ascii_whitespace);
     let entry = |line: &[u8]| [b"/", line, b" u:r:t\n"].concat();
     let lines: Vec<u8> = lines.filter(|line| !line.is_empty()).flat_map(entry).collect();
     for text in [&lines[..], &expressions, entries] {

@@ -5,7 +5,13 @@ use super::spec::is_space;
 /// The rules of one file. The last that fits is applied, once.
 #[derive(Debug, Default)]
 pub(super) struct Substitutions {
-    rules: Vec<(Box<[u8]>, Box<[u8]>)>,
+    rules: Vec<Substitution>,
+}
+
+#[derive(Debug)]
+struct Substitution {
+    from: Box<[u8]>,
+    to: Box<[u8]>,
 }
 
 impl Substitutions {
@@ -15,7 +21,7 @@ impl Substitutions {
         let rule = |line: &[u8]| {
             let mut words = line.split(|&byte| is_space(byte)).filter(|word| !word.is_empty());
             let from = words.next().filter(|word| word[0] != b'#')?;
-            Some((from.into(), words.next()?.into()))
+            Some(Substitution { from: from.into(), to: words.next()?.into() })
         };
         let rules = text.split(|&byte| byte == b'\n').filter_map(rule);
         Self { rules: rules.collect() }
@@ -23,7 +29,7 @@ impl Substitutions {
 
     /// The path as which this one is labelled, if there is a rule for it.
     pub(super) fn apply(&self, path: &[u8]) -> Option<Vec<u8>> {
-        self.rules.iter().rev().find_map(|(from, to)| {
+        self.rules.iter().rev().find_map(|Substitution { from, to }| {
             let mut rest = path.strip_prefix(&**from)?;
             match rest.first() {
                 // One slash is in `to`.
