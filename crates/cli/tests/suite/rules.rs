@@ -112,12 +112,12 @@ fn rules_give_the_same_image_from_a_directory_and_an_archive_and_a_kernel_sees_t
     let old = b"the old one";
     assert!(!images[0].windows(old.len()).any(|bytes| bytes == old));
 
-    Xfsprogs::newest().unwrap().repair_check(Path::new(&path("one"))).unwrap();
-    expect_seen_by_a_kernel(Path::new(&path("one")));
+    assert_rules_were_followed(Path::new(&path("one")));
 }
 
-/// The tree behind the rules.
-fn expect_seen_by_a_kernel(image: &Path) {
+/// What [`RULES`] and [`CONTEXTS`] make of [`tree`].
+fn assert_rules_were_followed(image: &Path) {
+    Xfsprogs::newest().unwrap().repair_check(image).unwrap();
     let mount = LoopMount::new(image, Access::ReadOnly, &[]).unwrap();
     let at = |name: &str| mount.join(name);
     let of = |name: &str| {

@@ -8,7 +8,6 @@ pub(super) struct Substitutions {
     rules: Vec<Substitution>,
 }
 
-/// A tree, and the one that it is labelled as.
 #[derive(Debug)]
 struct Substitution {
     from: Box<[u8]>,

@@ -220,8 +220,8 @@ fn no_path_has_another_label_than_libselinux_gives_it() {
     assert!(labelled > paths.len());
 }
 
-/// Expressions whose meaning is easily missed.
-const ODD_ENTRIES: [&str; 24] = [
+/// Expressions that are seldom written.
+const EXPRESSIONS: [&str; 24] = [
     "/.*",
     "/x/.*",
     "/y/.*",
@@ -248,8 +248,8 @@ const ODD_ENTRIES: [&str; 24] = [
     "/t\\x41",
 ];
 
-/// Paths that tell what they mean.
-const ODD_PATHS: [&str; 40] = [
+/// Paths that they match, or nearly.
+const PATHS: [&str; 40] = [
     "/",
     "/x",
     "/x/c",
@@ -297,9 +297,9 @@ fn odd_expressions_mean_what_they_mean_to_libselinux() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file_contexts");
     let text: Vec<_> =
-        ODD_ENTRIES.iter().enumerate().map(|(n, entry)| format!("{entry} u:r:t{n}\n")).collect();
+        EXPRESSIONS.iter().enumerate().map(|(n, entry)| format!("{entry} u:r:t{n}\n")).collect();
     fs::write(&file, text.concat()).unwrap();
-    let paths = ODD_PATHS.map(|path| path.as_bytes().to_vec());
+    let paths = PATHS.map(|path| path.as_bytes().to_vec());
     for [subs, dist] in [
         ["", ""],
         ["/m /a\n/a /z\n", "/a /x\n"],
