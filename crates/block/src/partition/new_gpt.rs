@@ -1,5 +1,5 @@
 //! A new GUID partition table (UEFI specification, section 5.3), written with both copies and a
-//! protective master boot record (section 5.2.3).
+//! protective master boot record.
 
 use super::gpt::{ENTRY_MIN, HEADER_CRC, HEADER_MIN, MAGIC};
 use crate::bio::BlockError;
