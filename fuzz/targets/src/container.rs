@@ -134,7 +134,7 @@ fn member(tar: &mut Vec<u8>, name: &str, kind: u8, target: &str, data: &[u8]) {
     header[157..157 + target.len()].copy_from_slice(target.as_bytes());
     header[257..265].copy_from_slice(b"ustar\x0000");
     // Every other device is a whiteout.
-    let minor = if name.len() % 2 == 0 { b"0000000\0" } else { b"0000001\0" };
+    let minor = if name.len().is_multiple_of(2) { b"0000000\0" } else { b"0000001\0" };
     header[329..337].copy_from_slice(b"0000000\0");
     header[337..345].copy_from_slice(minor);
     let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();

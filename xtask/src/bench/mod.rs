@@ -126,7 +126,7 @@ fn turn(source: &Source, peers: &Peers, competitor: &Competitor) -> Result<(f64,
     peers.clean()?;
     peers.make_room(competitor)?;
     rustix::fs::sync();
-    peers.read_through(&source, competitor.input)?;
+    peers.read_through(source, competitor.input)?;
     let mut command = Command::new("sh");
     command.args(["-ec", &competitor.script]);
     let started = Instant::now();

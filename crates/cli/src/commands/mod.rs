@@ -77,7 +77,7 @@ Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a valu
 
 #[derive(Subcommand)]
 enum Command {
-    Build(build::Args),
+    Build(Box<build::Args>),
     Mkfs(mkfs::Args),
     Info(info::Args),
     #[command(flatten)]

@@ -56,7 +56,8 @@ fn options_of_images_want_an_image() {
     shell(home.path(), SAVE);
     let path = |name: &str| home.path().join(name).display().to_string();
     for option in [&["--platform", "linux/amd64"][..], &["--image-labels"]] {
-        let args = [&["build", &path("tree"), &path("new")][..], option].concat();
+        let (tree, new) = (path("tree"), path("new"));
+        let args = [&["build", &tree, &new][..], option].concat();
         let said = fails(1, args);
         assert!(said.contains("is no container image") && said.contains("oci:DIR"), "{said}");
     }

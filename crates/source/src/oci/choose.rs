@@ -123,11 +123,8 @@ fn expand(
         return Ok(());
     }
     match descriptor.media() {
-        Media::Manifest => {
-            if manifests.iter().all(|known| known.digest != descriptor.digest) {
-                manifests.push(descriptor);
-            }
-        }
+        Media::Manifest if manifests.iter().any(|known| known.digest == descriptor.digest) => {}
+        Media::Manifest => manifests.push(descriptor),
         Media::Index if depth < MAX_DEPTH => {
             let bytes = store.document(Role::Index, &descriptor)?;
             let index: Index = documents::read(Role::Index, &bytes)?;

@@ -66,7 +66,7 @@ fn split(text: &[u8]) -> (&[u8], Option<String>) {
         return (text, None);
     }
     // With nothing there, the shortest path makes the error.
-    let found = candidates().find(|(path, _)| exists(path)).or_else(|| candidates().last());
+    let found = candidates().find(|(path, _)| exists(path)).or_else(|| candidates().next_back());
     match found {
         Some((path, reference)) => {
             (path, Some(String::from_utf8_lossy(reference).into_owned()).filter(|r| !r.is_empty()))

@@ -315,18 +315,7 @@ impl TarReader {
             return Ok(false);
         }
         if let Kind::HardLink(target) = &kind {
-            if self.options.exclude.matches_within(target.as_bytes()) {
-                return Err(Problem::LinkTargetExcluded { target: target.as_bytes().to_vec() });
-            }
-            let missing = self.seen.check_link_target(target);
-            match missing {
-                Err(Problem::LinkTargetMissing { .. })
-                    if self.link_targets == LinkTargets::Below => {}
-                other => other?,
-            }
-            if *target == path {
-                return Err(Problem::LinkToItself);
-            }
+            self.check_link(&path, target)?;
             self.file.ranges.clear();
         }
         let mtime = match extensions.mtime {
@@ -350,6 +339,18 @@ impl TarReader {
         let data = self.bytes.position();
         self.ready.push_back(Member { entry, is_implicit: false, data });
         Ok(true)
+    }
+
+    /// Checks that a hard link may name its target.
+    fn check_link(&self, path: &EntryPath, target: &EntryPath) -> Checked<()> {
+        if self.options.exclude.matches_within(target.as_bytes()) {
+            return Err(Problem::LinkTargetExcluded { target: target.as_bytes().to_vec() });
+        }
+        match self.seen.check_link_target(target) {
+            Err(Problem::LinkTargetMissing { .. }) if self.link_targets == LinkTargets::Below => {}
+            other => other?,
+        }
+        if target == path { Err(Problem::LinkToItself) } else { Ok(()) }
     }
 
     /// The attributes of an entry, without those that no file of Linux can have, which become

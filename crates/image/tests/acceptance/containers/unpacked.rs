@@ -93,7 +93,7 @@ fn members(tar: &[u8]) -> Vec<Member> {
         }
         let path = String::from_utf8(entry.path_bytes().into_owned()).unwrap();
         let path = path.trim_start_matches("./").trim_end_matches('/').to_owned();
-        let target = entry.link_name_bytes().map(|name| name.into_owned()).unwrap_or_default();
+        let target = entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
         let target = String::from_utf8(target).unwrap();
         let header = entry.header().clone();
         let mut data = Vec::new();
