@@ -51,8 +51,8 @@ impl Layers {
             fs::write(&list, names)?;
             let tar = home.join("layer");
             let mut command = Command::new("tar");
-            command.args(["--create", "--no-recursion", "--null"]).arg("--files-from").arg(&list);
-            shell::run(command.arg("--directory").arg(parent).arg("--file").arg(&tar))?;
+            command.args(["--create", "--no-recursion", "--null", "--directory"]).arg(parent);
+            shell::run(command.arg("--files-from").arg(&list).arg("--file").arg(&tar))?;
             let packed = home.join("layer.gz");
             compress(&tar, &packed)?;
             let diff_id = digest(&tar)?;

@@ -26,13 +26,6 @@ pub(super) struct Competitor {
     pub(super) script: String,
 }
 
-impl Competitor {
-    /// A program of others.
-    fn peer(name: &'static str, input: Input, script: String) -> Self {
-        Self { name, input, ours: false, floor: false, sized: true, script }
-    }
-}
-
 /// Everything the competitors share.
 pub(super) struct Peers {
     source: Quoted,
@@ -123,48 +116,20 @@ impl Peers {
 
     /// All competitors, the floor first.
     pub(super) fn all(&self) -> Result<Vec<Competitor>> {
-        let mut all = self.ours();
-        all.extend(self.others()?);
-        Ok(all)
-    }
-
-    /// The floor, and builds of ours.
-    fn ours(&self) -> Vec<Competitor> {
         let Quoted { tar, directory } = &self.source;
-        let [plain, gzip, archive] =
-            [&self.layers.plain, &self.layers.gzip, &self.layers.archive].map(|path| quoted(path));
-        let image = quoted(&self.image);
-        let ours = quoted(&workspace::target("release/undercroft"));
-        let our = |name, input, source: &str| Competitor {
-            ours: true,
-            sized: false,
-            ..Competitor::peer(name, input, format!("{ours} build {source} {image} --force --json"))
-        };
-        vec![
-            Competitor {
-                floor: true,
-                sized: false,
-                ..Competitor::peer("cat", Input::Tar, format!("cat {tar} > {image}"))
-            },
-            our("undercroft from tar", Input::Tar, tar),
-            our("undercroft from directory", Input::Directory, directory),
-            our("undercroft from 10 layers", Input::Layers, &format!("oci:{plain}:t")),
-            our("undercroft from gzip tar", Input::GzipTar, &archive),
-            our("undercroft from 10 gzip layers", Input::GzipLayers, &format!("oci:{gzip}:t")),
-        ]
-    }
-
-    fn others(&self) -> Result<Vec<Competitor>> {
-        let Quoted { tar, directory } = &self.source;
-        let [plain, gzip, bundle] =
-            [&self.layers.plain, &self.layers.gzip, &self.bundle].map(|path| quoted(path));
         let image = quoted(&self.image);
         let mount = quoted(&self.mount);
         let prototype = quoted(&self.prototype);
         let newest = quoted(self.newest.tool("mkfs.xfs")?);
         let distribution = quoted(self.distribution.tool("mkfs.xfs")?);
-        let peer = Competitor::peer;
-        Ok(vec![
+        let mut all = vec![
+            Competitor {
+                floor: true,
+                sized: false,
+                ..peer("cat", Input::Tar, format!("cat {tar} > {image}"))
+            },
+            self.our("undercroft from tar", Input::Tar, tar),
+            self.our("undercroft from directory", Input::Directory, directory),
             peer(
                 "kernel mount and tar",
                 Input::Tar,
@@ -179,22 +144,6 @@ impl Peers {
                 format!("{newest} -q -f -p {directory} {image}"),
             ),
             peer(
-                "umoci unpack, newest mkfs.xfs -p",
-                Input::Layers,
-                format!(
-                    "umoci unpack --image {plain}:t {bundle}; \
-                     {newest} -q -f -p {bundle}/rootfs {image}"
-                ),
-            ),
-            peer(
-                "umoci unpack gzip, newest mkfs.xfs -p",
-                Input::GzipLayers,
-                format!(
-                    "umoci unpack --image {gzip}:t {bundle}; \
-                     {newest} -q -f -p {bundle}/rootfs {image}"
-                ),
-            ),
-            peer(
                 "mkfs.xfs -p prototype",
                 Input::Directory,
                 format!("{distribution} -q -f -p {prototype} {image}"),
@@ -204,8 +153,46 @@ impl Peers {
                 Input::Directory,
                 format!("mke2fs -q -F -t ext4 -d {directory} {image}"),
             ),
-        ])
+        ];
+        all.extend(self.of_layers(&newest));
+        Ok(all)
     }
+
+    /// Those that begin with the layers of a container image, and ours with its flat archive.
+    fn of_layers(&self, newest: &str) -> Vec<Competitor> {
+        let [plain, gzip, archive, bundle, image] = [
+            &self.layers.plain,
+            &self.layers.gzip,
+            &self.layers.archive,
+            &self.bundle,
+            &self.image,
+        ]
+        .map(|path| quoted(path));
+        let umoci = |layout: &str| {
+            format!(
+                "umoci unpack --image {layout}:t {bundle}; \
+                 {newest} -q -f -p {bundle}/rootfs {image}"
+            )
+        };
+        vec![
+            self.our("undercroft from 10 layers", Input::Layers, &format!("oci:{plain}:t")),
+            self.our("undercroft from gzip tar", Input::GzipTar, &archive),
+            self.our("undercroft from 10 gzip layers", Input::GzipLayers, &format!("oci:{gzip}:t")),
+            peer("umoci unpack, newest mkfs.xfs -p", Input::Layers, umoci(&plain)),
+            peer("umoci unpack gzip, newest mkfs.xfs -p", Input::GzipLayers, umoci(&gzip)),
+        ]
+    }
+
+    fn our(&self, name: &'static str, input: Input, source: &str) -> Competitor {
+        let ours = quoted(&workspace::target("release/undercroft"));
+        let image = quoted(&self.image);
+        let script = format!("{ours} build {source} {image} --force --json");
+        Competitor { ours: true, sized: false, ..peer(name, input, script) }
+    }
+}
+
+fn peer(name: &'static str, input: Input, script: String) -> Competitor {
+    Competitor { name, input, ours: false, floor: false, sized: true, script }
 }
 
 /// A path as one word for `sh`.

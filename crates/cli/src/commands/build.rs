@@ -51,8 +51,8 @@ use uuid::Uuid;
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input;
-    /// oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:TAG] for a container image;
-    /// dir:DIR or tar:FILE for a directory or tar file, whatever is in it.
+    /// oci:DIR or oci:DIR:TAG for a container image, likewise oci-archive:FILE and
+    /// docker-archive:FILE; dir:DIR or tar:FILE for a directory or tar file, whatever is in it.
     source: PathBuf,
 
     /// The image file to make, or a block device (with --force); or a device stacked on several,

@@ -43,8 +43,7 @@ impl Media {
             "application/vnd.docker.image.rootfs.diff.tar",
             "application/vnd.docker.image.rootfs.foreign.diff.tar",
         ];
-        let mut rest = LAYERS.iter().filter_map(|prefix| media_type.strip_prefix(prefix));
-        match rest.next_back() {
+        match LAYERS.iter().find_map(|prefix| media_type.strip_prefix(prefix)) {
             Some("" | "+gzip" | ".gzip" | "+zstd" | ".zstd") => Self::Layer,
             Some(rest) if rest.ends_with("+encrypted") => Self::EncryptedLayer,
             _ => Self::Unknown,

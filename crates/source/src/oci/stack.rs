@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// There are more nodes than numbers for them.
 const FULL: ImageProblem = ImageProblem::Entries(NodeId::MAX);
 
+/// Nodes below that names of a layer link to, by the directory of the layer and the name in it.
+type LinksBelow = FxHashMap<(NodeId, Box<[u8]>), NodeId>;
+
 type Result<T> = std::result::Result<T, ImageProblem>;
 
 /// Puts a layer on the layers below it.
@@ -34,8 +37,7 @@ enum Slot {
 struct Stacking<'a> {
     below: &'a mut Tree,
     upper: Vec<Slot>,
-    /// Nodes below that names of the layer link to, by directory and name.
-    links: Links,
+    links: LinksBelow,
     /// Directories below and of the layer that are still to be merged.
     pairs: Vec<(NodeId, NodeId)>,
 }
@@ -120,12 +122,9 @@ impl Stacking<'_> {
     }
 }
 
-/// By directory and name of a link in a layer, its file below.
-type Links = FxHashMap<(NodeId, Box<[u8]>), NodeId>;
-
 /// Finds the files below that the layer has links to, as the layer's marks leave them.
-fn resolve(below: &Tree, layer: &Layer, role: Role) -> Result<Links> {
-    let mut links = FxHashMap::default();
+fn resolve(below: &Tree, layer: &Layer, role: Role) -> Result<LinksBelow> {
+    let mut links = LinksBelow::default();
     for (directory, name) in &layer.below {
         // Later entries may have taken the name.
         let Some(Child::Below(target)) = layer.tree.child(*directory, name) else { continue };

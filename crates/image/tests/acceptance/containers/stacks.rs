@@ -53,18 +53,19 @@ fn upper() -> Layer {
     Layer::at(1_200_000_000)
 }
 
+/// A stack with its name.
+type Stack = (&'static str, Judges, Vec<Layer>);
+
+/// The stacks.
+fn stacks() -> Vec<Stack> {
+    [whiteouts(), opaque(), links(), kinds()].concat()
+}
+
 fn top() -> Layer {
     Layer::at(1_400_000_000)
 }
 
-/// A stack: name, judges, layers from the lowest on.
-type Stack = (&'static str, Judges, Vec<Layer>);
-
-/// All stacks.
-fn stacks() -> Vec<Stack> {
-    [whiteouts(), opaque_directories(), kinds(), links(), marks_of_overlays()].concat()
-}
-
+/// Whiteouts, before and after what they meet.
 fn whiteouts() -> Vec<Stack> {
     vec![
         ("one layer", OverlayAndUmoci, vec![base()]),
@@ -121,10 +122,27 @@ fn whiteouts() -> Vec<Stack> {
                 upper().mark("a/.wh.one"),
             ],
         ),
+        (
+            "a device 0:0 is a whiteout",
+            Overlay,
+            vec![base(), upper().device("a/one", b'3', (0, 0))],
+        ),
+        (
+            "the attribute of overlays",
+            Overlay,
+            vec![
+                base(),
+                upper()
+                    .xattr("trusted.overlay.opaque", b"y")
+                    .directory("a/", 0o755)
+                    .file("a/n", b"n"),
+            ],
+        ),
     ]
 }
 
-fn opaque_directories() -> Vec<Stack> {
+/// Opaque directories, wherever the mark stands.
+fn opaque() -> Vec<Stack> {
     vec![
         (
             "opaque before entries",
@@ -163,53 +181,7 @@ fn opaque_directories() -> Vec<Stack> {
     ]
 }
 
-fn kinds() -> Vec<Stack> {
-    vec![
-        (
-            "directory over directory",
-            OverlayAndUmoci,
-            vec![
-                base(),
-                upper().xattr("user.new", b"n").directory("a/", 0o2770).directory("d/", 0o700),
-                top().directory("a/", 0o555),
-            ],
-        ),
-        (
-            "kinds replaced",
-            OverlayAndUmoci,
-            vec![
-                base(),
-                upper()
-                    .file("a", b"a file now")
-                    .directory("s/", 0o755)
-                    .file("s/in", b"in")
-                    .symlink("c", "elsewhere")
-                    .fifo("d")
-                    .device("setuid", b'3', (5, 1)),
-                top()
-                    .directory("a/", 0o755)
-                    .file("a/n", b"n")
-                    .file("d", b"file")
-                    .file("s/more", b"m"),
-            ],
-        ),
-        (
-            "parents without entries",
-            OverlayAndUmoci,
-            vec![
-                base(),
-                upper().file("a/b/n", b"n").file("d/n", b"n").file("new/deep/er", b"n"),
-                top().file("new/deep/est", b"n"),
-            ],
-        ),
-        (
-            "a parent without an entry over a file",
-            Overlay,
-            vec![base(), upper().file("setuid/n", b"n").file("s/n", b"n")],
-        ),
-    ]
-}
-
+/// Hard links over layers, in both directions.
 fn links() -> Vec<Stack> {
     vec![
         ("a link to a file below", Overlay, vec![base(), upper().link("new", "a/one")]),
@@ -259,25 +231,53 @@ fn links() -> Vec<Stack> {
     ]
 }
 
-fn marks_of_overlays() -> Vec<Stack> {
+/// Kinds and attributes replaced, and parents without entries.
+fn kinds() -> Vec<Stack> {
     vec![
-        ("a layer without entries", OverlayAndUmoci, vec![base(), upper(), top().file("n", b"n")]),
         (
-            "a device 0:0 is a whiteout",
-            Overlay,
-            vec![base(), upper().device("a/one", b'3', (0, 0))],
+            "directory over directory",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper().xattr("user.new", b"n").directory("a/", 0o2770).directory("d/", 0o700),
+                top().directory("a/", 0o555),
+            ],
         ),
         (
-            "the attribute of overlays",
-            Overlay,
+            "kinds replaced",
+            OverlayAndUmoci,
             vec![
                 base(),
                 upper()
-                    .xattr("trusted.overlay.opaque", b"y")
+                    .file("a", b"a file now")
+                    .directory("s/", 0o755)
+                    .file("s/in", b"in")
+                    .symlink("c", "elsewhere")
+                    .fifo("d")
+                    .device("setuid", b'3', (5, 1)),
+                top()
                     .directory("a/", 0o755)
-                    .file("a/n", b"n"),
+                    .file("a/n", b"n")
+                    .file("d", b"file")
+                    .file("s/more", b"m"),
             ],
         ),
+        (
+            "parents without entries",
+            // Umoci gives new ones the time of the day.
+            Overlay,
+            vec![
+                base(),
+                upper().file("a/b/n", b"n").file("d/n", b"n").file("new/deep/er", b"n"),
+                top().file("new/deep/est", b"n"),
+            ],
+        ),
+        (
+            "a parent without an entry over a file",
+            Overlay,
+            vec![base(), upper().file("setuid/n", b"n").file("s/n", b"n")],
+        ),
+        ("a layer without entries", OverlayAndUmoci, vec![base(), upper(), top().file("n", b"n")]),
     ]
 }
 
