@@ -70,7 +70,7 @@ Examples:
   undercroft extract root.img - | tar tv               everything as a tar stream
   undercroft put root.img motd /etc/motd               change a volume, through its journal
   undercroft shell root.img < script                   many changes at once
-  undercroft mount disk.img /mnt                       for every program; `unmount` ends it
+  undercroft mount root.img --exec ls -l etc           for every program, as a mounted volume
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
   undercroft lab tags --case depth                     repeat an experiment
 

@@ -11,7 +11,7 @@ use undercroft_fuse::{EndOfServer, Ended, InUse, unmount};
 
 /// Unmount a volume; returns when its journal is clean and the image free.
 ///
-/// For example: undercroft unmount /mnt && cp disk.img elsewhere/
+/// For example: undercroft mount root.img /mnt/xfs && undercroft unmount /mnt/xfs
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {

@@ -15,10 +15,12 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 8] = [
+const VOLUMES: [(&str, &[&str]); 10] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
+    ("mount", &["root.img", "disk.img"]),
+    ("unmount", &["root.img"]),
     ("label", &["root.img"]),
     ("extsize", &["disk.img"]),
     ("grow", &["root.img"]),

@@ -50,10 +50,10 @@ use undercroft_fuse::options::MountOptions;
 ///   /srv/disk.img  /mnt/disk  fuse.undercroft  rw,nofail  0 0
 ///
 /// Examples:
-///   undercroft mount disk.img /mnt
-///   undercroft mount -o ro --partition 2 disk.img /mnt
-///   undercroft mount disk.img --exec make install DESTDIR=.
-///   unshare -Urm undercroft mount disk.img --exec sh
+///   undercroft mount root.img /mnt/xfs && cp motd /mnt/xfs && undercroft unmount /mnt/xfs
+///   undercroft mount -o ro --partition 2 disk.img --exec ls -l etc
+///   undercroft mount root.img --exec sh -c 'mkdir srv && chmod 700 srv'
+///   unshare -Urm undercroft mount root.img --exec ls
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, override_usage = USAGE)]
 pub(super) struct Args {
@@ -100,9 +100,7 @@ pub(super) struct Args {
     log: Option<PathBuf>,
 }
 
-const USAGE: &str = "\
-undercroft mount [OPTIONS] <IMAGE> <DIR>
-       undercroft mount [OPTIONS] <IMAGE> [DIR] --exec <PROGRAM> [ARGUMENT]...";
+const USAGE: &str = "undercroft mount [OPTIONS] <IMAGE> [DIR] [--exec <PROGRAM> [ARGUMENT]...]";
 
 /// What to mount, and how.
 struct Plan {
