@@ -3,6 +3,7 @@
 use super::*;
 use std::fs;
 use std::path::Path;
+use undercroft_source::SourceSpec;
 
 /// A directory with files of `bytes` bytes in all.
 fn tree(path: &Path, bytes: u64) {

@@ -100,8 +100,8 @@ pub struct ImageOptions {
 mod tests {
     use super::*;
 
-    fn parsed(text: String) -> (PathBuf, Option<String>) {
-        let spec = ImageSpec::parse(OsStr::new(&text)).unwrap();
+    fn parsed(text: &str) -> (PathBuf, Option<String>) {
+        let spec = ImageSpec::parse(OsStr::new(text)).unwrap();
         (spec.path, spec.reference)
     }
 
@@ -111,14 +111,14 @@ mod tests {
         let path = home.path().join("a:b");
         std::fs::create_dir(&path).unwrap();
         let text = path.display().to_string();
-        assert_eq!(parsed(format!("oci:{text}")), (path.clone(), None));
-        assert_eq!(parsed(format!("oci:{text}:")), (path.clone(), None));
+        assert_eq!(parsed(&format!("oci:{text}")), (path.clone(), None));
+        assert_eq!(parsed(&format!("oci:{text}:")), (path.clone(), None));
         let tagged = (path.clone(), Some("x:1.0".to_owned()));
-        assert_eq!(parsed(format!("oci-archive:{text}:x:1.0")), tagged);
+        assert_eq!(parsed(&format!("oci-archive:{text}:x:1.0")), tagged);
         let digest = (path, Some("sha256:00".to_owned()));
-        assert_eq!(parsed(format!("oci:{text}@sha256:00")), digest);
+        assert_eq!(parsed(&format!("oci:{text}@sha256:00")), digest);
         let absent = (PathBuf::from("/absent"), Some("tag:x".to_owned()));
-        assert_eq!(parsed("docker-archive:/absent:tag:x".to_owned()), absent);
+        assert_eq!(parsed("docker-archive:/absent:tag:x"), absent);
         assert_eq!(ImageSpec::parse(OsStr::new("./oci:x")), None);
     }
 }

@@ -104,7 +104,7 @@ mod tests {
             records.add(b"a", &vec![b'x'; value]);
             let text = String::from_utf8(records.bytes().to_vec()).unwrap();
             assert!(text.starts_with(prefix), "{text}");
-            assert_eq!(text.len(), prefix.split(' ').next().unwrap().parse().unwrap());
+            assert_eq!(text.len(), prefix.split(' ').next().unwrap().parse::<usize>().unwrap());
         }
     }
 
