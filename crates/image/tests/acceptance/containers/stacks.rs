@@ -68,7 +68,6 @@ fn top() -> Layer {
 /// Whiteouts, before and after what they meet.
 fn whiteouts() -> Vec<Stack> {
     vec![
-        ("one layer", OverlayAndUmoci, vec![base()]),
         (
             "whiteouts of all kinds",
             OverlayAndUmoci,
@@ -123,11 +122,6 @@ fn whiteouts() -> Vec<Stack> {
             ],
         ),
         (
-            "a device 0:0 is a whiteout",
-            Overlay,
-            vec![base(), upper().device("a/one", b'3', (0, 0))],
-        ),
-        (
             "the attribute of overlays",
             Overlay,
             vec![
@@ -141,9 +135,14 @@ fn whiteouts() -> Vec<Stack> {
     ]
 }
 
-/// Opaque directories, wherever the mark stands.
+/// Opaque directories, wherever the mark stands, and marks as overlays have them.
 fn opaque() -> Vec<Stack> {
     vec![
+        (
+            "a device 0:0 is a whiteout",
+            Overlay,
+            vec![base(), upper().device("a/one", b'3', (0, 0))],
+        ),
         (
             "opaque before entries",
             OverlayAndUmoci,
@@ -234,6 +233,7 @@ fn links() -> Vec<Stack> {
 /// Kinds and attributes replaced, and parents without entries.
 fn kinds() -> Vec<Stack> {
     vec![
+        ("one layer", OverlayAndUmoci, vec![base()]),
         (
             "directory over directory",
             OverlayAndUmoci,
