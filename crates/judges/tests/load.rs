@@ -1,7 +1,6 @@
 //! The load that crashes are judged with, on the kernel's own XFS: what it promises is there behind
 //! a shutdown, and what is missing is seen.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
 use std::process::Command;
