@@ -24,6 +24,10 @@ const ATTEMPTS: u32 = 50;
 /// The pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Where volumes are mounted. Files for tests may be far down, and the path of a socket on a mount has
+/// room for 107 bytes.
+pub(crate) const MOUNTS: &str = "/tmp";
+
 /// A mounted image. Dropping it unmounts it and frees its loop device, also during a panic.
 #[derive(Debug)]
 pub struct LoopMount {
@@ -42,8 +46,8 @@ impl LoopMount {
     pub fn new(image: &Path, access: Access, options: &[&str]) -> Result<Self, Error> {
         let directory = tempfile::Builder::new()
             .prefix("undercroft-mount-")
-            .tempdir()
-            .map_err(Error::io("cannot make a directory in", &std::env::temp_dir()))?;
+            .tempdir_in(MOUNTS)
+            .map_err(Error::io("cannot make a directory in", Path::new(MOUNTS)))?;
         let mut list = String::from("loop,nouuid,");
         list.push_str(if access == Access::ReadOnly { "ro" } else { "rw" });
         for option in options {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::mount::MOUNTS;
 use crate::{Error, program};
 
 /// How long a mount may take; it may replay a journal first.
@@ -38,8 +39,8 @@ impl ServedMount {
     pub fn new(program: &Path, image: &Path, options: &[&str]) -> Result<Self, Error> {
         let home = tempfile::Builder::new()
             .prefix("undercroft-served-")
-            .tempdir()
-            .map_err(Error::io("cannot make a directory in", &std::env::temp_dir()))?;
+            .tempdir_in(MOUNTS)
+            .map_err(Error::io("cannot make a directory in", Path::new(MOUNTS)))?;
         let directory = home.path().join("mount");
         fs::create_dir(&directory).map_err(Error::io("cannot make", &directory))?;
         // Other users than root enter it.

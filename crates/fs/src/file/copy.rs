@@ -2,6 +2,7 @@
 
 use super::File;
 use undercroft_xfs::Error;
+use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::ops::CloneRange;
 
 /// Bytes that are copied at a time.
@@ -16,6 +17,32 @@ impl File {
     /// Both ranges are of one file and meet; the files are of two volumes; as for
     /// [`write`](Self::write).
     pub fn copy_range(&self, to: u64, source: &Self, from: u64, len: u64) -> Result<u64, Error> {
+        self.copy_at(to, source, from, len, Some(self.file_system().now()))
+    }
+
+    /// As [`copy_range`](Self::copy_range), for a cache above that sets the times of this file itself:
+    /// they stay.
+    ///
+    /// # Errors
+    /// As [`copy_range`](Self::copy_range).
+    pub fn copy_range_untimed(
+        &self,
+        to: u64,
+        source: &Self,
+        from: u64,
+        len: u64,
+    ) -> Result<u64, Error> {
+        self.copy_at(to, source, from, len, None)
+    }
+
+    fn copy_at(
+        &self,
+        to: u64,
+        source: &Self,
+        from: u64,
+        len: u64,
+        now: Option<Timestamp>,
+    ) -> Result<u64, Error> {
         self.file_system().expect_own(source)?;
         self.expect_changeable()?;
         let len = len.min(source.size().saturating_sub(from));
@@ -32,10 +59,10 @@ impl File {
         let geometry = self.file_system().volume().geometry();
         let unit = geometry.block_size() as u64;
         if !geometry.features.reflink() || from % unit != to % unit {
-            return self.copy_bytes(to, source, from, len);
+            return self.copy_bytes(to, source, from, len, now);
         }
         let head = ((unit - from % unit) % unit).min(len);
-        if self.copy_bytes(to, source, from, head)? < head {
+        if self.copy_bytes(to, source, from, head, now)? < head {
             return Ok(0);
         }
         // The last block can be shared where both files end in it.
@@ -43,14 +70,21 @@ impl File {
         let shared = if is_end { len - head } else { (len - head) / unit * unit };
         if shared > 0 {
             let range = CloneRange { source: from + head, target: to + head, len: shared };
-            self.open_file().clone_range(source.open_file(), &range, self.file_system().now())?;
+            self.open_file().clone_range(source.open_file(), &range, now)?;
             self.file_system().note_read(source.open_file().inode());
         }
         let done = head + shared;
-        Ok(done + self.copy_bytes(to + done, source, from + done, len - done)?)
+        Ok(done + self.copy_bytes(to + done, source, from + done, len - done, now)?)
     }
 
-    fn copy_bytes(&self, to: u64, source: &Self, from: u64, len: u64) -> Result<u64, Error> {
+    fn copy_bytes(
+        &self,
+        to: u64,
+        source: &Self,
+        from: u64,
+        len: u64,
+        now: Option<Timestamp>,
+    ) -> Result<u64, Error> {
         let mut piece = Vec::new();
         let mut done = 0;
         while done < len {
@@ -72,11 +106,14 @@ impl File {
                 // It was cut meanwhile.
                 return Ok(done);
             }
-            self.open_file().write(to + done, &piece[..read], self.file_system().now())?;
+            match now {
+                Some(now) => self.open_file().write(to + done, &piece[..read], now)?,
+                None => self.open_file().write_untimed(to + done, &piece[..read])?,
+            }
             done += read as u64;
         }
         if len > 0 && self.size() < to + len {
-            self.open_file().truncate(to + len, self.file_system().now())?;
+            self.open_file().truncate(to + len, now)?;
         }
         Ok(len)
     }

@@ -74,6 +74,11 @@ impl Translator {
         Ok(Self { server, root, held_back })
     }
 
+    /// A kernel that may hold data back says the times of all files, however they are changed.
+    fn kernel_says_times(&self) -> bool {
+        self.held_back.is_some()
+    }
+
     fn errno(&self, failure: &Failure) -> Errno {
         errno(self.server.failures.number(failure))
     }
@@ -300,8 +305,7 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        // A kernel that may hold data back says the times of all files, however they are written.
-        let is_untimed = self.held_back.is_some();
+        let is_untimed = self.kernel_says_times();
         let write = Write { offset, data, is_untimed, drops_privileges };
         // The kernel sends no longer ones than it was told to.
         let len = data.len() as u32;
@@ -477,7 +481,8 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let mode = mode.cast_unsigned();
-        self.send_done(reply, self.server.allocate(self.number(ino), mode, offset, len));
+        let (number, is_untimed) = (self.number(ino), self.kernel_says_times());
+        self.send_done(reply, self.server.allocate(number, mode, (offset, len), is_untimed));
     }
 
     fn lseek(
@@ -520,7 +525,8 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let (source, target) = ((self.number(source), from), (self.number(target), to));
-        let copied = self.server.copy(source, target, len.min(MOST_COPIED));
+        let copied =
+            self.server.copy(source, target, len.min(MOST_COPIED), self.kernel_says_times());
         answer!(self, reply, copied, len => reply.written(len as u32));
     }
 }

@@ -107,8 +107,8 @@ impl Server {
         &self,
         number: InodeNumber,
         mode: u32,
-        offset: u64,
-        len: u64,
+        (offset, len): (u64, u64),
+        is_untimed: bool,
     ) -> Result<(), Failure> {
         let keep_size = mode & KEEP_SIZE != 0;
         let allocation = match mode & !KEEP_SIZE {
@@ -123,6 +123,9 @@ impl Server {
         let end = offset.checked_add(len).ok_or(Errno::FBIG)?;
         let opening = self.nodes.open(&self.fs, number)?;
         opening.note_write();
+        if is_untimed {
+            return Ok(opening.file.allocate_untimed(allocation, offset..end)?);
+        }
         Ok(opening.file.allocate(allocation, offset..end)?)
     }
 
@@ -160,10 +163,14 @@ impl Server {
         from: (InodeNumber, u64),
         to: (InodeNumber, u64),
         len: u64,
+        is_untimed: bool,
     ) -> Result<u64, Failure> {
         let source = self.nodes.open(&self.fs, from.0)?;
         let target = self.nodes.open(&self.fs, to.0)?;
         target.note_write();
+        if is_untimed {
+            return Ok(target.file.copy_range_untimed(to.1, &source.file, from.1, len)?);
+        }
         Ok(target.file.copy_range(to.1, &source.file, from.1, len)?)
     }
 }

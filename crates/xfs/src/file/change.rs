@@ -1,5 +1,6 @@
 //! Changes of the data of an open file that work on the device: written past memory, cut,
-//! allocated. All are as durable as commits: a ticket drawn afterwards covers them.
+//! allocated. All are as durable as commits: a ticket drawn afterwards covers them. With no time for
+//! `now`, the times of the file stay: a cache above sets those that it has shown.
 
 use super::OpenFile;
 use super::edit::{FileEdit, Size};
@@ -22,7 +23,7 @@ impl OpenFile {
         range: Range<usize>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.change(now, |edit| edit.write(offset, memory, range.clone()))?;
+        self.change(Some(now), |edit| edit.write(offset, memory, range.clone()))?;
         self.volume.files().note_growth(&self.inode);
         Ok(())
     }
@@ -35,8 +36,8 @@ impl OpenFile {
     /// # Errors
     /// The size is larger than the format allows; it is no regular file; no space to copy a shared
     /// last block; a damaged structure; the device failed.
-    pub fn truncate(&self, size: u64, now: Timestamp) -> Result<(), Error> {
-        self.change(now, |edit| edit.truncate(size))
+    pub fn truncate(&self, size: u64, now: impl Into<Option<Timestamp>>) -> Result<(), Error> {
+        self.change(now.into(), |edit| edit.truncate(size))
     }
 
     /// Gives every block of a range of bytes a place on the device. Bytes that were not stored read
@@ -45,8 +46,13 @@ impl OpenFile {
     /// # Errors
     /// The range is empty or ends behind what the format allows; no space, then the file is as it
     /// was; a damaged structure; the device failed.
-    pub fn preallocate(&self, range: Range<u64>, size: Size, now: Timestamp) -> Result<(), Error> {
-        self.change(now, |edit| edit.preallocate(range.clone(), size))
+    pub fn preallocate(
+        &self,
+        range: Range<u64>,
+        size: Size,
+        now: impl Into<Option<Timestamp>>,
+    ) -> Result<(), Error> {
+        self.change(now.into(), |edit| edit.preallocate(range.clone(), size))
     }
 
     /// Frees the blocks of a range of bytes, and zeroes the rest of it in blocks at its ends. The
@@ -55,24 +61,33 @@ impl OpenFile {
     /// # Errors
     /// The range is empty; no space to split an extent or to copy a shared block; a damaged
     /// structure; the device failed.
-    pub fn punch(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
-        self.change(now, |edit| edit.punch(range.clone()))
+    pub fn punch(&self, range: Range<u64>, now: impl Into<Option<Timestamp>>) -> Result<(), Error> {
+        self.change(now.into(), |edit| edit.punch(range.clone()))
     }
 
     /// Makes a range of bytes read as zeros, with a place on the device for every block of it.
     ///
     /// # Errors
     /// As for [`preallocate`](Self::preallocate) and [`punch`](Self::punch).
-    pub fn zero(&self, range: Range<u64>, size: Size, now: Timestamp) -> Result<(), Error> {
-        self.change(now, |edit| edit.zero(range.clone(), size))
+    pub fn zero(
+        &self,
+        range: Range<u64>,
+        size: Size,
+        now: impl Into<Option<Timestamp>>,
+    ) -> Result<(), Error> {
+        self.change(now.into(), |edit| edit.zero(range.clone(), size))
     }
 
     /// Gives the file blocks of its own wherever others have those of a range of bytes, too.
     ///
     /// # Errors
     /// The range is empty; no space; a damaged structure; the device failed.
-    pub fn unshare(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
-        self.change(now, |edit| edit.unshare(range.clone()))
+    pub fn unshare(
+        &self,
+        range: Range<u64>,
+        now: impl Into<Option<Timestamp>>,
+    ) -> Result<(), Error> {
+        self.change(now.into(), |edit| edit.unshare(range.clone()))
     }
 
     /// Takes a range of whole blocks out of the file: the data behind it moves to its place.
@@ -80,8 +95,12 @@ impl OpenFile {
     /// # Errors
     /// The range is empty, not of whole blocks, or reaches the end of the file; as for
     /// [`punch`](Self::punch).
-    pub fn collapse(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
-        self.change(now, |edit| edit.collapse(range.clone()))
+    pub fn collapse(
+        &self,
+        range: Range<u64>,
+        now: impl Into<Option<Timestamp>>,
+    ) -> Result<(), Error> {
+        self.change(now.into(), |edit| edit.collapse(range.clone()))
     }
 
     /// Puts a hole of whole blocks into the file: data there moves behind it.
@@ -89,8 +108,12 @@ impl OpenFile {
     /// # Errors
     /// The range is empty, not of whole blocks, or starts behind the file; the file would be larger
     /// than the format allows; as for [`punch`](Self::punch).
-    pub fn insert(&self, range: Range<u64>, now: Timestamp) -> Result<(), Error> {
-        self.change(now, |edit| edit.insert(range.clone()))
+    pub fn insert(
+        &self,
+        range: Range<u64>,
+        now: impl Into<Option<Timestamp>>,
+    ) -> Result<(), Error> {
+        self.change(now.into(), |edit| edit.insert(range.clone()))
     }
 
     /// Frees blocks taken behind the end of the file for writes to come, unless they were
@@ -106,7 +129,7 @@ impl OpenFile {
     /// do not need.
     pub(super) fn change(
         &self,
-        now: Timestamp,
+        now: Option<Timestamp>,
         work: impl Fn(&mut FileEdit<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let attempt = || work(&mut self.edit(now)?);

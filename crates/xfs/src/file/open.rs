@@ -134,9 +134,9 @@ impl OpenFile {
         self.inode.read().core.size
     }
 
-    /// Begins a change of the data at the time `now`, on the device: dirty data is written back
+    /// Begins a change of the data at the time `now`, if that is to be seen, on the device: dirty data is written back
     /// first.
-    pub(super) fn edit(&self, now: Timestamp) -> Result<FileEdit<'_>, Error> {
+    pub(super) fn edit(&self, now: Option<Timestamp>) -> Result<FileEdit<'_>, Error> {
         FileEdit::begin_on(&self.volume, &self.inode, self.locks.lock_data(), now)
     }
 

@@ -35,7 +35,11 @@ pub(super) struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn open(source: &OpenFile, target: &'a OpenFile, now: Timestamp) -> Result<Self, Error> {
+    fn open(
+        source: &OpenFile,
+        target: &'a OpenFile,
+        now: Option<Timestamp>,
+    ) -> Result<Self, Error> {
         let volume = &*target.volume;
         if !Arc::ptr_eq(&source.volume, &target.volume) {
             let what = "blocks are shared within one volume: copy the data instead";
@@ -60,7 +64,7 @@ impl<'a> Pair<'a> {
 
 impl OpenFile {
     /// Makes a range of this file the same as one of `source`, perhaps the same file, by sharing its
-    /// blocks, at the time `now`. This file grows if it ends before.
+    /// blocks, at the time `now`; without one its times stay. This file grows if it ends before.
     ///
     /// # Errors
     /// One is no regular file; they are on two volumes; the volume has no reflink feature; the
@@ -70,9 +74,9 @@ impl OpenFile {
         &self,
         source: &Self,
         range: &CloneRange,
-        now: Timestamp,
+        now: impl Into<Option<Timestamp>>,
     ) -> Result<(), Error> {
-        let Pair { source, mut target, .. } = Pair::open(source, self, now)?;
+        let Pair { source, mut target, .. } = Pair::open(source, self, now.into())?;
         target.check_clone(source.as_deref(), range)?;
         target.start();
         if range.len == 0 {
@@ -89,7 +93,7 @@ impl OpenFile {
     /// # Errors
     /// As for [`clone_range`](Self::clone_range); the range must lie in both files.
     pub fn dedupe_range(&self, source: &Self, range: &CloneRange) -> Result<bool, Error> {
-        let Pair { source, target, .. } = Pair::open(source, self, Timestamp::default())?;
+        let Pair { source, target, .. } = Pair::open(source, self, None)?;
         target.dedupe(source.as_ref(), range)
     }
 }

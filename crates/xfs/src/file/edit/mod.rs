@@ -54,7 +54,7 @@ pub(super) struct FileEdit<'a> {
     inode: Arc<Inode>,
     locks: Arc<FileLocks>,
     /// The time that it sets. None for what was written before: the write has set the times, and a
-    /// program may have set others since.
+    /// program may have set others since. None, too, where a cache above sets the times.
     now: Option<Timestamp>,
     /// The operation at hand has set the times already.
     stamped: bool,
@@ -84,12 +84,12 @@ impl<'a> FileEdit<'a> {
         volume: &'a Volume,
         inode: &Arc<Inode>,
         lock: DataLock,
-        now: Timestamp,
+        now: Option<Timestamp>,
     ) -> Result<Self, Error> {
         check_kind(volume, &inode.read())?;
         let lock = Self::send_dirty(volume, inode, lock)?;
         let edit = Self::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
-        Ok(Self { plugged: false, now: Some(now), ..edit })
+        Ok(Self { plugged: false, now, ..edit })
     }
 
     /// A file of a live volume whose dirty data is written back together with that of others, as a
