@@ -3,7 +3,7 @@
 use crate::failure::Usage;
 use anyhow::Result;
 use clap::builder::OsStringValueParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -90,22 +90,27 @@ const OPTIONS: [RuleOption; 14] = [
 
 impl Args for RuleArgs {
     fn augment_args(command: Command) -> Command {
-        OPTIONS.into_iter().fold(command, |command, RuleOption(name, values, help)| {
-            let hint = match name {
-                FILE | "add" | "selinux" => ValueHint::FilePath,
-                _ => ValueHint::Other,
-            };
-            command.arg(
-                Arg::new(name)
-                    .long(name)
-                    .value_names(values.iter().copied())
-                    .num_args(values.len())
-                    .action(ArgAction::Append)
-                    .value_parser(OsStringValueParser::new())
-                    .value_hint(hint)
-                    .help(help),
-            )
-        })
+        let names = OPTIONS.iter().map(|RuleOption(name, ..)| name);
+        let group = ArgGroup::new("RuleArgs").multiple(true).args(names);
+        OPTIONS
+            .into_iter()
+            .fold(command, |command, RuleOption(name, values, help)| {
+                let hint = match name {
+                    FILE | "add" | "selinux" => ValueHint::FilePath,
+                    _ => ValueHint::Other,
+                };
+                command.arg(
+                    Arg::new(name)
+                        .long(name)
+                        .value_names(values.iter().copied())
+                        .num_args(values.len())
+                        .action(ArgAction::Append)
+                        .value_parser(OsStringValueParser::new())
+                        .value_hint(hint)
+                        .help(help),
+                )
+            })
+            .group(group)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -53,16 +53,30 @@ pub fn at_first_read<T>(
             }
             Ok(in_time)
         });
+        let end = EndOfWatch { over: &over, file };
         let result = program();
-        over.store(true, Ordering::SeqCst);
-        // Ends a watch that still waits.
-        let last = File::open(file).and_then(|mut file| file.read(&mut [0]));
-        last.map_err(Error::io("cannot read", file))?;
+        drop(end);
         match watch.join() {
             Ok(in_time) => Ok(in_time?.then_some(result)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+/// Ends a watch that still waits when this is dropped, also by a program that panics: the scope waits
+/// for the thread of the watch.
+struct EndOfWatch<'a> {
+    over: &'a AtomicBool,
+    file: &'a Path,
+}
+
+impl Drop for EndOfWatch<'_> {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        if let Err(error) = File::open(self.file).and_then(|mut file| file.read(&mut [0])) {
+            eprintln!("cannot read {}: {error}", self.file.display());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,5 +98,17 @@ mod tests {
         let read = || Command::new("cat").arg(&file).output().unwrap().stdout;
         assert_eq!(at_first_read(&file, cut, read).unwrap().unwrap(), b"be");
         assert_eq!(at_first_read(&file, || unreachable!(), || ()).unwrap(), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "the program")]
+    fn a_panic_of_the_program_ends_the_watch() {
+        if !kernel::available_or_report("judges::first_read::a_panic_of_the_program") {
+            panic!("the program cannot be watched");
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let file = scratch.path().join("file");
+        fs::write(&file, "before").unwrap();
+        let _ = at_first_read(&file, || unreachable!(), || panic!("the program"));
     }
 }

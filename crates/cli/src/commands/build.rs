@@ -64,8 +64,8 @@ pub(super) struct Args {
     /// Put the source, which is the tar archive of a layer, on this volume, which exists.
     #[arg(long, value_name = "BASE", value_parser = value::image(),
         value_hint = ValueHint::AnyPath, conflicts_with_all = [
-            "image", "size", "force", "threads", "FormatArgs", "owner", "mtime",
-            "root_mode", "exclude", "uuid", "ContainerArgs", "DiskArgs", "StatsArgs",
+            "image", "size", "force", "threads", "FormatArgs", "RuleArgs", "uuid",
+            "free", "grow_on_boot", "ContainerArgs", "DiskArgs", "StatsArgs",
         ])]
     on: Option<Description>,
 
