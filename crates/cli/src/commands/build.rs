@@ -169,12 +169,8 @@ Examples:
   undercroft build --selinux rootfs/etc/selinux/targeted --free 20% rootfs/ root.img
   undercroft build --rules image.rules --grow-on-boot 100G rootfs.tar.zst root.img
   docker export app | undercroft build --size min - app.img
-
-Whole disks:
   undercroft build --disk gpt --partition esp:efi/ --partition root:xfs rootfs/ pc.img
   undercroft build --disk gpt --disk-size 10G --format qcow2 rootfs/ vm.qcow2
-
-Container images, here or fetched with skopeo:
   skopeo copy docker://debian:12 oci:debian:12
   undercroft build --config-to debian.json oci:debian:12 debian.img
   docker save app | undercroft build docker-archive:- app.img

@@ -15,10 +15,11 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 10] = [
+const VOLUMES: [(&str, &[&str]); 11] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
+    ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("unmount", &["root.img"]),
     ("label", &["root.img"]),
@@ -128,7 +129,9 @@ fn prepare(directory: &Path) {
         "rootfs/etc",
         "rootfs/etc/selinux/targeted/contexts/files",
         "rootfs/etc/ssh",
+        "rootfs/home/user",
         "rootfs/var/lib/vm",
+        "rootfs/var/log",
         ".local/share/bash-completion/completions",
     ] {
         fs::create_dir_all(directory.join(path)).unwrap();
