@@ -4,6 +4,8 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use super::*;
 use crate::bio::FileRange;
 use crate::drivers::{FileDevice, FileOptions, MemoryDevice};
@@ -136,17 +138,22 @@ fn a_leg_that_fails_a_flush_or_zeroes_is_dropped() {
     }
 }
 
+/// A file in memory.
+fn in_memory(name: &str) -> std::fs::File {
+    std::fs::File::from(memfd_create(name, MemfdFlags::CLOEXEC).unwrap())
+}
+
 #[test]
 fn a_clone_is_refused_and_drops_no_leg() {
     let leg = || -> Arc<dyn BlockDevice> {
-        let file = tempfile::tempfile().unwrap();
+        let file = in_memory("leg");
         file.set_len(64 << 10).unwrap();
         Arc::new(FileDevice::from_file(file, "leg", &FileOptions::default()).unwrap())
     };
     let legs = [leg(), leg()];
     assert!(legs[0].limits().clones_ranges);
     let mirror = Mirror::new(legs.to_vec()).unwrap();
-    let source = FileRange { file: Arc::new(tempfile::tempfile().unwrap()), offset: 0 };
+    let source = FileRange { file: Arc::new(in_memory("source")), offset: 0 };
     assert!(clone_range_at(&mirror, Sector(8), 4096, source).unwrap_err().cannot_clone());
     assert_eq!(states(&mirror), [LegState::Live, LegState::Live]);
 }
