@@ -10,17 +10,17 @@
 //! read again either. One that is damaged, or cannot be read, is so in all later attempts of an
 //! operation, which may go on elsewhere.
 
+use super::awaited_read::{AwaitedRead, ReadState, bytes_of, reads_of};
 use super::buffer::{BufferAddress, BufferRef, MetaBuffer};
 use super::table::Cache;
 use crate::error::Error;
 use crate::format::BufferKind;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use undercroft_block::{Bio, BlockError, Buffer, Plug, Sector, Waiter};
+use undercroft_block::{Buffer, Plug};
 
 thread_local! {
     /// What the thread attempts now.
@@ -35,34 +35,6 @@ struct Attempt {
     missing: Option<Arc<AwaitedRead>>,
     /// It waits all the same from now on.
     waits: bool,
-}
-
-/// The read of a buffer that tasks wait for.
-#[derive(Debug)]
-pub(crate) struct AwaitedRead {
-    address: BufferAddress,
-    /// Which cache it is of.
-    cache: usize,
-    /// Evictions of its part of the table when it was begun.
-    evictions: u64,
-    /// It was begun before a task asked for it: its error is none of theirs.
-    was_ahead: bool,
-    state: Mutex<ReadState>,
-}
-
-#[derive(Debug)]
-enum ReadState {
-    OnItsWay(SmallVec<[Waiter; 1]>),
-    /// The cache has it, or had.
-    InMemory,
-    Failed(BlockError),
-    Damaged(Vec<u8>),
-}
-
-/// Reads that tasks wait for.
-#[derive(Debug, Default)]
-pub(super) struct AwaitedReads {
-    by_sector: Mutex<FxHashMap<Sector, Weak<AwaitedRead>>>,
 }
 
 /// What an operation met in its attempts.
@@ -113,42 +85,6 @@ pub(crate) fn wait_from_here() {
     });
 }
 
-impl AwaitedRead {
-    /// Ready when it has arrived, or failed.
-    fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
-        let state = self.state.lock();
-        let ReadState::OnItsWay(parts) = &*state else { return Poll::Ready(()) };
-        let is_pending = |part: &Waiter| part.poll_complete(context).is_pending();
-        if parts.iter().any(is_pending) { Poll::Pending } else { Poll::Ready(()) }
-    }
-
-    fn is_of(&self, cache: &Cache, address: &BufferAddress) -> bool {
-        self.cache == std::ptr::from_ref(cache).addr() && self.address == *address
-    }
-
-    fn is_useless(&self) -> bool {
-        matches!(*self.state.lock(), ReadState::Failed(_) | ReadState::Damaged(_))
-    }
-}
-
-impl AwaitedReads {
-    /// The read of this buffer, if one is under way.
-    fn find(&self, address: &BufferAddress) -> Option<Arc<AwaitedRead>> {
-        let read = self.by_sector.lock().get(&address.first()).and_then(Weak::upgrade)?;
-        let is_under_way = matches!(*read.state.lock(), ReadState::OnItsWay(_));
-        (read.address == *address && is_under_way).then_some(read)
-    }
-
-    fn add(&self, read: &Arc<AwaitedRead>) {
-        let mut reads = self.by_sector.lock();
-        if reads.len() == reads.capacity() {
-            // As often as the table doubles.
-            reads.retain(|_, read| read.strong_count() > 0);
-        }
-        reads.insert(read.address.first(), Arc::downgrade(read));
-    }
-}
-
 impl Cache {
     /// In an [attempt](Attempts::attempt): the buffer if it has arrived; else it is on its way. `None` to a caller
     /// that waits.
@@ -160,7 +96,7 @@ impl Cache {
     ) -> Option<Result<BufferRef, Error>> {
         let arrived = ATTEMPT.with_borrow_mut(|attempt| {
             let attempt = attempt.as_mut().filter(|attempt| !attempt.waits)?;
-            Some(attempt.arrived.iter().rfind(|read| read.is_of(self, address)).cloned())
+            Some(attempt.arrived.iter().rfind(|read| read.is_of(self.place(), address)).cloned())
         })?;
         if let Some(found) = arrived.and_then(|read| self.take_arrived(&read, kind)) {
             return Some(found);
@@ -214,6 +150,11 @@ impl Cache {
         }
     }
 
+    /// Tells this cache from others.
+    fn place(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     fn begin_awaited(&self, address: &BufferAddress, evictions: u64) -> Arc<AwaitedRead> {
         if let Some(read) = self.awaited.find(address) {
             return read;
@@ -225,7 +166,7 @@ impl Cache {
                 (evictions, false, parts, bios)
             }
         };
-        let (address, cache) = (address.clone(), std::ptr::from_ref(self).addr());
+        let (address, cache) = (address.clone(), self.place());
         let state = Mutex::new(ReadState::OnItsWay(parts));
         let read = Arc::new(AwaitedRead { address, cache, evictions, was_ahead, state });
         self.awaited.add(&read);
@@ -235,24 +176,4 @@ impl Cache {
         plug.flush();
         read
     }
-}
-
-/// The bytes that these reads brought, `len` in all.
-fn bytes_of(parts: SmallVec<[Waiter; 1]>, len: usize) -> Result<Vec<u8>, BlockError> {
-    let mut bytes = Vec::with_capacity(len);
-    for part in parts {
-        bytes.extend_from_slice(&part.wait().into_buffer()?);
-    }
-    Ok(bytes)
-}
-
-/// The reads of a buffer, into memory of these lengths, and those who wait for them.
-pub(super) fn reads_of(
-    address: &BufferAddress,
-    memory: impl Fn(usize) -> Buffer,
-) -> (SmallVec<[Bio; 1]>, SmallVec<[Waiter; 1]>) {
-    let read = |(first, sectors): &(Sector, u32)| {
-        Bio::read(*first, memory(*sectors as usize * 512)).waited()
-    };
-    address.parts().iter().map(read).unzip()
 }

@@ -8,11 +8,13 @@
 //! read ahead (`prefetch`), and tasks can wait for them instead of threads (`attempt`).
 
 mod attempt;
+mod awaited_read;
 mod buffer;
 mod in_place;
 mod in_turn;
 mod opened;
 mod prefetch;
+mod prefetches;
 mod shard;
 mod speed;
 mod sweep;

@@ -5,57 +5,11 @@
 //! is verified when it is asked for, not when it arrives: damage in a block that stays unused is
 //! no error of any caller. A prefetch that failed, or that is older than what the cache had since,
 //! is forgotten, and the block is read again.
-//!
-//! What is on its way or waits for its reader has a bound in bytes; beyond it the oldest goes.
 
-use super::attempt::reads_of;
 use super::buffer::BufferAddress;
+use super::prefetches::Arrived;
 use super::table::Cache;
-use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use undercroft_block::{Bio, Buffer, BufferPool, Plug, Sector, Waiter, drives_queues};
-
-/// Most bytes that are on their way or wait for a reader.
-const BYTES_MAX: usize = 16 << 20;
-
-/// Reads that were begun and whose buffers were not asked for.
-#[derive(Debug)]
-pub(super) struct Prefetches {
-    /// Memory for what is on its way, which is used again and again.
-    memory: BufferPool,
-    /// Entries of `state`, to be read without its lock.
-    count: AtomicUsize,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    begun: FxHashMap<Sector, Prefetch>,
-    /// First sectors and numbers of the entries, oldest first. Those of entries that are gone stay
-    /// until they are the oldest.
-    order: VecDeque<(Sector, u64)>,
-    next_number: u64,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-pub(super) struct Prefetch {
-    address: BufferAddress,
-    number: u64,
-    /// Evictions of its part of the table when it was begun.
-    pub(super) evictions: u64,
-    pub(super) parts: SmallVec<[Waiter; 1]>,
-}
-
-/// What a prefetch brought.
-pub(super) struct Arrived {
-    pub(super) bytes: Vec<u8>,
-    /// Evictions of its part of the table before it was read.
-    pub(super) evictions: u64,
-}
+use undercroft_block::{Plug, drives_queues};
 
 impl Cache {
     /// Begins to read those of these buffers that are neither in memory nor on their way. Returns
@@ -96,68 +50,6 @@ impl Cache {
     }
 }
 
-impl Default for Prefetches {
-    fn default() -> Self {
-        let memory = BufferPool::new(BYTES_MAX);
-        Self { memory, count: AtomicUsize::default(), state: Mutex::default() }
-    }
-}
-
-impl Prefetches {
-    /// Notes that the buffer at `address` is on its way; returns the reads that bring it. `None` if
-    /// it is already.
-    fn begin(&self, address: BufferAddress, evictions: u64) -> Option<SmallVec<[Bio; 1]>> {
-        let mut state = self.state.lock();
-        if state.begun.contains_key(&address.first()) {
-            return None;
-        }
-        let (bios, parts) = reads_of(&address, |bytes| {
-            // What was forgotten may still be on its way.
-            self.memory.try_get(bytes).unwrap_or_else(|| Buffer::zeroed(bytes))
-        });
-        let number = state.next_number;
-        state.next_number += 1;
-        state.bytes += address.len();
-        state.order.push_back((address.first(), number));
-        state.begun.insert(address.first(), Prefetch { address, number, evictions, parts });
-        state.forget_oldest();
-        self.count.store(state.begun.len(), Ordering::Relaxed);
-        Some(bios)
-    }
-
-    /// Takes the prefetch of exactly this buffer.
-    pub(super) fn take(&self, address: &BufferAddress) -> Option<Prefetch> {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        let mut state = self.state.lock();
-        if state.begun.get(&address.first())?.address != *address {
-            return None;
-        }
-        let taken = state.begun.remove(&address.first())?;
-        state.bytes -= address.len();
-        self.count.store(state.begun.len(), Ordering::Relaxed);
-        Some(taken)
-    }
-}
-
-impl State {
-    /// Lets the oldest go as long as there is too much, and what is said of those that are gone.
-    fn forget_oldest(&mut self) {
-        while let Some((sector, number)) = self.order.front().copied() {
-            let entry = self.begun.get(&sector).filter(|entry| entry.number == number);
-            if entry.is_some() && self.bytes <= BYTES_MAX {
-                return;
-            }
-            if let Some(gone) = entry.map(|entry| entry.address.len()) {
-                self.begun.remove(&sector);
-                self.bytes -= gone;
-            }
-            self.order.pop_front();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::buffer::MOST_AGE_CREDIT;
@@ -171,7 +63,7 @@ mod tests {
     use std::ops::Range;
     use std::sync::Arc;
     use undercroft_block::testing::{Fault, FaultyDevice};
-    use undercroft_block::{BlockDevice, MemoryDevice, Operation, write_all_at};
+    use undercroft_block::{BlockDevice, MemoryDevice, Operation, Sector, write_all_at};
     use uuid::Uuid;
 
     const KIND: BufferKind = BufferKind::InodeCluster;
@@ -247,19 +139,5 @@ mod tests {
         cache.read(&address, KIND).unwrap();
         assert_eq!(device.injected(), 0);
         assert!(!sectors(&address).is_empty());
-    }
-
-    #[test]
-    fn what_waits_for_readers_has_a_bound() {
-        let (cache, ..) = cache(Vec::new());
-        let each = BYTES_MAX / 16;
-        for number in 0..64 {
-            let first = Sector(number * (each as u64 / 512) % (32 << 11));
-            cache.prefetch([BufferAddress::contiguous(first, each as u32 / 512)]);
-            let state = cache.prefetches.state.lock();
-            assert!(state.bytes <= BYTES_MAX, "{} bytes", state.bytes);
-            assert!(state.order.len() <= 17 && state.begun.len() <= 16);
-        }
-        assert!(cache.prefetches.state.lock().begun.len() == 16);
     }
 }

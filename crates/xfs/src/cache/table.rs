@@ -1,8 +1,8 @@
 //! The table of all metadata buffers of a volume.
 
-use super::attempt::AwaitedReads;
+use super::awaited_read::AwaitedReads;
 use super::buffer::{BufferAddress, BufferRef, Content, MetaBuffer};
-use super::prefetch::{Arrived, Prefetches};
+use super::prefetches::{Arrived, Prefetches};
 use super::shard::{SHARDS, Shard};
 use super::speed::ReadSpeed;
 use super::sweep_schedule::SweepSchedule;

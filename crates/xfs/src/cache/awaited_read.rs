@@ -1,0 +1,93 @@
+//! Reads of buffers that tasks wait for.
+
+use super::buffer::BufferAddress;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use undercroft_block::{Bio, BlockError, Buffer, Sector, Waiter};
+
+/// The read of a buffer that tasks wait for.
+#[derive(Debug)]
+pub(crate) struct AwaitedRead {
+    pub(super) address: BufferAddress,
+    /// Which cache it is of, by its place in memory.
+    pub(super) cache: usize,
+    /// Evictions of its part of the table when it was begun.
+    pub(super) evictions: u64,
+    /// It was begun before a task asked for it: its error is none of theirs.
+    pub(super) was_ahead: bool,
+    pub(super) state: Mutex<ReadState>,
+}
+
+#[derive(Debug)]
+pub(super) enum ReadState {
+    OnItsWay(SmallVec<[Waiter; 1]>),
+    /// The cache has it, or had.
+    InMemory,
+    Failed(BlockError),
+    Damaged(Vec<u8>),
+}
+
+/// Reads that tasks wait for.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedReads {
+    by_sector: Mutex<FxHashMap<Sector, Weak<AwaitedRead>>>,
+}
+
+impl AwaitedRead {
+    /// Ready when it has arrived, or failed.
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        let state = self.state.lock();
+        let ReadState::OnItsWay(parts) = &*state else { return Poll::Ready(()) };
+        let is_pending = |part: &Waiter| part.poll_complete(context).is_pending();
+        if parts.iter().any(is_pending) { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    pub(super) fn is_of(&self, cache: usize, address: &BufferAddress) -> bool {
+        self.cache == cache && self.address == *address
+    }
+
+    pub(super) fn is_useless(&self) -> bool {
+        matches!(*self.state.lock(), ReadState::Failed(_) | ReadState::Damaged(_))
+    }
+}
+
+impl AwaitedReads {
+    /// The read of this buffer, if one is under way.
+    pub(super) fn find(&self, address: &BufferAddress) -> Option<Arc<AwaitedRead>> {
+        let read = self.by_sector.lock().get(&address.first()).and_then(Weak::upgrade)?;
+        let is_under_way = matches!(*read.state.lock(), ReadState::OnItsWay(_));
+        (read.address == *address && is_under_way).then_some(read)
+    }
+
+    pub(super) fn add(&self, read: &Arc<AwaitedRead>) {
+        let mut reads = self.by_sector.lock();
+        if reads.len() == reads.capacity() {
+            // As often as the table doubles.
+            reads.retain(|_, read| read.strong_count() > 0);
+        }
+        reads.insert(read.address.first(), Arc::downgrade(read));
+    }
+}
+
+/// The bytes that these reads brought, `len` in all.
+pub(super) fn bytes_of(parts: SmallVec<[Waiter; 1]>, len: usize) -> Result<Vec<u8>, BlockError> {
+    let mut bytes = Vec::with_capacity(len);
+    for part in parts {
+        bytes.extend_from_slice(&part.wait().into_buffer()?);
+    }
+    Ok(bytes)
+}
+
+/// The reads of a buffer, into memory of these lengths, and those who wait for them.
+pub(super) fn reads_of(
+    address: &BufferAddress,
+    memory: impl Fn(usize) -> Buffer,
+) -> (SmallVec<[Bio; 1]>, SmallVec<[Waiter; 1]>) {
+    let read = |(first, sectors): &(Sector, u32)| {
+        Bio::read(*first, memory(*sectors as usize * 512)).waited()
+    };
+    address.parts().iter().map(read).unzip()
+}
