@@ -25,6 +25,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod counters;
 mod ending;
 mod failure;
 pub mod ioctl;

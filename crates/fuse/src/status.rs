@@ -5,34 +5,9 @@
 
 use crate::server::Server;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The attribute of the root directory that is the status, as JSON.
 pub const STATUS_ATTRIBUTE: &str = "system.undercroft.status";
-
-/// Requests, counted.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    begun: AtomicU64,
-    ended: AtomicU64,
-}
-
-impl Counters {
-    /// Counts a request until the guard is dropped.
-    pub(crate) fn begin(&self) -> UnderWay<'_> {
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self)
-    }
-}
-
-/// A request that is under way.
-pub(crate) struct UnderWay<'c>(&'c Counters);
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 /// The state of a mount. Sizes are bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -92,8 +67,6 @@ impl Server {
     pub(crate) fn status(&self) -> Status {
         let volume = self.fs.volume();
         let load = volume.load();
-        let ended = self.counters.ended.load(Ordering::Relaxed);
-        let begun = self.counters.begun.load(Ordering::Relaxed);
         let failed = volume.refusal().map(|why| why.to_string());
         Status {
             image: self.name.clone(),
@@ -108,8 +81,8 @@ impl Server {
             journal_used: load.journal_used,
             known_files: self.nodes.known(),
             open_files: self.nodes.openings() as u64,
-            requests: begun,
-            in_flight: begun.saturating_sub(ended),
+            requests: self.counters.begun(),
+            in_flight: self.counters.under_way(),
             damage_errors: self.failures.damage(),
             device_errors: self.failures.device(),
         }

@@ -11,10 +11,10 @@ mod listing;
 mod names;
 mod xattrs;
 
+use crate::counters::Counters;
 use crate::ending::Ending;
 use crate::failure::{Failures, Log};
 use crate::nodes::Nodes;
-use crate::status::Counters;
 use std::sync::Arc;
 use undercroft_fs::{Error, FileSystem, InodeNumber, Metadata};
 
