@@ -122,6 +122,17 @@ fn whiteouts() -> Vec<Stack> {
             ],
         ),
         (
+            "a device 0:0 is a whiteout",
+            Overlay,
+            vec![base(), upper().device("a/one", b'3', (0, 0))],
+        ),
+    ]
+}
+
+/// Opaque directories, wherever the mark stands, and marks as overlays have them.
+fn opaque() -> Vec<Stack> {
+    vec![
+        (
             "the attribute of overlays",
             Overlay,
             vec![
@@ -131,17 +142,6 @@ fn whiteouts() -> Vec<Stack> {
                     .directory("a/", 0o755)
                     .file("a/n", b"n"),
             ],
-        ),
-    ]
-}
-
-/// Opaque directories, wherever the mark stands, and marks as overlays have them.
-fn opaque() -> Vec<Stack> {
-    vec![
-        (
-            "a device 0:0 is a whiteout",
-            Overlay,
-            vec![base(), upper().device("a/one", b'3', (0, 0))],
         ),
         (
             "opaque before entries",
