@@ -85,7 +85,7 @@ pub(super) fn faults(root: &Path, worker: u64, history: &History) -> Result<Vec<
             let owner = owners.get(&left.name).and_then(|owners| owner_of(&left, owners));
             match owner {
                 Some(number) => found.entry(number).or_default().push(left),
-                None => faults.push(format!("{} is nobody's: it was gone for good", left.name)),
+                None => faults.push(format!("{}: it was gone for good", left.name)),
             }
         }
     }
