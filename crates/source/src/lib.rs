@@ -39,6 +39,7 @@
 //! The crate knows no file system format and no devices. It is separate because it carries archive
 //! parsing and decompressors that users of the file system library have no need for.
 
+mod acl;
 mod ahead;
 mod chunk;
 pub mod directory;
@@ -56,7 +57,6 @@ mod region;
 pub mod rules;
 pub mod selinux;
 mod source;
-mod spool;
 pub mod tar;
 mod timestamp;
 mod warnings;

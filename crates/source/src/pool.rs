@@ -32,6 +32,19 @@ impl BufferPool {
         }
     }
 
+    /// A buffer that `fill` has filled, and what it returned. It comes back after its last holder let go.
+    pub(crate) fn filled<T, E>(
+        &self,
+        fill: impl FnOnce(&mut [u8]) -> Result<T, E>,
+    ) -> Result<(Arc<Vec<u8>>, T), E> {
+        let mut shared = self.take();
+        let buffer =
+            Arc::get_mut(&mut shared).expect("a buffer that was taken has no other holder");
+        let result = fill(buffer)?;
+        self.keep(&shared);
+        Ok((shared, result))
+    }
+
     /// Remembers a buffer that is filled and about to be handed out.
     pub(crate) fn keep(&self, buffer: &Arc<Vec<u8>>) {
         let mut shared = self.shared.lock();

@@ -19,16 +19,17 @@ mod pax;
 mod reader;
 mod seen;
 mod sparse;
+mod spool;
 
 pub(crate) use compression::{Compression, MAGIC_LENGTH};
 pub use error::{Problem, TarError};
 pub use reader::TarReader;
 pub(crate) use reader::{LinkTargets, Member};
+pub(crate) use spool::spool;
 
 use crate::ahead::{Ahead, Filling};
 use crate::pool::BufferPool;
 use crate::region::Region;
-use crate::spool::spool;
 use crate::{Data, Entry, Options, Source, SourceError, Warnings};
 use input::{Headers, Input, Stream};
 use std::fs::File;

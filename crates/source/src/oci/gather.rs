@@ -143,34 +143,38 @@ impl<'a> Gather<'a> {
         if self.pieces.is_empty() {
             return Ok(Arc::default());
         }
-        let mut shared = self.pool.take();
-        let buffer = Arc::get_mut(&mut shared).expect("the pool gives out what nobody refers to");
-        let mut order: Vec<usize> = (0..self.pieces.len()).collect();
-        order.sort_by_key(|&index| (self.pieces[index].layer, self.pieces[index].position));
-        let (mut at, mut next) = (0, 0);
-        while next < order.len() {
-            // A run of pieces with small gaps is read at once.
-            let first = &self.pieces[order[next]];
-            let (layer, start) = (first.layer, first.position);
-            let mut end = start;
-            while let Some(&index) = order.get(next) {
-                let piece = &mut self.pieces[index];
-                if piece.layer != layer || piece.position > end + GAP {
-                    break;
-                }
-                // Both lie in the buffer: the room was counted with a gap for each piece.
-                piece.place = at + (piece.position - start) as usize;
-                end = end.max(piece.position + piece.length);
-                next += 1;
-            }
-            let length = (end - start) as usize;
-            let region = &self.layers[layer as usize];
-            region
-                .read_exact_at(&mut buffer[at..at + length], start)
-                .map_err(|source| ReadFault { layer, source })?;
-            at += length;
-        }
-        self.pool.keep(&shared);
+        let Self { layers, pool, pieces, .. } = self;
+        let (shared, ()) = pool.filled(|buffer| fill(buffer, layers, pieces))?;
         Ok(shared)
     }
+}
+
+/// Reads the pieces into `buffer`, and notes their places in it.
+fn fill(buffer: &mut [u8], layers: &[Region], pieces: &mut [Piece]) -> Result<(), ReadFault> {
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    order.sort_by_key(|&index| (pieces[index].layer, pieces[index].position));
+    let (mut at, mut next) = (0, 0);
+    while next < order.len() {
+        // A run of pieces with small gaps is read at once.
+        let first = &pieces[order[next]];
+        let (layer, start) = (first.layer, first.position);
+        let mut end = start;
+        while let Some(&index) = order.get(next) {
+            let piece = &mut pieces[index];
+            if piece.layer != layer || piece.position > end + GAP {
+                break;
+            }
+            // Both lie in the buffer: the room was counted with a gap for each piece.
+            piece.place = at + (piece.position - start) as usize;
+            end = end.max(piece.position + piece.length);
+            next += 1;
+        }
+        let length = (end - start) as usize;
+        let region = &layers[layer as usize];
+        region
+            .read_exact_at(&mut buffer[at..at + length], start)
+            .map_err(|source| ReadFault { layer, source })?;
+        at += length;
+    }
+    Ok(())
 }

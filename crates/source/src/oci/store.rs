@@ -6,7 +6,7 @@ use crate::Kind;
 use crate::Options;
 use crate::SourceError;
 use crate::region::Region;
-use crate::spool::spool;
+use crate::tar::spool;
 use crate::tar::{Compression, MAGIC_LENGTH, Member, TarReader};
 use rustc_hash::FxHashMap;
 use std::fs::File;

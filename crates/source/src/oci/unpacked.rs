@@ -10,8 +10,7 @@ use super::layer::LayerFault;
 use super::verification::{Claim, Claimed};
 use crate::Options;
 use crate::region::{Region, RegionStream};
-use crate::spool::spool;
-use crate::tar::{Compression, MAGIC_LENGTH, TarError};
+use crate::tar::{Compression, MAGIC_LENGTH, TarError, spool};
 use std::io::{self, Read};
 use std::sync::Arc;
 

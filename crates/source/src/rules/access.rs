@@ -1,22 +1,11 @@
 //! Access control lists of entries whose mode or owner changes.
-//!
-//! The binary form is that of `posix_acl_xattr.h`: a version of 32 bits, then for each entry 16 bits
-//! of tag, 16 bits of permissions and 32 bits of id, little-endian.
 
 use super::value::OwnerMap;
 use crate::Entry;
+use crate::acl::{ACCESS, DEFAULT, GROUP, GROUP_OBJ, MASK, OTHER, USER, USER_OBJ};
 
-const ACCESS: &[u8] = b"system.posix_acl_access";
-const DEFAULT: &[u8] = b"system.posix_acl_default";
 const VERSION_BYTES: usize = 4;
 const ENTRY_BYTES: usize = 8;
-
-const USER_OBJ: u16 = 0x01;
-const USER: u16 = 0x02;
-const GROUP_OBJ: u16 = 0x04;
-const GROUP: u16 = 0x08;
-const MASK: u16 = 0x10;
-const OTHER: u16 = 0x20;
 
 fn tag(entry: &[u8]) -> u16 {
     u16::from_le_bytes([entry[0], entry[1]])

@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Permission bits of directories that rules make.
 pub(super) const DIRECTORY_MODE: u16 = 0o755;
@@ -160,17 +159,13 @@ impl AddedData {
             host.check(&self.file)?;
             return Ok(None);
         };
-        let mut buffer = pool.take();
-        let space = Arc::get_mut(&mut buffer).expect("a buffer from the pool has no other holder");
         // At most the length of a buffer.
         let length = range.length.min(BUFFER_SIZE as u64) as usize;
-        self.file.read_exact_at(&mut space[..length], range.offset).map_err(|error| match error
-            .kind()
-        {
+        let read = |space: &mut [u8]| self.file.read_exact_at(&mut space[..length], range.offset);
+        let (buffer, ()) = pool.filled(read).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => RuleProblem::Changed(host.path.clone()),
             _ => host.read("read")(error),
         })?;
-        pool.keep(&buffer);
         let offset = range.offset;
         range.offset += length as u64;
         range.length -= length as u64;

@@ -41,8 +41,13 @@ fn more(others: usize) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum RuleProblem {
     /// No rule begins with this word.
-    #[error("there is no rule {0}; the rules are {known}", known = super::list::keywords())]
-    Keyword(String),
+    #[error("there is no rule {keyword}; the rules are {known}")]
+    Keyword {
+        /// The word.
+        keyword: String,
+        /// The words that rules begin with.
+        known: String,
+    },
     /// Another number of words.
     #[error("write {0}")]
     Words(String),

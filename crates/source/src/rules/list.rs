@@ -33,10 +33,6 @@ const FORMS: [(&str, &str); 13] = [
 /// Largest file of rules.
 const MAX_FILE: u64 = 16 << 20;
 
-pub(super) fn keywords() -> String {
-    FORMS.map(|(keyword, _)| keyword).join(", ")
-}
-
 /// Rules in the order in which they are given. Which they are, and what they do:
 /// [`crate::rules`].
 #[derive(Debug, Default)]
@@ -114,7 +110,10 @@ impl RuleList {
         place: &str,
         directory: &Path,
     ) -> Result<(), RuleProblem> {
-        let unknown = || RuleProblem::Keyword(keyword.escape_debug().to_string());
+        let unknown = || RuleProblem::Keyword {
+            keyword: keyword.escape_debug().to_string(),
+            known: FORMS.map(|(keyword, _)| keyword).join(", "),
+        };
         let (_, form) = FORMS.iter().find(|(known, _)| *known == keyword).ok_or_else(unknown)?;
         let wanted = || RuleProblem::Words(format!("{keyword} {form}"));
         let count = form.split(' ').count();

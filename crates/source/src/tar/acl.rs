@@ -2,10 +2,10 @@
 //!
 //! Text is what `acl_to_text` prints and what star writes: entries `TAG:QUALIFIER:PERMISSIONS`,
 //! separated by commas or line ends, optionally followed by `:ID`. Names of users are not looked up:
-//! the result would depend on the host. The binary form is that of `posix_acl_xattr.h`: version 2, then
-//! for each entry 16 bits of tag, 16 bits of permissions and 32 bits of id, little-endian, sorted.
+//! the result would depend on the host. Entries of the binary form are sorted.
 
 use super::error::Problem;
+use crate::acl::{self, GROUP, GROUP_OBJ, MASK, OTHER, USER, USER_OBJ, VERSION};
 
 /// Which of the two lists of a file.
 #[derive(Debug, Clone, Copy)]
@@ -14,18 +14,9 @@ pub(super) struct Kind {
     pub(super) xattr: &'static [u8],
 }
 
-pub(super) const ACCESS: Kind =
-    Kind { key: "SCHILY.acl.access", xattr: b"system.posix_acl_access" };
-pub(super) const DEFAULT: Kind =
-    Kind { key: "SCHILY.acl.default", xattr: b"system.posix_acl_default" };
+pub(super) const ACCESS: Kind = Kind { key: "SCHILY.acl.access", xattr: acl::ACCESS };
+pub(super) const DEFAULT: Kind = Kind { key: "SCHILY.acl.default", xattr: acl::DEFAULT };
 
-const VERSION: u32 = 2;
-const USER_OBJ: u16 = 0x01;
-const USER: u16 = 0x02;
-const GROUP_OBJ: u16 = 0x04;
-const GROUP: u16 = 0x08;
-const MASK: u16 = 0x10;
-const OTHER: u16 = 0x20;
 /// The id of entries that have none.
 const NO_ID: u32 = u32::MAX;
 

@@ -1,6 +1,5 @@
 //! Errors of an archive.
 
-use super::reader::io_problem;
 use crate::entry::{MAX_DATA_RANGES, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
 use std::fmt;
 use std::io;
@@ -27,6 +26,16 @@ impl TarError {
     pub(crate) fn of_stream(archive: &str, offset: u64, error: io::Error) -> Box<Self> {
         let problem = io_problem(error);
         Box::new(Self { archive: archive.to_owned(), offset, entry: None, problem })
+    }
+}
+
+/// Decompressors tell by this kind that their input ended early.
+pub(super) fn io_problem(error: io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            Problem::Truncated { missing: "its compressed stream ends early" }
+        }
+        _ => Problem::Io(error),
     }
 }
 

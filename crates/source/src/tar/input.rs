@@ -37,25 +37,26 @@ impl<R: Read + Send> Input for Stream<R> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        let mut shared = self.pool.take();
-        let buffer = Arc::get_mut(&mut shared).expect("the pool gives out what nobody refers to");
-        let mut filled = 0;
-        while filled < BUFFER_SIZE {
-            match self.reader.read(&mut buffer[filled..BUFFER_SIZE]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if filled == 0 => return Err(error),
-                Err(error) => {
-                    self.fault = Some(error);
-                    break;
+        let Self { reader, fault, pool } = self;
+        let (shared, filled) = pool.filled(|buffer| {
+            let mut filled = 0;
+            while filled < BUFFER_SIZE {
+                match reader.read(&mut buffer[filled..BUFFER_SIZE]) {
+                    Ok(0) => break,
+                    Ok(count) => filled += count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if filled == 0 => return Err(error),
+                    Err(error) => {
+                        *fault = Some(error);
+                        break;
+                    }
                 }
             }
-        }
+            Ok(filled)
+        })?;
         if filled == 0 {
             return Ok(None);
         }
-        self.pool.keep(&shared);
         Ok(Some(Chunk::new(shared, 0..filled)))
     }
 

@@ -16,7 +16,7 @@
 //! - A regular entry whose name ends in a slash is a directory, as in archives older than POSIX.
 
 use super::bytes::{BLOCK, Bytes};
-use super::error::{Problem, TarError};
+use super::error::{Problem, TarError, io_problem};
 use super::extended::Extended;
 use super::header::{Header, continue_gnu_sparse};
 use super::input::{Headers, Input, Stream};
@@ -31,7 +31,7 @@ use crate::{
     Xattr,
 };
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<TarError>>;
@@ -466,14 +466,4 @@ fn symlink_target(target: Vec<u8>) -> Checked<Vec<u8>> {
 /// The bytes that `size` bytes take up in an archive.
 fn padded(size: u64) -> Checked<u64> {
     size.checked_next_multiple_of(BLOCK as u64).ok_or(Problem::FileSize(size))
-}
-
-/// Decompressors tell by this kind that their input ended early.
-pub(super) fn io_problem(error: io::Error) -> Problem {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => {
-            Problem::Truncated { missing: "its compressed stream ends early" }
-        }
-        _ => Problem::Io(error),
-    }
 }

@@ -1,8 +1,8 @@
 //! Copies of streams that must be read twice.
 
+use super::error::TarError;
 use crate::SourceError;
 use crate::pool::BUFFER_SIZE;
-use crate::tar::TarError;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
