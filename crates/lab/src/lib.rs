@@ -17,6 +17,7 @@
 pub mod affinity;
 pub mod age;
 pub mod alloc;
+mod blocks;
 mod buckets;
 mod crew;
 mod destination;
@@ -33,10 +34,10 @@ mod plot;
 mod random;
 mod rate;
 mod record;
-mod report;
 mod spread;
+mod tables;
 pub mod tags;
-mod text_table;
+
 pub mod unplug;
 mod usage;
 
@@ -50,6 +51,6 @@ pub use outcome::Outcome;
 pub use plot::plot;
 pub use rate::Rate;
 pub use record::{Record, Session, read_records, write_record};
-pub use report::write_tables;
 pub use spread::Spread;
+pub use tables::write_tables;
 pub use usage::Usage;

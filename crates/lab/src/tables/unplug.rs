@@ -1,14 +1,12 @@
 //! The table of the experiment on unplugging.
 
-use std::io::{self, Write};
-
 use super::number::{latency_cells, percent, rate_cells};
+use crate::blocks::{Blocks, Table};
 use crate::outcome::unplug::{UnplugOutcome, Variant};
-use crate::text_table::TextTable;
 
 /// Writes one row for each variant, with its gain over the one that takes every lock.
-pub(super) fn write(outcomes: &[&UnplugOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+pub(super) fn write(outcomes: &[&UnplugOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .numbers("service us")
         .words("variant")
         .group("IOPS")
@@ -49,5 +47,5 @@ pub(super) fn write(outcomes: &[&UnplugOutcome], out: &mut dyn Write) -> io::Res
             p99,
         ]);
     }
-    table.write(out)
+    blocks.table(table);
 }

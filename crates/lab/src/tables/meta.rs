@@ -1,16 +1,14 @@
 //! The table of the experiment on empty files.
 
-use std::io::{self, Write};
-
 use super::number::{percent, thousands};
+use crate::blocks::{Blocks, Table};
 use crate::outcome::meta::{MetaOutcome, Speed};
 use crate::spread::Spread;
-use crate::text_table::TextTable;
 
 /// Writes a row for each operation of each outcome. Where another place ran the same case in turn,
 /// the first such is what the others are compared with, round by round.
-pub(super) fn write(outcomes: &[&MetaOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+pub(super) fn write(outcomes: &[&MetaOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .words("operation")
         .words("target")
         .numbers("directories")
@@ -43,7 +41,7 @@ pub(super) fn write(outcomes: &[&MetaOutcome], out: &mut dyn Write) -> io::Resul
             ]);
         }
     }
-    table.write(out)
+    blocks.table(table);
 }
 
 /// The median of the ratios of the rounds; nothing without a place to compare with.

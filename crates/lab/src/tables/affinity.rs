@@ -1,31 +1,27 @@
 //! Tables of the experiment on affinity, as Brunelle's of 2008.
 
-use std::io::{self, Write};
-
+use crate::blocks::{Blocks, Table};
 use crate::outcome::affinity::{AffinityOutcome, Placement};
-use crate::text_table::TextTable;
 
 /// Writes one table for each workload and mechanism.
-pub(super) fn write(outcomes: &[&AffinityOutcome], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(outcomes: &[&AffinityOutcome], blocks: &mut Blocks) {
     let tables = outcomes.chunk_by(|a, b| (a.workload, a.mechanism) == (b.workload, b.mechanism));
     for (index, rows) in tables.enumerate() {
         if index > 0 {
-            writeln!(out)?;
+            blocks.gap();
         }
         let AffinityOutcome { workload, mechanism, devices, outstanding, block_bytes, .. } =
             rows[0];
-        writeln!(
-            out,
+        blocks.line(format!(
             "{workload}: {devices} devices, {outstanding} reads of {block_bytes} bytes outstanding \
              on each; completions redirected by {mechanism}"
-        )?;
-        write_rows(rows, out)?;
+        ));
+        write_rows(rows, blocks);
     }
-    Ok(())
 }
 
-fn write_rows(rows: &[&AffinityOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+fn write_rows(rows: &[&AffinityOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .words("A Q C")
         .group("MBPS")
         .numbers("Avg Lat")
@@ -64,7 +60,7 @@ fn write_rows(rows: &[&AffinityOutcome], out: &mut dyn Write) -> io::Result<()> 
             ),
         ]);
     }
-    table.write(out)
+    blocks.table(table);
 }
 
 /// What stands between two rows, as in the source.

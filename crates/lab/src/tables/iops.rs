@@ -1,12 +1,10 @@
 //! Tables of the experiment on I/Os a second.
 
-use std::io::{self, Write};
-
 use super::number::{percent, rate_cells, thousands};
+use crate::blocks::{Blocks, Table};
 use crate::outcome::iops::IopsOutcome;
 use crate::rate::Rate;
 use crate::spread::Spread;
-use crate::text_table::TextTable;
 
 /// How the file is reached, where there is one.
 fn cache(one: &IopsOutcome) -> &'static str {
@@ -29,8 +27,8 @@ fn share(one: &Rate, other: &Rate) -> String {
 
 /// Writes one row for each driver, number of threads and size of batches. The last column compares
 /// with fio's engine of the same kind, where it ran beside.
-pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+pub(super) fn write(outcomes: &[&IopsOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .words("driver")
         .words("access")
         .numbers("bytes")
@@ -72,5 +70,5 @@ pub(super) fn write(outcomes: &[&IopsOutcome], out: &mut dyn Write) -> io::Resul
             }),
         ]);
     }
-    table.write(out)
+    blocks.table(table);
 }

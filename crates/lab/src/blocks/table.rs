@@ -1,36 +1,39 @@
-//! Plain text tables with groups of columns, as mailing lists print them.
+//! Tables with groups of columns, as mailing lists print them.
 
 use std::io::{self, Write};
 
 /// A table under construction.
-#[derive(Debug)]
-pub(crate) struct TextTable {
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Row>,
 }
 
-#[derive(Debug)]
-struct Column {
-    title: String,
-    align: Align,
+/// The head of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Column {
+    pub(crate) title: String,
+    pub(crate) align: Align,
     /// Whether a bar stands left of it.
-    opens_group: bool,
+    pub(crate) opens_group: bool,
 }
 
+/// The side on which cells begin or end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Align {
+pub(crate) enum Align {
     Left,
     Right,
 }
 
-#[derive(Debug)]
-enum Row {
+/// A row below the head.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Row {
     Cells(Vec<String>),
     /// A line of this character, crossed where bars stand.
     Rule(char),
 }
 
-impl TextTable {
+impl Table {
     /// A table without columns.
     pub(crate) fn new() -> Self {
         Self { columns: Vec::new(), rows: Vec::new() }
@@ -68,8 +71,18 @@ impl TextTable {
         self.rows.push(Row::Rule(symbol));
     }
 
-    /// Writes the table: titles, a rule, rows.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// The columns.
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The rows.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Writes the table as plain text: titles, a rule, rows.
+    pub(crate) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         let widths: Vec<usize> = (0..self.columns.len()).map(|index| self.width(index)).collect();
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
         self.write_cells(out, &widths, &titles)?;
@@ -125,12 +138,12 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let mut table = TextTable::new().words("policy").numbers("depth").group("IOPS");
+        let mut table = Table::new().words("policy").numbers("depth").group("IOPS");
         table.row(["counters".into(), "2".into(), "1721.8K".into()]);
         table.rule('=');
         table.row(["cyclic".into(), "16".into()]);
         let mut out = Vec::new();
-        table.write(&mut out).unwrap();
+        table.write_text(&mut out).unwrap();
         let expected = "  policy    depth |    IOPS
   --------  ----- | -------
   counters      2 | 1721.8K

@@ -1,65 +1,55 @@
 //! Tables of the experiments on the allocator: those of the workload in the shape of Foster's of
 //! 2019.
 
-use std::io::{self, Write};
-
 use super::number::{percent, thousands};
 use crate::age::AgeOutcome;
+use crate::blocks::{Blocks, Table};
 use crate::buckets::Line;
 use crate::outcome::alloc::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
-use crate::text_table::TextTable;
 
 /// Writes what each ageing left.
-pub(super) fn write_ages(outcomes: &[&AgeOutcome], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_ages(outcomes: &[&AgeOutcome], blocks: &mut Blocks) {
     for one in outcomes {
         let AgeOutcome { kept, refused, free_blocks, free_extents, longest, .. } = one;
         let mean = *free_blocks as f64 / (*free_extents).max(1) as f64;
-        writeln!(
-            out,
+        blocks.line(format!(
             "{kept} extents kept, {refused} wanted but in use; {free_blocks} blocks free in \
              {free_extents} extents, {mean:.1} on average, the longest {longest}"
-        )?;
-        write_lines(&one.free, *free_extents, out)?;
+        ));
+        write_lines(&one.free, *free_extents, blocks);
     }
-    Ok(())
 }
 
 /// Writes each run as the source has it, and all of them side by side at the end.
-pub(super) fn write(outcomes: &[&AllocOutcome], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(outcomes: &[&AllocOutcome], blocks: &mut Blocks) {
     for one in outcomes {
-        writeln!(out, "- {} free space, {}:", one.free_space, one.variant)?;
+        blocks.line(format!("- {} free space, {}:", one.free_space, one.variant));
         for row in &one.operations {
-            write_operation(one, row, out)?;
+            write_operation(one, row, blocks);
         }
         let count: u64 = one.operations.iter().map(|row| row.latency.count).sum();
-        writeln!(
-            out,
+        blocks.line(format!(
             "IO Summary: {count} ops, {:.3} ops/s, {:.1}mb/s in {:.1} seconds",
             count as f64 / one.seconds,
             megabytes(one) / one.seconds,
             one.seconds
-        )?;
+        ));
         match &one.layout {
-            Some(layout) => write_layout(layout, out)?,
-            None => writeln!(out, "where the extents are: unmount it, then `undercroft frag`")?,
+            Some(layout) => write_layout(layout, blocks),
+            None => blocks.line("where the extents are: unmount it, then `undercroft frag`"),
         }
-        writeln!(out)?;
+        blocks.gap();
     }
-    write_comparison(outcomes, out)
+    write_comparison(outcomes, blocks);
 }
 
 fn megabytes(one: &AllocOutcome) -> f64 {
     one.data_bytes as f64 / f64::from(1 << 20)
 }
 
-fn write_operation(
-    one: &AllocOutcome,
-    row: &OperationTimes,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn write_operation(one: &AllocOutcome, row: &OperationTimes, blocks: &mut Blocks) {
     let rate = if row.operation == "writefile" { megabytes(one) / one.seconds } else { 0.0 };
-    writeln!(
-        out,
+    blocks.line(format!(
         "{:<16} {:>8}ops {:>8.0}ops/s {rate:>9.1}mb/s {:>9.4}ms/op {:>8.1}us/op-cpu [p99 {:.3}ms - \
          {:.3}ms]",
         row.operation,
@@ -69,30 +59,30 @@ fn write_operation(
         row.cpu_us,
         row.latency.p99 / 1e3,
         row.latency.max / 1e3,
-    )
+    ));
 }
 
-fn write_layout(layout: &LayoutFigures, out: &mut dyn Write) -> io::Result<()> {
+fn write_layout(layout: &LayoutFigures, blocks: &mut Blocks) {
     let LayoutFigures { actual, ideal, inodes, .. } = layout;
     let factor = actual.saturating_sub(*ideal) as f64 * 100.0 / (*actual).max(1) as f64;
-    writeln!(out, "actual {actual}, ideal {ideal}, fragmentation factor {factor:.2}%")?;
+    blocks.line(format!("actual {actual}, ideal {ideal}, fragmentation factor {factor:.2}%"));
     let average = *actual as f64 / (*inodes).max(1) as f64;
-    writeln!(out, "Files on this filesystem average {average:.2} extents per file")?;
-    write_lines(&layout.distances, *actual, out)
+    blocks.line(format!("Files on this filesystem average {average:.2} extents per file"));
+    write_lines(&layout.distances, *actual, blocks);
 }
 
 /// A histogram in the columns of the source.
-fn write_lines(lines: &[Line], total: u64, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{:>8} {:>8} {:>8} {:>12} {:>6}", "from", "to", "extents", "blocks", "pct")?;
-    for Line { from, to, count, blocks } in lines {
+fn write_lines(lines: &[Line], total: u64, blocks: &mut Blocks) {
+    blocks
+        .line(format!("{:>8} {:>8} {:>8} {:>12} {:>6}", "from", "to", "extents", "blocks", "pct"));
+    for Line { from, to, count, blocks: sum } in lines {
         let percent = *count as f64 * 100.0 / total.max(1) as f64;
-        writeln!(out, "{from:>8} {to:>8} {count:>8} {blocks:>12} {percent:>6.2}")?;
+        blocks.line(format!("{from:>8} {to:>8} {count:>8} {sum:>12} {percent:>6.2}"));
     }
-    Ok(())
 }
 
-fn write_comparison(outcomes: &[&AllocOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+fn write_comparison(outcomes: &[&AllocOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .words("free space")
         .words("variant")
         .group("extents")
@@ -131,12 +121,12 @@ fn write_comparison(outcomes: &[&AllocOutcome], out: &mut dyn Write) -> io::Resu
             thousands(count as f64 / one.seconds),
         ]);
     }
-    table.write(out)
+    blocks.table(table);
 }
 
 /// Writes one row for each variant and number of free extents.
-pub(super) fn write_searches(outcomes: &[&SearchOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+pub(super) fn write_searches(outcomes: &[&SearchOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .words("free space")
         .numbers("extents")
         .words("variant")
@@ -180,5 +170,5 @@ pub(super) fn write_searches(outcomes: &[&SearchOutcome], out: &mut dyn Write) -
             format!("{:.2}", one.bytes_read / 1e3),
         ]);
     }
-    table.write(out)
+    blocks.table(table);
 }

@@ -1,23 +1,21 @@
 //! Tables of the experiment on fsync.
 
-use std::io::{self, Write};
-
 use super::number::{percent, thousands};
+use crate::blocks::{Blocks, Table};
 use crate::outcome::fsync::FsyncOutcome;
-use crate::text_table::TextTable;
 
 /// Writes the cumulative table of fs_mark for each outcome, then one row for each in one table.
-pub(super) fn write(outcomes: &[&FsyncOutcome], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(outcomes: &[&FsyncOutcome], blocks: &mut Blocks) {
     let kilobytes = |bytes: Option<f64>| {
         bytes.map_or_else(|| "-".into(), |bytes| format!("{:.1}", bytes / 1e3))
     };
     for one in outcomes {
-        writeln!(
-            out,
-            "\n{}, mode {}, {} threads with {} directories each",
+        blocks.gap();
+        blocks.line(format!(
+            "{}, mode {}, {} threads with {} directories each",
             one.target, one.mode, one.threads, one.directories
-        )?;
-        let mut table = TextTable::new()
+        ));
+        let mut table = Table::new()
             .numbers("Count")
             .numbers("Size")
             .numbers("Files/sec")
@@ -40,14 +38,14 @@ pub(super) fn write(outcomes: &[&FsyncOutcome], out: &mut dyn Write) -> io::Resu
                 kilobytes(iteration.bytes_read_per_file),
             ]);
         }
-        table.write(out)?;
+        blocks.table(table);
     }
-    writeln!(out)?;
-    write_summary(outcomes, out)
+    blocks.gap();
+    write_summary(outcomes, blocks);
 }
 
-fn write_summary(outcomes: &[&FsyncOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+fn write_summary(outcomes: &[&FsyncOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .words("target")
         .words("mode")
         .numbers("threads")
@@ -84,5 +82,5 @@ fn write_summary(outcomes: &[&FsyncOutcome], out: &mut dyn Write) -> io::Result<
             format!("{:.0}", one.latency.max),
         ]);
     }
-    table.write(out)
+    blocks.table(table);
 }

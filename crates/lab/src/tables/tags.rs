@@ -1,18 +1,16 @@
 //! Tables of the experiments on tags.
 
-use std::io::{self, Write};
-
 use super::number::{latency_cells, percent, rate_cells, thousands_with_deviation};
+use crate::blocks::{Blocks, Table};
 use crate::outcome::tags::{PolicyName, TagsOutcome};
 use crate::spread::Spread;
-use crate::text_table::TextTable;
 
 /// I/Os a second with deviations: a row for each policy, a column for each depth.
-pub(super) fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_by_depth(outcomes: &[&TagsOutcome], blocks: &mut Blocks) {
     let mut depths: Vec<u32> = outcomes.iter().map(|outcome| outcome.depth).collect();
     depths.sort_unstable();
     depths.dedup();
-    let mut table = TextTable::new().words("queue size");
+    let mut table = Table::new().words("queue size");
     for depth in &depths {
         table = table.numbers(&depth.to_string());
     }
@@ -31,12 +29,12 @@ pub(super) fn write_by_depth(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> 
         });
         table.row([policy.to_string()].into_iter().chain(cells));
     }
-    table.write(out)
+    blocks.table(table);
 }
 
 /// Everything that was counted, a row for each outcome.
-pub(super) fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = TextTable::new()
+pub(super) fn write_details(outcomes: &[&TagsOutcome], blocks: &mut Blocks) {
+    let mut table = Table::new()
         .numbers("depth")
         .words("policy")
         .words("shares")
@@ -83,7 +81,7 @@ pub(super) fn write_details(outcomes: &[&TagsOutcome], out: &mut dyn Write) -> i
             format!("{:.1}", one.latency.max),
         ]);
     }
-    table.write(out)
+    blocks.table(table);
 }
 
 /// What `one` is compared with: the same case with the eight cyclic queues of 2014.
