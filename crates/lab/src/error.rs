@@ -14,6 +14,9 @@ pub enum LabError {
         /// Its defect.
         source: serde_json::Error,
     },
+    /// A page has no records in it.
+    #[error("this is not a page that `undercroft lab report` wrote: it has no records")]
+    NoRecordsInPage,
     /// Records could not be read.
     #[error("cannot read records: {0}")]
     Read(#[source] io::Error),

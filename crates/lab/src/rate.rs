@@ -57,8 +57,14 @@ pub struct Rate {
     pub iops_of_runs: Vec<f64>,
     /// CPU time of the whole process for each I/O, in nanoseconds.
     pub cpu_ns_per_io: f64,
+    /// The same of each run.
+    #[serde(default)]
+    pub cpu_ns_of_runs: Vec<f64>,
     /// Context switches because a thread slept, for each I/O.
     pub voluntary_switches_per_io: f64,
+    /// The same of each run.
+    #[serde(default)]
+    pub voluntary_switches_of_runs: Vec<f64>,
     /// Context switches because another thread was given the CPU, for each I/O.
     pub involuntary_switches_per_io: f64,
 }
@@ -73,6 +79,9 @@ impl Rate {
         let per_io = |count: fn(&Usage) -> u64| {
             per(windows.iter().map(|window| count(&window.usage)).sum(), all_ios)
         };
+        let of_runs = |count: fn(&Usage) -> u64| -> Vec<f64> {
+            windows.iter().map(|window| per(count(&window.usage), window.all_ios)).collect()
+        };
         Self {
             repeats: windows.len(),
             seconds: seconds.as_secs_f64(),
@@ -81,7 +90,9 @@ impl Rate {
             stddev: spread.stddev,
             iops_of_runs,
             cpu_ns_per_io: per_io(|usage| usage.cpu_ns),
+            cpu_ns_of_runs: of_runs(|usage| usage.cpu_ns),
             voluntary_switches_per_io: per_io(|usage| usage.voluntary),
+            voluntary_switches_of_runs: of_runs(|usage| usage.voluntary),
             involuntary_switches_per_io: per_io(|usage| usage.involuntary),
         }
     }
@@ -118,6 +129,7 @@ mod tests {
         let rate = Rate::of(Duration::from_millis(500), &[window(10), window(30)]);
         assert_eq!((rate.repeats, rate.ios, rate.iops), (2, 40, 40.0));
         assert_eq!(rate.iops_of_runs, [20.0, 60.0]);
+        assert_eq!(rate.cpu_ns_of_runs, [500.0, 500.0]);
         assert_eq!((rate.cpu_ns_per_io, rate.voluntary_switches_per_io), (500.0, 0.5));
         assert!((rate.variation() - 800_f64.sqrt() / 40.0).abs() < 1e-12);
     }

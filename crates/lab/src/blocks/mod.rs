@@ -4,7 +4,7 @@ mod table;
 
 use std::io::{self, Write};
 
-pub(crate) use table::{Align, Column, Row, Table};
+pub(crate) use table::{Align, Row, Table};
 
 /// The parts of a report, in order.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod alloc;
+pub(crate) mod calibration;
 pub(crate) mod fsync;
 pub(crate) mod iops;
 pub(crate) mod meta;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::age::AgeOutcome;
 use affinity::AffinityOutcome;
 use alloc::{AllocOutcome, SearchOutcome};
+use calibration::CalibrationOutcome;
 use fsync::FsyncOutcome;
 use iops::IopsOutcome;
 use meta::MetaOutcome;
@@ -53,6 +55,8 @@ pub enum Outcome {
     AllocSearch(SearchOutcome),
     /// The same by the number of free extents.
     AllocGrowth(SearchOutcome),
+    /// Speed of the machine behind a step of a report.
+    Calibration(CalibrationOutcome),
 }
 
 impl Outcome {
@@ -98,6 +102,7 @@ impl Outcome {
             Self::AllocGrowth(_) => {
                 "alloc: ever more free extents near the hint are too short".to_owned()
             }
+            Self::Calibration(of) => format!("calibration: the machine behind {}", of.step),
         }
     }
 
@@ -142,6 +147,11 @@ impl Outcome {
             Self::AllocSearch(of) | Self::AllocGrowth(of) => Some(of),
             _ => None,
         }
+    }
+
+    /// Speed of the machine behind a step.
+    pub(crate) fn calibration(&self) -> Option<&CalibrationOutcome> {
+        if let Self::Calibration(of) = self { Some(of) } else { None }
     }
 
     /// The outcome of an experiment on tags, whichever it is.

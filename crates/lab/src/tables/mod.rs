@@ -2,6 +2,7 @@
 
 mod affinity;
 mod alloc;
+mod calibration;
 mod fsync;
 mod iops;
 mod meta;
@@ -62,6 +63,9 @@ pub(crate) fn add_section(section: &[Record], blocks: &mut Blocks) {
         Outcome::Alloc(_) => alloc::write(&select(section, Outcome::alloc), blocks),
         Outcome::AllocSearch(_) | Outcome::AllocGrowth(_) => {
             alloc::write_searches(&select(section, Outcome::search), blocks);
+        }
+        Outcome::Calibration(_) => {
+            calibration::write(&select(section, Outcome::calibration), blocks);
         }
     }
 }

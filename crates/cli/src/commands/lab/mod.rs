@@ -6,7 +6,9 @@ mod alloc;
 mod fsync;
 mod iops;
 mod meta;
+mod plan;
 mod plot;
+mod report;
 mod session;
 mod table;
 mod tags;
@@ -41,12 +43,17 @@ enum Command {
     Meta(meta::Args),
     Age(age::Args),
     Alloc(alloc::Args),
+    Report(report::Args),
     Table(table::Args),
     Plot(plot::Args),
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    match &args.command {
+    run_command(&args.command, out)
+}
+
+fn run_command(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
+    match command {
         Command::Tags(args) => tags::run(args, out),
         Command::Iops(args) => iops::run(args, out),
         Command::Unplug(args) => unplug::run(args, out),
@@ -55,6 +62,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Command::Meta(args) => meta::run(args, out),
         Command::Age(args) => age::run(args, out),
         Command::Alloc(args) => alloc::run(args, out),
+        Command::Report(args) => report::run(args, out),
         Command::Table(args) => table::run(args, out),
         Command::Plot(args) => plot::run(args, out),
     }

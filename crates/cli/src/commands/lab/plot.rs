@@ -12,7 +12,7 @@ use undercroft_lab::plot;
 /// For example: undercroft lab tags --record tags.jsonl; undercroft lab plot tags.jsonl > tags.svg
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A file of records, one JSON object a line; - for standard input.
+    /// A file of records, one JSON object a line, or a page of `lab report`; - for standard input.
     records: PathBuf,
 }
 

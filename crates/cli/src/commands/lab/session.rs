@@ -22,6 +22,10 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
+    /// Do not count outcomes on the terminal.
+    #[arg(long)]
+    quiet: bool,
+
     /// Run every variant once for milliseconds: to see that it works, not how fast.
     #[arg(long)]
     smoke: bool,
@@ -89,7 +93,7 @@ pub(super) fn run(
     let mut file = args.record.as_ref().map(open_records).transpose()?;
     let mut records = Vec::new();
     let mut failed = Ok(());
-    let progress = io::stderr().is_terminal();
+    let progress = !args.quiet && io::stderr().is_terminal();
     experiment(&options, &mut |outcome| {
         let record = Record { outcome, session: session.clone() };
         let written = [

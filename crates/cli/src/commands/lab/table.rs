@@ -2,17 +2,17 @@
 
 use crate::report::Outcome;
 use anyhow::{Context, Result};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use undercroft_lab::{Record, read_records, write_tables};
+use undercroft_lab::{Record, read_records, records_of_page, write_tables};
 
 /// Print the tables of recorded experiments.
 ///
 /// For example: undercroft lab tags --record tags.jsonl; undercroft lab table tags.jsonl
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// A file of records, one JSON object a line; - for standard input.
+    /// A file of records, one JSON object a line, or a page of `lab report`; - for standard input.
     records: PathBuf,
 }
 
@@ -21,13 +21,18 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The records in the file at `path`.
+/// The records in the file at `path`: one a line, or those inside a page.
 pub(super) fn read(path: &Path) -> Result<Vec<Record>> {
-    let mut input: Box<dyn BufRead> = if path.as_os_str() == "-" {
-        Box::new(io::stdin().lock())
+    let text = if path.as_os_str() == "-" {
+        io::read_to_string(io::stdin().lock())
     } else {
-        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        Box::new(BufReader::new(file))
+        fs::read_to_string(path)
     };
-    read_records(&mut *input).with_context(|| path.display().to_string())
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    let records = if text.trim_start().starts_with('{') || text.trim().is_empty() {
+        read_records(&mut text.as_bytes())
+    } else {
+        records_of_page(&text)
+    };
+    records.with_context(|| path.display().to_string())
 }
