@@ -5,6 +5,8 @@ use nix::mount::{MntFlags, umount2};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Whether a mount that is in use goes.
@@ -35,11 +37,25 @@ pub enum UnmountFailure {
     },
 }
 
-/// Unmounts what is mounted at a directory.
+/// Pauses in milliseconds before a mount that is in use is tried again. A program that has just ended, or one that
+/// another is being started from, may have a file of it for a moment.
+const PAUSES: [u64; 7] = [1, 5, 20, 50, 100, 300, 500];
+
+/// Unmounts what is mounted at a directory. A mount that stays in use is given up after a second.
 ///
 /// # Errors
 /// It is in use; the caller may not; there is no mount.
 pub fn unmount(at: &Path, in_use: InUse) -> Result<(), UnmountFailure> {
+    for pause in PAUSES {
+        match attempt(at, in_use) {
+            Err(UnmountFailure::InUse(_)) => thread::sleep(Duration::from_millis(pause)),
+            done => return done,
+        }
+    }
+    attempt(at, in_use)
+}
+
+fn attempt(at: &Path, in_use: InUse) -> Result<(), UnmountFailure> {
     let flags = match in_use {
         InUse::Refuse => MntFlags::empty(),
         InUse::Detach => MntFlags::MNT_DETACH,

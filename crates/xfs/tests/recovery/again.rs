@@ -89,7 +89,7 @@ fn recovery_of_changes_can_be_cut_off_anywhere() {
     }
     let scratch = tempfile::tempdir().unwrap();
     let image = volume(scratch.path(), |root| {
-        load::run(root, Duration::from_millis(300), 77, End::Flushed);
+        load::run(root, 4_000, 77, End::Flushed);
     });
     let report = cut_recovery(&image);
     assert!(report.transactions > 0 && report.unlinked > 0, "{report:?}");

@@ -7,11 +7,16 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{XattrFlags, ioctl_ficlone, removexattr, setxattr};
 use undercroft_judges::random::Random;
+
+/// A time that no load takes.
+const LONG: Duration = Duration::from_secs(300);
 
 /// How a load ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,27 +27,28 @@ pub(crate) enum End {
     Cut,
 }
 
-/// Works on the volume mounted at `root` from four threads until the kernel shuts it down after
-/// `time`. Files that are deleted while they are open stay so to the end.
-pub(crate) fn run(root: &Path, time: Duration, seed: u64, end: End) {
+/// Works on the volume mounted at `root` from four threads until the kernel shuts it down behind so
+/// many operations. Files that are deleted while they are open stay so to the end.
+pub(crate) fn run(root: &Path, operations: u64, seed: u64, end: End) {
     let open = Mutex::new(Vec::new());
+    let (done, enough) = (AtomicU64::new(0), channel());
     thread::scope(|scope| {
         for number in 0..4 {
-            let open = &open;
+            let (open, done, enough) = (&open, &done, enough.0.clone());
             scope.spawn(move || {
                 let directory = root.join(format!("{seed}-{number}"));
                 let mut worker = Worker::new(directory, seed * 16 + number, open);
-                let until = Instant::now() + time * 2;
-                while Instant::now() < until {
-                    match worker.step() {
-                        Err(error) if error.raw_os_error() == Some(5) => return,
-                        _ => {}
+                while !matches!(worker.step(), Err(error) if error.raw_os_error() == Some(5)) {
+                    if done.fetch_add(1, Relaxed) + 1 == operations {
+                        // The receiver is there until the shutdown.
+                        let _ = enough.send(());
                     }
                 }
             });
         }
-        thread::sleep(time);
+        let came = enough.1.recv_timeout(LONG);
         shut_down(root, end);
+        came.expect("so many operations within minutes");
     });
 }
 

@@ -46,7 +46,7 @@ fn leave_dirty(&(_, mkfs, options, ends): &Case, image: &Path, seed: u64) -> Res
             Err(error) if round > 0 => return Err(error),
             mount => mount.unwrap(),
         };
-        load::run(mount.path(), Duration::from_millis(400), seed * 8 + round, *end);
+        load::run(mount.path(), 5_000, seed * 8 + round, *end);
         mount.unmount().unwrap();
     }
     Ok(())

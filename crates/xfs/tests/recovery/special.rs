@@ -8,7 +8,6 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
@@ -44,7 +43,7 @@ fn journals_that_went_around() {
             continue;
         };
         let end = if seed % 2 == 0 { End::Flushed } else { End::Cut };
-        load::run(mount.path(), Duration::from_millis(700), 9000 + seed, end);
+        load::run(mount.path(), 9_000, 9000 + seed, end);
         mount.unmount().unwrap();
         // From the end of the journal to its start? How much a load writes depends on the machine.
         if !goes_around(&image) {

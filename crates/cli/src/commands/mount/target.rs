@@ -3,6 +3,7 @@
 use crate::failure::Usage;
 use crate::mounts;
 use anyhow::{Context, Result, bail};
+use rustix::fs::statfs;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::fs;
@@ -42,11 +43,8 @@ pub(super) fn place(argument: &Path) -> Result<Place> {
 
 /// Detaches a mount of this command whose server has ended: a crash leaves it behind.
 fn make_way(directory: &Path) -> Result<()> {
-    let has_died = match fs::metadata(directory) {
-        Err(error) => error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()),
-        Ok(_) => false,
-    };
-    if !has_died {
+    // The free space is asked of the server each time; attributes may still be in the kernel's cache.
+    if statfs(directory).map(drop) != Err(Errno::NOTCONN) {
         return Ok(());
     }
     let at = directory.display();
