@@ -46,6 +46,9 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("fusermount3", "fuse3"),
     program("umoci", "umoci"),
     program("skopeo", "skopeo"),
+    program("tidy", "tidy"),
+    program("rsvg-convert", "librsvg2-bin"),
+    program("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
 ];
 
 /// The programs of the suites for mounts, beyond those of the tests.

@@ -46,7 +46,7 @@ fn a_table_made_later_is_the_one_printed_then() {
     assert_eq!(both, format!("{printed}{second}"));
     let picture = succeeds(&["plot", &file]);
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
-    assert_eq!(picture.matches("font-weight=\"bold\"").count(), 2);
+    assert!(picture.contains(">tags: the herd; ") && picture.contains(">tags: one hardware queue"));
 }
 
 #[test]
@@ -67,4 +67,81 @@ fn wrong_use_is_named() {
         assert_eq!(lab(wrong).status.code(), Some(2), "{wrong:?}");
     }
     assert_eq!(lab(&["iops", "--block", "100"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_report_is_one_sound_page_with_its_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("report.html");
+    succeeds(&["report", "--smoke", "--output", page.to_str().unwrap()]);
+    let text = fs::read_to_string(&page).unwrap();
+    for outside in ["src=", "href=\"http", "url(", "@import"] {
+        assert!(!text.contains(outside), "{outside}");
+    }
+    for chapter in ["tags-depth", "unplug", "affinity-cached", "alloc-random", "fsync", "iops"] {
+        assert!(text.contains(&format!("<section id=\"{chapter}\">")), "{chapter}");
+    }
+    let tidy = Command::new("tidy").args(["-q", "-e"]).arg(&page).output().unwrap();
+    assert!(tidy.status.success(), "{}", String::from_utf8_lossy(&tidy.stderr));
+
+    // Records alone make the same page, and are found in it.
+    let records = succeeds(&["report", "--records", page.to_str().unwrap()]);
+    let (file, again) = (directory.path().join("records"), directory.path().join("again.html"));
+    fs::write(&file, &records).unwrap();
+    let from = ["report", "--from", file.to_str().unwrap(), "--output", again.to_str().unwrap()];
+    succeeds(&from);
+    assert!(fs::read_to_string(&again).unwrap() == text);
+    let output = lab(&from);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--force"), "{output:?}");
+    assert!(succeeds(&["table", page.to_str().unwrap()]).contains("the herd"));
+}
+
+#[test]
+fn an_interrupted_report_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("report.html");
+    let partial = directory.path().join("report.html.partial");
+    let report = ["report", "--smoke", "--output", page.to_str().unwrap()];
+    succeeds(&report);
+    let records = succeeds(&["report", "--records", page.to_str().unwrap()]);
+    let step_ends = records.find("\"experiment\":\"calibration\"").unwrap();
+    let first_step = &records[..=step_ends + records[step_ends..].find('\n').unwrap()];
+    fs::remove_file(&page).unwrap();
+
+    fs::write(&partial, first_step).unwrap();
+    let output = lab(&report);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--resume"), "{output:?}");
+    succeeds(&[&report[..], &["--resume"]].concat());
+    let resumed = succeeds(&["report", "--records", page.to_str().unwrap()]);
+    assert!(resumed.starts_with(first_step), "the first step has run again");
+    assert_eq!(resumed.lines().count(), records.lines().count());
+    assert!(!partial.exists());
+}
+
+#[test]
+fn records_are_compared_case_by_case() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, picture) = (directory.path().join("records"), directory.path().join("ratios.svg"));
+    let path = file.to_str().unwrap();
+    succeeds(&["iops", "--driver", "null", "--smoke", "--repeat", "3", "--record", path]);
+    let plot = ["--plot", picture.to_str().unwrap(), "--fail-slower", "5%"];
+    let table = succeeds(&[&["compare", path, path][..], &plot].concat());
+    assert!(table.contains("iops, null read of 4096, 1 threads, batch 1"), "{table}");
+    assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
+    // A hundredth as fast in each run: found, and the status says so.
+    let slower: String = fs::read_to_string(&file).unwrap().lines().map(slowed).collect();
+    let other = directory.path().join("slower");
+    fs::write(&other, slower).unwrap();
+    let output = lab(&["compare", path, other.to_str().unwrap(), "--fail-slower", "5%"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("slower"));
+}
+
+/// A record whose runs were a hundredth as fast.
+fn slowed(line: &str) -> String {
+    let mut record: Value = serde_json::from_str(line).unwrap();
+    for rate in record["iops_of_runs"].as_array_mut().unwrap() {
+        *rate = (rate.as_f64().unwrap() / 100.0).into();
+    }
+    format!("{record}\n")
 }

@@ -21,6 +21,7 @@ mod blocks;
 mod buckets;
 mod calibration;
 mod chapters;
+mod comparison;
 mod crew;
 mod destination;
 mod error;
@@ -47,6 +48,7 @@ mod usage;
 
 pub use buckets::{Line, lines};
 pub use calibration::calibrate;
+pub use comparison::Comparison;
 pub use destination::Destination;
 pub use error::LabError;
 pub use latency::{Latency, LatencyRecorder};

@@ -69,7 +69,7 @@ fn draw_axis(
 fn draw_number(value: Value, (x, y): (impl Fn(f64) -> f64, f64), canvas: &mut Canvas) {
     let middle = y + (BAR - 2.0) / 2.0;
     if value.low < value.high {
-        canvas.interval((x(value.low), middle), (x(value.high), middle));
+        canvas.interval(None, (x(value.low), middle), (x(value.high), middle));
     }
     let end = x(value.middle.max(value.high)) + 6.0;
     canvas.text((end, y + BAR - 2.0), Anchor::Start, &short(value.middle));

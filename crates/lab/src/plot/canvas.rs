@@ -118,15 +118,18 @@ impl Canvas {
         ));
     }
 
-    /// A thin line of an interval, with a cap at each end, from one place to the other.
-    pub(super) fn interval(&mut self, from: (f64, f64), to: (f64, f64)) {
+    /// A thin line of an interval, with a cap at each end, from one place to the other: in the colour
+    /// of a series, or in one that shows on bars of any.
+    pub(super) fn interval(&mut self, series: Option<usize>, from: (f64, f64), to: (f64, f64)) {
+        let class = series.map_or("error".to_owned(), |series| format!("s{}", number(series)));
+        let colour = series.map_or("#222222", colour);
         let level = from.1 == to.1;
         let (dx, dy) = if level { (0.0, 3.0) } else { (3.0, 0.0) };
         let ends = [from, to].map(|(x, y)| ((x - dx, y - dy), (x + dx, y + dy)));
         for ((x1, y1), (x2, y2)) in [(from, to)].into_iter().chain(ends) {
             self.element(format_args!(
-                "<line class=\"error\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" \
-                 stroke=\"#222222\" stroke-width=\"1.2\"/>"
+                "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" \
+                 stroke=\"{colour}\" stroke-width=\"1.2\"/>"
             ));
         }
     }

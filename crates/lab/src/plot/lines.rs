@@ -23,7 +23,8 @@ pub(super) fn draw(chart: &LineChart, room: f64, canvas: &mut Canvas) -> f64 {
         canvas.line(index, &points);
         for ((x, value), place) in line.points.iter().zip(points) {
             if value.low < value.high {
-                canvas.interval((place.0, area.y(value.high)), (place.0, area.y(value.low)));
+                let (high, low) = (area.y(value.high), area.y(value.low));
+                canvas.interval(Some(index), (place.0, high), (place.0, low));
             }
             canvas.mark(index, place, &tip(&line.name, *x, *value));
         }

@@ -14,7 +14,8 @@ use crate::record::{Record, sections};
 
 pub(crate) use canvas::escaped;
 use canvas::{Canvas, SIZE};
-use figure::{Drawing, Panel};
+pub(crate) use figure::{BarChart, Value};
+use figure::{Drawing, Figure, Panel};
 pub(crate) use figures::figure_of;
 
 /// Width of a panel: words stay readable where a telephone shows it.
@@ -26,11 +27,20 @@ const MARGIN: f64 = 20.0;
 /// A picture of `records`, one figure for each experiment of each session below the other.
 #[must_use]
 pub fn plot(records: &[Record]) -> String {
+    below_each_other(sections(records).map(figure_of))
+}
+
+/// A picture of bars.
+pub(crate) fn alone(title: &str, chart: BarChart) -> String {
+    let panel = Panel { title: String::new(), drawing: Drawing::Bars(chart) };
+    below_each_other([Figure { title: title.to_owned(), panels: vec![panel] }])
+}
+
+fn below_each_other(figures: impl IntoIterator<Item = Figure>) -> String {
     let mut canvas = Canvas::new();
     let mut y = MARGIN;
     let room = ALONE - 2.0 * MARGIN;
-    for section in sections(records) {
-        let figure = figure_of(section);
+    for figure in figures {
         y += canvas.heading((0.0, y), room, &figure.title) + 8.0;
         for panel in &figure.panels {
             let (elements, height) = drawn(panel, room);

@@ -51,9 +51,7 @@ impl Estimate {
                 statistic(&mut draw)
             })
             .collect();
-        drawn.sort_by(f64::total_cmp);
-        let tail = (drawn.len() as f64 * TAIL) as usize;
-        let (low, high) = (*drawn.get(tail)?, *drawn.get(drawn.len() - 1 - tail)?);
+        let (low, high) = inner(&mut drawn)?;
         Some(Self { middle, low, high, runs: Some(samples.len()) })
     }
 
@@ -62,6 +60,26 @@ impl Estimate {
     pub(crate) fn of_ratios(own: &[f64], other: &[f64]) -> Option<Self> {
         let pairs = own.iter().zip(other).filter(|(_, other)| **other > 0.0);
         Self::of(&pairs.map(|(own, other)| own / other).collect::<Vec<_>>())
+    }
+
+    /// How often as much `own` is as `other`, which were measured apart: both are drawn from, each for
+    /// itself.
+    pub(crate) fn of_ratio_of_medians(own: &[f64], other: &[f64]) -> Option<Self> {
+        let ratio = |own: &mut [f64], other: &mut [f64]| {
+            Some(median(own)? / median(other).filter(|of| *of > 0.0)?)
+        };
+        let (mut first, mut second) = (own.to_vec(), other.to_vec());
+        let middle = ratio(&mut first, &mut second)?;
+        let mut random = fastrand::Rng::with_seed((own.len() + other.len()) as u64);
+        let mut drawn: Vec<f64> = (0..RESAMPLES)
+            .filter_map(|_| {
+                first.fill_with(|| own[random.usize(..own.len())]);
+                second.fill_with(|| other[random.usize(..other.len())]);
+                ratio(&mut first, &mut second)
+            })
+            .collect();
+        let (low, high) = inner(&mut drawn)?;
+        Some(Self { middle, low, high, runs: Some(own.len().min(other.len())) })
     }
 
     /// A count over all runs.
@@ -91,8 +109,15 @@ impl fmt::Display for Estimate {
     }
 }
 
+/// The ends of the inner part of `drawn`. Sorts.
+fn inner(drawn: &mut [f64]) -> Option<(f64, f64)> {
+    drawn.sort_by(f64::total_cmp);
+    let tail = (drawn.len() as f64 * TAIL) as usize;
+    Some((*drawn.get(tail)?, *drawn.get(drawn.len() - 1 - tail)?))
+}
+
 /// Three significant digits.
-fn digits(value: f64) -> String {
+pub(super) fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,
         size if size >= 10.0 => 1,
@@ -132,6 +157,15 @@ mod tests {
         assert_eq!((ratio.low, ratio.middle, ratio.high), (2.0, 2.0, 2.0));
         assert!(Estimate::of_ratios(&[1.0], &[0.0]).is_none());
         assert!(Estimate::of(&[]).is_none());
+    }
+
+    #[test]
+    fn medians_measured_apart_have_a_ratio() {
+        let ratio = Estimate::of_ratio_of_medians(&[4.0, 4.4, 3.6], &[2.0, 2.2, 1.8, 2.0]).unwrap();
+        assert_eq!((ratio.middle, ratio.runs), (2.0, Some(3)));
+        assert!(ratio.low < 2.0 && 2.0 < ratio.high && ratio.low > 1.5, "{ratio:?}");
+        assert!(Estimate::of_ratio_of_medians(&[], &[1.0]).is_none());
+        assert!(Estimate::of_ratio_of_medians(&[1.0], &[0.0]).is_none());
     }
 
     #[test]

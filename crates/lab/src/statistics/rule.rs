@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Estimate;
+use super::estimate::digits;
 
 /// What a figure has to be for a claim to hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,9 +80,11 @@ impl Verdict {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AtLeast(least) => write!(f, "at least {least}"),
-            Self::AtMost(most) => write!(f, "at most {most}"),
-            Self::Between(least, most) => write!(f, "between {least} and {most}"),
+            Self::AtLeast(least) => write!(f, "at least {}", digits(*least)),
+            Self::AtMost(most) => write!(f, "at most {}", digits(*most)),
+            Self::Between(least, most) => {
+                write!(f, "between {} and {}", digits(*least), digits(*most))
+            }
         }
     }
 }

@@ -4,12 +4,12 @@ use crate::latency::Latency;
 use crate::rate::Rate;
 
 /// Thousands with one decimal, as fio and the mailing lists print I/Os a second: `1681.1K`.
-pub(super) fn thousands(value: f64) -> String {
+pub(crate) fn thousands(value: f64) -> String {
     format!("{:.1}K", value / 1e3)
 }
 
 /// A mean with its deviation in thousands: `1681.1K (1.6K)`.
-pub(super) fn thousands_with_deviation(mean: f64, deviation: f64) -> String {
+pub(crate) fn thousands_with_deviation(mean: f64, deviation: f64) -> String {
     format!("{} ({})", thousands(mean), thousands(deviation))
 }
 

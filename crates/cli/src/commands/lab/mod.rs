@@ -3,6 +3,7 @@
 mod affinity;
 mod age;
 mod alloc;
+mod compare;
 mod fsync;
 mod iops;
 mod meta;
@@ -44,6 +45,7 @@ enum Command {
     Age(age::Args),
     Alloc(alloc::Args),
     Report(report::Args),
+    Compare(compare::Args),
     Table(table::Args),
     Plot(plot::Args),
 }
@@ -63,6 +65,7 @@ fn run_command(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Age(args) => age::run(args, out),
         Command::Alloc(args) => alloc::run(args, out),
         Command::Report(args) => report::run(args, out),
+        Command::Compare(args) => compare::run(args, out),
         Command::Table(args) => table::run(args, out),
         Command::Plot(args) => plot::run(args, out),
     }

@@ -29,10 +29,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<Record>> {
         fs::read_to_string(path)
     };
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    let records = if text.trim_start().starts_with('{') || text.trim().is_empty() {
-        read_records(&mut text.as_bytes())
-    } else {
+    let records = if text.trim_start().starts_with('<') {
         records_of_page(&text)
+    } else {
+        read_records(&mut text.as_bytes())
     };
     records.with_context(|| path.display().to_string())
 }
