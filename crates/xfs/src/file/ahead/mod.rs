@@ -14,15 +14,17 @@
 //!
 //! Errors show when the data is asked for, which reads it again.
 
+mod batch;
 mod piece;
 mod window;
 
 pub use window::ReadPattern;
 
+use self::batch::Batch;
 use self::piece::Piece;
 use self::window::Window;
 use super::OpenFile;
-use super::parts::{Part, stored_parts};
+use super::parts::stored_parts;
 use crate::volume::{Holder, Volume};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -30,10 +32,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use undercroft_block::{Bio, Plug, drives_queues};
-
-/// Longest piece.
-const PIECE_BYTES: usize = 1 << 20;
+use undercroft_block::drives_queues;
 
 /// A reader that does nothing for this long gives its memory to others that want some.
 const IDLE: Duration = Duration::from_secs(1);
@@ -76,10 +75,14 @@ impl OpenFile {
         let mut batch: Option<Batch<'f>> = None;
         for (file, range) in reads.into_iter().filter(|(file, _)| reads_ahead(&file.volume)) {
             file.ahead().state.lock().window.begin(&range);
-            let same = batch.take_if(|batch| Arc::ptr_eq(batch.volume, &file.volume));
-            let mut next = same.unwrap_or_else(|| Batch { volume: &file.volume, bios: Vec::new() });
-            file.begin_ahead(range, &mut next.bios);
-            batch = Some(next);
+            if let Some(other) = batch.take_if(|batch| !batch.is_of(&file.volume)) {
+                other.submit();
+            }
+            let batch = batch.get_or_insert_with(|| Batch::new(&file.volume));
+            file.begin_ahead(range, batch);
+        }
+        if let Some(batch) = batch {
+            batch.submit();
         }
     }
 
@@ -96,8 +99,9 @@ impl OpenFile {
             && let Some(version) = self.locks.stable_version()
             && let Some(next) = self.ahead().follow(range, self.size(), version)
         {
-            let mut batch = Batch { volume: &self.volume, bios: Vec::new() };
-            self.begin_ahead(next, &mut batch.bios);
+            let mut batch = Batch::new(&self.volume);
+            self.begin_ahead(next, &mut batch);
+            batch.submit();
         }
     }
 
@@ -110,26 +114,14 @@ impl OpenFile {
         })
     }
 
-    fn begin_ahead(&self, range: Range<u64>, bios: &mut Vec<Bio>) {
+    fn begin_ahead(&self, range: Range<u64>, batch: &mut Batch<'_>) {
         // Before the mapping is looked at: a change after this makes the pieces too old.
         let Some(version) = self.locks.stable_version() else { return };
         let parts = stored_parts(&self.volume, &self.inode.read(), range);
         // An error shows when the range is read.
-        self.ahead().begin(&self.volume, parts.unwrap_or_default(), version, bios);
-    }
-}
-
-/// Reads of data of a volume that are submitted together, in the order of the device, at the end.
-struct Batch<'v> {
-    volume: &'v Arc<Volume>,
-    bios: Vec<Bio>,
-}
-
-impl Drop for Batch<'_> {
-    fn drop(&mut self) {
-        self.bios.sort_unstable_by_key(Bio::sector);
-        let plug = Plug::new(self.volume.cache().device());
-        self.bios.drain(..).for_each(|bio| plug.submit(bio));
+        for (range, part) in parts.unwrap_or_default() {
+            batch.add(self.ahead(), range, part, version);
+        }
     }
 }
 
@@ -154,14 +146,14 @@ impl Ahead {
         let Some(piece) = self.take(at, version) else { return 0 };
         let Some(copied) = piece.copy(at, bytes) else { return 0 };
         volume.read_ahead_memory().count_used(copied.len);
-        let is_left = at + (copied.len as u64) < copied.piece.range.end;
+        let is_left = at + (copied.len as u64) < piece.range.end;
         if is_left || copied.was_late {
             let mut state = self.state.lock();
             if copied.was_late {
                 state.window.set_late();
             }
             if is_left {
-                state.pieces.push_back(copied.piece);
+                state.pieces.push_back(piece);
                 self.count.store(state.pieces.len(), Ordering::Relaxed);
             }
         }
@@ -215,37 +207,12 @@ impl Ahead {
         next
     }
 
-    /// Makes the reads of these parts, each with its bytes of the file, as far as there is memory.
-    fn begin(
-        &self,
-        volume: &Volume,
-        parts: Vec<(Range<u64>, Part)>,
-        version: u64,
-        bios: &mut Vec<Bio>,
-    ) {
-        let memory = volume.read_ahead_memory();
-        let unit = volume.geometry().sector_size();
-        self.state.lock().last = Some(Instant::now());
-        for (mut range, Part { mut sector, mut skipped, .. }) in parts {
-            while !range.is_empty() {
-                let wanted = usize::try_from(range.end - range.start).unwrap_or(PIECE_BYTES);
-                let wanted = wanted.min(PIECE_BYTES - skipped);
-                let length = (skipped + wanted).next_multiple_of(unit);
-                let Some(buffer) = memory.try_get(length) else { return };
-                memory.count_begun(wanted);
-                let (bio, waiter) = Bio::read(sector, buffer).waited();
-                bios.push(bio);
-                let end = range.start + wanted as u64;
-                let piece = Piece::new(range.start..end, skipped, version, waiter);
-                let mut state = self.state.lock();
-                state.pieces.push_back(piece);
-                self.count.store(state.pieces.len(), Ordering::Relaxed);
-                drop(state);
-                range.start = end;
-                sector.0 += ((skipped + wanted) / 512) as u64;
-                skipped = 0;
-            }
-        }
+    /// Adds a piece that is on its way.
+    fn add(&self, piece: Piece) {
+        let mut state = self.state.lock();
+        state.last = Some(Instant::now());
+        state.pieces.push_back(piece);
+        self.count.store(state.pieces.len(), Ordering::Relaxed);
     }
 }
 
