@@ -25,6 +25,9 @@ use undercroft_block::{Buffer, Sector, read_into};
 /// Longest single read from the device: what a processor's cache holds beside other things.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// Bytes of a long read that are read while the next ones are on their way.
+const STEP_BYTES: usize = 4 << 20;
+
 /// Extents that one look at the mapping takes.
 const PLAN_MAX: usize = 32;
 
@@ -41,17 +44,30 @@ impl OpenFile {
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
-        let source = Source {
-            volume: &self.volume,
-            inode: &self.inode,
-            locks: &self.locks,
-            ahead: self.ahead.get().map(Arc::as_ref),
-        };
-        let read = source.read(offset, bytes)?;
-        if read > 0 {
-            self.follow(offset..offset + read as u64);
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset.saturating_add(done as u64);
+            if bytes.len() - done > CHUNK_BYTES {
+                let under_way = (bytes.len() - done).min(2 * STEP_BYTES);
+                self.will_read(at..at.saturating_add(under_way as u64));
+            }
+            let source = Source {
+                volume: &self.volume,
+                inode: &self.inode,
+                locks: &self.locks,
+                ahead: self.ahead.get().map(Arc::as_ref),
+            };
+            let end = bytes.len().min(done + STEP_BYTES);
+            let read = source.read(at, &mut bytes[done..end])?;
+            done += read;
+            if done < end {
+                break;
+            }
         }
-        Ok(read)
+        if done > 0 {
+            self.follow(offset..offset + done as u64);
+        }
+        Ok(done)
     }
 
     /// The byte ranges of the file that hold data: ascending, within its size, not touching each

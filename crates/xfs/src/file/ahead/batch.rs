@@ -3,8 +3,8 @@
 //! What lies side by side on the device becomes one read, whatever files it is of: many small files
 //! cost as few requests, and as little memory, as a large one.
 
-use super::Ahead;
 use super::piece::{Arrival, Piece};
+use super::pieces::Ahead;
 use crate::file::parts::Part;
 use crate::volume::Volume;
 use smallvec::SmallVec;
@@ -18,9 +18,9 @@ const READ_BYTES: usize = 1 << 20;
 /// Longest read of pieces of several files: it stays in a processor's cache until they are used.
 const SHARED_BYTES: usize = 256 << 10;
 
-/// A read goes on to the end of the block that its last byte lies in, where the next file may begin,
-/// if the block is not larger than this.
-const BLOCK_MAX: usize = 4 << 10;
+/// What lies between two parts of a read is less than this many sectors: the rest of the block in
+/// which a file ends, as a rule.
+const GAP: u64 = (4 << 10) / 512;
 
 /// Parts of files of one volume that are wanted.
 pub(super) struct Batch<'v> {
@@ -56,17 +56,13 @@ impl<'v> Batch<'v> {
         part: Part,
         version: u64,
     ) {
-        let geometry = self.volume.geometry();
-        let block = geometry.block_size();
-        let unit = if block <= BLOCK_MAX { block } else { geometry.sector_size() };
+        let unit = self.volume.geometry().sector_size() as u64;
         let Part { mut sector, mut skipped, .. } = part;
         while !range.is_empty() {
             let wanted = usize::try_from(range.end - range.start).unwrap_or(READ_BYTES);
             let wanted = wanted.min(READ_BYTES - skipped);
             let next = range.start + wanted as u64;
-            // Extents begin and end at blocks.
-            let end = sector.0 * 512 + (skipped + wanted) as u64;
-            let end = end.next_multiple_of(unit as u64);
+            let end = (sector.0 * 512 + (skipped + wanted) as u64).next_multiple_of(unit);
             self.parts.push(Wanted {
                 sectors: sector..Sector(end / 512),
                 ahead: Arc::clone(ahead),
@@ -112,7 +108,7 @@ impl<'v> Batch<'v> {
 /// Whether a part joins the read of those before it.
 fn joins(part: &Range<Sector>, read: &Range<Sector>) -> bool {
     let end = part.end.max(read.end);
-    part.start <= read.end && bytes_between(read.start, end) <= SHARED_BYTES
+    part.start.0 < read.end.0 + GAP && bytes_between(read.start, end) <= SHARED_BYTES
 }
 
 fn bytes_between(start: Sector, end: Sector) -> usize {
