@@ -39,11 +39,15 @@ thread_local! {
 impl OpenFile {
     /// Fills `bytes` with the content of the file from `offset` on; returns how many bytes that
     /// were: fewer than asked for at the end of the file, 0 behind it. Ranges that are not stored
-    /// read as zeros. Bytes behind those are left as they are.
+    /// read as zeros. Bytes behind those are left as they are. With no bytes to be filled it says
+    /// whether the file can be read.
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+        if bytes.is_empty() {
+            check_kind(&self.volume, &self.inode.read())?;
+        }
         let mut done = 0;
         while done < bytes.len() {
             let at = offset.saturating_add(done as u64);
