@@ -53,11 +53,11 @@ impl<'v> Batch<'v> {
         &mut self,
         ahead: &Arc<Ahead>,
         mut range: Range<u64>,
-        part: Part,
+        part: &Part,
         version: u64,
     ) {
         let unit = self.volume.geometry().sector_size() as u64;
-        let Part { mut sector, mut skipped, .. } = part;
+        let (mut sector, mut skipped) = (part.sector, part.skipped);
         while !range.is_empty() {
             let wanted = usize::try_from(range.end - range.start).unwrap_or(READ_BYTES);
             let wanted = wanted.min(READ_BYTES - skipped);

@@ -106,7 +106,7 @@ impl OpenFile {
         let parts = stored_parts(&self.volume, &self.inode.read(), range);
         // An error shows when the range is read.
         for (range, part) in parts.unwrap_or_default() {
-            batch.add(self.ahead(), range, part, version);
+            batch.add(self.ahead(), range, &part, version);
         }
     }
 }
