@@ -16,15 +16,16 @@ use undercroft_xfs::{OpenFile, Volume};
 /// Most steps ahead, not counting those that are handed over together.
 const STEPS_MAX: usize = 1024;
 
-/// Bytes of data ahead; the last batch may pass it.
-const BYTES_MAX: u64 = 24 << 20;
+/// Bytes of data ahead; the last batch may pass it. Half of it is what is read ahead of the reader of
+/// one file.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// Most bytes of one file that are read ahead of the file's turn; the file's own reader goes on
 /// from there.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Steps that are handed over together, and whose files are read in the order of the device.
-const BATCH: usize = 64;
+const BATCH: usize = 128;
 
 /// Bytes that end a batch before it is full.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -159,7 +160,10 @@ impl Queue {
             if let Some(batch) = state.batches.pop_front() {
                 let Batch { steps, bytes } = batch;
                 (state.steps, state.bytes) = (state.steps - steps.len(), state.bytes - bytes);
-                self.taken.notify_one();
+                // Not for each batch: the two threads seldom wait for each other.
+                if state.steps <= STEPS_MAX / 2 && state.bytes <= BYTES_MAX / 2 {
+                    self.taken.notify_one();
+                }
                 return Ok(steps);
             }
             if state.has_ended {

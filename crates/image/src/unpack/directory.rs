@@ -66,8 +66,10 @@ impl DirectorySink {
         let bytes = item.copy(&contents, &ranges, &mut self.buffer, |offset, bytes| {
             file.write_all_at(bytes, offset).map_err(failed)
         })?;
-        // Sets the size when the file ends in a hole.
-        file.set_len(item.core.size).map_err(failed)?;
+        let is_hole_at_end = ranges.last().map_or(0, |range| range.end) < item.core.size;
+        if is_hole_at_end {
+            file.set_len(item.core.size).map_err(failed)?;
+        }
         Ok(bytes)
     }
 }

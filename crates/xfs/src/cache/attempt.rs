@@ -10,7 +10,7 @@
 //! read again either. One that is damaged, or cannot be read, is so in all later attempts of an
 //! operation, which may go on elsewhere.
 
-use super::awaited_read::{AwaitedRead, ReadState, bytes_of, reads_of};
+use super::awaited_read::{AwaitedRead, ReadState, bytes_of};
 use super::buffer::{BufferAddress, BufferRef, MetaBuffer};
 use super::table::Cache;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use undercroft_block::{Buffer, Plug};
+use undercroft_block::Plug;
 
 thread_local! {
     /// What the thread attempts now.
@@ -162,7 +162,7 @@ impl Cache {
         let (evictions, was_ahead, parts, bios) = match self.prefetches.take(address) {
             Some(prefetch) => (prefetch.evictions, true, prefetch.parts, SmallVec::new()),
             None => {
-                let (bios, parts) = reads_of(address, Buffer::zeroed);
+                let (bios, parts) = self.prefetches.reads_of(address);
                 (evictions, false, parts, bios)
             }
         };

@@ -69,10 +69,7 @@ impl Prefetches {
         if state.begun.contains_key(&address.first()) {
             return None;
         }
-        let (bios, parts) = reads_of(&address, |bytes| {
-            // What was forgotten may still be on its way.
-            self.memory.try_get(bytes).unwrap_or_else(|| Buffer::zeroed(bytes))
-        });
+        let (bios, parts) = self.reads_of(&address);
         let number = state.next_number;
         state.next_number += 1;
         state.bytes += address.len();
@@ -81,6 +78,16 @@ impl Prefetches {
         state.forget_oldest();
         self.count.store(state.begun.len(), Ordering::Relaxed);
         Some(bios)
+    }
+
+    /// The reads of a buffer, and those who wait for them.
+    pub(super) fn reads_of(
+        &self,
+        address: &BufferAddress,
+    ) -> (SmallVec<[Bio; 1]>, SmallVec<[Waiter; 1]>) {
+        // What was forgotten, or is not ahead of its use, may be on its way too.
+        let memory = |bytes| self.memory.try_get(bytes).unwrap_or_else(|| Buffer::zeroed(bytes));
+        reads_of(address, memory)
     }
 
     /// Takes the prefetch of exactly this buffer.

@@ -25,6 +25,9 @@ use undercroft_block::{Buffer, Sector, read_into};
 /// Longest single read from the device: what a processor's cache holds beside other things.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// Bytes of a long read that are read while the next ones are on their way.
+const STEP_BYTES: usize = 4 << 20;
+
 /// Extents that one look at the mapping takes.
 const PLAN_MAX: usize = 32;
 
@@ -36,22 +39,39 @@ thread_local! {
 impl OpenFile {
     /// Fills `bytes` with the content of the file from `offset` on; returns how many bytes that
     /// were: fewer than asked for at the end of the file, 0 behind it. Ranges that are not stored
-    /// read as zeros. Bytes behind those are left as they are.
+    /// read as zeros. Bytes behind those are left as they are. With no bytes to be filled it says
+    /// whether the file can be read.
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
-        let source = Source {
-            volume: &self.volume,
-            inode: &self.inode,
-            locks: &self.locks,
-            ahead: self.ahead.get().map(Arc::as_ref),
-        };
-        let read = source.read(offset, bytes)?;
-        if read > 0 {
-            self.follow(offset..offset + read as u64);
+        if bytes.is_empty() {
+            check_kind(&self.volume, &self.inode.read())?;
         }
-        Ok(read)
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset.saturating_add(done as u64);
+            if bytes.len() - done > CHUNK_BYTES {
+                let under_way = (bytes.len() - done).min(2 * STEP_BYTES);
+                self.will_read(at..at.saturating_add(under_way as u64));
+            }
+            let source = Source {
+                volume: &self.volume,
+                inode: &self.inode,
+                locks: &self.locks,
+                ahead: self.ahead.get().map(Arc::as_ref),
+            };
+            let end = bytes.len().min(done + STEP_BYTES);
+            let read = source.read(at, &mut bytes[done..end])?;
+            done += read;
+            if done < end {
+                break;
+            }
+        }
+        if done > 0 {
+            self.follow(offset..offset + done as u64);
+        }
+        Ok(done)
     }
 
     /// The byte ranges of the file that hold data: ascending, within its size, not touching each

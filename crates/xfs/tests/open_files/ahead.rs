@@ -169,3 +169,77 @@ fn an_error_is_that_of_the_read_that_meets_it() {
         }
     }
 }
+
+#[test]
+fn a_long_read_is_under_way_at_once() {
+    let len = 16 << 20;
+    let slow = slow(len, false, None);
+    // Nothing was read of it: no piece is on its way, and none is asked for twice.
+    slow.check(BLOCK, len);
+    assert_eq!(slow.read(), len as u64 - BLOCK as u64);
+    slow.check(0, len);
+}
+
+/// Files of some bytes each, one behind the other on the device.
+fn neighbours(volume: &Arc<Volume>, count: usize) -> Vec<Vec<u8>> {
+    let models: Vec<_> =
+        (0..count).map(|number| vec![number as u8 | 1; 1 + number * 977 % (3 * BLOCK)]).collect();
+    for (number, model) in models.iter().enumerate() {
+        let file = make(volume, &format!("file {number}")).unwrap();
+        file.write_direct(0, &Arc::new(model.clone()), 0..model.len(), NOW).unwrap();
+    }
+    models
+}
+
+#[test]
+fn small_files_side_by_side_are_read_together() {
+    const COUNT: usize = 100;
+    for broken in [None, Some(COUNT / 2)] {
+        let (device, volume) = open(256 << 20);
+        let models = neighbours(&volume, COUNT);
+        let sectors: Vec<_> = (0..COUNT)
+            .map(|number| {
+                let inode =
+                    volume.inode(find(&volume, &format!("file {number}")).unwrap()).unwrap();
+                let extent = extent_map(&volume, &inode.read()).unwrap()[0].extent;
+                let first = volume.geometry().sector(extent.start).0;
+                first..first + u64::from(extent.len) * 8
+            })
+            .collect();
+        volume.close().unwrap();
+        let reads = Arc::new(AtomicU64::new(0));
+        let (count, data) = (Arc::clone(&reads), sectors.clone());
+        let counted = Fault::new().on(Operation::Read).when(move |bio| {
+            let is_data = data.iter().any(|range| range.contains(&bio.sector().0));
+            count.fetch_add(u64::from(is_data), Ordering::Relaxed);
+            false
+        });
+        let broken_sector = broken.map(|number| Sector(sectors[number].start));
+        let fault = broken_sector
+            .map(|first| Fault::new().on(Operation::Read).at(first..Sector(first.0 + 1)));
+        let faulty = FaultyDevice::new(device, std::iter::once(counted).chain(fault));
+        let slowness = Slowness { latency: LATENCY, bandwidth: None };
+        let device: Arc<dyn BlockDevice> = Arc::new(Delay::new(slowness, Arc::new(faulty)));
+        let volume = Arc::new(Volume::open(device).unwrap());
+        let open = |number: usize| {
+            OpenFile::open(&volume, find(&volume, &format!("file {number}")).unwrap()).unwrap()
+        };
+        let files: Vec<_> = (0..COUNT).map(open).collect();
+        OpenFile::will_need_all(files.iter().map(|file| (file, 0..file.size())));
+        let begun = reads.load(Ordering::Relaxed);
+        assert!(begun <= COUNT as u64 / 10, "{begun} reads for {COUNT} files");
+        for (number, (file, model)) in files.iter().zip(&models).enumerate() {
+            let mut bytes = vec![0; model.len() + 1];
+            match file.read(0, &mut bytes) {
+                // Those that shared its read are read again.
+                Err(Error::Device(error)) if broken == Some(number) => {
+                    assert_eq!(Some(error.sector), broken_sector);
+                }
+                read => assert!(bytes[..read.unwrap()] == model[..], "file {number}"),
+            }
+        }
+        if broken.is_none() {
+            assert_eq!(reads.load(Ordering::Relaxed), begun, "nothing is read twice");
+        }
+    }
+}

@@ -105,6 +105,9 @@ fn a_ticket_tells_the_error_of_the_device() {
     assert!(matches!(block_on(ticket), Err(Error::Device(_))));
     let root = OpenFile::open(&volume, volume.geometry().root_inode).unwrap();
     assert!(matches!(root.begin_read(1 << 20, 1), Err(Error::WrongKind { .. })));
+    // Also without a byte to be filled.
+    assert!(matches!(root.read(0, &mut []), Err(Error::WrongKind { .. })));
+    assert_eq!(file.read(0, &mut []).unwrap(), 0);
 }
 
 /// The error of a request is that of all reads in it; a read that is alone has its own.

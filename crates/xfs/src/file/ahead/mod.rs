@@ -1,6 +1,6 @@
 //! Data of a file that is on its way ahead of its reader.
 //!
-//! A reader that goes on where it ended has the data behind it read ahead ([`Window`]), and
+//! A reader that goes on where it ended has the data behind it read ahead ([`Window`](window::Window)), and
 //! [`OpenFile::will_need`] does the same for any range. Pieces lie in memory of the volume, which
 //! has a bound: without room nothing is read ahead. It is done only where
 //! [reads are slow](crate::cache::Cache::is_slow): a copy out of the page cache costs as much ahead
@@ -14,52 +14,26 @@
 //!
 //! Errors show when the data is asked for, which reads it again.
 
+mod batch;
 mod piece;
+mod pieces;
 mod window;
 
+pub(super) use pieces::Ahead;
 pub use window::ReadPattern;
 
-use self::piece::Piece;
-use self::window::Window;
+use self::batch::Batch;
 use super::OpenFile;
-use super::parts::{Part, stored_parts};
-use crate::volume::{Holder, Volume};
-use parking_lot::Mutex;
-use std::collections::VecDeque;
+use super::parts::stored_parts;
+use crate::volume::Volume;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-use undercroft_block::{Bio, Plug, drives_queues};
-
-/// Longest piece.
-const PIECE_BYTES: usize = 1 << 20;
-
-/// A reader that does nothing for this long gives its memory to others that want some.
-const IDLE: Duration = Duration::from_secs(1);
-
-/// The pieces of one opening of a file that are on their way, or wait for their reader.
-#[derive(Debug, Default)]
-pub(super) struct Ahead {
-    /// Pieces, to be read without the lock.
-    count: AtomicUsize,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    window: Window,
-    pieces: VecDeque<Piece>,
-    /// Version of the file's data at the last read.
-    version: u64,
-    /// Time of the last read, or request to read ahead.
-    last: Option<Instant>,
-}
+use undercroft_block::drives_queues;
 
 impl OpenFile {
     /// Says in which order the file is going to be read through this opening of it.
     pub fn expect_reads(&self, pattern: ReadPattern) {
-        self.ahead().state.lock().window.set_pattern(pattern);
+        self.ahead().set_pattern(pattern);
     }
 
     /// Says that this range of the file will be read soon: it is on its way then, as far as there
@@ -75,11 +49,15 @@ impl OpenFile {
     pub fn will_need_all<'f>(reads: impl IntoIterator<Item = (&'f Self, Range<u64>)>) {
         let mut batch: Option<Batch<'f>> = None;
         for (file, range) in reads.into_iter().filter(|(file, _)| reads_ahead(&file.volume)) {
-            file.ahead().state.lock().window.begin(&range);
-            let same = batch.take_if(|batch| Arc::ptr_eq(batch.volume, &file.volume));
-            let mut next = same.unwrap_or_else(|| Batch { volume: &file.volume, bios: Vec::new() });
-            file.begin_ahead(range, &mut next.bios);
-            batch = Some(next);
+            file.ahead().begin(&range);
+            if let Some(other) = batch.take_if(|batch| !batch.is_of(&file.volume)) {
+                other.submit();
+            }
+            let batch = batch.get_or_insert_with(|| Batch::new(&file.volume));
+            file.begin_ahead(range, batch);
+        }
+        if let Some(batch) = batch {
+            batch.submit();
         }
     }
 
@@ -90,14 +68,26 @@ impl OpenFile {
         }
     }
 
+    /// Has all of a range that is to be read now on its way together, as far as there is memory.
+    pub(super) fn will_read(&self, range: Range<u64>) {
+        if reads_ahead(&self.volume) {
+            let mut batch = Batch::new(&self.volume);
+            for missing in self.ahead().missing(range) {
+                self.begin_ahead(missing, &mut batch);
+            }
+            batch.submit();
+        }
+    }
+
     /// Notes a read, and begins to read what comes next.
     pub(super) fn follow(&self, range: Range<u64>) {
         if reads_ahead(&self.volume)
             && let Some(version) = self.locks.stable_version()
             && let Some(next) = self.ahead().follow(range, self.size(), version)
         {
-            let mut batch = Batch { volume: &self.volume, bios: Vec::new() };
-            self.begin_ahead(next, &mut batch.bios);
+            let mut batch = Batch::new(&self.volume);
+            self.begin_ahead(next, &mut batch);
+            batch.submit();
         }
     }
 
@@ -110,155 +100,18 @@ impl OpenFile {
         })
     }
 
-    fn begin_ahead(&self, range: Range<u64>, bios: &mut Vec<Bio>) {
+    fn begin_ahead(&self, range: Range<u64>, batch: &mut Batch<'_>) {
         // Before the mapping is looked at: a change after this makes the pieces too old.
         let Some(version) = self.locks.stable_version() else { return };
         let parts = stored_parts(&self.volume, &self.inode.read(), range);
         // An error shows when the range is read.
-        self.ahead().begin(&self.volume, parts.unwrap_or_default(), version, bios);
-    }
-}
-
-/// Reads of data of a volume that are submitted together, in the order of the device, at the end.
-struct Batch<'v> {
-    volume: &'v Arc<Volume>,
-    bios: Vec<Bio>,
-}
-
-impl Drop for Batch<'_> {
-    fn drop(&mut self) {
-        self.bios.sort_unstable_by_key(Bio::sector);
-        let plug = Plug::new(self.volume.cache().device());
-        self.bios.drain(..).for_each(|bio| plug.submit(bio));
+        for (range, part) in parts.unwrap_or_default() {
+            batch.add(self.ahead(), range, &part, version);
+        }
     }
 }
 
 /// Whether reads of data are begun ahead on this volume.
 fn reads_ahead(volume: &Volume) -> bool {
     volume.cache().is_slow() && !drives_queues()
-}
-
-impl Ahead {
-    /// Copies what was read ahead from the byte `at` of the file on; 0 bytes if nothing was.
-    pub(super) fn copy(
-        &self,
-        volume: &Volume,
-        version: Option<u64>,
-        at: u64,
-        bytes: &mut [u8],
-    ) -> usize {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return 0;
-        }
-        // The piece is this reader's meanwhile; another one reads for itself.
-        let Some(piece) = self.take(at, version) else { return 0 };
-        let Some(copied) = piece.copy(at, bytes) else { return 0 };
-        volume.read_ahead_memory().count_used(copied.len);
-        let is_left = at + (copied.len as u64) < copied.piece.range.end;
-        if is_left || copied.was_late {
-            let mut state = self.state.lock();
-            if copied.was_late {
-                state.window.set_late();
-            }
-            if is_left {
-                state.pieces.push_back(copied.piece);
-                self.count.store(state.pieces.len(), Ordering::Relaxed);
-            }
-        }
-        copied.len
-    }
-
-    /// Bytes from `at` on before the next piece; `len` if none comes before.
-    pub(super) fn gap(&self, at: u64, len: usize) -> usize {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return len;
-        }
-        let state = self.state.lock();
-        let behind = state.pieces.iter().map(|piece| piece.range.start).filter(|start| *start > at);
-        let gap = behind.min().map_or(u64::MAX, |start| start - at);
-        len.min(usize::try_from(gap).unwrap_or(usize::MAX))
-    }
-
-    /// The piece with the byte `at`, if it is of this version of the data.
-    fn take(&self, at: u64, version: Option<u64>) -> Option<Piece> {
-        let version = version?;
-        let mut state = self.state.lock();
-        self.retain(&mut state, |piece| piece.version == version);
-        let index = state.pieces.iter().position(|piece| piece.range.contains(&at));
-        let piece = index.and_then(|index| state.pieces.remove(index));
-        self.count.store(state.pieces.len(), Ordering::Relaxed);
-        piece
-    }
-
-    fn keep(&self, keep: impl FnMut(&Piece) -> bool) {
-        self.retain(&mut self.state.lock(), keep);
-    }
-
-    fn retain(&self, state: &mut State, keep: impl FnMut(&Piece) -> bool) {
-        state.pieces.retain(keep);
-        self.count.store(state.pieces.len(), Ordering::Relaxed);
-    }
-
-    /// Notes a read of `range`; returns the range to be read ahead of the next one.
-    fn follow(&self, range: Range<u64>, size: u64, version: u64) -> Option<Range<u64>> {
-        let state = &mut *self.state.lock();
-        state.last = Some(Instant::now());
-        let changed = std::mem::replace(&mut state.version, version) != version;
-        if changed || state.window.is_left(range.start) {
-            // A reader that jumped does not come back.
-            self.retain(state, |_| false);
-        }
-        let next = state.window.follow(&range, size, changed);
-        if next.is_some() {
-            self.retain(state, |piece| piece.range.end > range.end);
-        }
-        next
-    }
-
-    /// Makes the reads of these parts, each with its bytes of the file, as far as there is memory.
-    fn begin(
-        &self,
-        volume: &Volume,
-        parts: Vec<(Range<u64>, Part)>,
-        version: u64,
-        bios: &mut Vec<Bio>,
-    ) {
-        let memory = volume.read_ahead_memory();
-        let unit = volume.geometry().sector_size();
-        self.state.lock().last = Some(Instant::now());
-        for (mut range, Part { mut sector, mut skipped, .. }) in parts {
-            while !range.is_empty() {
-                let wanted = usize::try_from(range.end - range.start).unwrap_or(PIECE_BYTES);
-                let wanted = wanted.min(PIECE_BYTES - skipped);
-                let length = (skipped + wanted).next_multiple_of(unit);
-                let Some(buffer) = memory.try_get(length) else { return };
-                memory.count_begun(wanted);
-                let (bio, waiter) = Bio::read(sector, buffer).waited();
-                bios.push(bio);
-                let end = range.start + wanted as u64;
-                let piece = Piece::new(range.start..end, skipped, version, waiter);
-                let mut state = self.state.lock();
-                state.pieces.push_back(piece);
-                self.count.store(state.pieces.len(), Ordering::Relaxed);
-                drop(state);
-                range.start = end;
-                sector.0 += ((skipped + wanted) / 512) as u64;
-                skipped = 0;
-            }
-        }
-    }
-}
-
-impl Holder for Ahead {
-    fn release_if_idle(&self) {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        // A reader that has it locked is not idle.
-        let Some(mut state) = self.state.try_lock() else { return };
-        if state.last.is_none_or(|last| last.elapsed() > IDLE) {
-            state.window.restart();
-            self.retain(&mut state, |_| false);
-        }
-    }
 }

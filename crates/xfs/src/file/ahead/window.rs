@@ -6,7 +6,7 @@ use std::ops::Range;
 /// they are four times those that it reads at once.
 const LEAST: u64 = 16 << 10;
 
-/// Most bytes of the first window of a reader that did not say how it reads.
+/// Most bytes of the first window of a reader of short reads that did not say how it reads.
 const FIRST: u64 = 512 << 10;
 
 /// The same of a reader that said that it reads in order.
@@ -132,7 +132,7 @@ impl Window {
         }
         let first = match self.pattern {
             ReadPattern::Sequential => FIRST_IN_ORDER,
-            _ => (4 * (range.end - range.start)).clamp(LEAST, FIRST),
+            _ => first_of(range.end - range.start),
         };
         let grown = if self.is_late { 2 * self.bytes } else { self.bytes };
         self.bytes = grown.clamp(first, MOST);
@@ -146,6 +146,12 @@ impl Window {
         self.begun = begun.max(size.min(range.end + self.bytes.min(bytes)));
         (begun < self.begun).then_some(begun..self.begun)
     }
+}
+
+/// Bytes of the first window of a reader that reads `step` at once: the next two of its reads, if
+/// they are long ones.
+fn first_of(step: u64) -> u64 {
+    (4 * step).clamp(LEAST, FIRST).max(2 * step).min(MOST)
 }
 
 #[cfg(test)]
