@@ -34,6 +34,8 @@ pub struct Settings {
     pub access_times: bool,
     /// Each write is durable when it returns.
     pub synchronous: bool,
+    /// Each change of names is durable when it returns; it always is where writes are.
+    pub synchronous_names: bool,
     /// The kernel may hold written data back: faster, and a lack of space shows when a file is
     /// closed or synced. Otherwise it shows at the write.
     pub write_back: bool,
@@ -60,6 +62,7 @@ impl Settings {
             execute: true,
             access_times: true,
             synchronous: false,
+            synchronous_names: false,
             write_back: true,
             shown_uid: None,
             shown_gid: None,
@@ -146,7 +149,8 @@ impl Mount {
         let keeper =
             Keeper::start(&server, settings.checkpoint_interval).map_err(MountFailure::Thread)?;
         let write_back = settings.write_back && !settings.read_only;
-        let started = Translator::new(Arc::clone(&server), write_back)
+        let syncs_names = settings.synchronous || settings.synchronous_names;
+        let started = Translator::new(Arc::clone(&server), write_back, syncs_names)
             .map_err(MountFailure::Thread)
             .and_then(|translator| protocol::start(translator, target, settings, ended));
         match started {

@@ -22,6 +22,8 @@ pub struct MountOptions {
     pub allow_other: Option<bool>,
     /// `sync`.
     pub synchronous: bool,
+    /// `dirsync`.
+    pub synchronous_names: bool,
     /// `norecovery`: the journal is left alone.
     pub no_replay: bool,
     /// `writethrough` or `writeback`.
@@ -83,7 +85,8 @@ impl MountOptions {
             "allow_other" => self.allow_other = Some(true),
             "noallow_other" => self.allow_other = Some(false),
             "sync" => self.synchronous = true,
-            "async" => self.synchronous = false,
+            "dirsync" => self.synchronous_names = true,
+            "async" => (self.synchronous, self.synchronous_names) = (false, false),
             "norecovery" | "no-replay" => self.no_replay = true,
             "writethrough" => self.write_back = Some(false),
             "writeback" => self.write_back = Some(true),
@@ -135,6 +138,7 @@ impl MountOptions {
         set(&mut settings.write_back, self.write_back);
         settings.access_times = self.access_times != Some(AccessTimes::Never);
         settings.synchronous |= self.synchronous;
+        settings.synchronous_names |= self.synchronous_names;
         settings.shown_uid = self.shown_uid.or(settings.shown_uid);
         settings.shown_gid = self.shown_gid.or(settings.shown_gid);
         if let Some(seconds) = self.checkpoint_seconds {

@@ -1,6 +1,7 @@
 //! `cargo xtask soak mount` and `soak mount-kill`: suites of others on a mount of ours, each with a
 //! volume of its own at whose end all judges look.
 
+mod memory;
 mod postgresql;
 mod sqlite;
 mod stand;
@@ -31,6 +32,8 @@ enum Suite {
     StressNg,
     /// A trace of a file server
     Dbench,
+    /// Everything that files do at once, and the memory of the server
+    Memory,
     /// A repository cloned, packed anew, and checked
     Git,
     /// `SQLite` in the middle of transactions when the server is killed
@@ -48,7 +51,7 @@ pub(crate) struct MountArguments {
     /// Operations of the exercisers of one file
     #[arg(long, default_value_t = 1_000_000)]
     operations: u64,
-    /// Seconds of each stressor, and of dbench
+    /// Seconds of each stressor, of dbench, and of the load under which memory is watched
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// How often a server is killed under each database
@@ -153,9 +156,13 @@ impl Suite {
                 dbench.arg("-D").arg(stand.path()).args(["-t", &seconds.to_string(), "8"]);
                 let said = shell::output(&mut dbench)?;
                 let throughput = said.lines().find(|line| line.starts_with("Throughput"));
-                println!("{}", throughput.context("dbench did not end")?);
+                let throughput = throughput.context("dbench did not end")?;
+                println!("{throughput}");
+                // Its first second or more is not counted.
+                ensure!(!throughput.contains(" 0 MB/sec"), "dbench did nothing: more --seconds");
                 stand.accept()
             }
+            Self::Memory => memory::run(program, seconds),
             Self::Git => git(program),
             Self::Sqlite => sqlite::run(program, count, &mut Random::new(seed)),
             Self::Postgresql => postgresql::run(program, count, &mut Random::new(seed)),

@@ -102,6 +102,42 @@ fn closed_files_become_durable() {
     mounted.unmount();
 }
 
+/// With `sync` what was written, and with `dirsync` names, without an fsync.
+#[test]
+fn synchronous_mounts_survive_a_crash() {
+    for option in ["sync", "dirsync"] {
+        let volume = Volume::new();
+        let mut mounted = volume.serve(&["-o", &format!("{option},commit=3600")]);
+        let path = |name: &str| mounted.path(name);
+        fs::create_dir(path("directory")).unwrap();
+        fs::write(path("directory/file"), "content").unwrap();
+        std::os::unix::fs::symlink("file", path("directory/link")).unwrap();
+        fs::hard_link(path("directory/file"), path("other")).unwrap();
+        fs::write(path("gone"), "x").unwrap();
+        fs::remove_file(path("gone")).unwrap();
+        fs::create_dir(path("empty")).unwrap();
+        fs::remove_dir(path("empty")).unwrap();
+        fs::rename(path("other"), path("directory/moved")).unwrap();
+        let server = mounted.server();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        drop(mounted);
+        let mounted = volume.mount(&[]);
+        let names = |name: &str| {
+            let entries = fs::read_dir(mounted.path(name)).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(""), ["directory"]);
+        assert_eq!(names("directory"), ["file", "link", "moved"]);
+        if option == "sync" {
+            assert_eq!(fs::read_to_string(mounted.path("directory/moved")).unwrap(), "content");
+        }
+        mounted.unmount();
+    }
+}
+
 #[test]
 fn damage_is_one_file_and_one_line() {
     let volume = Volume::new();
@@ -122,8 +158,8 @@ fn damage_is_one_file_and_one_line() {
     let mounted = volume.mount(&["--log", &path]);
     let mut damaged = 0;
     for number in 0..200 {
-        match fs::metadata(mounted.path(format!("file {number}"))) {
-            Ok(_) => {}
+        match fs::read(mounted.path(format!("file {number}"))) {
+            Ok(content) => assert_eq!(content, b"x"),
             Err(error) => {
                 assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::UCLEAN.raw_os_error()));
                 damaged += 1;
@@ -134,6 +170,6 @@ fn damage_is_one_file_and_one_line() {
     let status = succeeds(undercroft().args(["status", "--json"]).arg(volume.at()));
     assert!(!status.contains("\"damage_errors\":0"), "{status}");
     let lines = fs::read_to_string(&log).unwrap();
-    assert!(lines.contains("inode"), "{lines}");
+    assert!(lines.contains(&format!("damaged inode {last}: checksum")), "{lines}");
     mounted.unmount_only();
 }

@@ -1,25 +1,8 @@
 //! Ways in which a mount ends.
 
-use crate::mounted::{Volume, fails, script, succeeds, undercroft};
+use crate::mounted::{Volume, fails, script, signal, succeeds, undercroft, wait_for};
 use std::fs::{self, File};
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// Longer than anything here takes; only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(start.elapsed() < PATIENCE, "{what} does not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn signal(name: &str, process: u32) {
-    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status().unwrap();
-    assert!(sent.success());
-}
 
 fn is_mounted(volume: &Volume) -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();

@@ -6,8 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod attributes;
+mod confined;
 mod crash;
 mod data;
+mod devices;
 mod endings;
 mod forms;
 mod listing;

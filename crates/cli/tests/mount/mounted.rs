@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use undercroft_judges::Xfsprogs;
 
 /// The command.
@@ -45,6 +46,7 @@ fn obstacle() -> Option<&'static str> {
 /// A volume, with a place to mount it at.
 pub(crate) struct Volume {
     scratch: tempfile::TempDir,
+    image: PathBuf,
 }
 
 impl Volume {
@@ -55,14 +57,23 @@ impl Volume {
 
     pub(crate) fn sized(size: &str) -> Self {
         let scratch = tempfile::tempdir().unwrap();
+        let image = scratch.path().join("image");
+        Self::made(scratch, image, size)
+    }
+
+    /// With an image at another place.
+    pub(crate) fn stored_at(image: PathBuf, size: &str) -> Self {
+        Self::made(tempfile::tempdir().unwrap(), image, size)
+    }
+
+    fn made(scratch: tempfile::TempDir, image: PathBuf, size: &str) -> Self {
         fs::create_dir(scratch.path().join("at")).unwrap();
-        let volume = Self { scratch };
-        succeeds(undercroft().args(["mkfs", "--size", size]).arg(volume.image()));
-        volume
+        succeeds(undercroft().args(["mkfs", "--size", size]).arg(&image));
+        Self { scratch, image }
     }
 
     pub(crate) fn image(&self) -> PathBuf {
-        self.scratch.path().join("image")
+        self.image.clone()
     }
 
     pub(crate) fn at(&self) -> PathBuf {
@@ -134,6 +145,18 @@ impl<'v> Mounted<'v> {
         succeeds(Command::new(program).args(arguments).arg(self.path(name)))
     }
 
+    /// The number of the server's process.
+    pub(crate) fn process(&self) -> u64 {
+        self.status()["pid"].as_u64().unwrap()
+    }
+
+    /// The state that it tells.
+    #[track_caller]
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let json = succeeds(undercroft().args(["status", "--json"]).arg(self.volume.at()));
+        serde_json::from_str(&json).unwrap()
+    }
+
     /// The server in the foreground.
     pub(crate) fn server(&mut self) -> &mut Child {
         self.server.as_mut().unwrap()
@@ -166,6 +189,23 @@ impl Drop for Mounted<'_> {
             let _ = server.wait();
         }
     }
+}
+
+/// Longer than anything here takes; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status().unwrap();
+    assert!(sent.success());
 }
 
 /// Bytes that differ everywhere.

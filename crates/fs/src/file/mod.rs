@@ -12,6 +12,7 @@ use crate::{FileSystem, Metadata};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use undercroft_block::Buffer;
 use undercroft_xfs::format::InodeFlags;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, OpenFile, SyncTicket, ops};
@@ -77,6 +78,17 @@ impl File {
         if !bytes.is_empty() {
             self.file_system.note_read(self.open.inode());
         }
+        Ok(read)
+    }
+
+    /// As [`read`](Self::read), into memory that devices take: whole blocks come without a copy.
+    /// Bytes behind those that were read are not the same afterwards.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); the memory is gone then.
+    pub fn read_buffer(&self, offset: u64, memory: Buffer) -> Result<(Buffer, usize), Error> {
+        let read = self.open.read_buffer(offset, memory)?;
+        self.file_system.note_read(self.open.inode());
         Ok(read)
     }
 

@@ -5,6 +5,7 @@
 mod attributes;
 mod capabilities;
 mod held_back;
+mod replies;
 mod session;
 
 pub(crate) use session::{Ends, start};
@@ -22,14 +23,16 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use held_back::HeldBack;
-use std::cell::RefCell;
+use replies::{answer, send_sized};
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
-use undercroft_fs::{Existing, InodeNumber, Metadata, Owner};
+use undercroft_block::Buffer;
+use undercroft_fs::{Existing, InodeNumber, Owner};
 
 const EXCLUSIVE: i32 = rustix::fs::OFlags::EXCL.bits() as i32;
 /// `O_SYNC` contains it.
@@ -45,18 +48,8 @@ const MOST_COPIED: u64 = 1 << 30;
 const NAME_BYTES: u32 = 255;
 
 thread_local! {
-    /// Data on its way to the kernel.
-    static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Sends `$sent` for the value of a result, or its error.
-macro_rules! answer {
-    ($self:ident, $reply:ident, $result:expr, $value:pat => $sent:expr) => {
-        match $result {
-            Ok($value) => $sent,
-            Err(failure) => $reply.error($self.errno(&failure)),
-        }
-    };
+    /// Memory for data on its way to the kernel, as long as the longest request so far.
+    static READ: Cell<Option<Buffer>> = const { Cell::new(None) };
 }
 
 /// The file system that the library calls.
@@ -65,13 +58,19 @@ pub(crate) struct Translator {
     root: InodeNumber,
     /// Asks for what the kernel holds back, if it may.
     held_back: Option<HeldBack>,
+    /// Changes of names are durable before they are answered.
+    syncs_names: bool,
 }
 
 impl Translator {
-    pub(crate) fn new(server: Arc<Server>, write_back: bool) -> io::Result<Self> {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        write_back: bool,
+        syncs_names: bool,
+    ) -> io::Result<Self> {
         let root = server.fs.root();
         let held_back = if write_back { Some(HeldBack::start(&server)?) } else { None };
-        Ok(Self { server, root, held_back })
+        Ok(Self { server, root, held_back, syncs_names })
     }
 
     /// A kernel that may hold data back says the times of all files, however they are changed.
@@ -85,32 +84,6 @@ impl Translator {
 
     fn number(&self, node: INodeNo) -> InodeNumber {
         number(node, self.root)
-    }
-
-    fn send_entry(&self, reply: ReplyEntry, made: Result<Metadata, Failure>) {
-        answer!(self, reply, made, metadata => {
-            let attributes = attributes(&metadata, node(metadata.number, self.root));
-            reply.entry(&FOR_EVER, &attributes, generation(&metadata));
-        });
-    }
-
-    fn send_attributes(&self, reply: ReplyAttr, found: Result<Metadata, Failure>) {
-        answer!(self, reply, found, metadata => {
-            // Programs see the true number of the root, too.
-            reply.attr(&FOR_EVER, &attributes(&metadata, INodeNo(metadata.number.0)));
-        });
-    }
-
-    fn send_done(&self, reply: ReplyEmpty, done: Result<(), Failure>) {
-        answer!(self, reply, done, () => reply.ok());
-    }
-
-    fn sync(&self, ino: INodeNo, data_only: bool, reply: ReplyEmpty) {
-        let server = Arc::clone(&self.server);
-        self.server.sync(self.number(ino), data_only, move |done| match done {
-            Ok(()) => reply.ok(),
-            Err(failure) => reply.error(errno(server.failures.number(&failure))),
-        });
     }
 }
 
@@ -193,7 +166,7 @@ impl Filesystem for Translator {
         let _under_way = self.server.counters.begin();
         let (at, mode) = ((self.number(parent), name.as_bytes()), (mode, umask));
         let made = self.server.mknod(at, mode, decode_device(device), caller(request));
-        self.send_entry(reply, made);
+        self.send_made(parent, reply, made);
     }
 
     fn mkdir(
@@ -207,17 +180,17 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let at = (self.number(parent), name.as_bytes());
-        self.send_entry(reply, self.server.mkdir(at, (mode, umask), caller(request)));
+        self.send_made(parent, reply, self.server.mkdir(at, (mode, umask), caller(request)));
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let _under_way = self.server.counters.begin();
-        self.send_done(reply, self.server.unlink(self.number(parent), name.as_bytes()));
+        self.send_renamed(parent, reply, self.server.unlink(self.number(parent), name.as_bytes()));
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let _under_way = self.server.counters.begin();
-        self.send_done(reply, self.server.rmdir(self.number(parent), name.as_bytes()));
+        self.send_renamed(parent, reply, self.server.rmdir(self.number(parent), name.as_bytes()));
     }
 
     fn symlink(
@@ -231,7 +204,7 @@ impl Filesystem for Translator {
         let _under_way = self.server.counters.begin();
         let at = (self.number(parent), name.as_bytes());
         let target = target.as_os_str().as_bytes();
-        self.send_entry(reply, self.server.symlink(at, target, caller(request)));
+        self.send_made(parent, reply, self.server.symlink(at, target, caller(request)));
     }
 
     fn rename(
@@ -253,13 +226,13 @@ impl Filesystem for Translator {
         };
         let from = (self.number(parent), name.as_bytes());
         let to = (self.number(new_parent), new_name.as_bytes());
-        self.send_done(reply, self.server.rename(from, to, flags));
+        self.send_renamed(new_parent, reply, self.server.rename(from, to, flags));
     }
 
     fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let _under_way = self.server.counters.begin();
         let linked = self.server.link(self.number(ino), self.number(parent), name.as_bytes());
-        self.send_entry(reply, linked);
+        self.send_made(parent, reply, linked);
     }
 
     /// The kernel asks once, and then opens files by itself.
@@ -279,15 +252,16 @@ impl Filesystem for Translator {
         reply: ReplyData,
     ) {
         let _under_way = self.server.counters.begin();
-        READ.with_borrow_mut(|memory| {
-            let size = size as usize;
-            if memory.len() < size {
-                memory.resize(size, 0);
+        let size = size as usize;
+        let spare = READ.take().filter(|spare| spare.len() >= size);
+        let mut memory = spare.unwrap_or_else(|| Buffer::zeroed(size));
+        let unused = memory.split_off(size);
+        let read = self.server.read(self.number(ino), offset, memory);
+        answer!(self, reply, read, (mut memory, len) => {
+            reply.data(&memory[..len]);
+            if memory.rejoin(unused).is_ok() {
+                READ.set(Some(memory));
             }
-            let bytes = &mut memory[..size];
-            answer!(self, reply, self.server.read(self.number(ino), offset, bytes), len => {
-                reply.data(&bytes[..len]);
-            });
         });
     }
 
@@ -449,7 +423,13 @@ impl Filesystem for Translator {
         answer!(self, reply, made, metadata => {
             let attributes = attributes(&metadata, node(metadata.number, self.root));
             let flags = FopenFlags::FOPEN_KEEP_CACHE;
-            reply.created(&FOR_EVER, &attributes, generation(&metadata), FileHandle(0), flags);
+            self.name_changed(parent, move |failed| match failed {
+                None => {
+                    let generation = generation(&metadata);
+                    reply.created(&FOR_EVER, &attributes, generation, FileHandle(0), flags);
+                }
+                Some(errno) => reply.error(errno),
+            });
         });
     }
 
@@ -528,18 +508,5 @@ impl Filesystem for Translator {
         let copied =
             self.server.copy(source, target, len.min(MOST_COPIED), self.kernel_says_times());
         answer!(self, reply, copied, len => reply.written(len as u32));
-    }
-}
-
-/// A value of a size that the caller asks for first, or in the room that it has.
-fn send_sized(reply: ReplyXattr, value: &[u8], room: u32) {
-    // Values have 64 KiB at most, lists of names what fits into a fork.
-    let len = value.len() as u32;
-    if room == 0 {
-        reply.size(len);
-    } else if len > room {
-        reply.error(Errno::ERANGE);
-    } else {
-        reply.data(value);
     }
 }

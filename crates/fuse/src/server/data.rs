@@ -3,6 +3,7 @@
 use super::Server;
 use crate::failure::Failure;
 use rustix::io::Errno;
+use undercroft_block::Buffer;
 use undercroft_fs::{Allocation, Error, File, InodeNumber};
 
 const KEEP_SIZE: u32 = 0x01;
@@ -49,14 +50,14 @@ fn append_late(file: &File, write: &Write<'_>) -> Result<(), Failure> {
 }
 
 impl Server {
-    /// Fills `bytes`; returns how many there are.
+    /// Fills `memory`; returns it, and how many bytes there are.
     pub(crate) fn read(
         &self,
         number: InodeNumber,
         offset: u64,
-        bytes: &mut [u8],
-    ) -> Result<usize, Failure> {
-        Ok(self.nodes.open(&self.fs, number)?.file.read(offset, bytes)?)
+        memory: Buffer,
+    ) -> Result<(Buffer, usize), Failure> {
+        Ok(self.nodes.open(&self.fs, number)?.file.read_buffer(offset, memory)?)
     }
 
     pub(crate) fn write(&self, number: InodeNumber, write: &Write<'_>) -> Result<(), Failure> {

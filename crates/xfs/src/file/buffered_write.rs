@@ -14,6 +14,7 @@ use crate::space::Reservation;
 use crate::units::FileBlock;
 use crate::volume::Volume;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ impl OpenFile {
         range: Range<usize>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::Shared(memory, range), false, Some(now))
+        self.write_bytes(offset, Bytes::Shared(Cow::Borrowed(memory), range), false, Some(now))
     }
 
     /// With `at_end`, [`Error::Busy`] if the file ends elsewhere by now.
@@ -98,6 +99,7 @@ impl OpenFile {
         let unit = volume.geometry().block_size() as u64;
         let permit = (end.div_ceil(unit) - offset / unit) * unit;
         volume.take_permit(permit)?;
+        let bytes = bytes.copied_if_large();
         let write = BufferedWrite { file: self, offset, end, at_end, bytes, now };
         let mut result = write.perform();
         if matches!(result, Err(Error::NoSpace { .. })) {
@@ -160,10 +162,21 @@ impl Volume {
 /// The bytes of a write.
 enum Bytes<'b> {
     Slice(&'b [u8]),
-    Shared(&'b Arc<Vec<u8>>, Range<usize>),
+    Shared(Cow<'b, Arc<Vec<u8>>>, Range<usize>),
 }
 
 impl Bytes<'_> {
+    /// Bytes that are not appended to others, in memory of their own: the copy is made before the
+    /// data of the file is locked, by many writers at a time.
+    fn copied_if_large(self) -> Self {
+        match self {
+            Self::Slice(bytes) if bytes.len() > SMALL_WRITE => {
+                Self::Shared(Cow::Owned(Arc::new(bytes.to_vec())), 0..bytes.len())
+            }
+            other => other,
+        }
+    }
+
     fn len(&self) -> usize {
         self.as_slice().len()
     }

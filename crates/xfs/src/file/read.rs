@@ -3,7 +3,8 @@
 //! A read looks at the mapping under the lock of the inode, takes dirty data from memory there, and
 //! lets the lock go; then it reads from the device. Meanwhile the blocks stay the file's
 //! ([`FileLocks::use_blocks`]). The device reads into memory that the thread uses again and again,
-//! from where bytes are copied once, while the processor still has them.
+//! from where bytes are copied once, while the processor still has them; or, where the caller lends
+//! memory that devices take, into that.
 
 use super::OpenFile;
 use super::ahead::Ahead;
@@ -20,7 +21,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use undercroft_block::{Buffer, Sector, read_into};
+use undercroft_block::{BUFFER_ALIGNMENT, Buffer, Sector, read_into};
 
 /// Longest single read from the device: what a processor's cache holds beside other things.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -55,14 +56,8 @@ impl OpenFile {
                 let under_way = (bytes.len() - done).min(2 * STEP_BYTES);
                 self.will_read(at..at.saturating_add(under_way as u64));
             }
-            let source = Source {
-                volume: &self.volume,
-                inode: &self.inode,
-                locks: &self.locks,
-                ahead: self.ahead.get().map(Arc::as_ref),
-            };
             let end = bytes.len().min(done + STEP_BYTES);
-            let read = source.read(at, &mut bytes[done..end])?;
+            let read = self.source().read(at, &mut bytes[done..end])?;
             done += read;
             if done < end {
                 break;
@@ -72,6 +67,41 @@ impl OpenFile {
             self.follow(offset..offset + done as u64);
         }
         Ok(done)
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source {
+            volume: &self.volume,
+            inode: &self.inode,
+            locks: &self.locks,
+            ahead: self.ahead.get().map(Arc::as_ref),
+        }
+    }
+
+    /// As [`read`](Self::read), into memory that devices take: whole blocks come without a copy.
+    /// Bytes behind those that were read are not the same afterwards.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); the memory is gone then.
+    pub fn read_buffer(&self, offset: u64, mut memory: Buffer) -> Result<(Buffer, usize), Error> {
+        let source = self.source();
+        let (mut done, mut is_answered) = (0, false);
+        // What was read ahead lies in other memory.
+        if source.ahead.is_none() {
+            let _in_use = self.locks.use_blocks();
+            let (planned, parts) = plan(&self.volume, &self.inode, offset, &mut memory)?;
+            (done, is_answered) = (planned, parts.len() < PLAN_MAX);
+            for part in parts {
+                memory = fetch_whole(&self.volume, part, memory)?;
+            }
+        }
+        if !is_answered {
+            done += source.read(offset.saturating_add(done as u64), &mut memory[done..])?;
+        }
+        if done > 0 {
+            self.follow(offset..offset + done as u64);
+        }
+        Ok((memory, done))
     }
 
     /// The byte ranges of the file that hold data: ascending, within its size, not touching each
@@ -228,6 +258,25 @@ fn fetch(
         skipped = 0;
     }
     Ok(())
+}
+
+/// As [`fetch`], of a part of `memory`; without a copy if the part begins where a device takes memory.
+fn fetch_whole(volume: &Volume, part: Part, mut memory: Buffer) -> Result<Buffer, Error> {
+    let Part { sector, skipped, range } = part;
+    // The last sector may have more than is wanted, for which there must be room.
+    let whole = range.start + range.len().next_multiple_of(volume.geometry().sector_size());
+    let fits = range.start.is_multiple_of(BUFFER_ALIGNMENT) && whole <= memory.len();
+    if skipped > 0 || !fits {
+        fetch(volume, sector, skipped, &mut memory[range])?;
+        return Ok(memory);
+    }
+    let behind = memory.split_off(whole);
+    let here = memory.split_off(range.start);
+    let here = read_into(volume.cache().device().as_ref(), sector, here)?;
+    for part in [here, behind] {
+        memory.rejoin(part).expect("it was cut off there");
+    }
+    Ok(memory)
 }
 
 /// `len` bytes of a file from `byte` on, which lie in `extent`. The data of the file is locked.

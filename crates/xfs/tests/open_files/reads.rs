@@ -2,6 +2,7 @@
 
 use crate::stand::{BLOCK, NOW, close, make, open, read_all};
 use std::sync::Arc;
+use undercroft_block::Buffer;
 use undercroft_xfs::OpenFile;
 use undercroft_xfs::ops::Size;
 
@@ -58,6 +59,11 @@ fn compare(file: &OpenFile, model: &[u8], at: usize, len: usize) {
     assert_eq!(read, len.min(model.len().saturating_sub(at)), "{len} bytes at {at}");
     assert!(bytes[..read] == model[at.min(model.len())..][..read], "{len} bytes at {at}");
     assert!(bytes[read..].iter().all(|byte| *byte == 0xee), "more was written: {len} at {at}");
+    // The same into memory for devices.
+    let memory = Buffer::copy_of(&vec![0xee; len]);
+    let (memory, lent) = file.read_buffer(at as u64, memory).unwrap();
+    assert_eq!((lent, memory.len()), (read, len), "{len} bytes at {at}, lent");
+    assert!(memory[..lent] == bytes[..read], "{len} bytes at {at}, lent");
 }
 
 /// More extents than one look takes, and reads longer than one of the device.

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::source::Source;
 use super::working_directory;
@@ -37,6 +38,9 @@ pub(crate) struct MountArguments {
     /// Size of the volumes in MiB
     #[arg(long, default_value_t = 4096)]
     size: u64,
+    /// Do everything on this processor: what the work costs, whichever processors are woken for it
+    #[arg(long, value_name = "NUMBER")]
+    processor: Option<usize>,
     /// Where images are written
     #[arg(long)]
     work: Option<PathBuf>,
@@ -60,6 +64,9 @@ pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
     let work = working_directory(arguments.work.as_ref())?;
     let work = fs::canonicalize(&work).with_context(|| format!("no {}", work.display()))?;
 
+    if let Some(processor) = arguments.processor {
+        stay_on(processor)?;
+    }
     let mut record = Record::new(peers.clone());
     for group in groups {
         for round in 1..=arguments.runs {
@@ -92,6 +99,14 @@ pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
 fn chosen<T: ValueEnum + PartialEq>(only: &[T]) -> Vec<T> {
     let all = T::value_variants().iter().cloned();
     all.filter(|one| only.is_empty() || only.contains(one)).collect()
+}
+
+/// Keeps this process on a processor, and the servers and programs that it starts.
+fn stay_on(processor: usize) -> Result<()> {
+    ensure!(processor < CpuSet::MAX_CPU, "there is no processor {processor}");
+    let mut only = CpuSet::new();
+    only.set(processor);
+    sched_setaffinity(None, &only).with_context(|| format!("cannot stay on processor {processor}"))
 }
 
 /// Our command, and the null server.

@@ -40,6 +40,11 @@ impl Stand {
         self.scratch.path()
     }
 
+    /// The process of the server.
+    pub(super) fn server(&self) -> Result<u32> {
+        self.mount.as_ref().map(ServedMount::server).context("the volume is not mounted")
+    }
+
     fn image(&self) -> PathBuf {
         self.scratch.path().join("image")
     }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use rustix::fs::{Mode, OFlags};
 use std::env;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -53,15 +54,18 @@ pub(super) fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
+/// What a server has for streams once nothing waits for it.
+pub(super) fn open_null() -> Result<OwnedFd> {
+    rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty()).context("cannot open /dev/null")
+}
+
 /// Tells the caller that the mount answers, and lets its streams go: others may wait for their end.
-pub(super) fn say_ready(out: &mut dyn Write) -> Result<()> {
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())
-        .context("cannot open /dev/null")?;
+pub(super) fn say_ready(out: &mut dyn Write, null: &OwnedFd) -> Result<()> {
     out.write_all(b"ready\n")?;
     out.flush()?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
+    rustix::stdio::dup2_stdin(null)?;
+    rustix::stdio::dup2_stdout(null)?;
+    rustix::stdio::dup2_stderr(null)?;
     // Its directory can be unmounted.
     env::set_current_dir("/").context("cannot leave the directory")?;
     Ok(())

@@ -1,6 +1,7 @@
 //! `undercroft mount`.
 
 mod background;
+mod confine;
 mod log;
 mod notify;
 mod program;
@@ -44,7 +45,8 @@ use undercroft_fuse::options::MountOptions;
 ///   commit=SECONDS                  make everything durable that often (default 5)
 ///   writethrough                    no data waits in the kernel: a full volume is seen by the write
 ///                                   itself; otherwise by fsync or close. Slower
-///   sync                            every write is durable when it returns
+///   sync                            every write is durable when it returns, and every change of a name
+///   dirsync                         every change of a name is
 ///
 /// In /etc/fstab, with a link of the name mount.fuse.undercroft or mount.undercroft in /sbin:
 ///   /srv/disk.img  /mnt/disk  fuse.undercroft  rw,nofail  0 0

@@ -66,7 +66,10 @@ pub(super) fn run(
         command.current_dir(&private.0);
     }
     let ended = match command.spawn() {
-        Ok(child) => wait(child, &served),
+        Ok(child) => {
+            served.confine();
+            wait(child, &served)
+        }
         Err(error) => {
             let name = Path::new(program).display();
             Err(anyhow!(error).context(format!("cannot run {name}")))

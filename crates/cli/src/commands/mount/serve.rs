@@ -1,5 +1,6 @@
 //! The server: a volume mounted until it is unmounted, or a signal asks for that.
 
+use super::confine::confine;
 use super::log::Destination;
 use super::notify::notify;
 use super::target::{Place, place, settle};
@@ -7,6 +8,7 @@ use super::{Args, Plan, background};
 use crate::report::Outcome;
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
+use rustix::process::geteuid;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -90,7 +92,11 @@ pub(super) fn run(
     if is_background {
         // Before others can cause something to be said.
         destination.go_to_background();
-        background::say_ready(out)?;
+        let null = background::open_null()?;
+        served.confine();
+        background::say_ready(out, &null)?;
+    } else {
+        served.confine();
     }
     notify("READY=1");
     let ended = served.wait();
@@ -103,6 +109,19 @@ pub(super) fn run(
 }
 
 impl Served {
+    /// Gives up what it does not need any more, where that is possible: a user's mount is ended by
+    /// `fusermount3`, which has its rights by its owner, and a confined process cannot start that; and
+    /// of a mount of another program it is not known when the library has opened all it needs.
+    pub(super) fn confine(&self) {
+        // The mount has answered, with a thread that was started after all openings.
+        if self.directory.is_none() || !geteuid().is_root() {
+            return;
+        }
+        if let Err(error) = confine() {
+            self.destination.line(&format!("system calls are not filtered: {error}"));
+        }
+    }
+
     /// Waits until it is unmounted, or a signal asks for that.
     fn wait(self) -> Result<()> {
         match self.events.recv() {
