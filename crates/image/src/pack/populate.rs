@@ -284,8 +284,7 @@ impl<'a> Populator<'a> {
     }
 
     fn count_clamped(&mut self, new: &NewInode<'_>) {
-        let bigtime = self.volume.geometry().features.bigtime();
-        let encoding = if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
+        let encoding = time_encoding(self.volume);
         let time = new.times.modification;
         self.summary.clamped_times += u64::from(time.clamped(encoding) != time);
     }
@@ -303,6 +302,12 @@ fn device_number(major: u32, minor: u32) -> Result<DeviceNumber, Error> {
             "device {major}:{minor}: XFS stores majors below 16384 and minors below 262144"
         ))),
     }
+}
+
+/// How the volume holds times.
+pub(super) fn time_encoding(volume: &Volume) -> TimestampEncoding {
+    let bigtime = volume.geometry().features.bigtime();
+    if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy }
 }
 
 /// Type of a new inode. Hard links make none.
