@@ -98,6 +98,7 @@ ln -s target link; mknod device c 1 3; mkdir inner
 mkdir -p tree/below directory-gone/below; touch tree/below/file directory-gone/below/file
 echo linked > linked-1; ln linked-1 linked-2; ln linked-1 linked-3
 echo a > names-a; ln names-a names-b; ln names-a names-c
+find . -exec touch -h -d @1000000000 {} +
 ";
 
 /// What rsync would do, by path; without what lies in directories that only one has.
@@ -170,11 +171,11 @@ fn two_volumes_differ_where_other_programs_say_so() {
     let told: BTreeSet<String> = found.iter().map(|one| one.path.to_string()).collect();
     assert_eq!(told.len(), found.len(), "each path once");
     // Names of one file are not compared by rsync without -H, whose output is another then.
-    let links = BTreeSet::from(["changes/linked-2".to_owned(), "changes/names-b".to_owned()]);
+    let links = BTreeSet::from(["changes/linked-2".to_owned()]);
     let only_links = |one: &&Difference| matches!(&one.found, Found::Changed(changes) if matches!(changes[..], [Change::Links(..)]));
     let by_links: BTreeSet<_> =
         found.iter().filter(only_links).map(|one| one.path.to_string()).collect();
-    assert!(by_links.is_subset(&links), "{by_links:?}");
+    assert_eq!(by_links, links);
     let judged: BTreeSet<String> = by_rsync(left.path(), right.path())
         .into_iter()
         .filter(|path| !is_below(path, &told))
@@ -196,7 +197,7 @@ fn two_volumes_differ_where_other_programs_say_so() {
     assert_eq!(contents, by_diff(left.path(), right.path()));
     let bytes = found.iter().find(|one| one.path.as_bytes() == b"changes/content").unwrap();
     assert_eq!(bytes.found, Found::Changed(vec![Change::Content(Some(70_000))]));
-    assert_eq!((summary.only_left, summary.only_right), (5, 5), "{summary:?}");
+    assert_eq!((summary.only_left, summary.only_right), (6, 5), "{summary:?}");
     // The mounts as directories say the same as the volumes.
     let directories = compare(sorted(left.path()), sorted(right.path()), &DiffOptions::default());
     assert_eq!(directories.1, found);

@@ -109,12 +109,14 @@ impl Ignored {
 const EXAMPLES: &str = "\
 Examples:
   undercroft diff old.img new.img
-  undercroft diff root.img rootfs/                     is the image what it was made from?
-  undercroft diff --ignore mtime,owner layer.tar.gz tree/
-  undercroft diff --partition 2 disk.img oci:debian:12
+  undercroft diff rootfs/ root.img                     is the image what it was made from?
+  undercroft diff --ignore mtime,owner rootfs/ layer.tar.gz
+  undercroft diff --ignore mtime --partition 2 disk.img docker-archive:saved-amd64.tar
   undercroft diff --brief --exclude /var/cache a.img b.img
   undercroft diff -q a.img b.img || echo they differ
-  docker export app | undercroft diff - app.img
+  docker export app | undercroft diff --ignore mtime - app.img
+
+Times of many archives are whole seconds: --ignore mtime leaves them out.
 
 Lines look like this:
   /etc/hosts: size 120 -> 131

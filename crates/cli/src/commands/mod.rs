@@ -69,7 +69,7 @@ Examples:
   undercroft ls -lR root.img /etc                      look inside
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
-  undercroft diff root.img rootfs/                     compare it with its source
+  undercroft diff root.img layer.tar.gz                compare it with its source
   undercroft put root.img motd /etc/motd               change a volume, through its journal
   undercroft shell root.img < script                   many changes at once
   undercroft mount root.img --exec ls -l etc           for every program, as a mounted volume

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use undercroft_source::{Entry, EntryPath, Kind, Metadata, Source, Timestamp as SourceTime};
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp, TimestampEncoding};
 use undercroft_xfs::inode::{Inode, InodeGuard};
+use undercroft_xfs::mkfs::is_property;
 use undercroft_xfs::ops::{self, DataPlacement, DataWriter, FileMap, NewInode, Times};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, Volume};
@@ -228,6 +229,7 @@ impl<'a> Populator<'a> {
     fn update_directory(&mut self, number: InodeNumber, entry: &Entry) -> Result<(), Error> {
         let new = new_inode(self.options, FileType::Directory, &entry.metadata);
         self.count_clamped(&new);
+        self.remove_attributes(number, entry, new.times.change)?;
         let mut trans = self.volume.begin()?;
         let mut inode = self.volume.lock_inode(number)?;
         ops::set_metadata(&trans, &mut inode, &new);
@@ -235,6 +237,22 @@ impl<'a> Populator<'a> {
             ops::set_attributes(&mut trans, &mut inode, xattrs(entry))?;
         }
         trans.commit(&mut [&mut inode])
+    }
+
+    /// Takes away the attributes that an earlier entry of a directory had, and this one has not.
+    fn remove_attributes(
+        &self,
+        number: InodeNumber,
+        entry: &Entry,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let before = ops::attributes(self.volume, &self.volume.inode(number)?.read())?;
+        for (name, _) in before {
+            if !is_property(&name) && entry.xattrs.iter().all(|xattr| xattr.name != name) {
+                ops::remove_xattr(self.volume, number, &name, now)?;
+            }
+        }
+        Ok(())
     }
 
     /// Sends the data of a file to its place.
