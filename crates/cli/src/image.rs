@@ -65,6 +65,11 @@ impl ImageArgs {
         }
     }
 
+    /// The volume in a partition, if there is a number.
+    pub(crate) fn in_partition(self, partition: Option<u32>) -> Self {
+        Self { partition, ..self }
+    }
+
     /// The device that the volume fills, for reading, with a note when the kernel has it.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
         for file in self.image.files() {

@@ -15,9 +15,10 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 11] = [
+const VOLUMES: [(&str, &[&str]); 12] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
+    ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
     ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),

@@ -11,3 +11,4 @@ mod formats;
 mod labels;
 mod random;
 mod rules;
+mod sorted;
