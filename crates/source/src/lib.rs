@@ -42,6 +42,8 @@
 mod acl;
 mod ahead;
 mod chunk;
+pub mod describe;
+pub mod description;
 pub mod directory;
 pub mod entry;
 mod error;
@@ -62,6 +64,7 @@ mod timestamp;
 mod warnings;
 
 pub use chunk::{Chunk, Data};
+pub use description::{DescriptionFormat, DescriptionOptions, DescriptionSpec};
 pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Timestamp, Xattr};
 pub use error::SourceError;
 pub use exclude::{Choice, Exclude};

@@ -1,13 +1,14 @@
 //! How to read a source.
 
+use crate::description::DescriptionOptions;
 use crate::oci::ImageOptions;
 use crate::{Exclude, Rules};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How to read a source. The stream of entries depends on `exclude`, `rules`, `strip_absolute` and
-/// `image` alone.
+/// How to read a source. The stream of entries depends on `exclude`, `rules`, `strip_absolute`,
+/// `image` and `description` alone.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What to leave out.
@@ -25,6 +26,8 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
     /// How to read a container image.
     pub image: ImageOptions,
+    /// How to read a description.
+    pub description: DescriptionOptions,
 }
 
 impl Default for Options {
@@ -37,6 +40,7 @@ impl Default for Options {
             temporary_directory: std::env::temp_dir(),
             threads: None,
             image: ImageOptions::default(),
+            description: DescriptionOptions::default(),
         }
     }
 }

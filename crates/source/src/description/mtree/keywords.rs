@@ -1,0 +1,273 @@
+//! The keywords of an mtree(5) line.
+
+use super::super::digest::{Algorithm, Digest};
+use super::super::error::DescriptionProblem;
+use super::super::escape::unvis;
+use super::super::notes::Notes;
+use super::super::{device_of_number, path};
+use crate::{Device, EntryPath, ModeChange, Timestamp};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Block,
+    Char,
+    Directory,
+    Fifo,
+    File,
+    Link,
+    Socket,
+}
+
+/// Where `contents=` says that contents are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    Below(EntryPath),
+    Host(PathBuf),
+}
+
+/// What a line says, or a line of defaults.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keywords {
+    pub(super) kind: Option<Type>,
+    pub(super) mode: Option<ModeChange>,
+    pub(super) uid: Option<u32>,
+    pub(super) gid: Option<u32>,
+    pub(super) uname: Option<Arc<[u8]>>,
+    pub(super) gname: Option<Arc<[u8]>>,
+    pub(super) time: Option<Timestamp>,
+    pub(super) size: Option<u64>,
+    pub(super) link: Option<Vec<u8>>,
+    pub(super) device: Option<Device>,
+    pub(super) contents: Option<Elsewhere>,
+    pub(super) digests: Vec<Digest>,
+    /// A digest that is not computed here.
+    pub(super) unknown_digest: Option<&'static [u8]>,
+    pub(super) nlink: Option<u64>,
+    pub(super) inode: Option<Vec<u8>>,
+    pub(super) resdevice: Option<Vec<u8>>,
+    /// The tag by which our own descriptions tell names of one file.
+    pub(super) names_tag: Option<Vec<u8>>,
+    pub(super) is_optional: bool,
+    pub(super) is_unchanged: bool,
+}
+
+/// What a tag begins with that names of one file share.
+pub(crate) const NAMES_TAG: &str = "names-of-";
+
+impl Keywords {
+    /// Takes a word of a line.
+    pub(super) fn apply(
+        &mut self,
+        word: &[u8],
+        line: u64,
+        notes: &mut Notes,
+    ) -> Result<(), DescriptionProblem> {
+        let (keyword, value) = match word.iter().position(|&byte| byte == b'=') {
+            Some(at) => (&word[..at], &word[at + 1..]),
+            None => (word, &b""[..]),
+        };
+        let wrong = |field, reason| DescriptionProblem::value(field, value, reason);
+        let number = |field| decimal(value).ok_or_else(|| wrong(field, "write a number"));
+        match keyword {
+            b"type" => self.kind = Some(kind(value)?),
+            b"mode" => self.mode = Some(mode(value)?),
+            b"uid" => self.uid = Some(narrow("uid", value)?),
+            b"gid" => self.gid = Some(narrow("gid", value)?),
+            b"uname" => self.uname = Some(text("uname", value)?.into()),
+            b"gname" => self.gname = Some(text("gname", value)?.into()),
+            b"size" => self.size = Some(number("size")?),
+            b"time" => {
+                let reason = "write seconds since 1970, a point and nanoseconds";
+                self.time = Some(time(value).ok_or_else(|| wrong("time", reason))?);
+            }
+            b"link" => self.link = Some(text("link", value)?),
+            b"device" => self.device = Some(device(value)?),
+            b"contents" => self.contents = Some(elsewhere(value)?),
+            b"nlink" => self.nlink = Some(number("nlink")?),
+            b"inode" => self.inode = Some(value.to_vec()),
+            b"resdevice" => self.resdevice = Some(value.to_vec()),
+            b"tags" => self.names_tag = names_tag(value),
+            b"optional" => self.is_optional = true,
+            b"nochange" => self.is_unchanged = true,
+            b"ignore" => {}
+            b"flags" if value == b"none" => {}
+            b"cksum" => self.unknown_digest = Some(b"cksum"),
+            b"rmd160" | b"rmd160digest" | b"ripemd160digest" => {
+                self.unknown_digest = Some(b"rmd160");
+            }
+            _ => match algorithm(keyword) {
+                Some(algorithm) => self.add_digest(algorithm, value)?,
+                None => notes.keyword(keyword, line),
+            },
+        }
+        Ok(())
+    }
+
+    fn add_digest(&mut self, algorithm: Algorithm, value: &[u8]) -> Result<(), DescriptionProblem> {
+        let reason = "this is no digest of that kind, or not all of it";
+        let digest = Digest::parse(algorithm, value);
+        let digest = digest.ok_or_else(|| DescriptionProblem::value("digest", value, reason))?;
+        self.digests.retain(|known| known.algorithm != algorithm);
+        self.digests.push(digest);
+        Ok(())
+    }
+
+    /// Forgets the default of a keyword.
+    pub(super) fn unset(&mut self, keyword: &[u8]) {
+        match keyword {
+            b"all" => *self = Self::default(),
+            b"type" => self.kind = None,
+            b"mode" => self.mode = None,
+            b"uid" => self.uid = None,
+            b"gid" => self.gid = None,
+            b"uname" => self.uname = None,
+            b"gname" => self.gname = None,
+            b"size" => self.size = None,
+            b"time" => self.time = None,
+            b"link" => self.link = None,
+            b"device" => self.device = None,
+            b"contents" => self.contents = None,
+            b"nlink" => self.nlink = None,
+            b"inode" => self.inode = None,
+            b"resdevice" => self.resdevice = None,
+            b"tags" => self.names_tag = None,
+            b"optional" => self.is_optional = false,
+            b"nochange" => self.is_unchanged = false,
+            keyword => {
+                if let Some(algorithm) = algorithm(keyword) {
+                    self.digests.retain(|known| known.algorithm != algorithm);
+                } else {
+                    self.unknown_digest = None;
+                }
+            }
+        }
+    }
+
+    /// What both lines of an entry say; the later one, which this is, goes before.
+    pub(super) fn over(self, earlier: Self) -> Self {
+        let digests = if self.digests.is_empty() { earlier.digests } else { self.digests };
+        Self {
+            kind: self.kind.or(earlier.kind),
+            mode: self.mode.or(earlier.mode),
+            uid: self.uid.or(earlier.uid),
+            gid: self.gid.or(earlier.gid),
+            uname: self.uname.or(earlier.uname),
+            gname: self.gname.or(earlier.gname),
+            time: self.time.or(earlier.time),
+            size: self.size.or(earlier.size),
+            link: self.link.or(earlier.link),
+            device: self.device.or(earlier.device),
+            contents: self.contents.or(earlier.contents),
+            digests,
+            unknown_digest: self.unknown_digest.or(earlier.unknown_digest),
+            nlink: self.nlink.or(earlier.nlink),
+            inode: self.inode.or(earlier.inode),
+            resdevice: self.resdevice.or(earlier.resdevice),
+            names_tag: self.names_tag.or(earlier.names_tag),
+            is_optional: self.is_optional || earlier.is_optional,
+            is_unchanged: self.is_unchanged || earlier.is_unchanged,
+        }
+    }
+}
+
+fn algorithm(keyword: &[u8]) -> Option<Algorithm> {
+    Some(match keyword.strip_suffix(b"digest").unwrap_or(keyword) {
+        b"md5" => Algorithm::Md5,
+        b"sha1" => Algorithm::Sha1,
+        b"sha256" => Algorithm::Sha256,
+        b"sha384" => Algorithm::Sha384,
+        b"sha512" => Algorithm::Sha512,
+        _ => return None,
+    })
+}
+
+fn kind(value: &[u8]) -> Result<Type, DescriptionProblem> {
+    Ok(match value {
+        b"block" => Type::Block,
+        b"char" => Type::Char,
+        b"dir" => Type::Directory,
+        b"fifo" => Type::Fifo,
+        b"file" => Type::File,
+        b"link" => Type::Link,
+        b"socket" => Type::Socket,
+        _ => {
+            let reason = "write block, char, dir, fifo, file, link or socket";
+            return Err(DescriptionProblem::value("type", value, reason));
+        }
+    })
+}
+
+fn mode(value: &[u8]) -> Result<ModeChange, DescriptionProblem> {
+    let parsed = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+    let reason = "write octal digits up to 7777, or letters such as u=rwx,go=rx";
+    parsed.ok_or_else(|| DescriptionProblem::value("mode", value, reason))
+}
+
+fn text(field: &'static str, value: &[u8]) -> Result<Vec<u8>, DescriptionProblem> {
+    let reason = "a backslash is followed by nothing that vis(3) writes";
+    unvis(value).ok_or_else(|| DescriptionProblem::value(field, value, reason))
+}
+
+fn decimal(value: &[u8]) -> Option<u64> {
+    let is_decimal = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    is_decimal.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten()
+}
+
+fn narrow(field: &'static str, value: &[u8]) -> Result<u32, DescriptionProblem> {
+    let number = decimal(value).and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| DescriptionProblem::value(field, value, "write a number of 32 bits"))
+}
+
+/// Seconds, and behind a point the nanoseconds, which are a number and no fraction.
+pub(in super::super) fn time(value: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (seconds, nanoseconds) = text.split_once('.').unwrap_or((text, "0"));
+    let nanoseconds = decimal(nanoseconds.as_bytes()).filter(|count| *count < 1_000_000_000)?;
+    // Less than 2^32.
+    Some(Timestamp { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds as u32 })
+}
+
+/// `FORMAT,MAJOR,MINOR`, or the number that systems with glibc have.
+fn device(value: &[u8]) -> Result<Device, DescriptionProblem> {
+    let reason = "write native,MAJOR,MINOR, or a number";
+    let wrong = || DescriptionProblem::value("device", value, reason);
+    let numbers: Option<Vec<u64>> = std::str::from_utf8(value).ok().and_then(|text| {
+        let words = text.split(',').skip(usize::from(text.contains(',')));
+        words.map(c_number).collect()
+    });
+    let narrow = |number: &u64| u32::try_from(*number).map_err(|_| wrong());
+    match numbers.as_deref() {
+        Some([number]) => Ok(device_of_number(*number)),
+        Some([major, minor]) => Ok(Device { major: narrow(major)?, minor: narrow(minor)? }),
+        _ => Err(wrong()),
+    }
+}
+
+/// A number as C has it: hexadecimal behind `0x`, octal behind `0`.
+pub(in super::super) fn c_number(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
+        [b'0', _, ..] => (&text[1..], 8),
+        _ => (text, 10),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+}
+
+fn elsewhere(value: &[u8]) -> Result<Elsewhere, DescriptionProblem> {
+    let decoded = text("contents", value)?;
+    if decoded.first() == Some(&b'/') {
+        use std::os::unix::ffi::OsStringExt;
+        return Ok(Elsewhere::Host(std::ffi::OsString::from_vec(decoded).into()));
+    }
+    let below = path::of_components(decoded.split(|&byte| byte == b'/'))?;
+    Ok(Elsewhere::Below(below))
+}
+
+fn names_tag(value: &[u8]) -> Option<Vec<u8>> {
+    let mut tags = value.split(|&byte| byte == b',');
+    tags.find(|tag| tag.starts_with(NAMES_TAG.as_bytes())).map(<[u8]>::to_vec)
+}
