@@ -14,6 +14,7 @@ const BATCH_ITEMS: usize = 256;
 /// being used again.
 const BATCH_BYTES: usize = 1024 * 1024;
 
+#[derive(Debug)]
 enum Item {
     Entry(Entry),
     Data(Data),
@@ -25,16 +26,22 @@ type Batch<E> = Result<VecDeque<Item>, E>;
 
 /// The source, as far as the thread has come. The thread ends with the source or with this; where it
 /// waits for input at that moment, it ends after it.
-pub(crate) struct Ahead<E> {
+#[derive(Debug)]
+pub struct Ahead<E> {
     batches: Receiver<Batch<E>>,
     items: VecDeque<Item>,
     warnings: Warnings,
+    /// The end, or a fault, was received.
+    has_ended: bool,
 }
 
 impl<E: Send + 'static> Ahead<E> {
     /// Starts a thread in which `read` delivers entries and data to its [`Filling`] to the end of
     /// the source.
-    pub(crate) fn start<F>(read: F) -> io::Result<Self>
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn start<F>(read: F) -> io::Result<Self>
     where
         F: FnOnce(&mut Filling<E>) -> Result<Warnings, Stop<E>> + Send + 'static,
     {
@@ -42,29 +49,49 @@ impl<E: Send + 'static> Ahead<E> {
         thread::Builder::new()
             .name("source-reader".into())
             .spawn(move || Filling::new(sender).run(read))?;
-        Ok(Self { batches, items: VecDeque::new(), warnings: Warnings::default() })
+        Ok(Self {
+            batches,
+            items: VecDeque::new(),
+            warnings: Warnings::default(),
+            has_ended: false,
+        })
     }
 
     /// The warnings of the source; known at its end.
-    pub(crate) fn warnings(&self) -> &Warnings {
+    pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }
 
     /// The next entry, or `None` at the end; data that was not taken is left out.
-    pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, E> {
+    ///
+    /// # Errors
+    /// The fault at which the thread ended, behind everything before it.
+    ///
+    /// # Panics
+    /// The thread has panicked.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, E> {
         loop {
             self.receive()?;
             match self.items.pop_front() {
                 Some(Item::Entry(entry)) => return Ok(Some(entry)),
                 Some(Item::Data(_)) => {}
-                Some(Item::End(warnings)) => self.warnings = warnings,
+                Some(Item::End(warnings)) => {
+                    self.warnings = warnings;
+                    self.has_ended = true;
+                }
                 None => return Ok(None),
             }
         }
     }
 
     /// The next data of the entry that came last.
-    pub(crate) fn next_data(&mut self) -> Result<Option<Data>, E> {
+    ///
+    /// # Errors
+    /// As [`next_entry`](Self::next_entry).
+    ///
+    /// # Panics
+    /// The thread has panicked.
+    pub fn next_data(&mut self) -> Result<Option<Data>, E> {
         self.receive()?;
         match self.items.pop_front() {
             Some(Item::Data(data)) => Ok(Some(data)),
@@ -79,7 +106,12 @@ impl<E: Send + 'static> Ahead<E> {
     /// Sees to it that there is an item unless the source is at its end.
     fn receive(&mut self) -> Result<(), E> {
         while self.items.is_empty() {
-            let Ok(batch) = self.batches.recv() else { break };
+            let Ok(batch) = self.batches.recv() else {
+                // Else half a source would pass for a whole one.
+                assert!(self.has_ended, "the thread that reads the source has panicked");
+                break;
+            };
+            self.has_ended |= batch.is_err();
             self.items = batch?;
         }
         Ok(())
@@ -87,7 +119,8 @@ impl<E: Send + 'static> Ahead<E> {
 }
 
 /// Why the thread ends before the end of the source.
-pub(crate) enum Stop<E> {
+#[derive(Debug)]
+pub enum Stop<E> {
     /// The consumer is gone.
     Gone,
     /// The source cannot be read on.
@@ -101,7 +134,8 @@ impl<E> From<E> for Stop<E> {
 }
 
 /// The batch that is being filled.
-pub(crate) struct Filling<E> {
+#[derive(Debug)]
+pub struct Filling<E> {
     sender: SyncSender<Batch<E>>,
     items: VecDeque<Item>,
     bytes: usize,
@@ -125,13 +159,19 @@ impl<E> Filling<E> {
     }
 
     /// Delivers an entry.
-    pub(crate) fn entry(&mut self, entry: Entry) -> Result<(), Stop<E>> {
+    ///
+    /// # Errors
+    /// The consumer is gone.
+    pub fn entry(&mut self, entry: Entry) -> Result<(), Stop<E>> {
         let bytes = entry.weight();
         self.push(Item::Entry(entry), bytes)
     }
 
     /// Delivers data of the entry that came last.
-    pub(crate) fn data(&mut self, data: Data) -> Result<(), Stop<E>> {
+    ///
+    /// # Errors
+    /// The consumer is gone.
+    pub fn data(&mut self, data: Data) -> Result<(), Stop<E>> {
         let bytes = data.chunk.len();
         self.push(Item::Data(data), bytes)
     }

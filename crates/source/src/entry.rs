@@ -160,6 +160,19 @@ impl EntryPath {
         Self(Vec::new())
     }
 
+    /// The path of these bytes, if they have the form described on the type and are no longer than
+    /// [`MAX_PATH`].
+    pub fn new(bytes: Vec<u8>) -> Option<Self> {
+        let is_name = |name: &[u8]| {
+            (1..=MAX_NAME).contains(&name.len())
+                && !matches!(name, b"." | b"..")
+                && !name.contains(&0)
+        };
+        let fits = bytes.len() <= MAX_PATH;
+        let is_path = bytes.is_empty() || bytes.split(|byte| *byte == b'/').all(is_name);
+        (fits && is_path).then_some(Self(bytes))
+    }
+
     /// Takes bytes that already have the form described on the type; the callers are the sources,
     /// which check what they read.
     pub(crate) fn from_checked(bytes: Vec<u8>) -> Self {

@@ -5,6 +5,7 @@ use crate::directory::DirectoryError;
 use crate::oci::ImageError;
 use crate::rules::RuleError;
 use crate::tar::TarError;
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
@@ -68,6 +69,9 @@ pub enum SourceError {
     /// An archive is damaged, or holds what cannot be packed.
     #[error(transparent)]
     Tar(#[from] Box<TarError>),
+    /// A volume, which is a source of another crate, cannot be read.
+    #[error(transparent)]
+    Volume(Box<dyn Error + Send + Sync>),
     /// Rules are wrong, or do not fit the tree.
     #[error(transparent)]
     Rule(Box<RuleError>),

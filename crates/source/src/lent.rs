@@ -1,15 +1,12 @@
 //! Files that a consumer reads itself, or shares the blocks of, instead of being given their data.
 
-use crate::pool::{BUFFER_SIZE, BufferPool};
+use crate::pool::BufferPool;
 use crate::{Chunk, EntryPath, SourceError, directory::DirectoryError};
 use parking_lot::Mutex;
 use rustix::fs::fstat;
 use rustix::io::{pread, retry_on_intr};
 use std::fs::File;
 use std::sync::Arc;
-
-/// Bytes from which on a piece gets a buffer of the pool.
-const POOLED_MIN: usize = BUFFER_SIZE / 4;
 
 /// The files that a consumer wants lent. Clones are one.
 #[derive(Clone, Debug)]
@@ -87,21 +84,15 @@ impl LentFile {
     /// # Errors
     /// The file cannot be read, or has become shorter.
     pub fn read(&self, offset: u64, length: u64) -> Result<Chunk, SourceError> {
-        let wanted = length.min(BUFFER_SIZE as u64) as usize;
-        // Many short pieces, each in a large buffer, would keep much memory on its way.
-        let pooled = wanted >= POOLED_MIN;
-        let mut buffer = if pooled { self.pool.take() } else { Arc::new(vec![0; wanted]) };
-        let space = Arc::get_mut(&mut buffer).expect("it has no other holder yet");
-        let count = retry_on_intr(|| pread(&self.file, &mut space[..wanted], offset))
+        let chunk = self
+            .pool
+            .piece(length, |space| retry_on_intr(|| pread(&self.file, &mut *space, offset)))
             .map_err(|error| DirectoryError::read("read", &self.path, error))?;
-        if count == 0 {
+        if chunk.is_empty() {
             let (path, expected) = (self.path.clone(), self.size);
             return Err(DirectoryError::Shrank { path, expected, found: offset }.into());
         }
-        if pooled {
-            self.pool.keep(&buffer);
-        }
-        Ok(Chunk::new(buffer, 0..count))
+        Ok(chunk)
     }
 
     /// Makes sure, when all of it was used, that the file ends where it did when it was opened.

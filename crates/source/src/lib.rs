@@ -40,7 +40,7 @@
 //! parsing and decompressors that users of the file system library have no need for.
 
 mod acl;
-mod ahead;
+pub mod ahead;
 mod chunk;
 pub mod describe;
 pub mod description;
@@ -72,6 +72,7 @@ pub use lent::{Lending, LentFile};
 pub use mode_change::ModeChange;
 pub use open::{SourceSpec, open};
 pub use options::Options;
+pub use pool::BufferPool;
 pub use rules::{RuleError, RuleList, Rules};
 pub use source::Source;
 pub use warnings::Warnings;

@@ -2,6 +2,7 @@
 //!
 //! A new buffer costs a page fault for every 4096 bytes, as much as filling it; a used one costs nothing.
 
+use crate::Chunk;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -10,12 +11,15 @@ use std::sync::Arc;
 pub(crate) const BUFFER_SIZE: usize = 1024 * 1024;
 /// Bytes beyond [`BUFFER_SIZE`], so that a reader can ask for one byte more than a file should have.
 pub(crate) const BUFFER_SLACK: usize = 64;
+/// Bytes from which on a piece gets a buffer of the pool: many short pieces, each in a large buffer,
+/// would keep much memory on its way.
+const POOLED_MIN: usize = BUFFER_SIZE / 4;
 /// Most buffers kept for later use.
 const KEPT: usize = 64;
 
 /// The buffers of one source. All are `BUFFER_SIZE + BUFFER_SLACK` bytes long.
 #[derive(Debug, Default)]
-pub(crate) struct BufferPool {
+pub struct BufferPool {
     /// Shared buffers, oldest first; one without other references is free.
     shared: Mutex<Vec<Arc<Vec<u8>>>>,
 }
@@ -43,6 +47,26 @@ impl BufferPool {
         let result = fill(buffer)?;
         self.keep(&shared);
         Ok((shared, result))
+    }
+
+    /// A piece of at most `length` bytes, or of a mebibyte: as many as `fill` says that it has put at
+    /// the start of the space it is given.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub fn piece<E>(
+        &self,
+        length: u64,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<Chunk, E> {
+        let wanted = length.min(BUFFER_SIZE as u64) as usize;
+        if wanted >= POOLED_MIN {
+            let (buffer, count) = self.filled(|space| fill(&mut space[..wanted]))?;
+            return Ok(Chunk::new(buffer, 0..count.min(wanted)));
+        }
+        let mut buffer = vec![0; wanted];
+        let count = fill(&mut buffer)?;
+        Ok(Chunk::new(Arc::new(buffer), 0..count.min(wanted)))
     }
 
     /// Remembers a buffer that is filled and about to be handed out.

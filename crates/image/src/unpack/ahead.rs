@@ -3,7 +3,7 @@
 //! A thread of its own walks: it waits for directories and inodes while the steps before are
 //! unpacked.
 
-use super::walk::{Step, Walk};
+use super::walk::{Course, Step, Walk};
 use super::{Subtree, UnpackError};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -82,12 +82,15 @@ impl<'q> Ahead<'q> {
         scope: &'scope Scope<'scope, '_>,
         queue: &'q Queue,
         subtree: Subtree<'scope>,
+        course: Course,
     ) -> Result<Self, UnpackError>
     where
         'q: 'scope,
     {
         let builder = Builder::new().name("walk-ahead".to_owned());
-        builder.spawn_scoped(scope, move || queue.fill(subtree)).map_err(UnpackError::Thread)?;
+        builder
+            .spawn_scoped(scope, move || queue.fill(subtree, course))
+            .map_err(UnpackError::Thread)?;
         Ok(Self { queue, batch: VecDeque::new() })
     }
 
@@ -109,7 +112,7 @@ impl Drop for Ahead<'_> {
 
 impl Queue {
     /// Walks to the end.
-    fn fill(&self, subtree: Subtree<'_>) {
+    fn fill(&self, subtree: Subtree<'_>, course: Course) {
         /// Says that the walk has ended, also if it panicked.
         struct End<'q>(&'q Queue, Option<UnpackError>);
         impl Drop for End<'_> {
@@ -120,10 +123,11 @@ impl Queue {
             }
         }
         let mut end = End(self, None);
-        let mut walk = Walk::new(subtree);
+        let mut walk = Walk::new(subtree, course.order);
         loop {
             let mut batch = Batch::default();
-            let walked = batch.fill(&mut walk, subtree.volume);
+            let volume = Some(subtree.volume).filter(|_| course.data);
+            let walked = batch.fill(&mut walk, volume);
             let is_end = batch.steps.is_empty();
             batch.begin_reads();
             if !is_end && !self.add(batch) {
@@ -171,8 +175,12 @@ impl Queue {
 }
 
 impl Batch {
-    /// Walks until the batch is full, or to the end.
-    fn fill(&mut self, walk: &mut Walk<'_>, volume: &Arc<Volume>) -> Result<(), UnpackError> {
+    /// Walks until the batch is full, or to the end; files are opened on `volume`.
+    fn fill(
+        &mut self,
+        walk: &mut Walk<'_>,
+        volume: Option<&Arc<Volume>>,
+    ) -> Result<(), UnpackError> {
         while self.steps.len() < BATCH && self.bytes < BATCH_BYTES {
             let Some(step) = walk.step()? else { break };
             self.add(step, walk.path().to_vec(), volume);
@@ -180,18 +188,18 @@ impl Batch {
         Ok(())
     }
 
-    fn add(&mut self, step: Step, path: Vec<u8>, volume: &Arc<Volume>) {
+    fn add(&mut self, step: Step, path: Vec<u8>, volume: Option<&Arc<Volume>>) {
         let (inode, entering) = match step {
             Step::Enter(inode) => (inode, true),
             Step::Leave(inode) => (inode, false),
         };
         // Of a file with several names most need no data.
-        let is_file = {
+        let volume = volume.filter(|_| {
             let state = inode.read();
             state.file_type() == FileType::Regular && state.core.nlink == 1
-        };
+        });
         // An error comes again when the file has its turn.
-        let file = is_file.then(|| OpenFile::open_inode(volume, &inode).ok()).flatten();
+        let file = volume.and_then(|volume| OpenFile::open_inode(volume, &inode).ok());
         self.bytes += file.as_ref().map_or(0, ahead_of);
         self.steps.push_back(Upcoming { path, inode, entering, file });
     }

@@ -10,6 +10,7 @@ mod metadata;
 mod working_directory;
 
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
+use super::walk::Course;
 use super::{Subtree, UnpackError};
 use failed::failed;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -36,7 +37,8 @@ pub fn to_directory<'v>(
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let place = WorkingDirectory::open(destination, replace)?;
-    unpack(subtree.into(), &mut DirectorySink { place, replace, buffer: Vec::new() }, report)
+    let mut sink = DirectorySink { place, replace, buffer: Vec::new() };
+    unpack(subtree.into(), Course::STORED, &mut sink, report)
 }
 
 struct DirectorySink {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
+use undercroft_source::entry::MAX_PATH;
 use undercroft_xfs::Error as VolumeError;
 use undercroft_xfs::units::InodeNumber;
 
@@ -64,6 +65,19 @@ pub enum UnpackError {
         path: String,
         /// The inode.
         inode: InodeNumber,
+    },
+
+    /// A path that is longer than those of sources may be.
+    #[error(
+        "{path} has {length} bytes, more than the {} that are compared or described; `undercroft extract` takes \
+         it as it is",
+        MAX_PATH
+    )]
+    PathLength {
+        /// The path, cut off.
+        path: String,
+        /// Its length.
+        length: usize,
     },
 
     /// The destination cannot be used.

@@ -1,7 +1,7 @@
 //! Trees from images: a volume, or a directory of it with all that is below, becomes a directory or
-//! a tar stream.
+//! a tar stream; a volume is also a [source](VolumeSource) of entries, sorted by name.
 //!
-//! Both ways walk the tree once, in the order of its directories, in bounded memory: what grows
+//! All ways walk the tree once, in the order of its directories, in bounded memory: what grows
 //! is one bit for each inode, the first name of files with several, and a hash for each name in the
 //! directories on the way. The volume is not trusted: names that would lead elsewhere, or that a
 //! directory has twice, are refused, and a directory that is reached twice is an error.
@@ -26,6 +26,7 @@ mod error;
 mod links;
 mod names;
 mod sink;
+mod source;
 mod subtree;
 mod tar;
 mod walk;
@@ -33,5 +34,6 @@ mod walk;
 pub use directory::to_directory;
 pub use error::UnpackError;
 pub use sink::{Event, Progress, Summary, Warnings};
+pub use source::VolumeSource;
 pub use subtree::Subtree;
 pub use tar::to_tar;

@@ -2,6 +2,7 @@
 
 use super::ahead::{Ahead, Queue, Upcoming};
 use super::links::{InodeSet, Links};
+use super::walk::Course;
 use super::{Subtree, UnpackError, attributes};
 use std::ops::Range;
 use undercroft_xfs::format::{DeviceNumber, FileType, InodeCore};
@@ -111,6 +112,12 @@ impl Item<'_> {
         UnpackError::TooLarge { path: self.text(), size: self.core.size }
     }
 
+    /// The path is longer than those of sources.
+    pub(super) fn path_too_long(&self) -> UnpackError {
+        let (length, start) = (self.path.len(), &self.path[..self.path.len().min(100)]);
+        UnpackError::PathLength { path: format!("{}...", ops::path_text(start)), length }
+    }
+
     /// The contents, and where in them data is.
     pub(super) fn open(&mut self) -> Result<(OpenFile, Vec<Range<u64>>), UnpackError> {
         let opened = self.file.take();
@@ -179,12 +186,13 @@ pub(super) trait Sink {
 /// Walks a tree into a sink.
 pub(super) fn unpack(
     subtree: Subtree<'_>,
+    course: Course,
     sink: &mut dyn Sink,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let queue = Queue::default();
     std::thread::scope(|scope| {
-        let walk = Ahead::start(scope, &queue, subtree)?;
+        let walk = Ahead::start(scope, &queue, subtree, course)?;
         deliver_all(subtree, walk, sink, report)
     })
 }

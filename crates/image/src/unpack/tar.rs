@@ -8,6 +8,7 @@ mod header;
 mod records;
 
 use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
+use super::walk::Course;
 use super::{Subtree, UnpackError};
 use header::{Kind, Member};
 use records::{BLOCK, Records};
@@ -26,7 +27,7 @@ pub fn to_tar<'v>(
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
     let mut sink = TarSink { output, buffer: Vec::new() };
-    let summary = unpack(subtree.into(), &mut sink, report)?;
+    let summary = unpack(subtree.into(), Course::STORED, &mut sink, report)?;
     // The end of an archive: two empty blocks.
     sink.output.write_all(&[0; 2 * BLOCK as usize])?;
     sink.output.flush()?;

@@ -11,8 +11,22 @@ use undercroft_xfs::ops::{self, Position, path_text};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{TreeAhead, WalkOrder};
 
-/// Entries read from a directory at a time.
+/// Entries read from a directory at a time, unless they are sorted.
 const BATCH: usize = 128;
+
+/// How a tree is walked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Course {
+    /// The names of a directory that are sorted are all in memory.
+    pub(super) order: WalkOrder,
+    /// Files are opened and read ahead.
+    pub(super) data: bool,
+}
+
+impl Course {
+    /// To take everything out, in the order in which it is found.
+    pub(super) const STORED: Self = Self { order: WalkOrder::Stored, data: true };
+}
 
 /// The item that the walk reached.
 pub(super) enum Step {
@@ -29,6 +43,8 @@ struct Level {
     /// Length of its path.
     path_len: usize,
     entries: VecDeque<(Vec<u8>, InodeNumber)>,
+    /// Of those, entries whose inodes are on their way.
+    begun: usize,
     /// Where to go on when those are done.
     next: Position,
     /// Names that were met.
@@ -38,6 +54,7 @@ struct Level {
 /// A walk through all directories, depth first.
 pub(super) struct Walk<'v> {
     subtree: Subtree<'v>,
+    order: WalkOrder,
     ahead: TreeAhead,
     levels: Vec<Level>,
     directories: InodeSet,
@@ -47,10 +64,11 @@ pub(super) struct Walk<'v> {
 }
 
 impl<'v> Walk<'v> {
-    pub(super) fn new(subtree: Subtree<'v>) -> Self {
+    pub(super) fn new(subtree: Subtree<'v>, order: WalkOrder) -> Self {
         Self {
             subtree,
-            ahead: TreeAhead::new(subtree.volume, subtree.directory, WalkOrder::Stored),
+            order,
+            ahead: TreeAhead::new(subtree.volume, subtree.directory, order),
             levels: Vec::new(),
             directories: InodeSet::default(),
             hasher: NameHasher::default(),
@@ -80,6 +98,12 @@ impl<'v> Walk<'v> {
                 return Ok(None);
             };
             self.path.truncate(level.path_len);
+            if level.begun == 0 {
+                level.begun = level.entries.len().min(BATCH);
+                let next = level.entries.iter().take(level.begun).map(|(_, number)| *number);
+                self.subtree.volume.prefetch_inodes(next);
+            }
+            level.begun = level.begun.saturating_sub(1);
             match level.entries.pop_front() {
                 Some((name, number)) => {
                     if self.admit(&name, number)? {
@@ -103,15 +127,14 @@ impl<'v> Walk<'v> {
         let Some(Level { inode, entries, next, .. }) = self.levels.last_mut() else {
             return Ok(());
         };
-        let volume = self.subtree.volume;
-        let read = ops::all_entries(volume, &inode.read(), *next, |entry| {
+        let sorted = self.order == WalkOrder::Names;
+        let read = ops::all_entries(self.subtree.volume, &inode.read(), *next, |entry| {
             entries.push_back((entry.name.to_vec(), entry.inode));
-            entries.len() < BATCH
+            sorted || entries.len() < BATCH
         });
-        volume.prefetch_inodes(entries.iter().map(|(_, number)| *number));
-        match read {
-            Ok(behind) => *next = behind,
-            Err(error) => return Err(self.damaged(error)),
+        *next = read.map_err(|error| self.subtree.damaged(&self.path, error))?;
+        if sorted {
+            entries.make_contiguous().sort_unstable();
         }
         Ok(())
     }
@@ -153,6 +176,7 @@ impl<'v> Walk<'v> {
                 number,
                 path_len: self.path.len(),
                 entries: VecDeque::new(),
+                begun: 0,
                 next: Position::START,
                 names: Names::default(),
             });
