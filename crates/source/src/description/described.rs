@@ -18,12 +18,6 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// All of them.
-    pub(super) fn all(metadata: &Metadata) -> Self {
-        let Metadata { mode, uid, gid, mtime } = *metadata;
-        Self { mode: Some(mode), uid: Some(uid), gid: Some(gid), mtime: Some(mtime) }
-    }
-
     pub(super) fn is_complete(&self) -> bool {
         self.mode.is_some() && self.uid.is_some() && self.gid.is_some() && self.mtime.is_some()
     }
