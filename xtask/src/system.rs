@@ -46,6 +46,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("fusermount3", "fuse3"),
     program("umoci", "umoci"),
     program("skopeo", "skopeo"),
+    program("bsdtar", "libarchive-tools"),
+    program("mtree", "mtree-netbsd"),
 ];
 
 /// The programs of the suites for mounts, beyond those of the tests.

@@ -49,8 +49,6 @@ pub struct Item<'a> {
     pub links: u32,
     /// The first of its names, if this is another one.
     pub first: Option<&'a EntryPath>,
-    /// Number of the file, for those with several names.
-    file: usize,
 }
 
 impl Listing {
@@ -98,7 +96,6 @@ impl Listing {
                 digest: digest.as_deref(),
                 links,
                 first: (first != index).then(|| &self.names[first].0),
-                file: first,
             }
         })
     }

@@ -65,5 +65,5 @@ fn write(item: &Item<'_>, links: u32, out: &mut dyn Write) -> io::Result<()> {
 
 /// A path from the root.
 fn path(path: &EntryPath) -> String {
-    format!("/{}", escape(path.as_bytes(), false))
+    escape(&[b"/", path.as_bytes()].concat(), false)
 }

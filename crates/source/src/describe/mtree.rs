@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 impl Listing {
     /// Writes mtree(5), with digests of SHA-256. Names of one file share a tag, since mtree knows no
-    /// numbers of inodes. Extended attributes have no place; returns how many there were.
+    /// numbers of inodes: it has the first of them. Extended attributes have no place; returns how many there were.
     ///
     /// # Errors
     /// `out` cannot be written to.
@@ -34,13 +34,9 @@ fn write(item: &Item<'_>, out: &mut dyn Write) -> io::Result<()> {
         Kind::Fifo => "fifo",
         Kind::Socket => "socket",
     };
-    if item.path.is_root() {
-        write!(out, ".")?;
-    } else {
-        write!(out, ".")?;
-        for name in item.path.components() {
-            write!(out, "/{}", vis(name))?;
-        }
+    write!(out, ".")?;
+    for name in item.path.components() {
+        write!(out, "/{}", vis(name))?;
     }
     let metadata = item.metadata;
     write!(
@@ -53,7 +49,9 @@ fn write(item: &Item<'_>, out: &mut dyn Write) -> io::Result<()> {
         metadata.mtime.nanoseconds
     )?;
     if item.links > 1 {
-        write!(out, " nlink={} tags={NAMES_TAG}{}", item.links, item.file)?;
+        // Commas stand between tags.
+        let first = vis(item.first.unwrap_or(item.path).as_bytes()).replace(',', "\\054");
+        write!(out, " nlink={} tags={NAMES_TAG}/{first}", item.links)?;
     }
     match item.kind {
         Kind::Regular { size, .. } => write!(out, " size={size}")?,

@@ -17,7 +17,9 @@ struct Line<'a> {
     uid: u32,
     gid: u32,
     mtime: String,
-    links: u32,
+    /// Number of names; of directories it depends on the file system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<u32>,
     /// The first name of the file, if this is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     link_to: Option<text::Name>,
@@ -77,7 +79,7 @@ fn line<'a>(item: &Item<'a>) -> Line<'a> {
         uid: item.metadata.uid,
         gid: item.metadata.gid,
         mtime: text::time(format::Timestamp { seconds, nanoseconds }),
-        links: item.links,
+        links: (*item.kind != Kind::Directory).then_some(item.links),
         link_to: item.first.map(whole),
         size,
         data,

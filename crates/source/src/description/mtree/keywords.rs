@@ -55,7 +55,7 @@ pub(super) struct Keywords {
 }
 
 /// What a tag begins with that names of one file share.
-pub(crate) const NAMES_TAG: &str = "names-of-";
+pub(crate) const NAMES_TAG: &str = "names-of:";
 
 impl Keywords {
     /// Takes a word of a line.
