@@ -79,7 +79,7 @@ impl DescriptionSource {
         reader: impl BufRead + Send + 'static,
         options: &Options,
     ) -> Self {
-        let name = format.prefix().to_owned();
+        let name = format.prefix().trim_end_matches(':').to_owned();
         Self::over(format, Lines::new(name.clone(), reader), name, options)
     }
 

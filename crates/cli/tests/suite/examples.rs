@@ -15,10 +15,11 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 11] = [
+const VOLUMES: [(&str, &[&str]); 12] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
+    ("describe", &["root.img", "disk.img"]),
     ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("unmount", &["root.img"]),
@@ -154,6 +155,11 @@ fn prepare(directory: &Path) {
         "tar -czf layer.tar.gz -C rootfs . && tar --zstd -cf rootfs.tar.zst -C rootfs .",
     );
     works(directory, SAVE);
+    works(
+        directory,
+        "undercroft describe --format mtree --output root.mtree rootfs; \
+         undercroft describe --format composefs --output root.dump rootfs",
+    );
 }
 
 /// Makes a volume under a name that examples call it by; where they speak of its second partition,

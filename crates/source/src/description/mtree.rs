@@ -147,22 +147,21 @@ impl Reader {
     /// The lines in the order of paths, those about one path as one.
     fn merged(mut self) -> Result<Vec<Line>, (u64, DescriptionProblem)> {
         self.lines.sort_by(|one, other| in_order(&one.path, &other.path));
-        let mut merged: Vec<Line> = Vec::with_capacity(self.lines.len());
-        for line in self.lines {
-            match merged.last_mut() {
-                Some(last) if last.path == line.path => {
-                    if last.keywords.kind != line.keywords.kind {
-                        let path = line.path.as_bytes().to_vec();
-                        let problem = DescriptionProblem::Duplicate { path, first: last.number };
-                        return Err((line.number, problem));
-                    }
-                    let earlier = std::mem::take(&mut last.keywords);
-                    last.keywords = line.keywords.over(earlier);
-                    last.number = line.number;
-                }
-                _ => merged.push(line),
+        let mut fault = None;
+        self.lines.dedup_by(|line, earlier| {
+            if line.path != earlier.path {
+                return false;
             }
-        }
-        Ok(merged)
+            if line.keywords.kind != earlier.keywords.kind && fault.is_none() {
+                let path = line.path.as_bytes().to_vec();
+                let problem = DescriptionProblem::Duplicate { path, first: earlier.number };
+                fault = Some((line.number, problem));
+            }
+            let keywords = std::mem::take(&mut line.keywords);
+            earlier.keywords = keywords.over(std::mem::take(&mut earlier.keywords));
+            earlier.number = line.number;
+            true
+        });
+        fault.map_or(Ok(self.lines), Err)
     }
 }

@@ -35,14 +35,23 @@ pub(super) struct Keywords {
     pub(super) mode: Option<ModeChange>,
     pub(super) uid: Option<u32>,
     pub(super) gid: Option<u32>,
-    pub(super) uname: Option<Arc<[u8]>>,
-    pub(super) gname: Option<Arc<[u8]>>,
     pub(super) time: Option<Timestamp>,
     pub(super) size: Option<u64>,
+    pub(super) digests: Vec<Digest>,
+    pub(super) is_optional: bool,
+    pub(super) is_unchanged: bool,
+    /// In a place of its own, for most lines say nothing of it.
+    pub(super) rare: Option<Box<Rare>>,
+}
+
+/// What few lines say.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rare {
+    pub(super) uname: Option<Arc<[u8]>>,
+    pub(super) gname: Option<Arc<[u8]>>,
     pub(super) link: Option<Vec<u8>>,
     pub(super) device: Option<Device>,
     pub(super) contents: Option<Elsewhere>,
-    pub(super) digests: Vec<Digest>,
     /// A digest that is not computed here.
     pub(super) unknown_digest: Option<&'static [u8]>,
     pub(super) nlink: Option<u64>,
@@ -50,8 +59,6 @@ pub(super) struct Keywords {
     pub(super) resdevice: Option<Vec<u8>>,
     /// The tag by which our own descriptions tell names of one file.
     pub(super) names_tag: Option<Vec<u8>>,
-    pub(super) is_optional: bool,
-    pub(super) is_unchanged: bool,
 }
 
 /// What a tag begins with that names of one file share.
@@ -76,27 +83,27 @@ impl Keywords {
             b"mode" => self.mode = Some(mode(value)?),
             b"uid" => self.uid = Some(narrow("uid", value)?),
             b"gid" => self.gid = Some(narrow("gid", value)?),
-            b"uname" => self.uname = Some(text("uname", value)?.into()),
-            b"gname" => self.gname = Some(text("gname", value)?.into()),
+            b"uname" => self.rare_mut().uname = Some(text("uname", value)?.into()),
+            b"gname" => self.rare_mut().gname = Some(text("gname", value)?.into()),
             b"size" => self.size = Some(number("size")?),
             b"time" => {
                 let reason = "write seconds since 1970, a point and nanoseconds";
                 self.time = Some(time(value).ok_or_else(|| wrong("time", reason))?);
             }
-            b"link" => self.link = Some(text("link", value)?),
-            b"device" => self.device = Some(device(value)?),
-            b"contents" => self.contents = Some(elsewhere(value)?),
-            b"nlink" => self.nlink = Some(number("nlink")?),
-            b"inode" => self.inode = Some(value.to_vec()),
-            b"resdevice" => self.resdevice = Some(value.to_vec()),
-            b"tags" => self.names_tag = names_tag(value),
+            b"link" => self.rare_mut().link = Some(text("link", value)?),
+            b"device" => self.rare_mut().device = Some(device(value)?),
+            b"contents" => self.rare_mut().contents = Some(elsewhere(value)?),
+            b"nlink" => self.rare_mut().nlink = Some(number("nlink")?),
+            b"inode" => self.rare_mut().inode = Some(value.to_vec()),
+            b"resdevice" => self.rare_mut().resdevice = Some(value.to_vec()),
+            b"tags" => self.rare_mut().names_tag = names_tag(value),
             b"optional" => self.is_optional = true,
             b"nochange" => self.is_unchanged = true,
             b"ignore" => {}
             b"flags" if value == b"none" => {}
-            b"cksum" => self.unknown_digest = Some(b"cksum"),
+            b"cksum" => self.rare_mut().unknown_digest = Some(b"cksum"),
             b"rmd160" | b"rmd160digest" | b"ripemd160digest" => {
-                self.unknown_digest = Some(b"rmd160");
+                self.rare_mut().unknown_digest = Some(b"rmd160");
             }
             _ => match algorithm(keyword) {
                 Some(algorithm) => self.add_digest(algorithm, value)?,
@@ -123,24 +130,24 @@ impl Keywords {
             b"mode" => self.mode = None,
             b"uid" => self.uid = None,
             b"gid" => self.gid = None,
-            b"uname" => self.uname = None,
-            b"gname" => self.gname = None,
+            b"uname" => self.rare_mut().uname = None,
+            b"gname" => self.rare_mut().gname = None,
             b"size" => self.size = None,
             b"time" => self.time = None,
-            b"link" => self.link = None,
-            b"device" => self.device = None,
-            b"contents" => self.contents = None,
-            b"nlink" => self.nlink = None,
-            b"inode" => self.inode = None,
-            b"resdevice" => self.resdevice = None,
-            b"tags" => self.names_tag = None,
+            b"link" => self.rare_mut().link = None,
+            b"device" => self.rare_mut().device = None,
+            b"contents" => self.rare_mut().contents = None,
+            b"nlink" => self.rare_mut().nlink = None,
+            b"inode" => self.rare_mut().inode = None,
+            b"resdevice" => self.rare_mut().resdevice = None,
+            b"tags" => self.rare_mut().names_tag = None,
             b"optional" => self.is_optional = false,
             b"nochange" => self.is_unchanged = false,
             keyword => {
                 if let Some(algorithm) = algorithm(keyword) {
                     self.digests.retain(|known| known.algorithm != algorithm);
                 } else {
-                    self.unknown_digest = None;
+                    self.rare_mut().unknown_digest = None;
                 }
             }
         }
@@ -154,21 +161,36 @@ impl Keywords {
             mode: self.mode.or(earlier.mode),
             uid: self.uid.or(earlier.uid),
             gid: self.gid.or(earlier.gid),
-            uname: self.uname.or(earlier.uname),
-            gname: self.gname.or(earlier.gname),
             time: self.time.or(earlier.time),
             size: self.size.or(earlier.size),
+            digests,
+            is_optional: self.is_optional || earlier.is_optional,
+            is_unchanged: self.is_unchanged || earlier.is_unchanged,
+            rare: match (self.rare, earlier.rare) {
+                (Some(later), Some(earlier)) => Some(Box::new(later.over(*earlier))),
+                (later, earlier) => later.or(earlier),
+            },
+        }
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+}
+
+impl Rare {
+    fn over(self, earlier: Self) -> Self {
+        Self {
+            uname: self.uname.or(earlier.uname),
+            gname: self.gname.or(earlier.gname),
             link: self.link.or(earlier.link),
             device: self.device.or(earlier.device),
             contents: self.contents.or(earlier.contents),
-            digests,
             unknown_digest: self.unknown_digest.or(earlier.unknown_digest),
             nlink: self.nlink.or(earlier.nlink),
             inode: self.inode.or(earlier.inode),
             resdevice: self.resdevice.or(earlier.resdevice),
             names_tag: self.names_tag.or(earlier.names_tag),
-            is_optional: self.is_optional || earlier.is_optional,
-            is_unchanged: self.is_unchanged || earlier.is_unchanged,
         }
     }
 }
@@ -240,7 +262,7 @@ fn device(value: &[u8]) -> Result<Device, DescriptionProblem> {
     });
     let narrow = |number: &u64| u32::try_from(*number).map_err(|_| wrong());
     match numbers.as_deref() {
-        Some([number]) => Ok(device_of_number(*number)),
+        Some([number]) if !value.contains(&b',') => Ok(device_of_number(*number)),
         Some([major, minor]) => Ok(Device { major: narrow(major)?, minor: narrow(minor)? }),
         _ => Err(wrong()),
     }

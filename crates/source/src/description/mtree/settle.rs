@@ -7,7 +7,7 @@ use super::super::described::{Expected, Told, no_mode};
 use super::super::error::{DescriptionProblem, cut};
 use super::super::notes::Notes;
 use super::super::tree::{Draft, File, FileId, Name, Stands, Whence};
-use super::keywords::{Elsewhere, Keywords, Type};
+use super::keywords::{Elsewhere, Keywords, Rare, Type};
 use crate::entry::{Kind, MAX_FILE_SIZE};
 use crate::{Device, EntryPath};
 use rustc_hash::FxHashMap;
@@ -50,17 +50,19 @@ impl<'a> Settling<'a> {
         line: u64,
         mut keywords: Keywords,
     ) -> Result<(), DescriptionProblem> {
-        let kind = kind(&path, &mut keywords)?;
-        let whence = self.whence(&path, &mut keywords, &kind)?;
+        let mut rare = keywords.rare.take().map(|rare| *rare).unwrap_or_default();
+        let kind = kind(&path, &keywords, &mut rare)?;
+        let whence = self.whence(&path, &keywords, rare.contents.take(), &kind)?;
         let Some(whence) = whence else { return Ok(()) };
-        let told = self.told(&path, &keywords, kind == Kind::Directory)?;
+        let told = self.told(&path, &keywords, &rare, kind == Kind::Directory)?;
         if told.mode.is_none() && whence == Whence::Nowhere {
             return Err(no_mode(cut(path.as_bytes())));
         }
-        let identity = self.identity(&path, line, &mut keywords, &kind)?;
+        let unknown_digest = rare.unknown_digest;
+        let identity = self.identity(&path, line, rare, &kind)?;
         let mut expected = Expected::default();
         if matches!(kind, Kind::Regular { .. }) && !keywords.is_unchanged {
-            if let (true, Some(keyword)) = (keywords.digests.is_empty(), keywords.unknown_digest) {
+            if let (true, Some(keyword)) = (keywords.digests.is_empty(), unknown_digest) {
                 self.notes.keyword(keyword, line);
             }
             expected = Expected { size: keywords.size, digests: keywords.digests };
@@ -93,19 +95,20 @@ impl<'a> Settling<'a> {
     fn whence(
         &mut self,
         path: &EntryPath,
-        keywords: &mut Keywords,
+        keywords: &Keywords,
+        elsewhere: Option<Elsewhere>,
         kind: &Kind,
     ) -> Result<Option<Whence>, DescriptionProblem> {
         let is_regular = matches!(kind, Kind::Regular { .. });
         let Some(contents) = self.contents.as_deref_mut() else {
-            return match keywords.contents.take().filter(|_| is_regular) {
+            return match elsewhere.filter(|_| is_regular) {
                 Some(Elsewhere::Host(file)) => Ok(Some(Whence::Host(file))),
                 None if !is_regular || keywords.size == Some(0) => Ok(Some(Whence::Nowhere)),
                 _ if keywords.is_optional => Ok(None),
                 _ => Err(DescriptionProblem::NoContents { path: cut(path.as_bytes()) }),
             };
         };
-        let whence = match keywords.contents.take().filter(|_| is_regular) {
+        let whence = match elsewhere.filter(|_| is_regular) {
             Some(Elsewhere::Host(file)) => return Ok(Some(Whence::Host(file))),
             Some(Elsewhere::Below(file)) => Whence::Below(file),
             None => Whence::AtPath,
@@ -121,6 +124,7 @@ impl<'a> Settling<'a> {
         &mut self,
         path: &EntryPath,
         keywords: &Keywords,
+        rare: &Rare,
         is_directory: bool,
     ) -> Result<Told, DescriptionProblem> {
         if keywords.is_unchanged {
@@ -138,13 +142,13 @@ impl<'a> Settling<'a> {
                 file,
             })
         };
-        let uid = match (keywords.uid, &keywords.uname) {
+        let uid = match (keywords.uid, &rare.uname) {
             (None, Some(name)) => {
                 Some(number(&mut self.users, "etc/passwd", name, "uname", "uid")?)
             }
             (uid, _) => uid,
         };
-        let gid = match (keywords.gid, &keywords.gname) {
+        let gid = match (keywords.gid, &rare.gname) {
             (None, Some(name)) => {
                 Some(number(&mut self.groups, "etc/group", name, "gname", "gid")?)
             }
@@ -159,19 +163,19 @@ impl<'a> Settling<'a> {
         &mut self,
         path: &EntryPath,
         line: u64,
-        keywords: &mut Keywords,
+        rare: Rare,
         kind: &Kind,
     ) -> Result<Option<Identity>, DescriptionProblem> {
         if *kind == Kind::Directory {
             return Ok(None);
         }
-        if let Some(tag) = keywords.names_tag.take() {
+        if let Some(tag) = rare.names_tag {
             return Ok(Some(Identity::Tag(tag)));
         }
-        if let Some(inode) = keywords.inode.take() {
-            return Ok(Some(Identity::Described(keywords.resdevice.take(), inode)));
+        if let Some(inode) = rare.inode {
+            return Ok(Some(Identity::Described(rare.resdevice, inode)));
         }
-        if keywords.nlink.unwrap_or(1) < 2 {
+        if rare.nlink.unwrap_or(1) < 2 {
             return Ok(None);
         }
         let found = match self.contents.as_deref_mut() {
@@ -190,7 +194,7 @@ impl<'a> Settling<'a> {
     }
 }
 
-fn kind(path: &EntryPath, keywords: &mut Keywords) -> Result<Kind, DescriptionProblem> {
+fn kind(path: &EntryPath, keywords: &Keywords, rare: &mut Rare) -> Result<Kind, DescriptionProblem> {
     let unsaid = |what| DescriptionProblem::Unsaid { path: cut(path.as_bytes()), what };
     let device = |device: Option<Device>| {
         device.ok_or_else(|| {
@@ -198,13 +202,13 @@ fn kind(path: &EntryPath, keywords: &mut Keywords) -> Result<Kind, DescriptionPr
         })
     };
     Ok(match keywords.kind {
-        Some(Type::Block) => Kind::BlockDevice(device(keywords.device)?),
-        Some(Type::Char) => Kind::CharDevice(device(keywords.device)?),
+        Some(Type::Block) => Kind::BlockDevice(device(rare.device)?),
+        Some(Type::Char) => Kind::CharDevice(device(rare.device)?),
         Some(Type::Directory) => Kind::Directory,
         Some(Type::Fifo) => Kind::Fifo,
         Some(Type::Socket) => Kind::Socket,
         Some(Type::Link) => {
-            let target = keywords.link.take();
+            let target = rare.link.take();
             let target = target.ok_or_else(|| unsaid("is a symbolic link without link="))?;
             Kind::Symlink(check_target(path.as_bytes(), target)?)
         }
