@@ -13,6 +13,10 @@ use crate::description::{Algorithm, Hasher};
 use crate::{Entry, EntryPath, Kind, Metadata, Source, SourceError, Timestamp, Xattr};
 use rustc_hash::FxHashMap;
 
+/// Files of fewer bytes have a digest that is not that of fs-verity: the zeros of a hole have
+/// to be hashed one by one, and a hole may have 8 EiB.
+const HASHED_BELOW: u64 = 1 << 40;
+
 /// A file or directory without its names.
 #[derive(Debug)]
 struct File {
@@ -52,7 +56,8 @@ pub struct Item<'a> {
 }
 
 impl Listing {
-    /// Reads a source to its end. `report` is called now and then with the entries and bytes so far.
+    /// Reads a source to its end, with digests of the contents; only those of fs-verity are there for
+    /// files of 1 TiB and more, too. `report` is called now and then with the entries and bytes so far.
     ///
     /// # Errors
     /// Those of the source.
@@ -65,7 +70,7 @@ impl Listing {
         let (mut entries, mut bytes) = (0, 0);
         while let Some(entry) = source.next_entry()? {
             let digest = match entry.kind {
-                Kind::Regular { size, .. } => {
+                Kind::Regular { size, .. } if algorithm == Algorithm::Verity || size < HASHED_BELOW => {
                     let mut hasher = Hasher::new(algorithm);
                     while let Some(data) = source.next_data()? {
                         hasher.update(data.offset, data.chunk.as_slice());

@@ -25,7 +25,8 @@ use undercroft_source::description::Algorithm;
 /// mtree is that of bsdtar and mtree; it has no place for extended attributes, which are counted
 /// at the end. Names of one file have a tag in common, which `build` knows. composefs is that of
 /// mkcomposefs --from-file, with all attributes and the digests of fs-verity; the payload of a file is
-/// its path. json is one object a line. Holes are only in json.
+/// its path. json is one object a line. Holes are only in json. Files of 1 TiB and more have a digest
+/// in composefs alone, which takes the zeros of holes at once.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

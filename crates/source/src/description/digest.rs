@@ -110,6 +110,10 @@ impl Hasher {
     }
 
     fn skip_to(&mut self, offset: u64) {
+        if let State::Verity(state) = &mut self.state {
+            state.zeros(offset - self.position);
+            self.position = offset;
+        }
         while self.position < offset {
             let length = (offset - self.position).min(ZEROS.len() as u64) as usize;
             self.put(&ZEROS[..length]);

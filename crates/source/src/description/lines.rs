@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 /// Longest line: room for many attributes and contents, which escapes make four times as long.
-const LINE_MAX: usize = 64 << 20;
+pub(super) const LINE_MAX: usize = 64 << 20;
 
 /// Numbered lines.
 pub(super) struct Lines {

@@ -12,7 +12,7 @@ pub(super) use keywords::{c_number, time};
 use super::contents::Contents;
 use super::error::{DescriptionError, DescriptionProblem};
 use super::escape::unvis;
-use super::lines::Lines;
+use super::lines::{LINE_MAX, Lines};
 use super::notes::Notes;
 use super::path;
 use super::tree::{Draft, in_order};
@@ -52,6 +52,9 @@ pub(super) fn read(
         joined.extend_from_slice(&line[..line.len() - usize::from(is_continued)]);
         if first == 0 {
             first = lines.number();
+        }
+        if joined.len() > LINE_MAX {
+            return Err(lines.fault(DescriptionProblem::LineLength(LINE_MAX)));
         }
         if is_continued {
             joined.push(b' ');

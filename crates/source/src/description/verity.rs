@@ -11,6 +11,8 @@ const BLOCK_LOG: u8 = 12;
 const BLOCK: usize = 1 << BLOCK_LOG;
 /// Bytes of a digest.
 const DIGEST: usize = 32;
+/// Digests in a block of the tree.
+const FANOUT: u64 = (BLOCK / DIGEST) as u64;
 /// Bytes of the descriptor.
 const DESCRIPTOR: usize = 256;
 
@@ -37,6 +39,34 @@ impl Verity {
         }
     }
 
+    /// Takes zeros. Whole subtrees of them have digests that are known, so a hole of any length is quick.
+    pub(super) fn zeros(&mut self, mut count: u64) {
+        let rest = (BLOCK - self.block.len()) % BLOCK;
+        let first = (rest as u64).min(count);
+        self.update(&[0; BLOCK][..first as usize]);
+        count -= first;
+        self.size += count / BLOCK as u64 * BLOCK as u64;
+        self.push_zeros(count / BLOCK as u64);
+        self.update(&[0; BLOCK][..(count % BLOCK as u64) as usize]);
+    }
+
+    /// Adds blocks of zeros at the end of a block.
+    fn push_zeros(&mut self, mut blocks: u64) {
+        // The digest of a subtree of zeros, by its level.
+        let mut known = vec![digest_of_block(&mut Vec::new())];
+        while blocks > 0 {
+            let (mut level, mut span) = (0, 1);
+            while self.levels.get(level).is_none_or(Vec::is_empty) && blocks >= span * FANOUT {
+                (level, span) = (level + 1, span * FANOUT);
+                if known.len() == level {
+                    known.push(digest_of_block(&mut known[level - 1].repeat(FANOUT as usize)));
+                }
+            }
+            self.push(level, &known[level]);
+            blocks -= span;
+        }
+    }
+
     fn finish_block(&mut self) {
         let digest = digest_of_block(&mut self.block);
         self.push(0, &digest);
@@ -44,8 +74,8 @@ impl Verity {
 
     /// Adds the digest of a block to a level.
     fn push(&mut self, level: usize, digest: &[u8; DIGEST]) {
-        if level == self.levels.len() {
-            self.levels.push(Vec::new());
+        if level >= self.levels.len() {
+            self.levels.resize(level + 1, Vec::new());
         }
         self.levels[level].extend_from_slice(digest);
         if self.levels[level].len() == BLOCK {
@@ -93,4 +123,36 @@ fn digest_of_block(block: &mut Vec<u8>) -> [u8; DIGEST] {
     let digest = Sha256::digest(&block);
     block.clear();
     digest.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_count_as_if_they_were_data() {
+        for before in [0, 1, 4095, 4096, 5 * 4096, 127 * 4096] {
+            for zeros in [0, 1, 4096, 4097, 128 * 4096, 300 * 4096 + 5, 128 * 128 * 4096 + 4096] {
+                let (mut quick, mut slow) = (Verity::default(), Verity::default());
+                for verity in [&mut quick, &mut slow] {
+                    verity.update(&vec![7; before]);
+                }
+                quick.zeros(zeros);
+                slow.update(&vec![0; zeros as usize]);
+                for verity in [&mut quick, &mut slow] {
+                    verity.update(b"end");
+                }
+                assert_eq!(quick.finish(), slow.finish(), "{before} {zeros}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_hole_is_quick() {
+        let mut verity = Verity::default();
+        verity.zeros(i64::MAX as u64);
+        assert_eq!(verity.size, i64::MAX as u64);
+        assert!(verity.levels.len() < 10);
+        verity.finish();
+    }
 }
