@@ -70,7 +70,9 @@ impl Listing {
         let (mut entries, mut bytes) = (0, 0);
         while let Some(entry) = source.next_entry()? {
             let digest = match entry.kind {
-                Kind::Regular { size, .. } if algorithm == Algorithm::Verity || size < HASHED_BELOW => {
+                Kind::Regular { size, .. }
+                    if algorithm == Algorithm::Verity || size < HASHED_BELOW =>
+                {
                     let mut hasher = Hasher::new(algorithm);
                     while let Some(data) = source.next_data()? {
                         hasher.update(data.offset, data.chunk.as_slice());

@@ -103,9 +103,7 @@ impl DescriptionSource {
         let draft = match self.format {
             DescriptionFormat::Mtree => mtree::read(&mut lines, contents.as_mut(), &mut notes)?,
             DescriptionFormat::Composefs => composefs::read(&mut lines, contents.is_some())?,
-            DescriptionFormat::Prototype => {
-                prototype::read(&mut lines, &self.options.description)?
-            }
+            DescriptionFormat::Prototype => prototype::read(&mut lines, &self.options.description)?,
         };
         if let (true, Some((line, sentence))) = (self.options.strict, notes.first()) {
             return Err(DescriptionProblem::Strict(sentence).at(&self.name, line).into());

@@ -10,25 +10,94 @@ use undercroft_source::description::DescriptionSource;
 use undercroft_source::{DescriptionFormat, DescriptionOptions, Kind, Options, Source};
 
 const MTREE: [&str; 40] = [
-    "\n", " ", "./a", "./b", "./a/b", "a", "b", ".", "..", "./", "\\040", "\\M^?", "\\#", "\\\n",
-    "/set", "/unset all", " type=dir", " type=file", " type=link", " type=char", " type=fifo",
-    " mode=755", " mode=u+x", " link=a", " link=../b", " device=native,1,2", " device=0x1234",
-    " size=0", " size=4", " nlink=2", " inode=1", " tags=names-of:1", " time=1.5", " time=-1.2",
-    " sha256=", " md5=d41d8cd98f00b204e9800998ecf8427e", " contents=file", " optional", " nochange",
+    "\n",
+    " ",
+    "./a",
+    "./b",
+    "./a/b",
+    "a",
+    "b",
+    ".",
+    "..",
+    "./",
+    "\\040",
+    "\\M^?",
+    "\\#",
+    "\\\n",
+    "/set",
+    "/unset all",
+    " type=dir",
+    " type=file",
+    " type=link",
+    " type=char",
+    " type=fifo",
+    " mode=755",
+    " mode=u+x",
+    " link=a",
+    " link=../b",
+    " device=native,1,2",
+    " device=0x1234",
+    " size=0",
+    " size=4",
+    " nlink=2",
+    " inode=1",
+    " tags=names-of:1",
+    " time=1.5",
+    " time=-1.2",
+    " sha256=",
+    " md5=d41d8cd98f00b204e9800998ecf8427e",
+    " contents=file",
+    " optional",
+    " nochange",
     " uname=root",
 ];
 
 const COMPOSEFS: [&str; 24] = [
-    "\n", " ", "/ 0 40755 2 0 0 0 1.5 - - -", "/a 0 40755 2 0 0 0 0.0 - - -", "/a/b ", "/b ", "0 ", "4 ",
-    "100644 ", "@100644 ", "120777 ", "20600 ", "1 0 0 0 0.0 ", "1 0 0 258 -5.7 ", "- - -", "/b - -",
-    "/a/b - -", "file - -", "- data -", "- \\x00\\n\\\\ -", " user.a=", " user.a\\x3d=b", " security.b=c",
+    "\n",
+    " ",
+    "/ 0 40755 2 0 0 0 1.5 - - -",
+    "/a 0 40755 2 0 0 0 0.0 - - -",
+    "/a/b ",
+    "/b ",
+    "0 ",
+    "4 ",
+    "100644 ",
+    "@100644 ",
+    "120777 ",
+    "20600 ",
+    "1 0 0 0 0.0 ",
+    "1 0 0 258 -5.7 ",
+    "- - -",
+    "/b - -",
+    "/a/b - -",
+    "file - -",
+    "- data -",
+    "- \\x00\\n\\\\ -",
+    " user.a=",
+    " user.a\\x3d=b",
+    " security.b=c",
     "- - d41d8cd98f00b204e9800998ecf8427ed41d8cd98f00b204e9800998ecf8427e",
 ];
 
 const PROTOTYPE: [&str; 18] = [
-    "\n", " ", "x 0 0 d--755 0 0 ", "a d--755 0 0 ", "b ---644 0 0 file ", "c p-g600 1 2 ", "d -u-777 0 0 ",
-    "e l--777 0 0 target ", "f b--600 0 0 1 2 ", "g c--600 0x1 07 1 2 ", "$ ", "$", ": comment ", "a/b ",
-    "../x ", "absent ", "d", "0 ",
+    "\n",
+    " ",
+    "x 0 0 d--755 0 0 ",
+    "a d--755 0 0 ",
+    "b ---644 0 0 file ",
+    "c p-g600 1 2 ",
+    "d -u-777 0 0 ",
+    "e l--777 0 0 target ",
+    "f b--600 0 0 1 2 ",
+    "g c--600 0x1 07 1 2 ",
+    "$ ",
+    "$",
+    ": comment ",
+    "a/b ",
+    "../x ",
+    "absent ",
+    "d",
+    "0 ",
 ];
 
 pub(crate) fn mtree(input: &[u8]) {
@@ -69,7 +138,8 @@ fn read(format: DescriptionFormat, text: Vec<u8>, contents: Option<&Path>) {
         contents: contents.map(Path::to_owned),
         slashes_are_spaces: text.len().is_multiple_of(2),
     };
-    let options = Options { description, threads: std::num::NonZeroUsize::new(1), ..Options::default() };
+    let options =
+        Options { description, threads: std::num::NonZeroUsize::new(1), ..Options::default() };
     let bytes = text.len();
     let mut source = DescriptionSource::from_reader(format, Cursor::new(text), &options);
     let mut scanned = Vec::new();
@@ -100,7 +170,9 @@ fn read(format: DescriptionFormat, text: Vec<u8>, contents: Option<&Path>) {
         }
         if let Some((parent, _)) = expected.path.split_last() {
             let is_known = parent.is_empty()
-                || known.iter().any(|path: &undercroft_source::EntryPath| path.as_bytes() == parent);
+                || known
+                    .iter()
+                    .any(|path: &undercroft_source::EntryPath| path.as_bytes() == parent);
             assert!(is_known, "an entry before its directory");
         }
         assert!(known.insert(expected.path.clone()), "a path comes twice");

@@ -23,7 +23,11 @@ use crate::odd::odd_tree;
 fn run(command: &mut Command) -> Output {
     let output = command.env("LC_ALL", "C").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {said}{}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.status.success(),
+        "{command:?}: {said}{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     output
 }
 
@@ -123,7 +127,15 @@ fn composefs_reads_our_dumps_and_has_the_same_digests() {
         lines
     };
     let ours = fs::read(&dump).unwrap();
-    assert_eq!(fields(&ours), fields(&said));
+    for (ours, theirs) in fields(&ours).iter().zip(fields(&said)) {
+        assert_eq!(
+            *ours,
+            theirs,
+            "{:?}",
+            ours.iter().map(|field| field.escape_ascii().to_string()).collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(fields(&ours).len(), fields(&said).len());
     // The digests of all files that have contents.
     let mut compared = 0;
     for line in String::from_utf8(ours).unwrap().lines() {
@@ -145,12 +157,15 @@ fn mtree_finds_nothing_different_in_the_tree_that_was_described() {
         return;
     }
     let odd = odd_tree();
+    // It takes such names for patterns, however they are written.
+    run(Command::new("find").arg(odd.path()).args(["-name", "*[*?[]*", "-delete"]));
     let home = tempfile::tempdir().unwrap();
     let (out, text) = (home.path().join("image"), home.path().join("mtree"));
     // Attributes have no place in it.
     assert!(describe(odd.path(), DescriptionFormat::Mtree, &text) > 0);
     let judge = |tree: &Path| {
-        let output = Command::new("mtree").arg("-p").arg(tree).arg("-f").arg(&text).output().unwrap();
+        let output =
+            Command::new("mtree").arg("-p").arg(tree).arg("-f").arg(&text).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     assert_eq!(judge(odd.path()), (true, String::new()));
@@ -216,7 +231,8 @@ fn descriptions_by_bsdtar_and_mtree_give_the_same_bytes_as_the_tree() {
             assert!(image(spec, Some(tree.path()), &out) == direct, "{arguments:?}");
             if arguments[0] == "mtree" {
                 // With the whole paths.
-                let full = run(Command::new("mtree").args(["-C", "-K", "device,sha256", "-f"]).arg(&text));
+                let full =
+                    run(Command::new("mtree").args(["-C", "-K", "device,sha256", "-f"]).arg(&text));
                 fs::write(&text, full.stdout).unwrap();
                 let spec = described(DescriptionFormat::Mtree, &text);
                 assert!(image(spec, Some(tree.path()), &out) == direct, "mtree -C");
@@ -273,10 +289,11 @@ fn prototype(directory: &Path, out: &mut Vec<u8>) {
     }
 }
 
-/// A tree of what prototype files can tell.
+/// A tree of what prototype files can tell. Its one directory with setgid is empty: `mkfs.xfs` sets the
+/// bit for directories below one, whatever the file says.
 const TREE: &str = "mkdir -p a/b/c d; echo one > a/one; head -c 100000 /dev/zero > a/zeros; \
      seq 1 20000 > a/b/numbers; touch d/empty; ln -s ../one a/b/link; ln -s /etc/passwd d/absolute; \
-     mknod d/char c 5 1; mknod d/block b 259 200; mkfifo d/pipe; chmod 4755 a/one; chmod 2750 a/b; \
+     mknod d/char c 5 1; mknod d/block b 259 200; mkfifo d/pipe; chmod 4755 a/one; chmod 2750 a/b/c; \
      chmod 6711 a/zeros; chown 1000:100 a/b/numbers; chown 3:1 d; echo odd > 'd/~a:b#\"$x=y'";
 
 #[test]
@@ -305,7 +322,7 @@ fn prototype_files_mean_what_mkfs_makes_of_them() {
         // Theirs have the time of the command.
         let others: Vec<_> =
             found.differences.iter().filter(|found| found.field != Field::Mtime).collect();
-        assert!(others.is_empty() && found.entries == 17, "{others:?} {}", found.entries);
+        assert!(others.is_empty() && found.entries == 15, "{others:?} {}", found.entries);
         one.unmount().unwrap();
         other.unmount().unwrap();
     }

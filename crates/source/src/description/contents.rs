@@ -35,7 +35,11 @@ impl Contents {
     pub(super) fn file(&mut self, path: &EntryPath) -> Result<ContentsFile, Errno> {
         let shown = self.shown(path.as_bytes());
         let Some((parent, name)) = path.split_last() else {
-            return Ok(ContentsFile { directory: self.root.clone(), name: b".".as_slice().into(), shown });
+            return Ok(ContentsFile {
+                directory: self.root.clone(),
+                name: b".".as_slice().into(),
+                shown,
+            });
         };
         let directory = self.directory(parent)?;
         Ok(ContentsFile { directory, name: name.into(), shown })
@@ -80,9 +84,9 @@ pub(super) struct HostFiles {
 impl HostFiles {
     /// The file that a path leads to, over symbolic links too.
     pub(super) fn file(&mut self, path: &Path) -> Result<ContentsFile, Errno> {
-        let whole = path.canonicalize().map_err(|error| {
-            Errno::from_io_error(&error).unwrap_or(Errno::NOENT)
-        })?;
+        let whole = path
+            .canonicalize()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOENT))?;
         let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
             return Err(Errno::ISDIR);
         };

@@ -80,7 +80,10 @@ impl Described {
     }
 
     /// Gives the entry its attributes, those of `file` where they are not told.
-    pub(crate) fn complete(&mut self, file: Option<&Metadata>) -> Result<(), Box<DescriptionError>> {
+    pub(crate) fn complete(
+        &mut self,
+        file: Option<&Metadata>,
+    ) -> Result<(), Box<DescriptionError>> {
         let metadata = self.told.over(file);
         self.entry.metadata = metadata.ok_or_else(|| self.fault(no_mode(self.path())))?;
         Ok(())

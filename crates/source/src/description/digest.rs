@@ -149,10 +149,7 @@ mod tests {
         for (algorithm, digits) in [
             (Algorithm::Md5, "900150983cd24fb0d6963f7d28e17f72"),
             (Algorithm::Sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
-            (
-                Algorithm::Sha256,
-                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-            ),
+            (Algorithm::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
         ] {
             let mut hasher = Hasher::new(algorithm);
             hasher.update(0, b"a");

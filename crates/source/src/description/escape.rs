@@ -112,13 +112,16 @@ pub(super) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A field of composefs-dump(5): `-` and `=` are escaped where they would mean something, `=` only
-/// in the names of attributes.
+/// in the names of attributes. As composefs-info writes it.
 pub(crate) fn escape(bytes: &[u8], is_name: bool) -> String {
     let mut text = String::with_capacity(bytes.len());
     let lone = bytes == b"-";
     for &byte in bytes {
         match byte {
             b'\\' => text.push_str("\\\\"),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
             b'=' if is_name => text.push_str("\\x3d"),
             b'-' if lone => text.push_str("\\x2d"),
             b'!'..=b'~' => text.push(char::from(byte)),
@@ -158,7 +161,7 @@ mod tests {
             assert_eq!(unescape(text), None);
         }
         assert_eq!(escape(b"-", false), r"\x2d");
-        assert_eq!(escape(b"a=-\\ \n", false), r"a=-\\\x20\x0a");
+        assert_eq!(escape(b"a=-\\ \n", false), r"a=-\\\x20\n");
         assert_eq!(escape(b"a=-", true), r"a\x3d-");
     }
 

@@ -68,9 +68,9 @@ pub(super) fn read(
         return Err(lines.fault(DescriptionProblem::Truncated("the end of a line")));
     }
     let mut settling = Settling::new(contents, notes);
-    for Line { path, number, keywords } in reader.merged().map_err(|(line, problem)| {
-        lines.fault_on(line, problem)
-    })? {
+    for Line { path, number, keywords } in
+        reader.merged().map_err(|(line, problem)| lines.fault_on(line, problem))?
+    {
         settling.take(path, number, keywords).map_err(|problem| lines.fault_on(number, problem))?;
     }
     Ok(settling.finish())
@@ -82,7 +82,12 @@ fn ends_with_backslash(line: &[u8]) -> bool {
 }
 
 impl Reader {
-    fn take(&mut self, line: &[u8], number: u64, notes: &mut Notes) -> Result<(), DescriptionProblem> {
+    fn take(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        notes: &mut Notes,
+    ) -> Result<(), DescriptionProblem> {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let Some(name) = words.next().filter(|name| name[0] != b'#') else { return Ok(()) };
         match name {
@@ -129,7 +134,8 @@ impl Reader {
     fn path(&mut self, name: &[u8]) -> Result<EntryPath, DescriptionProblem> {
         let decoded = |name: &[u8]| {
             let reason = "has a backslash that is followed by nothing that vis(3) writes";
-            unvis(name).ok_or_else(|| DescriptionProblem::Name { name: super::error::cut(name), reason })
+            unvis(name)
+                .ok_or_else(|| DescriptionProblem::Name { name: super::error::cut(name), reason })
         };
         if name == b"." {
             return Ok(EntryPath::root());

@@ -151,7 +151,8 @@ fn file(
         b'd' => Kind::Directory,
         b'p' => Kind::Fifo,
         b'b' | b'c' => {
-            let (major, minor) = (words.number("the major number")?, words.number("the minor number")?);
+            let (major, minor) =
+                (words.number("the major number")?, words.number("the minor number")?);
             let device = Device { major, minor };
             if letter == b'b' { Kind::BlockDevice(device) } else { Kind::CharDevice(device) }
         }
@@ -192,6 +193,7 @@ fn mode_of(word: &[u8]) -> Result<(u8, u16), DescriptionProblem> {
     let is_octal = digits.len() == 3 && digits.iter().all(|digit| (b'0'..=b'7').contains(digit));
     let permissions =
         is_octal.then(|| digits.iter().fold(0, |sum, digit| sum << 3 | u16::from(digit - b'0')));
-    let mode = || Some(flag(*set_uid, b'u', 0o4000)? | flag(*set_gid, b'g', 0o2000)? | permissions?);
+    let mode =
+        || Some(flag(*set_uid, b'u', 0o4000)? | flag(*set_gid, b'g', 0o2000)? | permissions?);
     Ok((*letter, mode().ok_or_else(wrong)?))
 }

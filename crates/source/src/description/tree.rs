@@ -128,7 +128,11 @@ impl Draft {
     }
 
     /// Every name but the root lies in a directory.
-    fn check_parents(&self, ids: &[FileId], description: &str) -> Result<(), Box<DescriptionError>> {
+    fn check_parents(
+        &self,
+        ids: &[FileId],
+        description: &str,
+    ) -> Result<(), Box<DescriptionError>> {
         // The names above the present one, from the root down.
         let mut above: Vec<usize> = Vec::new();
         for (index, name) in self.names.iter().enumerate() {

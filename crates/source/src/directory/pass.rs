@@ -90,7 +90,9 @@ impl Pass {
             }
             match self.shared.window.next() {
                 Some(items) => self.items = items.into_iter(),
-                None if self.shared.window.is_stopped() => return Err(DirectoryError::ThreadEnded.into()),
+                None if self.shared.window.is_stopped() => {
+                    return Err(DirectoryError::ThreadEnded.into());
+                }
                 None => return Ok(None),
             }
         }

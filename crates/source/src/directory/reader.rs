@@ -7,15 +7,16 @@
 mod described;
 
 use super::DirectoryError;
+use super::batch::Work;
 use super::handle::{self, Handle};
 use super::holes::data_ranges;
 use super::links::{LinkTable, LinkedName};
-use super::batch::Work;
 use super::xattrs::{Target, XattrReader};
 use crate::entry::{MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::pool::{BUFFER_SIZE, BufferPool};
 use crate::{
-    Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Lending, LentFile, Links, SourceError, Xattr,
+    Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Lending, LentFile, Links, SourceError,
+    Xattr,
 };
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Stat, fstat, major, minor, readlinkat, statat};

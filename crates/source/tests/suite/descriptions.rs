@@ -57,7 +57,9 @@ fn shown(all: &[Delivered]) -> Vec<String> {
         let entry = &delivered.entry;
         let kind = match &entry.kind {
             Kind::Directory => "dir".to_owned(),
-            Kind::Regular { .. } => format!("file {:?}", String::from_utf8_lossy(&delivered.contents())),
+            Kind::Regular { .. } => {
+                format!("file {:?}", String::from_utf8_lossy(&delivered.contents()))
+            }
             Kind::Symlink(target) => format!("-> {}", target.escape_ascii()),
             Kind::HardLink(first) => format!("= {first}"),
             Kind::CharDevice(Device { major, minor }) => format!("char {major}:{minor}"),
@@ -172,7 +174,8 @@ fn names_of_one_file_by_numbers_tags_and_contents() {
          ./e {file} tags=names-of:1\n"
     );
     let all = entries(Mtree, &text, None);
-    let kinds: Vec<_> = shown(&all).iter().map(|line| line.split(' ').nth(4).unwrap().to_owned()).collect();
+    let kinds: Vec<_> =
+        shown(&all).iter().map(|line| line.split(' ').nth(4).unwrap().to_owned()).collect();
     assert_eq!(kinds, ["file", "=", "file", "file", "="]);
     assert_eq!((all[0].entry.links, all[2].entry.links), (Links::Several, Links::Single));
     let (_, warnings) = read(Mtree, &format!("./a {file}\n./b {file}\n"), &options(None)).unwrap();
@@ -211,13 +214,22 @@ fn digests_and_sizes_are_compared() {
     );
     let size = "./file type=file mode=644 size=6\n";
     refused(Mtree, size, Some(home.path()), &["\"file\" has 6 bytes by its description", "have 5"]);
-    refused(Mtree, "./file type=file mode=644 md5=5d\n", None, &["digest is \"5d\"", "not all of it"]);
+    refused(
+        Mtree,
+        "./file type=file mode=644 md5=5d\n",
+        None,
+        &["digest is \"5d\"", "not all of it"],
+    );
     let absent = "./absent type=file mode=644\n./maybe type=file mode=644 optional\n";
     refused(
         Mtree,
         absent,
         Some(home.path()),
-        &["line 1: \"absent\"", "no regular file", &home.path().join("absent").display().to_string()],
+        &[
+            "line 1: \"absent\"",
+            "no regular file",
+            &home.path().join("absent").display().to_string(),
+        ],
     );
     let optional = absent.lines().nth(1).unwrap();
     assert!(entries(Mtree, optional, Some(home.path())).is_empty());
@@ -339,7 +351,9 @@ fn composefs_dumps() {
     let home = contents();
     // As `fsverity digest` has it.
     let right = "555b589c26ee43b7a2510e6c67ced9fb3190b6da6e9e683984551f5d77a763de";
-    let payload = |digest: &str| format!("/ 0 40755 2 0 0 0 0.0 - - -\n/f 5 100644 1 0 0 0 0.0 /file - {digest}\n");
+    let payload = |digest: &str| {
+        format!("/ 0 40755 2 0 0 0 0.0 - - -\n/f 5 100644 1 0 0 0 0.0 /file - {digest}\n")
+    };
     for digest in ["-", right] {
         assert_eq!(entries(Composefs, &payload(digest), Some(home.path()))[1].data, b"hello");
     }

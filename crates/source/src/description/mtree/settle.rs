@@ -194,12 +194,14 @@ impl<'a> Settling<'a> {
     }
 }
 
-fn kind(path: &EntryPath, keywords: &Keywords, rare: &mut Rare) -> Result<Kind, DescriptionProblem> {
+fn kind(
+    path: &EntryPath,
+    keywords: &Keywords,
+    rare: &mut Rare,
+) -> Result<Kind, DescriptionProblem> {
     let unsaid = |what| DescriptionProblem::Unsaid { path: cut(path.as_bytes()), what };
     let device = |device: Option<Device>| {
-        device.ok_or_else(|| {
-            unsaid("is a device without device=; mtree writes it with -K device")
-        })
+        device.ok_or_else(|| unsaid("is a device without device=; mtree writes it with -K device"))
     };
     Ok(match keywords.kind {
         Some(Type::Block) => Kind::BlockDevice(device(rare.device)?),
