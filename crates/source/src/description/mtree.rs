@@ -5,9 +5,10 @@
 
 mod keywords;
 mod settle;
+mod values;
 
-pub(crate) use keywords::NAMES_TAG;
-pub(super) use keywords::{c_number, time};
+pub(crate) use values::NAMES_TAG;
+pub(super) use values::{c_number, time};
 
 use super::contents::Contents;
 use super::error::{DescriptionError, DescriptionProblem};
@@ -17,8 +18,9 @@ use super::notes::Notes;
 use super::path;
 use super::tree::{Draft, in_order};
 use crate::EntryPath;
-use keywords::{Keywords, Type};
+use keywords::Keywords;
 use settle::Settling;
+use values::Type;
 
 /// A line about an entry.
 struct Line {
