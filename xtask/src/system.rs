@@ -44,6 +44,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("/etc/selinux/default/contexts/files/file_contexts", "selinux-policy-default"),
     program("man", "man-db"),
     program("fusermount3", "fuse3"),
+    program("setfiles", "policycoreutils"),
+    program("rsync", "rsync"),
     program("umoci", "umoci"),
     program("skopeo", "skopeo"),
     program("bsdtar", "libarchive-tools"),

@@ -122,9 +122,12 @@ impl Failure {
                 PackError::Options(_)
                 | PackError::SizeNeeded(_)
                 | PackError::FormatOfTarget(_)
+                | PackError::VerifyStream
                 | PackError::FreeTooLarge => self.wrong_usage(),
                 PackError::Disk(error) if error.is_usage() => self.wrong_usage(),
-                PackError::Entry { path, .. } => self.add_path(path),
+                PackError::Entry { path, .. } | PackError::Verify { path, .. } => {
+                    self.add_path(path)
+                }
                 PackError::HostFull { .. } => self.kind = kebab(&io::ErrorKind::StorageFull),
                 PackError::TooSmall { .. }
                 | PackError::Inodes { .. }

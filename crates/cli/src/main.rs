@@ -55,6 +55,9 @@ fn main() -> ExitCode {
     };
     match commands::run(&cli) {
         Ok(outcome) => outcome.into(),
-        Err(error) => report::failure(&error, json),
+        Err(error) => {
+            let status = report::failure(&error, json);
+            cli.failure_status().map_or(status, ExitCode::from)
+        }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn check_no_volume(path: &Path) -> Result<bool> {
 }
 
 /// Whether a file that begins like this is an XFS volume, or has a partition table.
-pub(crate) fn is_volume_or_disk(head: &[u8]) -> bool {
+fn is_volume_or_disk(head: &[u8]) -> bool {
     head.starts_with(b"XFSB")
         || head.get(510..512) == Some(&[0x55, 0xaa])
         || head.get(512..520) == Some(b"EFI PART")

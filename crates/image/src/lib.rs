@@ -1,9 +1,11 @@
-//! Volume images: packed from directories, archives and container images, unpacked to the first two.
+//! Volume images: packed from directories, archives and container images, unpacked to the first two,
+//! compared with any of them.
 //!
 //! A crate of its own because it joins two that do not know each other: sources (with their
 //! decompressors) and the file system.
 #![forbid(unsafe_code)]
 
+pub mod diff;
 pub mod disk;
 pub mod layer;
 pub mod pack;

@@ -72,6 +72,9 @@ pub enum SourceError {
     /// A volume, which is a source of another crate, cannot be read.
     #[error(transparent)]
     Volume(Box<dyn Error + Send + Sync>),
+    /// An archive that is to be sorted has more entries than can be counted.
+    #[error("the archive has more than {} entries, which cannot be sorted", u32::MAX)]
+    Entries,
     /// Rules are wrong, or do not fit the tree.
     #[error(transparent)]
     Rule(Box<RuleError>),

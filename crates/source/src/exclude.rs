@@ -89,7 +89,7 @@ impl Exclude {
     }
 
     /// Whether this path is left out, by itself or one of its parents.
-    pub(crate) fn matches_within(&self, path: &[u8]) -> bool {
+    pub fn matches_within(&self, path: &[u8]) -> bool {
         if self.set.is_empty() {
             return false;
         }

@@ -17,6 +17,7 @@ mod layer_source;
 mod platform;
 mod recognise;
 mod saved;
+mod sorted;
 mod spec;
 mod stack;
 mod store;
@@ -31,6 +32,7 @@ pub use error::{ImageError, ImageProblem, Role};
 pub use layer_source::{LayerEntry, LayerSource, Mark};
 pub use platform::Platform;
 pub(crate) use recognise::recognise;
+pub(crate) use sorted::SortedArchive;
 pub use spec::{ImageFormat, ImageOptions, ImageSpec};
 
 use crate::ahead::{Ahead, Filling};

@@ -3,7 +3,7 @@
 use crate::description::{DescriptionOptions, DescriptionSource, DescriptionSpec};
 use crate::directory::DirectorySource;
 use crate::error::SourceError;
-use crate::oci::{self, ImageSource, ImageSpec};
+use crate::oci::{self, ImageSource, ImageSpec, SortedArchive};
 use crate::options::Options;
 use crate::rules::RuledSource;
 use crate::source::Source;
@@ -124,7 +124,7 @@ fn open_plain(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, S
             if metadata.is_dir() {
                 Ok(Box::new(DirectorySource::open(path, options)?))
             } else {
-                Ok(Box::new(TarSource::open(path, options)?))
+                Ok(archive(TarSource::open(path, options)?, options))
             }
         }
         SourceSpec::Directory(path) | SourceSpec::Archive(path) if required => {
@@ -132,7 +132,12 @@ fn open_plain(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, S
         }
         SourceSpec::StandardInput if required => not_an_image("standard input".to_owned()),
         SourceSpec::Directory(path) => Ok(Box::new(DirectorySource::open(path, options)?)),
-        SourceSpec::Archive(path) => Ok(Box::new(TarSource::open(path, options)?)),
-        SourceSpec::StandardInput => Ok(Box::new(TarSource::standard_input(options)?)),
+        SourceSpec::Archive(path) => Ok(archive(TarSource::open(path, options)?, options)),
+        SourceSpec::StandardInput => Ok(archive(TarSource::standard_input(options)?, options)),
     }
+}
+
+/// An archive in its own order, or sorted.
+fn archive(tar: TarSource, options: &Options) -> Box<dyn Source> {
+    if options.sorted { Box::new(SortedArchive::new(tar, options)) } else { Box::new(tar) }
 }

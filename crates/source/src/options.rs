@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How to read a source. The stream of entries depends on `exclude`, `rules`, `strip_absolute`,
-/// `image` and `description` alone.
+/// `sorted`, `image` and `description` alone.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What to leave out.
@@ -17,6 +17,10 @@ pub struct Options {
     pub rules: Arc<Rules>,
     /// Take absolute paths in an archive as relative to the root instead of refusing them.
     pub strip_absolute: bool,
+    /// Deliver all entries depth first, the names of a directory sorted by bytes, those of an archive
+    /// and those that rules add, too. Other entries come so in any case. An archive is then read
+    /// twice, and costs some 200 bytes of memory for each name.
+    pub sorted: bool,
     /// Refuse an archive of which something is left out or that may not be whole, and rules that
     /// match nothing, instead of saying so in [`Warnings`](crate::Warnings).
     pub strict: bool,
@@ -36,6 +40,7 @@ impl Default for Options {
             exclude: Exclude::default(),
             rules: Arc::default(),
             strip_absolute: false,
+            sorted: false,
             strict: false,
             temporary_directory: std::env::temp_dir(),
             threads: None,

@@ -109,6 +109,11 @@ impl TarSource {
         })
     }
 
+    /// As errors name it.
+    pub(crate) fn name(&self) -> &str {
+        &self.archive
+    }
+
     /// Takes the archive as a layer, whose hard links may name files below.
     pub(crate) fn of_layer(mut self) -> Self {
         self.link_targets = LinkTargets::Below;

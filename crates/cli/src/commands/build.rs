@@ -71,7 +71,7 @@ pub(super) struct Args {
     /// Put the source, which is the tar archive of a layer, on this volume, which exists.
     #[arg(long, value_name = "BASE", value_parser = value::image(),
         value_hint = ValueHint::AnyPath, conflicts_with_all = [
-            "image", "size", "force", "threads", "FormatArgs", "RuleArgs", "uuid",
+            "image", "size", "force", "threads", "verify", "FormatArgs", "RuleArgs", "uuid",
             "free", "grow_on_boot", "ContainerArgs", "DescribedArgs", "DiskArgs", "StatsArgs",
         ])]
     on: Option<Description>,
@@ -94,6 +94,13 @@ pub(super) struct Args {
     /// Replace an image that exists. A target that is mounted is always refused.
     #[arg(long)]
     force: bool,
+
+    /// Read the finished volume back and compare it with the source, as `undercroft diff` does.
+    /// Where they differ, which is so if the source was changed meanwhile, there is no image. The
+    /// source is read a second time, so it cannot be a stream. A qcow2 is compared before it is
+    /// written in that format.
+    #[arg(long)]
+    verify: bool,
 
     /// Return when the image is on stable storage.
     #[arg(long)]
@@ -191,6 +198,7 @@ Examples:
   undercroft build --owner 0:0 --mtime @0 --exclude .git . source.img
   undercroft build --add motd:/etc/motd --chmod 600 '/etc/ssh/*_key' rootfs/ root.img
   undercroft build --selinux rootfs/etc/selinux/targeted --free 20% rootfs/ root.img
+  undercroft build --verify rootfs/ root.img
   undercroft build --rules image.rules --grow-on-boot 100G rootfs.tar.zst root.img
   docker export app | undercroft build --size min - app.img
   undercroft build --disk gpt --partition esp:efi/ --partition root:xfs rootfs/ pc.img
@@ -300,6 +308,7 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
     Ok(PackOptions {
         source_options,
         force: args.force,
+        verify: args.verify,
         durable: args.sync,
         disk: args.disk.disk()?,
         format: args.disk.format(),

@@ -10,6 +10,7 @@ mod clone;
 mod completions;
 mod dedupe;
 mod describe;
+mod diff;
 mod extract;
 mod extsize;
 mod fallocate;
@@ -69,6 +70,7 @@ Examples:
   undercroft ls -lR root.img /etc                      look inside
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
+  undercroft diff root.img layer.tar.gz                compare it with its source
   undercroft put root.img motd /etc/motd               change a volume, through its journal
   undercroft shell root.img < script                   many changes at once
   undercroft mount root.img --exec ls -l etc           for every program, as a mounted volume
@@ -78,7 +80,8 @@ Examples:
 Sizes are bytes, or numbers, also 1.5, with K, M, G, T, P, E (powers of 1024, as KiB is)
 or KB, MB, GB ... (powers of 1000).
 
-Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a value that cannot be.";
+Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a value that cannot be.
+`diff` ends as diff(1) does: 0 the same, 1 different, 2 it failed.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -93,6 +96,7 @@ enum Command {
     Status(status::Args),
     Extract(extract::Args),
     Describe(describe::Args),
+    Diff(diff::Args),
     Check(check::Args),
     Replay(replay::Args),
     Resync(resync::Args),
@@ -119,6 +123,7 @@ impl Command {
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, false)),
             Self::Build(_)
+            | Self::Diff(_)
             | Self::Mkfs(_)
             | Self::Unmount(_)
             | Self::Status(_)
@@ -128,6 +133,13 @@ impl Command {
             | Self::Completions(_)
             | Self::Man(_) => None,
         }
+    }
+}
+
+impl Cli {
+    /// Exit status of a run that failed, where it is not the usual one.
+    pub(crate) fn failure_status(&self) -> Option<u8> {
+        matches!(self.command, Command::Diff(_)).then_some(diff::TROUBLE)
     }
 }
 
@@ -165,6 +177,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Status(args) => status::run(args, out),
         Command::Extract(args) => extract::run(args, out),
         Command::Describe(args) => describe::run(args, out),
+        Command::Diff(args) => diff::run(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Replay(args) => replay::run(args, out),
         Command::Resync(args) => resync::run(args, out),

@@ -18,6 +18,7 @@ const ELSEWHERE: [&str; 2] = [
 const VOLUMES: [(&str, &[&str]); 12] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
+    ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
     ("describe", &["root.img", "disk.img"]),
     ("get", &["root.img"]),

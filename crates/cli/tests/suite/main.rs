@@ -6,6 +6,7 @@ mod command;
 mod containers;
 mod damage;
 mod descriptions;
+mod diff;
 mod disks;
 mod edit;
 mod endings;

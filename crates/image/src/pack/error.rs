@@ -1,5 +1,6 @@
 //! Why an image could not be built.
 
+use crate::diff::DiffError;
 use crate::disk::DiskError;
 use std::io;
 use std::path::PathBuf;
@@ -159,6 +160,31 @@ pub enum PackError {
         /// What the device answered.
         source: BlockError,
     },
+
+    /// The volume does not hold what the source does.
+    #[error(
+        "the volume differs from the source at {path}: {what} ({count} paths differ), so there is no \
+         image; if the source was changed meanwhile, build again while it is left alone"
+    )]
+    Verify {
+        /// The first path that differs, escaped.
+        path: String,
+        /// How it differs.
+        what: &'static str,
+        /// Paths that differ.
+        count: u64,
+    },
+
+    /// The volume cannot be compared with the source.
+    #[error("the volume cannot be read back to be compared with the source")]
+    VerifyRead(#[source] DiffError),
+
+    /// The source can be read only once.
+    #[error(
+        "a stream cannot be read a second time, to compare the volume with it; save it in a file, or \
+         leave --verify out"
+    )]
+    VerifyStream,
 
     /// The disk around the volume cannot be made.
     #[error(transparent)]

@@ -19,6 +19,7 @@ mod survey;
 mod target;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
@@ -93,6 +94,9 @@ pub fn build(
     options: &PackOptions,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, PackError> {
+    if options.verify {
+        verify::check_source(options)?;
+    }
     let source = undercroft_source::open(&options.source, &options.source_options)?;
     let mut target = Target::open(&options.image, options.force, options.format)?;
     let disk = options
@@ -203,6 +207,11 @@ fn fill(
                     volume.size = estimate::freer(volume.size, free, left);
                     source.restart()?;
                     continue;
+                }
+                if options.verify {
+                    let names = place.target.names();
+                    verify::verify(options, names, &devices.volume, progress)
+                        .inspect_err(|_| place.target.spoil(&devices.volume))?;
                 }
                 let (entries, bytes) = (summary.inodes(), summary.bytes);
                 let mut report = |more| {

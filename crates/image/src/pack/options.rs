@@ -81,6 +81,8 @@ pub struct PackOptions {
     pub force: bool,
     /// Share the blocks of files of 64 KiB and more instead of copying them.
     pub reflink: Reflink,
+    /// Read the volume back and compare it with the source, before it appears.
+    pub verify: bool,
     /// Return only when the image is on stable storage.
     pub durable: bool,
     /// How large the volume is.
@@ -107,6 +109,7 @@ impl PackOptions {
             disk: None,
             force: false,
             reflink: Reflink::Auto,
+            verify: false,
             durable: false,
             size: SizeChoice::Auto,
             volume: MkfsOptions::new(0, Uuid::nil()),
@@ -114,6 +117,7 @@ impl PackOptions {
             epoch: None,
         }
     }
+
     /// Metadata of an entry as it will be.
     pub(super) fn limited(&self, metadata: &Metadata) -> Metadata {
         let own = metadata.mtime;

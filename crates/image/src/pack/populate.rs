@@ -11,6 +11,7 @@ use std::sync::Arc;
 use undercroft_source::{Entry, EntryPath, Kind, Metadata, Source, Timestamp as SourceTime};
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp, TimestampEncoding};
 use undercroft_xfs::inode::{Inode, InodeGuard};
+use undercroft_xfs::mkfs::is_property;
 use undercroft_xfs::ops::{self, DataPlacement, DataWriter, FileMap, NewInode, Times};
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, Volume};
@@ -228,6 +229,7 @@ impl<'a> Populator<'a> {
     fn update_directory(&mut self, number: InodeNumber, entry: &Entry) -> Result<(), Error> {
         let new = new_inode(self.options, FileType::Directory, &entry.metadata);
         self.count_clamped(&new);
+        self.remove_attributes(number, entry, new.times.change)?;
         let mut trans = self.volume.begin()?;
         let mut inode = self.volume.lock_inode(number)?;
         ops::set_metadata(&trans, &mut inode, &new);
@@ -235,6 +237,22 @@ impl<'a> Populator<'a> {
             ops::set_attributes(&mut trans, &mut inode, xattrs(entry))?;
         }
         trans.commit(&mut [&mut inode])
+    }
+
+    /// Takes away the attributes that an earlier entry of a directory had, and this one has not.
+    fn remove_attributes(
+        &self,
+        number: InodeNumber,
+        entry: &Entry,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let before = ops::attributes(self.volume, &self.volume.inode(number)?.read())?;
+        for (name, _) in before {
+            if !is_property(&name) && entry.xattrs.iter().all(|xattr| xattr.name != name) {
+                ops::remove_xattr(self.volume, number, &name, now)?;
+            }
+        }
+        Ok(())
     }
 
     /// Sends the data of a file to its place.
@@ -284,8 +302,7 @@ impl<'a> Populator<'a> {
     }
 
     fn count_clamped(&mut self, new: &NewInode<'_>) {
-        let bigtime = self.volume.geometry().features.bigtime();
-        let encoding = if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
+        let encoding = time_encoding(self.volume);
         let time = new.times.modification;
         self.summary.clamped_times += u64::from(time.clamped(encoding) != time);
     }
@@ -303,6 +320,12 @@ fn device_number(major: u32, minor: u32) -> Result<DeviceNumber, Error> {
             "device {major}:{minor}: XFS stores majors below 16384 and minors below 262144"
         ))),
     }
+}
+
+/// How the volume holds times.
+pub(super) fn time_encoding(volume: &Volume) -> TimestampEncoding {
+    let bigtime = volume.geometry().features.bigtime();
+    if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy }
 }
 
 /// Type of a new inode. Hard links make none.

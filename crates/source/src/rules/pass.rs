@@ -23,6 +23,10 @@ pub(super) struct Pass {
     pub(super) ready: VecDeque<Ready>,
     /// What rules add and is still to be delivered.
     added: BTreeMap<EntryPath, Addition>,
+    /// Its paths in their order, the last one first. Those that the source has meanwhile stay.
+    order: Vec<EntryPath>,
+    /// The source is sorted, and what is added comes at its place.
+    sorted: bool,
     /// What the source has at the paths of additions and above them; `None` until it comes.
     interest: FxHashMap<EntryPath, Option<What>>,
     held: Held,
@@ -58,12 +62,19 @@ impl What {
 }
 
 impl Pass {
-    pub(super) fn new(rules: &Rules) -> Self {
+    pub(super) fn new(rules: &Rules, sorted: bool) -> Self {
         let paths = rules.additions.keys();
+        let mut order: Vec<_> = paths.clone().cloned().collect();
+        if sorted {
+            order.sort_by(|one, other| one.components().cmp(other.components()));
+        }
+        order.reverse();
         let with_parents = paths.flat_map(|path| parents(path).chain([path.clone()]));
         Self {
             ready: VecDeque::new(),
             added: rules.additions.clone(),
+            order,
+            sorted,
             interest: with_parents.map(|path| (path, None)).collect(),
             held: Held::default(),
             findings: Findings::new(rules),
@@ -81,6 +92,9 @@ impl Pass {
     ) -> Result<(), RuleError> {
         if !std::mem::replace(&mut self.begun, true) && !entry.path.is_root() {
             self.put(rules, directory(EntryPath::root(), rules.made_at));
+        }
+        if self.sorted {
+            self.add_before(rules, Some(&entry.path))?;
         }
         let mut kept = false;
         for entry in self.held.pass(exclude, entry) {
@@ -133,7 +147,16 @@ impl Pass {
         if !self.begun {
             self.put(rules, directory(EntryPath::root(), rules.made_at));
         }
-        for (path, addition) in std::mem::take(&mut self.added) {
+        self.add_before(rules, None)?;
+        Ok(true)
+    }
+
+    /// Makes ready what rules add, up to a path.
+    fn add_before(&mut self, rules: &Rules, end: Option<&EntryPath>) -> Result<(), RuleError> {
+        let is_before =
+            |path: &mut EntryPath| end.is_none_or(|end| path.components().lt(end.components()));
+        while let Some(path) = self.order.pop_if(is_before) {
+            let Some(addition) = self.added.remove(&path) else { continue };
             for parent in parents(&path) {
                 self.need_directory(rules, &addition, parent)?;
             }
@@ -144,7 +167,7 @@ impl Pass {
                 last.data = data;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Makes sure that a path above an addition is a directory. Those that an addition makes come

@@ -29,7 +29,7 @@ impl RuledSource {
         Self {
             source,
             options: options.clone(),
-            pass: Pass::new(&options.rules),
+            pass: Pass::new(&options.rules, options.sorted),
             added: None,
             in_source: false,
             pool: Arc::default(),
@@ -89,7 +89,7 @@ impl Source for RuledSource {
             deliver(pass);
         }
         let end = failed.map_or_else(|| self.finish(), Err);
-        self.pass = Pass::new(&self.options.rules);
+        self.pass = Pass::new(&self.options.rules, self.options.sorted);
         self.failed = end.is_err();
         Ok(end?)
     }
@@ -131,7 +131,7 @@ impl Source for RuledSource {
 
     fn restart(&mut self) -> Result<(), SourceError> {
         self.source.restart()?;
-        self.pass = Pass::new(&self.options.rules);
+        self.pass = Pass::new(&self.options.rules, self.options.sorted);
         self.added = None;
         self.in_source = false;
         self.failed = false;

@@ -12,3 +12,4 @@ mod formats;
 mod labels;
 mod random;
 mod rules;
+mod sorted;

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use undercroft_block::stack::{Allotment, Description, MirrorEvent, StackError};
-use undercroft_block::{BlockDevice, SECTOR_SIZE};
+use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, flush, write_all_at};
 
 /// Where an image goes.
 #[derive(Debug)]
@@ -110,6 +110,16 @@ impl Target {
             let Some((file, length)) = files.next() else { return Err(StackError::NoLegs.into()) };
             file.device(leaf, length, self.raw.as_ref())
         })
+    }
+
+    /// Takes a volume away again that stays on block devices: what it is known by becomes zeros.
+    pub(super) fn spoil(&self, volume: &Arc<dyn BlockDevice>) {
+        let is_device = |file: &TargetFile| matches!(file.place, TargetKind::Device(_));
+        if self.files.iter().any(is_device) {
+            // The error to report is the one that led here.
+            let _ = write_all_at(&**volume, Sector(0), &[0; SECTOR_SIZE as usize])
+                .and_then(|()| flush(&**volume));
+        }
     }
 
     /// Gives the whole image its name. `progress` is told how many bytes are in another format.

@@ -5,6 +5,7 @@ mod choice;
 mod image;
 mod layer;
 mod on;
+mod rules;
 mod same;
 mod stacks;
 mod unpacked;
