@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use undercroft_judges::{load, xfsprogs};
+use undercroft_judges::{composefs, load, xfsprogs};
 
 /// Set-up and checks of the workspace.
 #[derive(Parser)]
@@ -156,6 +156,8 @@ fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn judges(refresh: bool) -> Result<()> {
+    newest::install_composefs(refresh)?;
+    println!("{}", composefs::newest_directory().join("bin").display());
     let newest = newest::install(refresh)?;
     let (major, minor) = newest.version();
     println!("xfsprogs {major}.{minor}");

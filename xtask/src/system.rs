@@ -51,6 +51,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("tidy", "tidy"),
     program("rsvg-convert", "librsvg2-bin"),
     program("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
+    program("bsdtar", "libarchive-tools"),
+    program("mtree", "mtree-netbsd"),
 ];
 
 /// The programs of the suites for mounts, beyond those of the tests.

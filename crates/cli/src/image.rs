@@ -55,19 +55,20 @@ pub(crate) struct ImageArgs {
 impl ImageArgs {
     /// A volume that fills an image.
     pub(crate) fn whole(image: Description) -> Self {
+        Self::part_of(image, Part::default())
+    }
+
+    /// A volume that fills a part of an image.
+    pub(crate) fn part_of(image: Description, part: Part) -> Self {
+        let Part { offset, partition } = part;
         Self {
             image,
-            offset: None,
-            partition: None,
+            offset,
+            partition,
             no_replay: false,
             stats: StatsArgs::default(),
             opened: RefCell::default(),
         }
-    }
-
-    /// The volume in a partition, if there is a number.
-    pub(crate) fn in_partition(self, partition: Option<u32>) -> Self {
-        Self { partition, ..self }
     }
 
     /// The device that the volume fills, for reading, with a note when the kernel has it.

@@ -2,8 +2,8 @@
 //!
 //! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
 //! function. Shared parts are here: values of options ([`value`], [`owner`], [`rule_options`]), the
-//! choice of a volume inside an image ([`image`]), work on an open volume ([`session`]), lines that
-//! are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
+//! choice of a volume inside an image ([`image`]), any tree ([`tree`]), work on an open volume
+//! ([`session`]), lines that are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
 //! ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for numbers
 //! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the names
 //! that `mount(8)` uses ([`mount_helper`]), and how a run ends ([`report`], [`failure`]).
@@ -26,6 +26,7 @@ mod session;
 mod standard_output;
 mod stats;
 mod text;
+mod tree;
 mod value;
 mod words;
 

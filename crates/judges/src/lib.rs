@@ -1,7 +1,7 @@
 //! Outside judges for the tests of this workspace: programs and a kernel that were not written
 //! here, and the means to ask them.
 //!
-//! - [`xfsprogs`]: `mkfs.xfs`, `xfs_repair`, `xfs_db`, of the distribution and the newest;
+//! - [`xfsprogs`]: `mkfs.xfs`, `xfs_repair`, `xfs_db`, of the distribution and the newest; [`composefs`]: the newest of its tools;
 //! - [`mount`]: the kernel's own XFS through a loop device; [`kernel`]: whether it can be asked;
 //! - [`served`]: a mount of ours through FUSE; [`suite`]: suites for mounts; [`load`]: a load whose
 //!   every acknowledged sync is known, to be cut off by crashes;
@@ -20,6 +20,7 @@ mod error;
 mod sparse;
 
 pub mod cache;
+pub mod composefs;
 pub mod damage;
 pub mod first_read;
 pub mod image;

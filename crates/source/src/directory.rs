@@ -10,6 +10,7 @@
 //! Mount points inside the tree are walked into, as `tar` does. `trusted.*` attributes are visible to
 //! root only.
 
+mod batch;
 mod error;
 mod handle;
 mod holes;
@@ -17,37 +18,27 @@ mod links;
 mod listing;
 mod listxattrat;
 mod pass;
+mod passes;
 mod reader;
 mod walk;
 mod window;
 mod xattrs;
 
+pub(crate) use batch::{BATCH_ENTRIES, Batch, Batches, Work};
 pub use error::DirectoryError;
+pub(crate) use handle::Handle;
 pub(crate) use holes::data_ranges;
+pub(crate) use passes::Passes;
 
-use crate::pool::BufferPool;
 use crate::{Data, Entry, Lending, LentFile, Options, Source, SourceError};
-use pass::{Pass, Wanted};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use walk::Walk;
 
 /// A directory tree.
 pub struct DirectorySource {
     root: PathBuf,
     options: Options,
-    pool: Arc<BufferPool>,
-    /// Files that the consumer reads itself.
-    lending: Option<Lending>,
-    /// A scan came to its end.
-    scanned: bool,
-    state: State,
-}
-
-enum State {
-    Fresh,
-    Scanned,
-    Reading(Box<Pass>),
-    Ended,
+    passes: Passes,
 }
 
 impl DirectorySource {
@@ -58,79 +49,42 @@ impl DirectorySource {
     /// [`SourceError::Open`] when it is no directory that can be opened.
     pub fn open(root: &Path, options: &Options) -> Result<Self, SourceError> {
         // The directory is opened anew for each pass; this tells early that it can be.
-        handle::Handle::root(root)
-            .map_err(|error| SourceError::Open { path: root.into(), source: error.into() })?;
-        Ok(Self {
-            root: root.into(),
-            options: options.clone(),
-            pool: Arc::default(),
-            lending: None,
-            scanned: false,
-            state: State::Fresh,
-        })
+        walk(root, options)?;
+        let (options, passes) = (options.clone(), Passes::new(options));
+        Ok(Self { root: root.into(), options, passes })
     }
+}
 
-    fn pass(&self, wanted: Wanted) -> Result<Pass, SourceError> {
-        let lending = self.lending.as_ref().filter(|_| wanted == Wanted::EntriesAndData);
-        Pass::start(&self.root, &self.options, Arc::clone(&self.pool), wanted, lending)
-    }
+/// The walk over the tree of `root`.
+fn walk(root: &Path, options: &Options) -> Result<Box<dyn Batches>, SourceError> {
+    let handle = Handle::root(root)
+        .map_err(|error| SourceError::Open { path: root.into(), source: error.into() })?;
+    Ok(Box::new(Walk::new(handle, options.exclude.clone())))
 }
 
 impl Source for DirectorySource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
-        if !matches!(self.state, State::Fresh) {
-            return Err(SourceError::ScanTooLate);
-        }
-        self.state = State::Ended;
-        let mut pass = self.pass(Wanted::Entries)?;
-        while let Some(entry) = pass.next_entry()? {
-            visit(&entry);
-        }
-        self.scanned = true;
-        self.state = State::Scanned;
-        Ok(())
+        self.passes.scan(|| walk(&self.root, &self.options), visit)
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
-        if matches!(self.state, State::Fresh | State::Scanned) {
-            self.state = State::Reading(Box::new(self.pass(Wanted::EntriesAndData)?));
-        }
-        let State::Reading(pass) = &mut self.state else { return Ok(None) };
-        let result = pass.next_entry();
-        if !matches!(result, Ok(Some(_))) {
-            self.state = State::Ended;
-        }
-        Ok(result?)
+        self.passes.next_entry(|| walk(&self.root, &self.options))
     }
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
-        let State::Reading(pass) = &mut self.state else { return Ok(None) };
-        let result = pass.next_data();
-        if result.is_err() {
-            self.state = State::Ended;
-        }
-        Ok(result?)
+        self.passes.next_data()
     }
 
     fn lend_files(&mut self, lending: &Lending) -> bool {
-        self.lending = Some(lending.clone());
+        self.passes.lend_files(lending);
         true
     }
 
     fn lent_file(&mut self) -> Result<Option<LentFile>, SourceError> {
-        let State::Reading(pass) = &mut self.state else { return Ok(None) };
-        let result = pass.lent_file();
-        if result.is_err() {
-            self.state = State::Ended;
-        }
-        Ok(result?)
+        self.passes.lent_file()
     }
 
     fn restart(&mut self) -> Result<(), SourceError> {
-        if !self.scanned {
-            return Err(SourceError::NotScanned);
-        }
-        self.state = State::Scanned;
-        Ok(())
+        self.passes.restart()
     }
 }

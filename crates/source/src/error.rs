@@ -1,5 +1,6 @@
 //! Errors of opening a source.
 
+use crate::description::DescriptionError;
 use crate::directory::DirectoryError;
 use crate::oci::ImageError;
 use crate::rules::RuleError;
@@ -49,6 +50,14 @@ pub enum SourceError {
     /// A directory tree cannot be read.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// A description is wrong, or does not fit its contents.
+    #[error(transparent)]
+    Description(#[from] Box<DescriptionError>),
+    /// Contents were named for a source that has its own.
+    #[error(
+        "{0} has contents of its own; --contents is for descriptions: mtree:FILE, composefs:FILE or proto:FILE"
+    )]
+    NoDescription(String),
     /// A container image is damaged, or not the one that is wanted.
     #[error(transparent)]
     Image(#[from] Box<ImageError>),

@@ -1,11 +1,13 @@
-//! Trees to pack: a directory, a tar archive or a container image as a deterministic stream of entries.
+//! Trees to pack: a directory, a tar archive, a container image or a description as a deterministic
+//! stream of entries.
 //!
 //! [`open`] takes a directory, a tar file (ustar, pax, GNU, v7; sparse; plain or compressed with
-//! gzip, zstd or xz), a container image (an OCI layout, or an archive of one or of docker) or
-//! standard input, and gives a [`Source`]. It has a scan, which shows every
+//! gzip, zstd or xz), a container image (an OCI layout, or an archive of one or of docker), a
+//! [`description`] or standard input, and gives a [`Source`]. It has a scan, which shows every
 //! entry without data, and the stream of entries. Each regular file is followed by its data in
 //! shared [`Chunk`]s, which need no copy on their way to a device. [`rules`] over a source leave
 //! entries out, add some and change their attributes; [`selinux`] has their labels.
+//! [`describe`] makes a text of a source.
 //!
 //! Contract:
 //! - the same input and [`Options`] give the same stream, on any host, with any number of threads
@@ -13,7 +15,7 @@
 //! - everything is kept: contents and holes, permission bits, numeric owners, nanosecond times, hard
 //!   links, symbolic links, devices, pipes, sockets, all extended attributes with ACLs;
 //! - memory is bounded: data is read ahead within a fixed window, and only one directory's listing,
-//!   or some 50 bytes for each name in an archive and 200 in a layer, grows with the tree;
+//!   or some 50 bytes for each name in an archive, 200 in a layer and 500 in a description, grows with the tree;
 //! - wrong input is an error that names the entry and the place, never a panic.
 //!
 //! ```
@@ -42,6 +44,8 @@
 mod acl;
 pub mod ahead;
 mod chunk;
+pub mod describe;
+pub mod description;
 pub mod directory;
 pub mod entry;
 mod error;
@@ -62,6 +66,7 @@ mod timestamp;
 mod warnings;
 
 pub use chunk::{Chunk, Data};
+pub use description::{DescriptionFormat, DescriptionOptions, DescriptionSpec};
 pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Timestamp, Xattr};
 pub use error::SourceError;
 pub use exclude::{Choice, Exclude};

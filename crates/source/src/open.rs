@@ -1,5 +1,6 @@
 //! Which source there is at a path.
 
+use crate::description::{DescriptionOptions, DescriptionSource, DescriptionSpec};
 use crate::directory::DirectorySource;
 use crate::error::SourceError;
 use crate::oci::{self, ImageSource, ImageSpec, SortedArchive};
@@ -8,6 +9,7 @@ use crate::rules::RuledSource;
 use crate::source::Source;
 use crate::tar::TarSource;
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -23,13 +25,15 @@ pub enum SourceSpec {
     Archive(PathBuf),
     /// A container image.
     Image(ImageSpec),
+    /// A description of a tree.
+    Description(DescriptionSpec),
     /// A tar stream on standard input, plain or compressed.
     StandardInput,
 }
 
 impl From<PathBuf> for SourceSpec {
-    /// `-` is standard input, `oci:`, `oci-archive:`, `docker-archive:`, `dir:` and `tar:` say what
-    /// follows, and everything else is a path.
+    /// `-` is standard input, `oci:`, `oci-archive:`, `docker-archive:`, `mtree:`, `composefs:`,
+    /// `proto:`, `dir:` and `tar:` say what follows, and everything else is a path.
     fn from(path: PathBuf) -> Self {
         let text = path.as_os_str();
         let after = |prefix: &str| {
@@ -44,6 +48,8 @@ impl From<PathBuf> for SourceSpec {
             Self::Archive(archive)
         } else if let Some(image) = ImageSpec::parse(text) {
             Self::Image(image)
+        } else if let Some(description) = DescriptionSpec::parse(text) {
+            Self::Description(description)
         } else {
             Self::Path(path)
         }
@@ -56,9 +62,23 @@ impl SourceSpec {
         match self {
             Self::Path(path) | Self::Directory(path) | Self::Archive(path) => Some(path),
             Self::Image(image) => Some(&image.path).filter(|path| path.as_os_str() != "-"),
+            Self::Description(spec) => Some(&spec.path).filter(|_| !spec.is_standard_input()),
             Self::StandardInput => None,
         }
         .map(PathBuf::as_path)
+    }
+}
+
+impl fmt::Display for SourceSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(formatter),
+            Self::Directory(path) => write!(formatter, "dir:{}", path.display()),
+            Self::Archive(path) => write!(formatter, "tar:{}", path.display()),
+            Self::Image(image) => image.fmt(formatter),
+            Self::Description(description) => description.fmt(formatter),
+            Self::StandardInput => formatter.write_str("standard input"),
+        }
     }
 }
 
@@ -81,7 +101,16 @@ pub fn open(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, Sou
 fn open_plain(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
     let not_an_image = |name: String| Err(SourceError::NotAnImage(name));
     let required = options.image.required;
+    if options.description != DescriptionOptions::default()
+        && !matches!(spec, SourceSpec::Description(_))
+    {
+        return Err(SourceError::NoDescription(spec.to_string()));
+    }
     match spec {
+        SourceSpec::Description(description) if required => not_an_image(description.to_string()),
+        SourceSpec::Description(description) => {
+            Ok(Box::new(DescriptionSource::open(description, options)?))
+        }
         SourceSpec::Image(image) => Ok(Box::new(ImageSource::open(image, options)?)),
         SourceSpec::Path(path) => {
             if let Some(image) = oci::recognise(path)? {

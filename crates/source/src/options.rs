@@ -1,5 +1,6 @@
 //! How to read a source.
 
+use crate::description::DescriptionOptions;
 use crate::oci::ImageOptions;
 use crate::{Exclude, Rules};
 use std::num::NonZeroUsize;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How to read a source. The stream of entries depends on `exclude`, `rules`, `strip_absolute`,
-/// `sorted` and `image` alone.
+/// `sorted`, `image` and `description` alone.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What to leave out.
@@ -29,6 +30,8 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
     /// How to read a container image.
     pub image: ImageOptions,
+    /// How to read a description.
+    pub description: DescriptionOptions,
 }
 
 impl Default for Options {
@@ -42,6 +45,7 @@ impl Default for Options {
             temporary_directory: std::env::temp_dir(),
             threads: None,
             image: ImageOptions::default(),
+            description: DescriptionOptions::default(),
         }
     }
 }

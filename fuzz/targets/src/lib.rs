@@ -14,6 +14,7 @@
 mod archive;
 mod blocks;
 mod container;
+mod description;
 mod device;
 mod groups;
 mod inodes;
@@ -46,7 +47,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -60,6 +61,9 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "tar", run: archive::run },
     Target { name: "mount", run: mount::run },
     Target { name: "container_image", run: container::run },
+    Target { name: "mtree", run: description::mtree },
+    Target { name: "composefs", run: description::composefs },
+    Target { name: "prototype", run: description::prototype },
     Target { name: "file_contexts", run: policy::run },
     Target { name: "rules", run: rules::run },
     Target { name: "partition_table", run: partitions::run },

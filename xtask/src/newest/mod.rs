@@ -1,4 +1,4 @@
-//! The newest xfsprogs, beside the system's own: fetched from the Debian development suite with a
+//! The newest xfsprogs and composefs, beside the system's own: fetched from the Debian development suite with a
 //! private apt configuration, unpacked with its own loader and libraries into the cache directory,
 //! and run through wrapper scripts. Nothing outside the cache directory changes.
 
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use undercroft_judges::composefs;
 use undercroft_judges::xfsprogs::{self, Xfsprogs};
 
 use crate::shell;
@@ -20,8 +21,14 @@ use apt::PrivateApt;
 /// The Debian suite that carries the newest packages.
 const SUITE: &str = "unstable";
 
-/// The package that the tools come from.
-const PACKAGE: &str = "xfsprogs";
+/// Tools that are unpacked.
+struct Tools {
+    /// The package that they come from.
+    package: &'static str,
+    names: &'static [&'static str],
+    /// The directory that they are in then.
+    home: PathBuf,
+}
 
 /// The oldest version that turns parent pointers and exchange-range on by default.
 const OLDEST_MAJOR: u32 = 7;
@@ -34,20 +41,38 @@ pub(crate) fn install(refresh: bool) -> Result<Xfsprogs> {
             .with_context(|| format!("{} is set", xfsprogs::NEWEST_VARIABLE));
     }
     let home = xfsprogs::newest_directory();
-    if !refresh && let Ok(tools) = verify(&home.join("bin")) {
-        return Ok(tools);
+    set_up(&Tools { package: "xfsprogs", names: &xfsprogs::TOOLS, home }, refresh, verify)
+}
+
+/// Sets the newest composefs up, likewise.
+pub(crate) fn install_composefs(refresh: bool) -> Result<()> {
+    let home = composefs::newest_directory();
+    let tools = Tools { package: "composefs", names: &composefs::TOOLS, home };
+    set_up(&tools, refresh, |directory| {
+        // They tell no version; each reads something.
+        let [made, told] = composefs::TOOLS.map(|name| directory.join(name));
+        shell::output(Command::new(made).arg("--print-digest-only").arg(directory))?;
+        shell::output(Command::new(&told).arg("measure-file").arg(&told)).map(drop)
+    })
+}
+
+/// Sets tools up that `verify` accepts.
+fn set_up<T>(tools: &Tools, refresh: bool, verify: impl Fn(&Path) -> Result<T>) -> Result<T> {
+    let Tools { package, home, .. } = tools;
+    if !refresh && let Ok(verified) = verify(&home.join("bin")) {
+        return Ok(verified);
     }
     let parent = home.parent().context("the cache directory has no parent")?;
     fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-    let work = parent.join(format!("xfsprogs-newest.{}", std::process::id()));
-    let result = unpack(&work).and_then(|()| {
+    let work = parent.join(format!("{package}-newest.{}", std::process::id()));
+    let result = unpack(tools, &work).and_then(|()| {
         verify(&work.join("bin"))?;
-        replace(&work, &home)
+        replace(&work, home)
     });
     if work.exists() {
         fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
     }
-    result.context("cannot set up the newest xfsprogs")?;
+    result.with_context(|| format!("cannot set up the newest {package}"))?;
     verify(&home.join("bin"))
 }
 
@@ -69,28 +94,28 @@ fn verify(directory: &Path) -> Result<Xfsprogs> {
     let (major, minor) = tools.version();
     ensure!(
         major >= OLDEST_MAJOR,
-        "the {PACKAGE} in {} is {major}.{minor}; {OLDEST_MAJOR}.0 or newer is needed",
+        "the xfsprogs in {} is {major}.{minor}; {OLDEST_MAJOR}.0 or newer is needed",
         directory.display()
     );
     Ok(tools)
 }
 
 /// Fetches the package and the libraries it needs, and lays them out under `work`.
-fn unpack(work: &Path) -> Result<()> {
+fn unpack(tools: &Tools, work: &Path) -> Result<()> {
     let apt = PrivateApt::prepare(&work.join("apt"), SUITE)?;
     let root = work.join("root");
     fs::create_dir_all(&root)?;
-    for package in apt.download(&library_closure(&apt)?)? {
+    for package in apt.download(&library_closure(&apt, tools.package)?)? {
         shell::run(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root))?;
     }
     fs::remove_dir_all(work.join("apt"))?;
-    write_wrappers(work, &root)
+    write_wrappers(tools, work, &root)
 }
 
 /// The package and, recursively, the libraries it depends on. Other dependencies (the Python of a
 /// helper script, terminal data) are not needed to run the binaries.
-fn library_closure(apt: &PrivateApt) -> Result<Vec<String>> {
-    let mut closure = vec![PACKAGE.to_owned()];
+fn library_closure(apt: &PrivateApt, package: &str) -> Result<Vec<String>> {
+    let mut closure = vec![package.to_owned()];
     let mut next = 0;
     while let Some(package) = closure.get(next) {
         for dependency in apt.depends(package)? {
@@ -104,7 +129,7 @@ fn library_closure(apt: &PrivateApt) -> Result<Vec<String>> {
 }
 
 /// Writes `bin/NAME` for each tool: a script that starts the tool with the unpacked loader.
-fn write_wrappers(work: &Path, root: &Path) -> Result<()> {
+fn write_wrappers(tools: &Tools, work: &Path, root: &Path) -> Result<()> {
     let mut loader = None;
     let mut libraries = Vec::new();
     find_libraries(root, root, &mut loader, &mut libraries)?;
@@ -118,12 +143,12 @@ fn write_wrappers(work: &Path, root: &Path) -> Result<()> {
     }
     let bin = work.join("bin");
     fs::create_dir_all(&bin)?;
-    for name in xfsprogs::TOOLS {
-        let binary = ["usr/sbin", "sbin"]
+    for name in tools.names {
+        let binary = ["usr/sbin", "sbin", "usr/bin"]
             .map(|directory| Path::new(directory).join(name))
             .into_iter()
             .find(|path| root.join(path).is_file())
-            .with_context(|| format!("{PACKAGE} of suite {SUITE} has no {name}"))?;
+            .with_context(|| format!("{} of suite {SUITE} has no {name}", tools.package))?;
         let script = format!(
             "#!/bin/sh\nroot=${{0%/*}}/../root\nexec \"$root/{}\" --library-path \"{library_path}\" \"$root/{}\" \"$@\"\n",
             loader.display(),

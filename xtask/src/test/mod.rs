@@ -123,6 +123,7 @@ fn set_up() -> Result<()> {
                 .with_context(|| format!("the Rust component {component} is missing"))?;
         }
     }
+    newest::install_composefs(false)?;
     let tools = newest::install(false)?;
     let (major, minor) = tools.version();
     println!("newest xfsprogs: {major}.{minor}");

@@ -23,11 +23,11 @@ use std::time::Instant;
 use undercroft_block::stack::Description;
 use undercroft_image::pack::{self, Free, PackOptions, SizeChoice, Summary};
 use undercroft_source::oci::{ImageOptions, ImageReport, Platform};
-use undercroft_source::{Options, SourceSpec, Warnings};
+use undercroft_source::{DescriptionOptions, Options, SourceSpec, Warnings};
 use undercroft_xfs::mkfs;
 use uuid::Uuid;
 
-/// Build a volume from a directory, a tar archive or a container image.
+/// Build a volume from a directory, a tar archive, a container image or a description.
 ///
 /// Everything is kept: contents and holes, modes, numeric owners, modification times to the
 /// nanosecond, hard links, devices, extended attributes, ACLs. The same input and options give the
@@ -43,6 +43,12 @@ use uuid::Uuid;
 /// count, and what they hide is never written. All digests are compared. A directory or a tar file
 /// that is an image is taken as one, with a note; dir: and tar: take it as it is.
 ///
+/// A description names files and their attributes: mtree(5) as bsdtar and mtree write it,
+/// composefs-dump(5), or a prototype file of mkfs.xfs -p. Contents come from a directory, --contents,
+/// in which symbolic links are not followed; what a line of mtree does not say is that of the file
+/// there. Sizes and digests in a description are compared. mtree and prototype files have no extended
+/// attributes, prototype files no times.
+///
 /// With --on a layer is put on a volume that exists, through its journal, and whiteouts take away
 /// what they name. A layer that cannot be read, or does not fit the volume, changes nothing.
 ///
@@ -52,7 +58,8 @@ use uuid::Uuid;
 pub(super) struct Args {
     /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input;
     /// oci:DIR or oci:DIR:TAG for a container image, likewise oci-archive:FILE and
-    /// docker-archive:FILE; dir:DIR or tar:FILE for a directory or tar file, whatever is in it.
+    /// docker-archive:FILE; mtree:FILE, composefs:FILE or proto:FILE for a description of a tree;
+    /// dir:DIR or tar:FILE for a directory or tar file, whatever is in it.
     source: PathBuf,
 
     /// The image file to make, or a block device (with --force); or a device stacked on several,
@@ -65,7 +72,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "BASE", value_parser = value::image(),
         value_hint = ValueHint::AnyPath, conflicts_with_all = [
             "image", "size", "force", "threads", "verify", "FormatArgs", "RuleArgs", "uuid",
-            "free", "grow_on_boot", "ContainerArgs", "DiskArgs", "StatsArgs",
+            "free", "grow_on_boot", "ContainerArgs", "DescribedArgs", "DiskArgs", "StatsArgs",
         ])]
     on: Option<Description>,
 
@@ -115,6 +122,9 @@ pub(super) struct Args {
 
     #[command(flatten)]
     container: ContainerArgs,
+
+    #[command(flatten)]
+    described: DescribedArgs,
 
     #[command(flatten)]
     disk: DiskArgs,
@@ -167,6 +177,20 @@ struct ContainerArgs {
     image_labels: bool,
 }
 
+/// Options for descriptions.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Descriptions")]
+struct DescribedArgs {
+    /// The directory that has the contents of files. Paths in prototype files that are not absolute
+    /// are in it, too; without it they are in the current directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    contents: Option<PathBuf>,
+
+    /// Take slashes in the names of a prototype file for spaces, which it cannot have.
+    #[arg(long)]
+    slashes_are_spaces: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   undercroft build rootfs/ root.img
@@ -184,6 +208,8 @@ Examples:
   docker save app | undercroft build docker-archive:- app.img
   undercroft build --platform linux/arm64 oci-archive:all.tar arm.img
   undercroft build layer.tar.gz --on base.img
+  undercroft build --contents rootfs/ mtree:root.mtree root.img
+  undercroft build --contents rootfs/ composefs:root.dump root.img
 
 Rules change the tree on its way, in this order: --exclude and --include choose (the last that
 matches counts), --add, --mkdir and --symlink add, the others change attributes, one after the other
@@ -269,6 +295,10 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
                 || container.config_to.is_some()
                 || container.image_labels,
         },
+        description: DescriptionOptions {
+            contents: args.described.contents.clone(),
+            slashes_are_spaces: args.described.slashes_are_spaces,
+        },
         ..Options::default()
     };
     let mut volume = args.format.options(0, Uuid::nil())?;
@@ -348,7 +378,7 @@ fn warn(warnings: &Warnings) {
             warnings.foreign_attributes
         );
     }
-    for warning in &warnings.rules {
+    for warning in warnings.description.iter().chain(&warnings.rules) {
         eprintln!("warning: {warning} (--strict refuses that)");
     }
 }

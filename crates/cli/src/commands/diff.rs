@@ -1,21 +1,20 @@
 //! `undercroft diff`.
 
 mod line;
-mod operand;
 
 use crate::failure::Usage;
+use crate::image::Part;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
-use crate::text;
+use crate::{text, tree};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use operand::Operand;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use undercroft_image::diff::{Aspect, DiffError, DiffOptions, Difference, Event, Summary, diff};
-use undercroft_source::Exclude;
+use undercroft_source::{Exclude, Options};
 
 /// Exit status when the trees could not be compared, as that of diff(1).
 pub(super) const TROUBLE: u8 = 2;
@@ -147,8 +146,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         _ => return Err(Usage("--partition takes one number, or two".into()).into()),
     };
     let exclude = Exclude::new(&args.exclude)?;
-    let mut one = Operand::open(&args.left, first, &exclude)?;
-    let mut other = Operand::open(&args.right, second, &exclude)?;
+    let source_options = Options { sorted: true, exclude: exclude.clone(), ..Options::default() };
+    let part = |partition| Part { offset: None, partition };
+    let mut one = tree::open(&args.left, part(first), &source_options)?;
+    let mut other = tree::open(&args.right, part(second), &source_options)?;
     let mut options = DiffOptions::default().excluding(exclude);
     if args.holes {
         options = options.with(Aspect::Holes);
@@ -158,7 +159,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let bar = Progress::new();
     let (mut differs, mut written) = (false, Ok(()));
-    let compared = diff(one.source(), other.source(), &options, &mut |event| {
+    let compared = diff(one.as_mut(), other.as_mut(), &options, &mut |event| {
         match event {
             Event::Progress(done) => bar.show(done.common, done.bytes, None),
             Event::Difference(difference) => {

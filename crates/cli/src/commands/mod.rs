@@ -9,6 +9,7 @@ mod chown;
 mod clone;
 mod completions;
 mod dedupe;
+mod describe;
 mod diff;
 mod extract;
 mod extsize;
@@ -94,6 +95,7 @@ enum Command {
     Unmount(unmount::Args),
     Status(status::Args),
     Extract(extract::Args),
+    Describe(describe::Args),
     Diff(diff::Args),
     Check(check::Args),
     Replay(replay::Args),
@@ -125,6 +127,7 @@ impl Command {
             | Self::Mkfs(_)
             | Self::Unmount(_)
             | Self::Status(_)
+            | Self::Describe(_)
             | Self::Resync(_)
             | Self::Lab(_)
             | Self::Completions(_)
@@ -156,7 +159,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
     // A reader of the first lines closes the pipe before the last.
     match (&cli.command, done) {
         (_, Ok(outcome @ Outcome::Findings)) => Ok(outcome),
-        (Command::Extract(_) | Command::Shell(_), _) => Ok(Outcome::Cut),
+        (Command::Extract(_) | Command::Describe(_) | Command::Shell(_), _) => Ok(Outcome::Cut),
         (Command::Verb(OnImage::Get(on)), _) if on.verb.is_archive() => Ok(Outcome::Cut),
         _ => Ok(Outcome::Done),
     }
@@ -173,6 +176,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Unmount(args) => unmount::run(args, out),
         Command::Status(args) => status::run(args, out),
         Command::Extract(args) => extract::run(args, out),
+        Command::Describe(args) => describe::run(args, out),
         Command::Diff(args) => diff::run(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Replay(args) => replay::run(args, out),

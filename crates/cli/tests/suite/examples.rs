@@ -15,11 +15,12 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 12] = [
+const VOLUMES: [(&str, &[&str]); 13] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
+    ("describe", &["root.img", "disk.img"]),
     ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("unmount", &["root.img"]),
@@ -155,6 +156,11 @@ fn prepare(directory: &Path) {
         "tar -czf layer.tar.gz -C rootfs . && tar --zstd -cf rootfs.tar.zst -C rootfs .",
     );
     works(directory, SAVE);
+    works(
+        directory,
+        "undercroft describe --format mtree --output root.mtree rootfs; \
+         undercroft describe --format composefs --output root.dump rootfs",
+    );
 }
 
 /// Makes a volume under a name that examples call it by; where they speak of its second partition,

@@ -5,6 +5,7 @@
 mod command;
 mod containers;
 mod damage;
+mod descriptions;
 mod diff;
 mod disks;
 mod edit;

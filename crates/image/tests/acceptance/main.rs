@@ -9,6 +9,7 @@ mod bad_input;
 mod child;
 mod combination;
 mod containers;
+mod descriptions;
 mod determinism;
 mod judged;
 mod labels;

@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 /// An open directory.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub(crate) struct Handle {
     fd: OwnedFd,
     /// Path relative to the root of the source.
-    pub(super) path: Arc<EntryPath>,
+    pub(crate) path: Arc<EntryPath>,
 }
 
 impl Handle {
     /// Opens the root of a source; a symbolic link is followed.
-    pub(super) fn root(path: &Path) -> Result<Self, Errno> {
+    pub(crate) fn root(path: &Path) -> Result<Self, Errno> {
         let fd = open_quietly(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         Ok(Self { fd, path: Arc::new(EntryPath::root()) })
     }
@@ -30,14 +30,16 @@ impl Handle {
         name: &[u8],
         path: Arc<EntryPath>,
     ) -> Result<Self, DirectoryError> {
+        self.enter(name, Arc::clone(&path)).map_err(|error| match error {
+            Errno::NOTDIR | Errno::LOOP => DirectoryError::Replaced { path: (*path).clone() },
+            error => DirectoryError::read("open", &path, error),
+        })
+    }
+
+    /// The same, with the error of the system. A symbolic link is not followed.
+    pub(crate) fn enter(&self, name: &[u8], path: Arc<EntryPath>) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        match open_quietly(&self.fd, name, flags) {
-            Ok(fd) => Ok(Self { fd, path }),
-            Err(Errno::NOTDIR | Errno::LOOP) => {
-                Err(DirectoryError::Replaced { path: (*path).clone() })
-            }
-            Err(error) => Err(DirectoryError::read("open", &path, error)),
-        }
+        Ok(Self { fd: open_quietly(&self.fd, name, flags)?, path })
     }
 
     /// Opens the directory that contains this one.
@@ -46,7 +48,7 @@ impl Handle {
     }
 
     /// Opens the regular file `name` in this directory. Does not wait if it became a pipe.
-    pub(super) fn file(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
+    pub(crate) fn file(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         open_quietly(&self.fd, name, flags)
     }

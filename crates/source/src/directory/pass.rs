@@ -1,16 +1,14 @@
-//! One walk over the tree with its threads.
+//! One pass over a tree with its threads.
 
 use super::DirectoryError;
-use super::handle::Handle;
+use super::batch::{Batch, Batches};
 use super::links::LinkTable;
 use super::reader::{Item, Reader, ReaderWants, Sink, Stop};
-use super::walk::{Batch, Walk};
 use super::window::Window;
 use crate::pool::BufferPool;
 use crate::{Data, Entry, Kind, Lending, LentFile, Options, SourceError};
 use parking_lot::Mutex;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -19,13 +17,13 @@ const MAX_DEFAULT_THREADS: usize = 8;
 
 /// The items that a pass delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     Entries,
     EntriesAndData,
 }
 
 /// A running pass. Dropping it ends its threads.
-pub(super) struct Pass {
+pub(crate) struct Pass {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     /// Results taken from the window, next first.
@@ -38,7 +36,7 @@ pub(super) struct Pass {
 
 /// The shared state of the threads.
 struct Shared {
-    walk: Mutex<Walk>,
+    batches: Mutex<Box<dyn Batches>>,
     window: Window<Item>,
     links: LinkTable,
     pool: Arc<BufferPool>,
@@ -47,22 +45,21 @@ struct Shared {
 }
 
 impl Pass {
-    pub(super) fn start(
-        root: &Path,
+    /// Starts the threads. Files are lent where their data is wanted.
+    pub(crate) fn start(
+        batches: Box<dyn Batches>,
         options: &Options,
         pool: Arc<BufferPool>,
         wanted: Wanted,
         lending: Option<&Lending>,
     ) -> Result<Self, SourceError> {
-        let handle = Handle::root(root)
-            .map_err(|error| SourceError::Open { path: root.into(), source: error.into() })?;
         let shared = Arc::new(Shared {
-            walk: Mutex::new(Walk::new(handle, options.exclude.clone())),
+            batches: Mutex::new(batches),
             window: Window::new(),
             links: LinkTable::default(),
             pool,
             wanted,
-            lending: lending.cloned(),
+            lending: lending.filter(|_| wanted == Wanted::EntriesAndData).cloned(),
         });
         let mut pass = Self {
             shared: Arc::clone(&shared),
@@ -83,7 +80,7 @@ impl Pass {
         Ok(pass)
     }
 
-    fn next_item(&mut self) -> Result<Option<Item>, DirectoryError> {
+    fn next_item(&mut self) -> Result<Option<Item>, SourceError> {
         if let Some(item) = self.next.take() {
             return Ok(Some(item));
         }
@@ -93,13 +90,15 @@ impl Pass {
             }
             match self.shared.window.next() {
                 Some(items) => self.items = items.into_iter(),
-                None if self.shared.window.is_stopped() => return Err(DirectoryError::ThreadEnded),
+                None if self.shared.window.is_stopped() => {
+                    return Err(DirectoryError::ThreadEnded.into());
+                }
                 None => return Ok(None),
             }
         }
     }
 
-    pub(super) fn next_entry(&mut self) -> Result<Option<Entry>, DirectoryError> {
+    pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         loop {
             match self.next_item()? {
                 None => return Ok(None),
@@ -117,7 +116,7 @@ impl Pass {
         }
     }
 
-    pub(super) fn lent_file(&mut self) -> Result<Option<LentFile>, DirectoryError> {
+    pub(crate) fn lent_file(&mut self) -> Result<Option<LentFile>, SourceError> {
         if !self.in_file {
             return Ok(None);
         }
@@ -131,7 +130,7 @@ impl Pass {
         }
     }
 
-    pub(super) fn next_data(&mut self) -> Result<Option<Data>, DirectoryError> {
+    pub(crate) fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
         if !self.in_file {
             return Ok(None);
         }
@@ -185,12 +184,12 @@ impl Drop for StopOnPanic<'_> {
 }
 
 impl Shared {
-    /// Opens a batch and fetches its work; both under the lock of the walk, so that the numbers of
-    /// batches are in the order of the walk.
+    /// Opens a batch and fetches its work; both under one lock, so that the numbers of batches are in
+    /// the order of the work.
     fn next_batch(&self) -> Option<(u64, Option<Batch>)> {
-        let mut walk = self.walk.lock();
+        let mut batches = self.batches.lock();
         let number = self.window.open_batch()?;
-        Some((number, walk.next_batch()))
+        Some((number, batches.next_batch()))
     }
 
     /// The life of a thread.

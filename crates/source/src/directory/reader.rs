@@ -4,15 +4,20 @@
 //! own. A file costs open, fstat, flistxattr, read and close; without its data, and unless it may
 //! have holes, fstatat and listxattrat.
 
+mod described;
+
 use super::DirectoryError;
+use super::batch::Work;
 use super::handle::{self, Handle};
 use super::holes::data_ranges;
 use super::links::{LinkTable, LinkedName};
-use super::walk::Work;
 use super::xattrs::{Target, XattrReader};
 use crate::entry::{MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::pool::{BUFFER_SIZE, BufferPool};
-use crate::{Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Lending, LentFile, Links};
+use crate::{
+    Chunk, Data, DataRange, Device, Entry, EntryPath, Kind, Lending, LentFile, Links, SourceError,
+    Xattr,
+};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Stat, fstat, major, minor, readlinkat, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -36,7 +41,7 @@ pub(super) enum Item {
     /// The file itself in the place of its data.
     Lent(Box<LentFile>),
     /// The walk ends here.
-    Error(DirectoryError),
+    Error(SourceError),
 }
 
 /// The receiver of finished items; `false` when they are not wanted any more.
@@ -61,14 +66,14 @@ pub(super) struct ReaderWants<'a> {
 
 /// Why a batch is not read to its end.
 pub(super) enum Stop {
-    Error(DirectoryError),
+    Error(SourceError),
     /// The consumer is gone.
     Abandoned,
 }
 
-impl From<DirectoryError> for Stop {
-    fn from(error: DirectoryError) -> Self {
-        Self::Error(error)
+impl<E: Into<SourceError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
     }
 }
 
@@ -116,7 +121,8 @@ impl<'a, S: Sink> Reader<'a, S> {
     /// Reads one entry. `order` is its place in the walk.
     pub(super) fn read(&mut self, work: Work, order: u64) -> Result<(), Stop> {
         match work {
-            Work::Directory(entry) => self.push_entry(entry, None),
+            Work::Entry(entry) => self.push_entry(entry, None),
+            Work::Described(described) => self.read_described(*described),
             Work::Other { directory, path, kind: FileType::RegularFile } => {
                 self.read_file(&directory, path, order)
             }
@@ -153,35 +159,25 @@ impl<'a, S: Sink> Reader<'a, S> {
             .read(target)
             .map_err(DirectoryError::reading("read the attributes of", &path))?;
         let size = stat.st_size as u64;
-        // Attributes and the file's own map may have blocks too, which hide as many of a hole: only
-        // the exact number of blocks, and no attributes, say that there is none.
-        let allocated = (stat.st_blocks as u64).saturating_mul(512);
-        let full = size.checked_next_multiple_of((stat.st_blksize as u64).max(1));
-        let sparse = Some(allocated) != full || !(size == 0 || xattrs.is_empty());
-        let data = match (sparse, size) {
-            (true, _) => {
-                let opened;
-                let fd = match &file {
-                    Some(fd) => fd,
-                    None => {
-                        opened = open(directory, name, &path)?;
-                        &opened
-                    }
-                };
-                data_ranges(fd, size)
-                    .map_err(DirectoryError::reading("find the holes of", &path))?
-                    .ok_or_else(|| DirectoryError::Fragmented { path: path.clone() })?
-            }
-            (false, 0) => Vec::new(),
-            (false, _) => vec![DataRange { offset: 0, length: size }],
+        let data = match maybe_sparse(&stat, &xattrs) {
+            true => match &file {
+                Some(fd) => ranges(fd, &path, size)?,
+                None => ranges(&open(directory, name, &path)?, &path, size)?,
+            },
+            false => whole(size),
         };
         let kind = Kind::Regular { size, data: data.clone() };
         self.push_entry(entry(path.clone(), kind, &stat, xattrs), linked)?;
         let Some(fd) = file else { return Ok(()) };
-        match self.wants.lending.filter(|lending| is_lent(lending, &stat, &data)) {
+        match self.lending(&stat, &data) {
             Some(lending) => self.lend(fd, path, &stat, lending),
-            None => self.read_data(&fd, &path, size, &data),
+            None => self.read_data(&fd, &path, size, &data, &mut |_, _| ()),
         }
+    }
+
+    /// The consumer takes the file itself, if it is large.
+    fn lending(&self, stat: &Stat, data: &[DataRange]) -> Option<&'a Lending> {
+        self.wants.lending.filter(|lending| is_lent(lending, stat, data))
     }
 
     fn read_special(
@@ -248,12 +244,14 @@ impl<'a, S: Sink> Reader<'a, S> {
     }
 
     /// Reads a file's data ranges and makes sure that the file ends where it did when it was opened.
+    /// `see` is shown all data, in order.
     fn read_data(
         &mut self,
         fd: &OwnedFd,
         path: &EntryPath,
         size: u64,
         ranges: &[DataRange],
+        see: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<(), Stop> {
         for range in ranges {
             let mut offset = range.offset;
@@ -263,7 +261,9 @@ impl<'a, S: Sink> Reader<'a, S> {
                 if self.filled + length > BUFFER_SIZE {
                     self.flush()?;
                 }
+                let start = self.filled;
                 self.read_piece(fd, path, size, offset, length)?;
+                see(offset, &self.buffer[start..start + length]);
                 offset += length as u64;
             }
         }
@@ -343,6 +343,27 @@ fn open(directory: &Handle, name: &[u8], path: &EntryPath) -> Result<OwnedFd, Di
     })
 }
 
+/// Whether a file may have holes. Attributes and the file's own map may have blocks too, which hide as
+/// many of a hole: only the exact number of blocks, and no attributes, say that there is none.
+fn maybe_sparse(stat: &Stat, xattrs: &[Xattr]) -> bool {
+    let size = stat.st_size as u64;
+    let allocated = (stat.st_blocks as u64).saturating_mul(512);
+    let full = size.checked_next_multiple_of((stat.st_blksize as u64).max(1));
+    Some(allocated) != full || !(size == 0 || xattrs.is_empty())
+}
+
+/// The data ranges of an open file.
+fn ranges(fd: &OwnedFd, path: &EntryPath, size: u64) -> Result<Vec<DataRange>, DirectoryError> {
+    data_ranges(fd, size)
+        .map_err(DirectoryError::reading("find the holes of", path))?
+        .ok_or_else(|| DirectoryError::Fragmented { path: path.clone() })
+}
+
+/// The data range of a file without holes.
+fn whole(size: u64) -> Vec<DataRange> {
+    if size == 0 { Vec::new() } else { vec![DataRange { offset: 0, length: size }] }
+}
+
 /// Whether the consumer takes the file itself.
 fn is_lent(lending: &Lending, stat: &Stat, data: &[DataRange]) -> bool {
     data.iter().any(|range| range.length >= lending.least())
@@ -363,7 +384,7 @@ fn linked_name(stat: &Stat, order: u64) -> Option<LinkedName> {
     (links > 1).then(|| LinkedName { identity: handle::identity(stat), order, links })
 }
 
-fn entry(path: EntryPath, kind: Kind, stat: &Stat, xattrs: Vec<crate::Xattr>) -> Entry {
+fn entry(path: EntryPath, kind: Kind, stat: &Stat, xattrs: Vec<Xattr>) -> Entry {
     let links = if handle::links(stat) > 1 { Links::Several } else { Links::Single };
     Entry { path, kind, metadata: handle::metadata(stat), xattrs, links, replaces: false }
 }
@@ -391,7 +412,7 @@ mod tests {
         let wants = ReaderWants { data: true, lending: None };
         let mut reader = Reader::new(&pool, &links, wants, Collected::default());
         let path = EntryPath::from_checked(b"some/file".to_vec());
-        match reader.read_data(&file.into(), &path, expected as u64, ranges) {
+        match reader.read_data(&file.into(), &path, expected as u64, ranges, &mut |_, _| ()) {
             Err(Stop::Error(error)) => return Err(error.to_string()),
             Err(Stop::Abandoned) => panic!("the sink takes everything"),
             Ok(()) => {}
@@ -406,14 +427,10 @@ mod tests {
         Ok(data.sum())
     }
 
-    fn whole(size: usize) -> Vec<DataRange> {
-        vec![DataRange { offset: 0, length: size as u64 }]
-    }
-
     #[test]
     fn files_of_all_sizes_around_the_buffer_size_are_read_to_their_end() {
         for size in [1, 511, BUFFER_SIZE - 1, BUFFER_SIZE, BUFFER_SIZE + 1, 3 * BUFFER_SIZE] {
-            assert_eq!(read(size, size, &whole(size)), Ok(size));
+            assert_eq!(read(size, size, &whole(size as u64)), Ok(size));
         }
         assert_eq!(read(0, 0, &[]), Ok(0));
     }
@@ -421,7 +438,7 @@ mod tests {
     #[test]
     fn a_file_that_shrank_is_told_with_both_sizes() {
         for (actual, expected) in [(0, 10), (9, 10), (BUFFER_SIZE, BUFFER_SIZE + 10)] {
-            let error = read(actual, expected, &whole(expected)).unwrap_err();
+            let error = read(actual, expected, &whole(expected as u64)).unwrap_err();
             let text = format!("some/file shrank while it was read: it had {expected} bytes");
             assert!(
                 error.contains(&text) && error.contains(&format!("after {actual};")),
@@ -435,8 +452,7 @@ mod tests {
     #[test]
     fn a_file_that_grew_is_told_with_its_size() {
         for (actual, expected) in [(1, 0), (11, 10), (2 * BUFFER_SIZE + 5, 2 * BUFFER_SIZE)] {
-            let ranges = if expected == 0 { vec![] } else { whole(expected) };
-            let error = read(actual, expected, &ranges).unwrap_err();
+            let error = read(actual, expected, &whole(expected as u64)).unwrap_err();
             let text = format!("some/file grew while it was read: it had {expected} bytes");
             assert!(error.contains(&text), "{error}");
         }

@@ -1,9 +1,9 @@
 //! The walk: which entries there are, in their order, without looking at files.
 //!
-//! Depth first, names in a directory sorted by bytes, a directory before its contents. One thread
-//! at a time advances the walk and takes a batch of work from it.
+//! Depth first, names in a directory sorted by bytes, a directory before its contents.
 
 use super::DirectoryError;
+use super::batch::{BATCH_ENTRIES, Batch, Batches, Work};
 use super::handle::{self, Handle};
 use super::links::Identity;
 use super::listing::Listing;
@@ -14,9 +14,6 @@ use rustix::fs::{AtFlags, FileType, statat};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Most entries in a batch: enough that taking one costs nothing per entry, few enough that threads
-/// share the work of a small tree.
-const BATCH_ENTRIES: usize = 64;
 /// Most directories in a batch; each can keep a file descriptor open.
 const BATCH_DIRECTORIES: usize = 16;
 /// Levels of the current path whose directories stay open. Those above are opened again through `..`
@@ -24,23 +21,6 @@ const BATCH_DIRECTORIES: usize = 16;
 const OPEN_LEVELS: usize = 64;
 /// Bytes for one call that lists names.
 const LISTING_BUFFER: usize = 64 * 1024;
-
-/// Consecutive entries of the walk.
-pub(super) struct Batch {
-    /// Place of the first entry in the order of the walk.
-    pub(super) order: u64,
-    pub(super) work: Vec<Work>,
-    /// What ended the walk after these entries.
-    pub(super) error: Option<DirectoryError>,
-}
-
-/// One entry of the walk.
-pub(super) enum Work {
-    /// A directory, complete.
-    Directory(Entry),
-    /// Something else that is still to be looked at.
-    Other { directory: Arc<Handle>, path: EntryPath, kind: FileType },
-}
 
 /// A directory whose entries are being handed out.
 struct Level {
@@ -76,27 +56,6 @@ impl Walk {
             xattrs: XattrReader::new(),
             listing_buffer: vec![MaybeUninit::uninit(); LISTING_BUFFER],
         }
-    }
-
-    /// The next entries, or `None` after the last. An error is the last thing to come.
-    pub(super) fn next_batch(&mut self) -> Option<Batch> {
-        let mut batch = Batch { order: self.order, work: Vec::new(), error: None };
-        let mut directories = 0;
-        while !self.failed && batch.work.len() < BATCH_ENTRIES && directories < BATCH_DIRECTORIES {
-            match self.advance() {
-                Ok(Some(work)) => {
-                    directories += usize::from(matches!(work, Work::Directory(_)));
-                    batch.work.push(work);
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    self.failed = true;
-                    batch.error = Some(error);
-                }
-            }
-        }
-        self.order += batch.work.len() as u64;
-        (!batch.work.is_empty() || batch.error.is_some()).then_some(batch)
     }
 
     fn advance(&mut self) -> Result<Option<Work>, DirectoryError> {
@@ -157,7 +116,7 @@ impl Walk {
         }
         let handle = Some(Arc::new(handle));
         self.levels.push(Level { handle, path, identity, listing, next: 0 });
-        Ok(Work::Directory(entry))
+        Ok(Work::Entry(entry))
     }
 
     /// Returns from the current directory to its parent.
@@ -173,5 +132,27 @@ impl Walk {
             level.handle = Some(Arc::new(handle));
         }
         Ok(())
+    }
+}
+
+impl Batches for Walk {
+    fn next_batch(&mut self) -> Option<Batch> {
+        let mut batch = Batch { order: self.order, work: Vec::new(), error: None };
+        let mut directories = 0;
+        while !self.failed && batch.work.len() < BATCH_ENTRIES && directories < BATCH_DIRECTORIES {
+            match self.advance() {
+                Ok(Some(work)) => {
+                    directories += usize::from(matches!(work, Work::Entry(_)));
+                    batch.work.push(work);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    self.failed = true;
+                    batch.error = Some(error.into());
+                }
+            }
+        }
+        self.order += batch.work.len() as u64;
+        (!batch.work.is_empty() || batch.error.is_some()).then_some(batch)
     }
 }

@@ -444,6 +444,7 @@ fn warnings_are_told_after_each_pass() {
             no_end,
             foreign_attributes: 2,
             first_foreign: Some("f: com.apple.provenance".into()),
+            description: Vec::new(),
             rules: Vec::new(),
         };
         source.scan(&mut |_| {}).unwrap();

@@ -5,6 +5,7 @@
 mod archive;
 mod collect;
 mod compression;
+mod descriptions;
 mod directory;
 mod faults;
 mod formats;
