@@ -187,7 +187,7 @@ fn check_xattrs(mut xattrs: Vec<Xattr>) -> Result<Box<[Xattr]>, DescriptionProbl
     for (index, Xattr { name, value }) in xattrs.iter().enumerate() {
         let is_known = |space: &&[u8]| name.len() > space.len() && name.starts_with(space);
         let reason = match () {
-            () if !NAMESPACES.iter().any(|space| is_known(&space)) => {
+            () if !NAMESPACES.iter().any(is_known) => {
                 "is in none of the namespaces user., trusted., security. and system."
             }
             () if name.contains(&0) => "has a zero byte in its name",

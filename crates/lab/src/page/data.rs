@@ -17,7 +17,7 @@ pub fn records_of_page(page: &str) -> Result<Vec<Record>, LabError> {
     let begin = page.rfind(BEGIN).ok_or(LabError::NoRecordsInPage)?;
     let rest = &page[begin + BEGIN.len()..];
     let end = rest.find(END).ok_or(LabError::NoRecordsInPage)?;
-    read_records(&mut rest[..end].as_bytes())
+    read_records(&mut &rest.as_bytes()[..end])
 }
 
 pub(super) fn embedded(records: &[Record]) -> Result<Markup, LabError> {

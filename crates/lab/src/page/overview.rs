@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::parts;
-use crate::chapters::Chapter;
+use crate::chapters::{Chapter, Finding};
 use crate::outcome::Outcome;
 use crate::record::{Record, Session};
 use crate::spread::Spread;
@@ -97,7 +97,7 @@ fn row(chapter: &Chapter<'_>) -> Markup {
                     }
                 }
             }
-            td data-name="verdict" { (parts::verdict(first.map_or(Verdict::NotMeasured, |first| first.verdict()))) }
+            td data-name="verdict" { (parts::verdict(first.map_or(Verdict::NotMeasured, Finding::verdict))) }
             td data-name="claims that hold" { (holding) " of " (chapter.findings.len()) }
         }
     }

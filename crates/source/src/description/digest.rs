@@ -76,7 +76,7 @@ impl Digest {
 }
 
 /// Zeros for holes.
-const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// A digest that is being computed over the data ranges of a file; the holes between count as zeros.
 pub(crate) struct Hasher {

@@ -28,11 +28,11 @@ impl Handle {
     pub(super) fn directory(
         &self,
         name: &[u8],
-        path: Arc<EntryPath>,
+        path: &Arc<EntryPath>,
     ) -> Result<Self, DirectoryError> {
-        self.enter(name, Arc::clone(&path)).map_err(|error| match error {
-            Errno::NOTDIR | Errno::LOOP => DirectoryError::Replaced { path: (*path).clone() },
-            error => DirectoryError::read("open", &path, error),
+        self.enter(name, Arc::clone(path)).map_err(|error| match error {
+            Errno::NOTDIR | Errno::LOOP => DirectoryError::Replaced { path: path.as_ref().clone() },
+            error => DirectoryError::read("open", path, error),
         })
     }
 
@@ -43,7 +43,7 @@ impl Handle {
     }
 
     /// Opens the directory that contains this one.
-    pub(super) fn parent(&self, path: Arc<EntryPath>) -> Result<Self, DirectoryError> {
+    pub(super) fn parent(&self, path: &Arc<EntryPath>) -> Result<Self, DirectoryError> {
         self.directory(b"..", path)
     }
 

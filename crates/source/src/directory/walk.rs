@@ -86,7 +86,7 @@ impl Walk {
             if kind != FileType::Directory {
                 return Ok(Some(Work::Other { directory: Arc::clone(directory), path, kind }));
             }
-            let child = directory.directory(name, Arc::new(path))?;
+            let child = directory.directory(name, &Arc::new(path))?;
             return self.enter(child).map(Some);
         }
         Ok(None)
@@ -125,7 +125,7 @@ impl Walk {
         if let (Some(level), Some(left)) = (self.levels.last_mut(), left)
             && level.handle.is_none()
         {
-            let handle = left.parent(Arc::clone(&level.path))?;
+            let handle = left.parent(&level.path)?;
             if handle::identity(&handle.stat()?) != level.identity {
                 return Err(DirectoryError::Replaced { path: (*level.path).clone() });
             }
