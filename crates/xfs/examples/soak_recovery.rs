@@ -7,7 +7,7 @@ mod load;
 
 use judged::Disagreement;
 use load::End;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, Xfsprogs};
@@ -50,8 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 mount => mount?,
             };
             let end = if random.one_in(2) { End::Flushed } else { End::Cut };
-            let time = Duration::from_millis(100 + random.below(500));
-            load::run(mount.path(), time, seed * 8 + round, end);
+            let operations = 1000 + random.below(8000);
+            load::run(mount.path(), operations, seed * 8 + round, end);
             mount.unmount()?;
         }
         let report = match judged::judge(&image) {
