@@ -176,9 +176,15 @@ fn two_volumes_differ_where_other_programs_say_so() {
     let by_links: BTreeSet<_> =
         found.iter().filter(only_links).map(|one| one.path.to_string()).collect();
     assert_eq!(by_links, links);
+    // What is below a directory that only one has is not told.
+    let is_cut = |one: &&Difference| match &one.found {
+        Found::Changed(changes) => changes.iter().any(|change| matches!(change, Change::Kind(..))),
+        _ => true,
+    };
+    let cut = found.iter().filter(is_cut).map(|one| one.path.to_string()).collect();
     let judged: BTreeSet<String> = by_rsync(left.path(), right.path())
         .into_iter()
-        .filter(|path| !is_below(path, &told))
+        .filter(|path| !is_below(path, &cut))
         .map(|path| if path.is_empty() { ".".to_owned() } else { path })
         .collect();
     let without_links: BTreeSet<_> = told.difference(&by_links).cloned().collect();
@@ -213,8 +219,8 @@ fn a_tree_is_the_same_in_every_form() {
     let scratch = Scratch::new(512 * MIB).unwrap();
     let left_out = odd::odd_tree(scratch.path()).unwrap();
     assert!(left_out.is_empty(), "{left_out:#?}");
-    // Archives hold no sockets.
-    shell(scratch.path(), "find . -type s -delete");
+    // Archives of tar hold no sockets, and names of one FIFO as several.
+    shell(scratch.path(), "find . -type s -delete; find . -type p -links +1 -delete");
     let (directory, image) = scratch.into_image().unwrap();
     let mount = LoopMount::new(&image, Access::ReadOnly, &[]).unwrap();
     let (archive, built) =
@@ -268,8 +274,13 @@ fn hard_links_are_compared_by_the_names_that_both_have() {
         "echo 1 > b; ln b c; echo 2 > x; cp x y; echo other > z; echo 3 > m; ln x n",
     );
     let (_, found) = compare(sorted(&left), sorted(&right), &DiffOptions::default());
-    let expected =
-        ["a: left regular file", "n: content links", "y: links", "z: size content links"];
+    let expected = [
+        "a: left regular file",
+        "n: content links",
+        "x: links",
+        "y: links",
+        "z: size content links",
+    ];
     assert_eq!(words(&found), expected);
     let plain = DiffOptions::default().without(Aspect::Links);
     let (_, found) = compare(sorted(&left), sorted(&right), &plain);
