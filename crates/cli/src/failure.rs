@@ -126,7 +126,7 @@ impl Failure {
                 | PackError::FreeTooLarge => self.wrong_usage(),
                 PackError::Disk(error) if error.is_usage() => self.wrong_usage(),
                 PackError::Entry { path, .. } | PackError::Verify { path, .. } => {
-                    self.add_path(path)
+                    self.add_path(path);
                 }
                 PackError::HostFull { .. } => self.kind = kebab(&io::ErrorKind::StorageFull),
                 PackError::TooSmall { .. }

@@ -90,7 +90,7 @@ mod tests {
         pool.keep(&first);
         let second = pool.take();
         assert_ne!(second.as_ptr(), address);
-        let chunk = crate::Chunk::new(first, 3..5);
+        let chunk = Chunk::new(first, 3..5);
         assert_ne!(pool.take().as_ptr(), address);
         drop(chunk);
         let mut again = pool.take();
