@@ -151,6 +151,7 @@ fn what_cannot_shrink_is_refused_and_left_alone() {
     // Its journal is needed where it is: the number of the root inode depends on it.
     filled(&image, 256 * MIB, &["-d", "agcount=4", "-l", "agnum=0"]);
     assert!(refused(64 * MIB).contains("too small"));
+    assert!(refused(4096).contains("too small"));
     assert!(refused(257 * MIB).contains("makes a volume larger"));
     // Directories are spread over the groups, and inodes with them.
     let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();

@@ -64,7 +64,7 @@ impl Size {
         let size = Self { groups: groups as u32, last };
         let least = Self::least(geometry);
         if size < least {
-            let (bytes, least) = (size.bytes(geometry), least.bytes(geometry));
+            let least = least.blocks(geometry) << geometry.block_log;
             let what = format!(
                 "a volume of {bytes} bytes is too small: groups keep their length, two of them \
                  stay, and the last has at least 128 KiB; that makes {least} bytes"
@@ -90,10 +90,6 @@ impl Size {
 
     pub(super) fn blocks(self, geometry: &Geometry) -> u64 {
         u64::from(self.groups - 1) * u64::from(geometry.ag_blocks) + u64::from(self.last)
-    }
-
-    pub(super) fn bytes(self, geometry: &Geometry) -> u64 {
-        self.blocks(geometry) << geometry.block_log
     }
 
     /// The superblock of a volume of this size; its counters stay as they are.
