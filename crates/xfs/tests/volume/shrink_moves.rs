@@ -81,7 +81,7 @@ fn contents_move_into_what_stays() {
         ("a journal in the first group", 200, &log),
         ("1 KiB blocks, directory blocks of 4 KiB", 200, &small),
         ("no shared blocks, directory blocks of 16 KiB", 200, &alone),
-        ("a journal that moves", 300, &["-d", "agcount=4"]),
+        ("a journal that moves", 256, &["-d", "agcount=4"]),
         ("a short last group", 331, &["-d", "agcount=8"]),
     ];
     for (name, to, arguments) in cases {
