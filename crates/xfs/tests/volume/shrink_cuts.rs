@@ -71,7 +71,7 @@ impl Judge {
                 assert!(self.blocks.contains(&blocks) || full, "{what}: {blocks} blocks");
                 assert!(contents(&volume) == self.before, "{what}: files differ");
                 self.seen += 1;
-                if self.seen % rounds(JUDGED, 1) == 0 {
+                if self.seen.is_multiple_of(rounds(JUDGED, 1)) {
                     self.mount(cut);
                     self.again(cut);
                 }

@@ -54,7 +54,7 @@ impl Plan {
     /// device failed.
     pub(super) fn new(volume: &Volume, target: ShrinkTarget) -> Result<Self, Error> {
         let geometry = volume.geometry();
-        volume.check_maintained()?;
+        volume.check_format_maintained()?;
         if !geometry.features.rmapbt() {
             let what = "it has no reverse mappings (rmapbt), by which a shrink finds what it moves";
             return Err(Error::NotUsable(what.into()));
