@@ -5,7 +5,7 @@
 //! The structure behind the header is checked by the verifier of each kind.
 
 use super::{BufferKind, TreeKind, checksum};
-use crate::bytes::{be16, be32, be64};
+use crate::bytes::{be16, be32, be64, put_be64};
 use crate::units::Lsn;
 use undercroft_block::Sector;
 use uuid::Uuid;
@@ -212,6 +212,15 @@ impl Header {
         }
     }
 
+    /// Gives a buffer the address `sector`, in each of its headers.
+    pub fn set_address(&self, bytes: &mut [u8], sector: Sector, block_size: usize) {
+        let Some(offset) = self.blkno else { return };
+        let unit = self.unit(bytes.len(), block_size);
+        for (index, piece) in bytes.chunks_exact_mut(unit).enumerate() {
+            put_be64(piece, offset, sector.0 + (index * unit / 512) as u64);
+        }
+    }
+
     /// Volume that the block belongs to, as the header says.
     #[must_use]
     pub fn volume(&self, bytes: &[u8]) -> Uuid {
@@ -237,7 +246,7 @@ impl Header {
         let unit = self.unit(bytes.len(), block_size);
         let lsn = if self.unlogged { Lsn::NULL } else { lsn };
         for piece in bytes.chunks_exact_mut(unit) {
-            crate::bytes::put_be64(piece, self.lsn, lsn.0);
+            put_be64(piece, self.lsn, lsn.0);
             checksum::stamp(piece, self.crc);
         }
     }

@@ -103,7 +103,7 @@ pub mod mkfs;
 // A journal becomes part of the volume.
 pub mod recovery;
 
-// Volumes opened, grown, renamed.
+// Volumes opened, grown, shrunk, renamed.
 pub mod maintain;
 mod open;
 

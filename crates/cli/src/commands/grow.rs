@@ -13,8 +13,8 @@ use undercroft_xfs::maintain;
 /// Make a volume larger: to the end of its device, or to a size. A file grows with it.
 ///
 /// The last group becomes as long as the others, and new groups follow. Existing files stay where
-/// they are. A crash at any point leaves the old volume or the larger one. XFS volumes cannot be
-/// made smaller.
+/// they are. A crash at any point leaves the old volume or the larger one. `undercroft shrink` makes
+/// a volume smaller.
 ///
 /// A volume in a partition grows within the partition, one on several files within these: make those
 /// larger first.

@@ -39,6 +39,7 @@ mod set;
 mod setacl;
 mod setxattr;
 mod shell;
+mod shrink;
 mod stat;
 mod status;
 mod sync;
@@ -101,6 +102,7 @@ enum Command {
     Replay(replay::Args),
     Resync(resync::Args),
     Grow(grow::Args),
+    Shrink(shrink::Args),
     Set(set::Args),
     Frag(frag::Args),
     Lab(lab::Args),
@@ -119,6 +121,7 @@ impl Command {
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),
             Self::Grow(args) => Some((&args.image, args.json)),
+            Self::Shrink(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, false)),
@@ -182,6 +185,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Replay(args) => replay::run(args, out),
         Command::Resync(args) => resync::run(args, out),
         Command::Grow(args) => grow::run(args, out),
+        Command::Shrink(args) => shrink::run(args, out),
         Command::Set(args) => set::run(args, out),
         Command::Frag(args) => frag::run(args, out),
         Command::Lab(args) => lab::run(args, out),

@@ -87,7 +87,9 @@ pub enum SuperblockError {
     },
 
     /// Making the volume was interrupted.
-    #[error("making this volume was never finished; make it again")]
+    #[error(
+        "making or shrinking this volume was never finished; make it, or `undercroft shrink` it, again"
+    )]
     InProgress,
 
     /// The device ends before the volume does.

@@ -34,8 +34,14 @@ pub(super) fn find(
             }
             next = cursor.next(&mut AgTree::<Cntbt>::new(trans, group))?;
         }
-        // All of them are long enough, so it is only that they are busy.
-        return Ok(Found::OnlyBusy);
+        // All of them are long enough, so it is only that they are busy, or behind a bar.
+        if search.saw_busy {
+            return Ok(Found::OnlyBusy);
+        }
+        let mut tree = AgTree::<Cntbt>::new(trans, group);
+        let last = if cursor.seek_last(&mut tree)? { cursor.record(&tree)? } else { None };
+        let Some(longest) = last else { return Ok(Found::Nothing) };
+        return best_of_shorter(trans, group, &mut search, &mut cursor, longest);
     }
     match small::find(trans, group, &mut cursor, &search)? {
         Small::Record(longest) => best_of_shorter(trans, group, &mut search, &mut cursor, longest),

@@ -28,7 +28,7 @@ pub fn allocate(
 fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Allocation>, Error> {
     let geometry = trans.geometry();
     let (target_group, target) = geometry.split_block(request.target);
-    let count = geometry.ag_count;
+    let count = trans.volume().allocating_groups();
     let start = if target_group.0 < count { target_group.0 } else { 0 };
     let stays = steps::stays_in_group(trans.volume());
     for pass in [false, true] {
@@ -44,7 +44,10 @@ fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Alloc
                 |trans, group| mode::accepts(trans, group, request),
                 |trans, group| mode::serve(trans, group, request, mode),
             )?;
-            if let Some(Some(found)) = served {
+            // All that a barred group has may lie behind its bar.
+            if let Some(Some(found)) = served
+                && (found.is_some() || !trans.volume().is_barred())
+            {
                 return Ok(found);
             }
         }
@@ -63,7 +66,7 @@ pub(super) fn longest_anywhere(
     start: AgNumber,
     enough: u32,
 ) -> Result<u32, Error> {
-    let (volume, count) = (trans.volume(), trans.geometry().ag_count);
+    let (volume, count) = (trans.volume(), trans.volume().allocating_groups());
     let mut longest = 0;
     for step in 0..count {
         let ag = AgNumber((start.0 + step) % count);

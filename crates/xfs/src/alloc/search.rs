@@ -164,9 +164,13 @@ impl<'r> Search<'r> {
     pub(super) fn usable(&mut self, group: &GroupState, record: AllocRecord) -> AllocRecord {
         let Request { min_len, alignment, .. } = *self.request;
         let mut part = record;
-        if self.request.busy != BusyBlocks::Take && !group.busy.is_empty() {
-            part = group.busy.trim(record, min_len, self.max_len);
-            self.saw_busy |= part != record;
+        if !group.busy.is_empty() {
+            part = group.busy.in_front_of_bar(record);
+            if self.request.busy != BusyBlocks::Take {
+                let open = part;
+                part = group.busy.trim(open, min_len, self.max_len);
+                self.saw_busy |= part != open;
+            }
         }
         let end = part.start.0.saturating_add(part.len);
         if part.start < self.low && self.low.0 < end {

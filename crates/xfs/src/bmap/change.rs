@@ -5,7 +5,7 @@
 //! for the tree.
 
 use super::convert::{fit_form, list_capacity};
-use super::edit::{cut, insert, relocate};
+use super::edit::{self, cut, insert};
 use super::owner::{enter, leave, release, share, sharing};
 use super::tree::blocks_around;
 use crate::error::Error;
@@ -77,7 +77,21 @@ pub fn replace(
     old: Extent,
     new: Extent,
 ) -> Result<(), Error> {
-    exchange(trans, inode, old, new, release)
+    relocate(trans, inode, ForkKind::Data, old, new)
+}
+
+/// As [`replace`], of any fork.
+///
+/// # Errors
+/// As for [`replace`].
+pub(crate) fn relocate(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    old: Extent,
+    new: Extent,
+) -> Result<(), Error> {
+    exchange(trans, inode, kind, (old, new), release)
 }
 
 /// Turns a part of an extent of file data from unwritten to written, or back.
@@ -89,7 +103,8 @@ pub fn convert(
     inode: &mut InodeState,
     part: Extent,
 ) -> Result<(), Error> {
-    exchange(trans, inode, part, Extent { unwritten: !part.unwritten, ..part }, leave)
+    let converted = Extent { unwritten: !part.unwritten, ..part };
+    exchange(trans, inode, ForkKind::Data, (part, converted), leave)
 }
 
 /// Moves an extent of file data, or a part of one, to file blocks that are not mapped. Whole ones
@@ -104,8 +119,8 @@ pub fn shift(
     offset: FileBlock,
 ) -> Result<(), Error> {
     let new = Extent { offset, ..part };
-    if !relocate(trans, inode, ForkKind::Data, (part, new))? {
-        return exchange(trans, inode, part, new, leave);
+    if !edit::relocate(trans, inode, ForkKind::Data, (part, new))? {
+        return exchange(trans, inode, ForkKind::Data, (part, new), leave);
     }
     leave(trans, inode, ForkKind::Data, &part)?;
     enter(trans, inode, ForkKind::Data, &new)
@@ -129,15 +144,14 @@ pub fn detach(
 /// What becomes of the blocks of a mapping that goes: [`release`] or [`leave`].
 type OldBlocks = fn(&mut Transaction<'_>, &InodeState, ForkKind, &Extent) -> Result<(), Error>;
 
-/// Maps file data by `new` instead of `old`.
+/// Maps file blocks by `new` instead of `old`.
 fn exchange(
     trans: &mut Transaction<'_>,
     inode: &mut InodeState,
-    old: Extent,
-    new: Extent,
+    kind: ForkKind,
+    (old, new): (Extent, Extent),
     old_blocks: OldBlocks,
 ) -> Result<(), Error> {
-    let kind = ForkKind::Data;
     cut(trans, inode, kind, (old.offset, old.end()))?;
     insert(trans, inode, kind, new)?;
     fit_form(trans, inode, kind)?;

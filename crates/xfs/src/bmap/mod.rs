@@ -19,6 +19,7 @@ pub(crate) mod worst_case;
 
 pub use ahead::{ahead, window};
 pub use allocate::{AllocationWindow, allocate, find_space};
+pub(crate) use change::relocate;
 pub use change::{
     add, bounded, convert, detach, prepare, remove, replace, replace_shared, shift, tree_blocks,
 };
@@ -26,3 +27,4 @@ pub use da_fork::{ForkReader, ForkWriter};
 pub(crate) use groups::groups;
 pub use groups::tree_groups;
 pub use load::extents;
+pub(crate) use tree::relocate_tree_block;

@@ -198,3 +198,24 @@ pub(super) fn blocks_around(
     cursor.for_each_block(&tree, visit);
     Ok(())
 }
+
+/// Moves a block of the tree of a fork near `hint`. The caller claimed a block, and locked the group
+/// of the old one.
+///
+/// # Errors
+/// The block is no block of the tree; damage; no space; the device failed.
+pub(crate) fn relocate_tree_block(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    block: FsBlock,
+    hint: FsBlock,
+) -> Result<(), Error> {
+    let (owner, block_size) = (inode.number, trans.geometry().block_size());
+    if !matches!(inode.fork(kind).map(|fork| &fork.content), Some(ForkContent::Btree(..))) {
+        let what = format!("block {block} is one of a mapping tree that it does not have");
+        return Err(Error::Inode { inode: owner, what });
+    }
+    let mut tree = MapTree { trans, inode, kind };
+    Cursor::new().relocate(&mut tree, block, hint)?.or_no_space(block_size)
+}

@@ -22,6 +22,7 @@ mod lookup;
 mod node;
 mod range;
 mod refcountbt;
+mod relocate;
 mod rmapbt;
 mod root;
 mod shift;

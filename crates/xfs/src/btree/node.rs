@@ -293,9 +293,13 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         self.edit.put_bytes(self.frame.key::<K>(index), &bytes[..stride]);
     }
 
+    pub(super) fn put_pointer(&mut self, index: usize, pointer: K::Pointer) {
+        pointer.store(&mut self.edit, self.frame.pointer::<K>(index));
+    }
+
     fn put_child(&mut self, index: usize, child: &Child<K>) {
         self.put_keys(index, &child.low, &child.high);
-        child.pointer.store(&mut self.edit, self.frame.pointer::<K>(index));
+        self.put_pointer(index, child.pointer);
     }
 
     /// Moves the entries from `index` on `width` places up; the block has room. The entries in the

@@ -12,7 +12,7 @@ use crate::units::AgBlock;
 use parking_lot::Mutex;
 use remapped::RemappedExtents;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Busy extents of a group from which on a checkpoint is worth its while: every search for space
 /// near them looks at them all.
@@ -46,8 +46,10 @@ struct Busy {
 pub struct BusyExtents {
     /// By first block.
     extents: Mutex<BTreeMap<u32, Busy>>,
-    /// Number of extents, readable without the lock: mostly there are none.
+    /// Number of extents, and one for a bar, readable without the lock: mostly there are none.
     count: AtomicUsize,
+    /// The greatest block number less the first block that is never given out; 0 without any.
+    barred: AtomicU32,
     /// Grows with every removal.
     generation: AtomicU64,
     /// Blocks that are not free, and wait all the same.
@@ -83,7 +85,7 @@ impl BusyExtents {
     pub fn insert(&self, freed: AllocRecord, checkpoint: u64) {
         let mut extents = self.extents.lock();
         extents.insert(freed.start.0, Busy { len: freed.len, checkpoint });
-        self.count.store(extents.len(), Ordering::Release);
+        self.counted(&extents);
     }
 
     /// Enters blocks in use that `checkpoint` leaves to one of their owners, or moves in its file,
@@ -169,8 +171,27 @@ impl BusyExtents {
         self.removed(&extents);
     }
 
+    fn counted(&self, extents: &BTreeMap<u32, Busy>) {
+        let bar = usize::from(self.barred.load(Ordering::Acquire) > 0);
+        self.count.store(extents.len() + bar, Ordering::Release);
+    }
+
+    /// Bars the blocks from `start` on: they are never given out again, whatever they hold. A group
+    /// without a bar pays nothing for this, as its searches look here only where something is busy.
+    pub(crate) fn bar(&self, start: AgBlock) {
+        let extents = self.extents.lock();
+        self.barred.store(u32::MAX - start.0, Ordering::Release);
+        self.counted(&extents);
+    }
+
+    /// The part of a free extent in front of the bar. Its length may be 0.
+    pub(crate) fn in_front_of_bar(&self, free: AllocRecord) -> AllocRecord {
+        let end = u32::MAX - self.barred.load(Ordering::Acquire);
+        AllocRecord { len: free.len.min(end.saturating_sub(free.start.0)), ..free }
+    }
+
     fn removed(&self, extents: &BTreeMap<u32, Busy>) {
-        self.count.store(extents.len(), Ordering::Release);
+        self.counted(extents);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 }

@@ -1,14 +1,15 @@
 //! The records of a group's trees, for reading alone.
 
 use super::tree::{may_point_to, pointer_to_root};
-use crate::btree::{BtreeKind, Cursor, Inobt, Lookup, ReadTree, Refcountbt, Root};
+use crate::btree::{BtreeKind, Cursor, Inobt, Lookup, ReadTree, Refcountbt, Rmapbt, Root};
 use crate::cache::BufferRef;
 use crate::error::Error;
 use crate::format::{
-    AllocRecord, BufferKind, InodeChunkRecord, RefcountDomain, RefcountKey, TreeGeometry,
+    AllocRecord, BufferKind, InodeChunkRecord, RefcountDomain, RefcountKey, RmapKey, RmapRecord,
+    TreeGeometry,
 };
 use crate::group::GroupState;
-use crate::units::{AgBlock, AgNumber, InodeNumber};
+use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -112,6 +113,38 @@ pub fn staging_extents(
     counted(volume, ag, RefcountDomain::Cow, all, |part| {
         visit(part);
         ControlFlow::Continue(())
+    })
+}
+
+/// Visits the reverse mappings of a range of blocks, cut to the range, until `visit` breaks.
+///
+/// # Errors
+/// As for [`shared_extents`].
+pub(crate) fn owners(
+    volume: &Volume,
+    ag: AgNumber,
+    start: AgBlock,
+    len: u32,
+    mut visit: impl FnMut(RmapRecord) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    if !volume.geometry().features.rmapbt() || len == 0 {
+        return Ok(());
+    }
+    let guard = volume.lock_group(ag, true)?;
+    let Some(mut guard) = guard else { return Ok(()) };
+    let group = guard.state();
+    let mut tree = AgReader::<Rmapbt> { volume, group, kind: PhantomData };
+    let end = start.0.saturating_add(len);
+    let (low, high) = (RmapKey::first_at(start), RmapKey::last_at(AgBlock(end - 1)));
+    Cursor::new().for_each_in_range(&mut tree, &low, &high, |record| {
+        let first = record.start.max(start);
+        let after = record.start.0.saturating_add(record.len).min(end);
+        let shift = if record.has_offset() { u64::from(first.0 - record.start.0) } else { 0 };
+        let offset = FileBlock(record.offset.0 + shift);
+        if after <= first.0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        Ok(visit(RmapRecord { start: first, len: after - first.0, offset, ..record }))
     })
 }
 

@@ -2,6 +2,8 @@
 
 mod grow;
 mod identity;
+mod shrink;
 
 pub use grow::{Growth, grow, growth};
 pub use identity::{LABEL_MAX, check_label, label, set_label, set_uuid};
+pub use shrink::{Amount, Obstacle, ShrinkTarget, Shrinkage, shrink, shrinkage};

@@ -31,6 +31,15 @@ impl Default for LiveOptions {
 impl Volume {
     /// Refuses a volume that this version cannot change without losing something.
     pub(crate) fn check_maintained(&self) -> Result<(), Error> {
+        self.check_format_maintained()?;
+        if self.cache.device().is_read_only() {
+            return Err(Error::ReadOnly("the device is read-only".into()));
+        }
+        Ok(())
+    }
+
+    /// As [`check_maintained`](Self::check_maintained), on any device.
+    pub(crate) fn check_format_maintained(&self) -> Result<(), Error> {
         check(self)
     }
 
@@ -119,7 +128,6 @@ fn check(volume: &Volume) -> Result<(), Error> {
             cluster_unit(geometry) != geometry.cluster_blocks(),
             "its inode chunks are not aligned to clusters, as the journal needs",
         ),
-        (volume.cache().device().is_read_only(), "the device is read-only"),
     ];
     if let Some((_, what)) = refused.into_iter().find(|(refused, _)| *refused) {
         return Err(Error::ReadOnly(what.into()));

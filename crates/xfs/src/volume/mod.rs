@@ -28,7 +28,7 @@ use crate::log::{Journal, LogSpace, RecoveryReport};
 use crate::poison::Poison;
 use crate::rank;
 use crate::space::{FreeSpace, NearSearch, Pool, Reservation};
-use crate::units::{AgNumber, FsBlock, InodeNumber};
+use crate::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::num::NonZeroU64;
@@ -67,6 +67,9 @@ pub struct Volume {
     /// are only read.
     free_space: Arc<CachePadded<FreeSpace>>,
     near_search: Option<Box<dyn NearSearch>>,
+    /// Groups from which space is given out.
+    allocating_groups: u32,
+    barred: bool,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
     inodes: InodeTable,
@@ -134,6 +137,7 @@ impl Volume {
         let groups = (0..geometry.ag_count).map(|_| Group::default()).collect();
         let free_space = Arc::new(FreeSpace::new(geometry.ag_count).into());
         let inodes = InodeTable::new(&geometry);
+        let allocating_groups = geometry.ag_count;
         Self {
             heights: TreeHeights::new(&geometry),
             trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
@@ -145,6 +149,8 @@ impl Volume {
             groups,
             free_space,
             near_search: None,
+            allocating_groups,
+            barred: false,
             open_checkpoint: Arc::default(),
             inodes,
             files: DirtyFiles::new(LiveOptions::default().dirty_bytes),
@@ -305,6 +311,24 @@ impl Volume {
     #[inline]
     pub(crate) fn near_search(&self) -> Option<&dyn NearSearch> {
         self.near_search.as_deref()
+    }
+
+    /// Gives no space out from block `start` of group `ag` on: what lies there will go.
+    pub(crate) fn bar(&mut self, ag: AgNumber, start: AgBlock) {
+        self.barred = true;
+        self.allocating_groups = ag.0 + 1;
+        self.group(ag).busy.bar(start);
+    }
+
+    /// Whether there is a [bar](Self::bar).
+    pub(crate) const fn is_barred(&self) -> bool {
+        self.barred
+    }
+
+    /// Groups from which space is given out, from the first on.
+    #[inline]
+    pub(crate) const fn allocating_groups(&self) -> u32 {
+        self.allocating_groups
     }
 
     /// The count of free space.
@@ -474,7 +498,7 @@ impl Volume {
 
     /// Address of `len` blocks of a group from `block`.
     #[must_use]
-    pub fn address(&self, ag: AgNumber, block: crate::units::AgBlock, len: u32) -> BufferAddress {
+    pub fn address(&self, ag: AgNumber, block: AgBlock, len: u32) -> BufferAddress {
         let sector = self.geometry.ag_sector(ag, block);
         BufferAddress::contiguous(sector, len * self.geometry.sectors_per_block())
     }

@@ -53,12 +53,12 @@ fn describe(volume: &Volume, number: InodeNumber) -> Result<(String, Children), 
         FileType::Regular => {
             let mut block = vec![0; volume.geometry().block_size()];
             for extent in bmap::extents(volume, &inode, ForkKind::Data)?.as_slice() {
-                hash.write_u64(extent.offset.0);
                 let first = volume.geometry().sector(extent.start);
                 for index in 0..u64::from(extent.len) {
                     let sectors = index * u64::from(volume.geometry().sectors_per_block());
                     let sector = undercroft_block::Sector(first.0 + sectors);
                     read_exact_at(volume.cache().device().as_ref(), sector, &mut block)?;
+                    hash.write_u64(extent.offset.0 + index);
                     hash.write(&block);
                 }
             }

@@ -9,6 +9,9 @@ mod grow;
 mod identity;
 #[path = "../allocator/judged.rs"]
 mod judged;
+mod shrink;
+mod shrink_cuts;
+mod shrink_moves;
 #[path = "../journal/tree.rs"]
 mod tree;
 #[path = "../journal/work.rs"]

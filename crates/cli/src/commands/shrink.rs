@@ -1,0 +1,166 @@
+//! `undercroft shrink`.
+
+use crate::image::ImageArgs;
+use crate::progress::Progress;
+use crate::report::{self, Outcome};
+use crate::{text, value};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use undercroft_xfs::Volume;
+use undercroft_xfs::maintain::{self, ShrinkTarget, Shrinkage};
+
+/// Make a volume smaller, in place: to a size, or to the smallest one. A file is cut behind it.
+///
+/// Allocation groups keep their length: whole groups go, and the last one that stays may be shorter.
+/// At least two of several stay. Contents of files and the journal, if they lie in what goes, move
+/// to what stays. Inodes do not, so that their numbers stay: with one in the way nothing is changed,
+/// and the message names it and the smallest size possible. --dry-run says what would happen.
+///
+/// An interruption loses nothing: the same command goes on. Between two writes of a superblock no
+/// kernel mounts the volume until it has. `undercroft grow` makes the volume as large as before.
+///
+/// A partition or device keeps its length: the message says how much of it the volume needs.
+///
+/// For example: undercroft shrink --size min --dry-run root.img
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) image: ImageArgs,
+
+    /// New size of the volume at most (such as 800M, 1.5G), or `min` for the smallest.
+    #[arg(long, value_name = "SIZE", value_parser = target)]
+    size: ShrinkTarget,
+
+    /// Only say what would move, what is in the way, and the smallest size.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print the sizes as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Parses a size, or `min`.
+fn target(text: &str) -> Result<ShrinkTarget, String> {
+    if text == "min" {
+        return Ok(ShrinkTarget::Smallest);
+    }
+    value::size(text).map(ShrinkTarget::Bytes)
+}
+
+/// Sizes before and after, and what moved or is in the way.
+#[derive(Serialize)]
+struct Report {
+    block_size: u64,
+    blocks_before: u64,
+    blocks: u64,
+    groups_before: u32,
+    groups: u32,
+    moved_extents: u64,
+    moved_blocks: u64,
+    journal_blocks: u64,
+    smallest_blocks: u64,
+    obstacles: Vec<String>,
+    done: bool,
+}
+
+impl Report {
+    fn new(change: &Shrinkage, block_size: u64, done: bool) -> Self {
+        let Shrinkage { data, metadata, .. } = change;
+        Self {
+            block_size,
+            blocks_before: change.blocks_before,
+            blocks: change.blocks,
+            groups_before: change.groups_before,
+            groups: change.groups,
+            moved_extents: data.extents + metadata.extents,
+            moved_blocks: data.blocks + metadata.blocks,
+            journal_blocks: change.journal,
+            smallest_blocks: change.smallest,
+            obstacles: change.obstacles.iter().map(ToString::to_string).collect(),
+            done,
+        }
+    }
+
+    fn bytes(&self, blocks: u64) -> String {
+        text::bytes(blocks.saturating_mul(self.block_size))
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        let (from, to) = (self.bytes(self.blocks_before), self.bytes(self.blocks));
+        let verb = if self.done { "shrunk" } else { "would shrink" };
+        let (before, groups) = (self.groups_before, self.groups);
+        writeln!(out, "{verb} from {from} in {before} groups to {to} in {groups} groups")?;
+        let (extents, blocks) = (self.moved_extents, self.bytes(self.moved_blocks));
+        let verb = if self.done { "moved" } else { "would move" };
+        let journal = if self.journal_blocks > 0 { ", and the journal" } else { "" };
+        writeln!(out, "{verb} {extents} extents, {blocks}{journal}")?;
+        for obstacle in &self.obstacles {
+            writeln!(out, "in the way: {obstacle}")?;
+        }
+        if !self.done {
+            let bytes = self.smallest_blocks.saturating_mul(self.block_size);
+            writeln!(out, "smallest size: {bytes} bytes ({})", text::bytes(bytes))?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let report = if args.dry_run { plan(args)? } else { shrink(args)? };
+    if args.json {
+        report::json_line(out, &report)?;
+    } else {
+        report.print(out)?;
+    }
+    let failed = !report.done && !report.obstacles.is_empty();
+    Ok(if failed { Outcome::Findings } else { Outcome::Done })
+}
+
+fn plan(args: &Args) -> Result<Report> {
+    let volume = args.image.open()?;
+    let change = maintain::shrinkage(&volume, args.size)?;
+    Ok(Report::new(&change, volume.geometry().block_size() as u64, false))
+}
+
+fn shrink(args: &Args) -> Result<Report> {
+    // A volume whose shrinking was interrupted may not be one that can be opened.
+    let device = args.image.writable_device()?;
+    let progress = Progress::new();
+    let change =
+        maintain::shrink(&device, args.size, &mut |done, total| progress.show_bytes(done, total))?;
+    drop(progress);
+    let block_size = Volume::open(device)?.geometry().block_size() as u64;
+    let report = Report::new(&change, block_size, true);
+    cut(args, change.blocks.saturating_mul(block_size))?;
+    Ok(report)
+}
+
+/// Cuts the file that the volume is in, if it is one, behind the `bytes` bytes of the volume.
+fn cut(args: &Args, bytes: u64) -> Result<()> {
+    let file = match (args.image.path(), args.image.start()) {
+        (Some(path), Some(start)) => regular(path)?.zip(start.checked_add(bytes)),
+        _ => None,
+    };
+    let Some((file, end)) = file else {
+        eprintln!("note: the volume needs the first {bytes} bytes of its device or partition now");
+        return Ok(());
+    };
+    let now = file.metadata()?.len();
+    if args.image.start() != Some(0) {
+        eprintln!("note: the volume ends at byte {end} of the image, which is as long as before");
+    } else if now > end {
+        file.set_len(end).with_context(|| format!("cannot cut the file at {end} bytes"))?;
+    }
+    Ok(())
+}
+
+/// The file at `path` for change; `None` if it is a device.
+fn regular(path: &Path) -> Result<Option<File>> {
+    let file = File::options().write(true).open(path);
+    let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+    Ok(Some(file).filter(|file| file.metadata().is_ok_and(|data| data.is_file())))
+}

@@ -1,0 +1,128 @@
+//! The journal moved out of what goes.
+//!
+//! A clean journal is copied as it is: positions in it are relative. The new place belongs to it
+//! before the superblock names it, and the old one until the superblock does not any more; a crash
+//! between leaves blocks that belong to the journal and are not in use, which the next shrink takes.
+//! It never moves into the first group, where its length decides the number of the root inode.
+
+use super::size::Size;
+use super::switch;
+use crate::alloc::{self, Mode, Request};
+use crate::error::Error;
+use crate::format::RmapOwner;
+use crate::geometry::Geometry;
+use crate::group_tree::owners;
+use crate::units::{AgBlock, AgNumber, FsBlock};
+use crate::volume::{LiveOptions, Volume, write_copies};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use undercroft_block::{BlockDevice, Sector, flush, read_exact_at, write_all_at};
+
+/// Bytes that are copied at a time.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Whether the journal lies in what goes.
+pub(super) fn is_doomed(geometry: &Geometry, size: Size) -> bool {
+    let (ag, start) = geometry.split_block(geometry.log_start);
+    let end = u64::from(start.0) + u64::from(geometry.log_blocks);
+    let last = size.last_group();
+    ag > last || (ag == last && end > u64::from(size.last))
+}
+
+/// Whether the journal may move at all.
+pub(super) fn can_move(geometry: &Geometry) -> bool {
+    geometry.split_block(geometry.log_start).0.0 > 0
+}
+
+/// Moves the journal of a clean volume into what stays.
+///
+/// # Errors
+/// No group but the first has room for it; damage; the device failed.
+pub(super) fn relocate(device: &Arc<dyn BlockDevice>, size: Size) -> Result<(), Error> {
+    let before = Volume::open(Arc::clone(device))?;
+    // Any vote gives the volume as it is.
+    write_copies(device.as_ref(), before.superblock())?;
+    let unused = unused(&before, size)?;
+    let geometry = before.geometry().clone();
+    drop(before);
+    let new = unused.map_or_else(|| take(device, size), Ok)?;
+    copy(device.as_ref(), &geometry, new)?;
+    switch::name_journal(device, new)?;
+    free(device, geometry.log_start, geometry.log_blocks)
+}
+
+/// Blocks of the journal in what stays that are not in use: an earlier shrink took them.
+fn unused(volume: &Volume, size: Size) -> Result<Option<FsBlock>, Error> {
+    let geometry = volume.geometry();
+    for ag in (1..size.groups).map(AgNumber) {
+        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+        let mut found = None;
+        owners(volume, ag, AgBlock(0), length, |record| {
+            let start = geometry.fs_block(ag, record.start);
+            let fits = record.owner == RmapOwner::LOG && record.len == geometry.log_blocks;
+            if fits && start != geometry.log_start {
+                found = Some(start);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Takes blocks for the journal in what stays.
+fn take(device: &Arc<dyn BlockDevice>, size: Size) -> Result<FsBlock, Error> {
+    let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    volume.bar(size.last_group(), AgBlock(size.last));
+    let geometry = volume.geometry();
+    let unit = geometry.log_stripe_unit >> geometry.block_log;
+    let request = Request {
+        alignment: unit.max(1),
+        ..Request::metadata(FsBlock(0), geometry.log_blocks, RmapOwner::LOG)
+    };
+    let mut trans = volume.begin()?;
+    let mut taken = None;
+    for ag in (1..size.groups).map(AgNumber) {
+        let found = trans.in_group(ag, |trans, group| {
+            alloc::allocate_in_group(trans, group, &request, Mode::BySize)
+        })?;
+        if let Some(found) = found {
+            taken = Some(geometry.fs_block(found.ag, found.start));
+            break;
+        }
+    }
+    trans.commit(&mut [])?;
+    volume.close()?;
+    let (needed, block_size) = (u64::from(geometry.log_blocks), geometry.block_size());
+    taken.ok_or(Error::NoSpace { needed, block_size })
+}
+
+/// Copies the journal to its new place, and waits until that is durable.
+fn copy(device: &dyn BlockDevice, geometry: &Geometry, new: FsBlock) -> Result<(), Error> {
+    let bytes = u64::from(geometry.log_blocks) << geometry.block_log;
+    let (from, to) = (geometry.sector(geometry.log_start), geometry.sector(new));
+    let mut chunk = vec![0; CHUNK_BYTES.min(bytes) as usize];
+    let mut done = 0;
+    while done < bytes {
+        let part = &mut chunk[..CHUNK_BYTES.min(bytes - done) as usize];
+        read_exact_at(device, Sector(from.0 + done / 512), part)?;
+        write_all_at(device, Sector(to.0 + done / 512), part)?;
+        done += part.len() as u64;
+    }
+    Ok(flush(device)?)
+}
+
+/// Gives blocks back that the journal has left.
+pub(super) fn free(device: &Arc<dyn BlockDevice>, start: FsBlock, len: u32) -> Result<(), Error> {
+    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    let (ag, start) = volume.geometry().split_block(start);
+    let mut trans = volume.begin()?;
+    trans.in_group(ag, |trans, group| {
+        alloc::free_in_group(trans, group, start, len, Some(RmapOwner::LOG))
+    })?;
+    trans.commit(&mut [])?;
+    volume.close()
+}

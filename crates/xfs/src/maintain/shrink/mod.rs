@@ -1,0 +1,99 @@
+//! A volume made smaller in place: docs/decisions/shrink.md.
+//!
+//! What lies behind the new end is looked at ([`doomed`]) and moved; then whole groups are dropped
+//! ([`switch`]) and the last one becomes short ([`tail`]). Each step leaves a sound volume.
+
+mod contents;
+mod doomed;
+mod file_block;
+mod file_data;
+mod journal;
+mod place;
+mod plan;
+mod room;
+mod size;
+mod switch;
+mod tail;
+
+pub use doomed::{Amount, Obstacle};
+pub use plan::{ShrinkTarget, Shrinkage};
+
+use crate::error::Error;
+use crate::units::AgBlock;
+use crate::volume::{LiveOptions, Volume};
+use doomed::Doomed;
+use plan::Plan;
+use size::Size;
+use std::sync::Arc;
+use undercroft_block::BlockDevice;
+
+/// What [`shrink`] would do.
+///
+/// # Errors
+/// The size is impossible whatever the volume holds; it cannot be changed, as for
+/// [`Volume::open_live`], or has no reverse mappings; it is damaged; the device failed.
+pub fn shrinkage(volume: &Volume, target: ShrinkTarget) -> Result<Shrinkage, Error> {
+    Ok(Plan::new(volume, target)?.shrinkage)
+}
+
+/// Makes the volume on `device`, which must not be open, smaller. The device stays as long as it is.
+/// A shrink that was interrupted goes on when it is asked for again. `progress` is told the bytes
+/// moved, and those to move.
+///
+/// # Errors
+/// As [`shrinkage`]; something is in the way, which the message names: nothing is changed then.
+pub fn shrink(
+    device: &Arc<dyn BlockDevice>,
+    target: ShrinkTarget,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Shrinkage, Error> {
+    switch::resume(device)?;
+    // Its journal is replayed by that, if there is something to replay.
+    Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
+    let volume = Volume::open(Arc::clone(device))?;
+    let plan = Plan::new(&volume, target)?;
+    plan.check(volume.geometry().block_log)?;
+    let Plan { size, shrinkage } = plan;
+    let geometry = volume.geometry().clone();
+    drop(volume);
+    // It needs the longest piece.
+    if journal::is_doomed(&geometry, size) {
+        journal::relocate(device, size)?;
+    }
+    let moving = shrinkage.data.blocks + shrinkage.metadata.blocks;
+    let mut done = 0;
+    move_out(device, size, &mut |blocks| {
+        done += blocks;
+        progress(done << geometry.block_log, moving.max(done) << geometry.block_log);
+    })?;
+    if size.groups < geometry.ag_count {
+        switch::drop_groups(device, size.groups)?;
+    }
+    tail::shorten(device, size)?;
+    Ok(shrinkage)
+}
+
+/// Moves everything out of what goes, and sees to it that nothing is left there.
+fn move_out(
+    device: &Arc<dyn BlockDevice>,
+    size: Size,
+    moved: &mut dyn FnMut(u64),
+) -> Result<(), Error> {
+    let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    volume.bar(size.last_group(), AgBlock(size.last));
+    contents::move_out(&volume, size, moved)?;
+    volume.close()?;
+    let left = Doomed::of(&Volume::open(Arc::clone(device))?, size)?;
+    // What the journal has left, and a crash kept from being free.
+    for (start, len) in left.log_blocks {
+        journal::free(device, start, len)?;
+    }
+    match left.obstacles.first() {
+        None if left.data.blocks + left.metadata.blocks == 0 => Ok(()),
+        None => Err(Error::Invalid("contents of files came back to what goes".into())),
+        Some(obstacle) => Err(Error::Invalid(format!(
+            "while files moved, a structure of the volume grew into what goes: {obstacle}; the \
+             volume is sound, and has its old size"
+        ))),
+    }
+}

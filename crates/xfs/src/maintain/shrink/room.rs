@@ -1,0 +1,141 @@
+//! Whether the contents of what goes fit in what stays.
+
+use super::doomed::Obstacle;
+use super::journal;
+use super::size::Size;
+use crate::btree::Bnobt;
+use crate::error::Error;
+use crate::group::Reserved;
+use crate::group_tree::free_extents;
+use crate::space::Pool;
+use crate::units::AgNumber;
+use crate::volume::Volume;
+
+/// Blocks of a group that a full free list has, and splits of trees that moves cause.
+const SLACK: u64 = 16;
+
+/// Blocks that kernels set aside of a whole volume, and the share of it.
+const SET_ASIDE_MAX: u64 = 8192;
+const SET_ASIDE_SHARE: u64 = 20;
+
+/// Blocks of a group that others can have, and those that they have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    free: u64,
+    used: u64,
+    /// Free blocks that the group lacks for its own trees.
+    missing: u64,
+}
+
+/// The room in the first `length` blocks of a group, as a part of a volume of the size `size`. The
+/// space that its trees may grow into counts as used.
+fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, Error> {
+    let full = volume.geometry().ag_length(ag);
+    let geometry = size.superblock(volume.superblock()).geometry();
+    let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(Room::default()) };
+    let group = guard.state();
+    let need = Reserved::new(&geometry, ag).outstanding(&group.agf, &group.agi, Pool::Ordinary);
+    let mut free = u64::from(group.agf.free_blocks);
+    drop(guard);
+    if length < full {
+        free = 0;
+        free_extents::<Bnobt>(volume, ag, |extent| {
+            let end = extent.start.0.saturating_add(extent.len).min(length);
+            free += u64::from(end.saturating_sub(extent.start.0));
+        })?;
+    }
+    let missing = (u64::from(need) + SLACK).saturating_sub(free);
+    let free = free.saturating_sub(u64::from(need) + SLACK);
+    Ok(Room { free, used: u64::from(length).saturating_sub(free), missing })
+}
+
+/// What keeps `moving` blocks from fitting, if they do not.
+pub(super) fn shortage(
+    volume: &Volume,
+    size: Size,
+    moving: u64,
+) -> Result<Option<Obstacle>, Error> {
+    let (geometry, free) = (volume.geometry(), free_in(volume, size)?);
+    if size.last < geometry.ag_length(size.last_group()) {
+        let Room { missing, .. } = room(volume, size, size.last_group(), size.last)?;
+        if missing > 0 {
+            return Ok(Some(Obstacle::Space { needed: moving + missing, free: 0 }));
+        }
+    }
+    // Pieces need records, and the tree of a file another block.
+    let mut needed = moving + moving / 100;
+    if journal::is_doomed(geometry, size) {
+        needed += u64::from(geometry.log_blocks);
+        if !journal::can_move(geometry) || !has_place_for_journal(volume, size)? {
+            let group = geometry.split_block(geometry.log_start).0;
+            return Ok(Some(Obstacle::Journal { group }));
+        }
+    }
+    let short = needed > free && needed > 0;
+    Ok(short.then_some(Obstacle::Space { needed, free }))
+}
+
+/// Whether a group but the first has a free extent for the journal, and the room.
+fn has_place_for_journal(volume: &Volume, size: Size) -> Result<bool, Error> {
+    let geometry = volume.geometry();
+    for ag in (1..size.groups).map(AgNumber) {
+        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+        let mut longest = 0;
+        if room(volume, size, ag, length)?.free >= geometry.log_blocks.into() {
+            free_extents::<Bnobt>(volume, ag, |extent| {
+                let end = extent.start.0.saturating_add(extent.len).min(length);
+                longest = longest.max(end.saturating_sub(extent.start.0));
+            })?;
+        }
+        // The free list may take some first, and an alignment others.
+        let unit = geometry.log_stripe_unit >> geometry.block_log;
+        if u64::from(longest) >= u64::from(geometry.log_blocks) + u64::from(unit) + SLACK {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Blocks for files in a volume of this size.
+fn free_in(volume: &Volume, size: Size) -> Result<u64, Error> {
+    let geometry = volume.geometry();
+    let mut free = 0;
+    for ag in (0..size.groups).map(AgNumber) {
+        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+        free += room(volume, size, ag, length)?.free;
+    }
+    let aside = (size.blocks(geometry) / SET_ASIDE_SHARE).min(SET_ASIDE_MAX);
+    Ok(free.saturating_sub(aside))
+}
+
+/// The smallest size from `least` on whose free space has room for what goes.
+pub(super) fn smallest(volume: &Volume, least: Size) -> Result<Size, Error> {
+    let geometry = volume.geometry();
+    let now = Size::of(geometry);
+    let full = |groups| Size { groups, last: geometry.ag_length(AgNumber(groups - 1)) };
+    let fits = |size: Size| -> Result<bool, Error> {
+        let mut moving = 0;
+        for part in size.doomed(geometry) {
+            let whole = room(volume, now, part.ag, part.start + part.len)?;
+            let kept =
+                if part.start > 0 { room(volume, now, part.ag, part.start)?.used } else { 0 };
+            moving += whole.used.saturating_sub(kept);
+        }
+        // The journal is counted by itself.
+        if journal::is_doomed(geometry, size) {
+            moving = moving.saturating_sub(geometry.log_blocks.into());
+        }
+        Ok(shortage(volume, size, moving)?.is_none())
+    };
+    let mut groups = least.groups;
+    while groups < now.groups && !fits(full(groups))? {
+        groups += 1;
+    }
+    let low = if groups == least.groups { least.last } else { Size::least_last(geometry) };
+    let (mut low, mut high) = (low, full(groups).last);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(Size { groups, last: middle })? { high = middle } else { low = middle + 1 }
+    }
+    Ok(Size { groups, last: high })
+}

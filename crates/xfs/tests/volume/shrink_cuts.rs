@@ -1,0 +1,161 @@
+//! Crashes in the middle of a shrink: a sound volume of the old size or the new one, or one that
+//! kernels refuse and the next shrink finishes.
+
+use crate::crash::Cut;
+use crate::judged;
+use crate::shrink::{MIB, device};
+use crate::tree::{Tree, tree};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use undercroft_block::testing::recorder::{Recorder, Unflushed};
+use undercroft_block::{BlockDevice, MemoryDevice, Sector, read_exact_at, write_all_at};
+use undercroft_judges::mount::Access;
+use undercroft_judges::{LoopMount, Xfsprogs, image, kernel, rounds};
+use undercroft_xfs::Volume;
+use undercroft_xfs::maintain::{self, ShrinkTarget};
+use undercroft_xfs::volume::LiveOptions;
+
+/// Every how many cuts the kernel and `xfs_repair` judge one.
+const JUDGED: u32 = 40;
+
+/// A volume by the kernel, with files behind the new end and the journal in what goes.
+fn volume(size: u64) -> Arc<dyn BlockDevice> {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    Xfsprogs::newest().unwrap().mkfs(&image, size, &["-d", "agcount=6"]).unwrap();
+    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+    let script = "for i in $(seq 12); do : > f-$i; done; : > b; fallocate -l 80M b; \
+                  for i in $(seq 12); do head -c $((i * 9000)) /dev/urandom > f-$i; done; \
+                  cp --reflink=always f-12 f-1; sync; rm b";
+    let made = Command::new("bash").args(["-ec", script]).current_dir(mount.path()).status();
+    assert!(made.unwrap().success());
+    mount.unmount().unwrap();
+    let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
+    let file = device(&image);
+    let mut bytes = vec![0; 1 << 20];
+    for first in (0..size / 512).step_by(2048) {
+        read_exact_at(file.as_ref(), Sector(first), &mut bytes).unwrap();
+        if bytes.iter().any(|byte| *byte != 0) {
+            write_all_at(memory.as_ref(), Sector(first), &bytes).unwrap();
+        }
+    }
+    memory
+}
+
+fn shrink(device: &Arc<dyn BlockDevice>, to: u64) {
+    maintain::shrink(device, ShrinkTarget::Bytes(to), &mut |_, _| {}).unwrap();
+}
+
+/// The tree without what moves may change: the number of blocks, for those of mapping trees.
+fn contents(volume: &Volume) -> Tree {
+    tree(volume).unwrap()
+}
+
+/// Looks at the volume that a crash left.
+struct Judge {
+    before: Tree,
+    blocks: [u64; 2],
+    to: u64,
+    seen: u32,
+    guarded: u32,
+}
+
+impl Judge {
+    fn look(&mut self, cut: &Cut) {
+        let what = &cut.what;
+        match Volume::open(Arc::clone(&cut.disk)) {
+            Ok(volume) => {
+                let blocks = volume.superblock().blocks;
+                let full = blocks % u64::from(volume.superblock().ag_blocks) == 0;
+                assert!(self.blocks.contains(&blocks) || full, "{what}: {blocks} blocks");
+                assert!(contents(&volume) == self.before, "{what}: files differ");
+                self.seen += 1;
+                if self.seen.is_multiple_of(rounds(JUDGED, 1)) {
+                    self.mount(cut);
+                    self.again(cut);
+                }
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("never finished"), "{what}: {error}");
+                self.guarded += 1;
+                self.repair(cut);
+                self.again(cut);
+            }
+        }
+    }
+
+    /// The kernel replays it, and finds all files.
+    fn mount(&self, cut: &Cut) {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("image");
+        cut.save(&image);
+        LoopMount::new(&image, Access::ReadWrite, &[]).unwrap().unmount().unwrap();
+        // It leaves copies of the superblock old, which an opening for change writes.
+        Volume::open_live(device(&image), &LiveOptions::default()).unwrap().close().unwrap();
+        let found = contents(&Volume::open(device(&image)).unwrap());
+        assert!(found == self.before, "{}: files differ to the kernel", cut.what);
+    }
+
+    /// `xfs_repair` makes a sound volume of it, with all files.
+    fn repair(&self, cut: &Cut) {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("image");
+        cut.save(&image);
+        let xfsprogs = Xfsprogs::newest().unwrap();
+        let repair = xfsprogs.tool("xfs_repair").unwrap();
+        let done = Command::new(repair).arg(&image).output().unwrap();
+        assert!(done.status.success(), "{}: {done:?}", cut.what);
+        self.sound(&image, &format!("{}, repaired", cut.what));
+    }
+
+    /// The same shrink again ends as the first.
+    fn again(&self, cut: &Cut) {
+        let directory = tempfile::tempdir().unwrap();
+        let (image, copy) = (directory.path().join("image"), directory.path().join("copy"));
+        cut.save(&copy);
+        image::copy(&copy, &image).unwrap();
+        shrink(&device(&image), self.to);
+        self.sound(&image, &cut.what);
+        let blocks = Volume::open(device(&image)).unwrap().superblock().blocks;
+        assert_eq!(blocks, self.blocks[1], "{}", cut.what);
+    }
+
+    fn sound(&self, image: &Path, what: &str) {
+        judged::sound(image, what);
+        let found = contents(&Volume::open(device(image)).unwrap());
+        assert!(found == self.before, "{what}: files differ");
+    }
+}
+
+#[test]
+fn a_crash_while_shrinking() {
+    if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_while_shrinking") {
+        return;
+    }
+    let (size, to) = (120 * MIB, 50 * MIB);
+    let device = volume(size);
+    let open = |device: &Arc<dyn BlockDevice>| Volume::open(Arc::clone(device)).unwrap();
+    let old = open(&device);
+    let (before, blocks) = (contents(&old), old.superblock().blocks);
+    drop(old);
+    let recorder = Arc::new(Recorder::with_contents(device).unwrap());
+    let recorded: Arc<dyn BlockDevice> = Arc::clone(&recorder) as _;
+    shrink(&recorded, to);
+    let after = open(&recorded);
+    assert!(contents(&after) == before);
+    let blocks = [blocks, after.superblock().blocks];
+    assert!(blocks[1] < blocks[0] && blocks[1] <= to / 4096);
+    drop(after);
+    let mut judge = Judge { before, blocks, to, seen: 0, guarded: 0 };
+    let mut recording = recorder.recording().unwrap();
+    while recording.step().is_some() {
+        let position = recording.position() as u64;
+        for unflushed in [Unflushed::Dropped, Unflushed::Kept, Unflushed::Torn { seed: position }] {
+            let what = format!("event {position}, {unflushed:?}");
+            judge.look(&Cut { disk: recording.disk(unflushed), durable: 0, what });
+        }
+    }
+    // Of the journal, and of the number of groups.
+    assert!(judge.guarded > 6 && judge.seen > 100, "{} and {}", judge.guarded, judge.seen);
+}
