@@ -114,8 +114,9 @@ fn records_survive_their_file_and_make_tables_and_plots() {
     assert!(tables.contains("queue size"));
     assert!(tables.contains("512 B x 1"));
     let picture = plot(&records);
-    assert!(picture.contains("128 KiB x 256, fair shares"));
-    assert_eq!(picture.matches("<polyline").count(), PolicyName::ALL.len());
+    assert!(picture.contains(">128 KiB x 256 reader<") && picture.contains(">fair shares<"));
+    // I/Os a second and wake-ups, each over the depth.
+    assert_eq!(picture.matches("<polyline").count(), 2 * PolicyName::ALL.len());
 }
 
 #[test]

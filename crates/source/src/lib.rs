@@ -15,7 +15,8 @@
 //! - everything is kept: contents and holes, permission bits, numeric owners, nanosecond times, hard
 //!   links, symbolic links, devices, pipes, sockets, all extended attributes with ACLs;
 //! - memory is bounded: data is read ahead within a fixed window, and only one directory's listing,
-//!   or some 50 bytes for each name in an archive, 200 in a layer and 500 in a description, grows with the tree;
+//!   or some 50 bytes for each name in an archive, 200 in a layer and 600 in a description, grows
+//!   with the tree;
 //! - wrong input is an error that names the entry and the place, never a panic.
 //!
 //! ```

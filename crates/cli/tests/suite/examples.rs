@@ -211,7 +211,9 @@ fn examples_of_the_help_work() {
             }
             // Each begins anew, or makes its volume anew.
             let target = example.split(' ').next_back().unwrap_or_default();
+            let output = example.split(" --output ").nth(1).and_then(|rest| rest.split(' ').next());
             let cleared = match () {
+                () if output.is_some() => format!("rm -f {}; ", output.unwrap_or_default()),
                 () if volumes.is_empty() => "rm -f ./*.img; ".to_owned(),
                 () if example.contains(" --on ") => String::new(),
                 () if example.contains("undercroft build") => format!("rm -f {target}; "),

@@ -111,16 +111,20 @@ fn composefs_reads_our_dumps_and_has_the_same_digests() {
     run(Command::new(tools.mkcomposefs()).arg("--from-file").arg(&dump).arg(&made));
     let said = run(Command::new(tools.info()).arg("dump").arg(&made)).stdout;
     fs::write(&back, &said).unwrap();
-    // Path, mode, owner, device and time of each entry; sizes of directories are its own.
+    // Path, mode, owner, device and time of each entry; sizes of directories are its own. It prints
+    // nanoseconds without leading zeros.
+    let plain_time = |time: &[u8]| {
+        let (seconds, nanoseconds) = std::str::from_utf8(time).unwrap().split_once('.').unwrap();
+        format!("{seconds}.{}", nanoseconds.parse::<u32>().unwrap()).into_bytes()
+    };
     let fields = |text: &[u8]| -> Vec<Vec<Vec<u8>>> {
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let mut lines: Vec<Vec<Vec<u8>>> = lines
             .map(|line| {
                 let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
                 let mode = fields[2].strip_prefix(b"@").unwrap_or(fields[2]);
-                [fields[0], mode, fields[4], fields[5], fields[6], fields[7]]
-                    .map(<[u8]>::to_vec)
-                    .to_vec()
+                let same = [fields[0], mode, fields[4], fields[5], fields[6]].map(<[u8]>::to_vec);
+                same.into_iter().chain([plain_time(fields[7])]).collect()
             })
             .collect();
         lines.sort();

@@ -98,12 +98,14 @@ impl Cache {
             let attempt = attempt.as_mut().filter(|attempt| !attempt.waits)?;
             Some(attempt.arrived.iter().rfind(|read| read.is_of(self.place(), address)).cloned())
         })?;
+        let is_again = arrived.is_some();
         if let Some(found) = arrived.and_then(|read| self.take_arrived(&read, kind)) {
             return Some(found);
         }
         ATTEMPT.with_borrow_mut(|attempt| {
             let attempt = attempt.as_mut()?;
-            attempt.missing.get_or_insert_with(|| self.begin_awaited(address, evictions));
+            let begin = || self.begin_awaited(address, evictions, is_again);
+            attempt.missing.get_or_insert_with(begin);
             Some(Err(Error::NotInMemory))
         })
     }
@@ -155,11 +157,21 @@ impl Cache {
         std::ptr::from_ref(self).addr()
     }
 
-    fn begin_awaited(&self, address: &BufferAddress, evictions: u64) -> Arc<AwaitedRead> {
-        if let Some(read) = self.awaited.find(address) {
+    /// Begins the read of a buffer, or joins one that is under way. One that is read again is read for
+    /// itself: the operation may begin it ahead in each of its attempts, and would never meet its
+    /// error.
+    fn begin_awaited(
+        &self,
+        address: &BufferAddress,
+        evictions: u64,
+        is_again: bool,
+    ) -> Arc<AwaitedRead> {
+        if let Some(read) = self.awaited.find(address).filter(|read| !(is_again && read.was_ahead))
+        {
             return read;
         }
-        let (evictions, was_ahead, parts, bios) = match self.prefetches.take(address) {
+        let ahead = self.prefetches.take(address).filter(|_| !is_again);
+        let (evictions, was_ahead, parts, bios) = match ahead {
             Some(prefetch) => (prefetch.evictions, true, prefetch.parts, SmallVec::new()),
             None => {
                 let (bios, parts) = self.prefetches.reads_of(address);
