@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -97,7 +98,8 @@ impl Volume {
         Mounted { volume: self, server: None }
     }
 
-    /// Mounts it in the foreground; returns when it answers.
+    /// Mounts it in the foreground; returns when it says that it is ready, as to systemd. Before that
+    /// it looks at the mount itself.
     #[track_caller]
     pub(crate) fn serve(&self, options: &[&str]) -> Mounted<'_> {
         if let Some(why) = obstacle() {
@@ -105,11 +107,15 @@ impl Volume {
         }
         let mut command = undercroft();
         command.arg("mount").arg("--foreground").args(options).arg(self.image()).arg(self.at());
+        let address = self.scratch.path().join("ready");
+        let _ = fs::remove_file(&address);
+        let ready = UnixDatagram::bind(&address).unwrap();
+        ready.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        command.env("NOTIFY_SOCKET", &address);
         let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
-        let before = device(self.scratch.path());
-        while device(&self.at()) == before {
+        let mut word = [0; 64];
+        while !matches!(ready.recv(&mut word), Ok(len) if word[..len].starts_with(b"READY=1")) {
             assert!(server.try_wait().unwrap().is_none(), "the server has ended");
-            std::thread::yield_now();
         }
         Mounted { volume: self, server: Some(server) }
     }
@@ -120,11 +126,6 @@ impl Volume {
         succeeds(undercroft().arg("check").arg(self.image()));
         Xfsprogs::newest().unwrap().repair_check(&self.image()).unwrap();
     }
-}
-
-fn device(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).unwrap().dev()
 }
 
 /// A volume that is mounted. Dropped in a panic it is unmounted, if it can.

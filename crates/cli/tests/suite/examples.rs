@@ -168,7 +168,7 @@ fn prepare(directory: &Path) {
 fn volume(directory: &Path, name: &str, examples: &[String]) {
     works(directory, &format!("undercroft build --force --size 64M rootfs/ {name}"));
     let option = format!("--partition 2 {name} ");
-    if !examples.iter().any(|example| example.contains(&option)) {
+    if !examples.iter().any(|example| format!("{example} ").contains(&option)) {
         return;
     }
     let bytes = fs::read(directory.join(name)).unwrap();

@@ -69,6 +69,9 @@ pub(super) fn read(
     if first != 0 {
         return Err(lines.fault(DescriptionProblem::Truncated("the end of a line")));
     }
+    if reader.lines.is_empty() {
+        return Err(lines.fault(DescriptionProblem::Truncated("its first name")));
+    }
     let mut settling = Settling::new(contents, notes);
     for Line { path, number, keywords } in
         reader.merged().map_err(|(line, problem)| lines.fault_on(line, problem))?

@@ -317,6 +317,7 @@ fn wrong_lines_of_mtree() {
     refused(". type=fifo mode=6\n", &["root of the tree", "directory"]);
     refused("./a type=fifo mode=6\nb type=fifo mode=6\n", &["line 2", "mtree -C"]);
     refused("./a type=fifo \\\n", &["ends before the end of a line", "cut off"]);
+    refused("#mtree v2.0\n# nothing\n", &["ends before its first name", "cut off"]);
 }
 
 const DUMP: &str = "\
