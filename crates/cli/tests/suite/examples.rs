@@ -15,7 +15,7 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 13] = [
+const VOLUMES: [(&str, &[&str]); 14] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
@@ -27,6 +27,7 @@ const VOLUMES: [(&str, &[&str]); 13] = [
     ("label", &["root.img"]),
     ("extsize", &["disk.img"]),
     ("grow", &["root.img"]),
+    ("shrink", &["root.img"]),
     ("set", &["copy.img"]),
     ("resync", &["'mirror(a.img,b.img)'"]),
 ];
@@ -118,7 +119,9 @@ fn examples(help: &str) -> Vec<String> {
         let (long, smoke) = (format!("lab {experiment} "), format!("lab {experiment} --smoke "));
         found.iter_mut().for_each(|line| *line = line.replace(&long, &smoke));
     }
-    found.iter_mut().for_each(|line| *line = line.replace("/mnt/xfs", "mnt"));
+    for (long, short) in [("lab report -o", "lab report --smoke -o"), ("/mnt/xfs", "mnt")] {
+        found.iter_mut().for_each(|line| *line = line.replace(long, short));
+    }
     found
 }
 

@@ -14,7 +14,8 @@ use undercroft_lab::Comparison;
 /// second is as the first, with an interval of 95 % by drawing from the runs. It is called slower or
 /// faster where the whole interval is, and there were three runs or more.
 ///
-/// For example: undercroft lab compare before.jsonl after.jsonl --fail-slower 5%
+/// For example: undercroft lab iops --record a.jsonl; undercroft lab iops --record b.jsonl;
+/// undercroft lab compare a.jsonl b.jsonl
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Records, one JSON object a line, or a page of `lab report`.

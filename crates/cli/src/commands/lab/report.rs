@@ -22,15 +22,12 @@ use undercroft_lab::{
 /// that decide on them, plots, and the command that repeats it. The records are inside: other
 /// commands of the laboratory read them from the page.
 ///
-///   undercroft lab report -o report.html                      some four minutes
-///   undercroft lab report --full -o report.html               about an hour; better intervals
-///   undercroft lab report --resume --full -o report.html      goes on where an interrupted run was
-///   undercroft lab report --from records.jsonl -o report.html from records alone
-///   undercroft lab report --records report.html               the records in a page
+/// It takes some four minutes, with --full about an hour for narrower intervals; an interrupted run
+/// goes on with --resume.
 ///
 /// Figures need a quiet machine; the page says how much a fixed loop beside them varied.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The page to write.
     #[arg(long, short, value_name = "FILE", required_unless_present = "records")]
@@ -72,6 +69,12 @@ pub(super) struct Args {
     #[arg(long)]
     force: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  undercroft lab report -o report.html
+  undercroft lab report --records report.html > records.jsonl
+  undercroft lab report --from records.jsonl -o again.html     the same page, from records alone";
 
 /// The words of a step.
 #[derive(Parser)]
