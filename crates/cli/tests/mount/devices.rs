@@ -33,6 +33,19 @@ fn log(volume: &Volume) -> String {
     fs::read_to_string(volume.beside("log")).unwrap_or_default()
 }
 
+/// Stops a process; returns when all its threads have.
+fn stop(process: u32) {
+    signal("STOP", process);
+    let is_stopped = |thread: fs::DirEntry| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The state stands behind the name, which is in brackets.
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    };
+    wait_for("the stop", || {
+        fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten().all(is_stopped)
+    });
+}
+
 #[test]
 fn a_device_that_never_answers_is_an_error_in_time() {
     let host = Volume::new();
@@ -41,7 +54,7 @@ fn a_device_that_never_answers_is_an_error_in_time() {
     let file = File::open(mounted.path("file")).unwrap();
     let mut bytes = [0; 4096];
 
-    signal("STOP", below.server().id());
+    stop(below.server().id());
     let read = file.read_exact_at(&mut bytes, FAR);
     signal("CONT", below.server().id());
     assert_eq!(read.unwrap_err().raw_os_error(), Some(Errno::IO.raw_os_error()));
