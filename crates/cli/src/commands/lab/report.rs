@@ -22,7 +22,7 @@ use undercroft_lab::{
 /// that decide on them, plots, and the command that repeats it. The records are inside: other
 /// commands of the laboratory read them from the page.
 ///
-/// It takes some four minutes, with --full about an hour for narrower intervals; an interrupted run
+/// It takes some three minutes, with --full about an hour for narrower intervals; an interrupted run
 /// goes on with --resume.
 ///
 /// Figures need a quiet machine; the page says how much a fixed loop beside them varied.
