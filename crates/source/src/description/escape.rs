@@ -14,6 +14,12 @@ fn letter(byte: u8) -> Option<u8> {
 /// Text in the style of vis(3): octal digits, letters as in C, `\s` for a space, `\^C` and `\M-C` for
 /// others. `None` if a backslash is followed by nothing that is known.
 pub(super) fn unvis(text: &[u8]) -> Option<Vec<u8>> {
+    decode(text, unvis_one)
+}
+
+/// Text with each backslash and what follows replaced by its byte. `escape` takes the text behind a
+/// backslash, and says that byte and the number of bytes that stand for it.
+fn decode(text: &[u8], escape: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -22,7 +28,7 @@ pub(super) fn unvis(text: &[u8]) -> Option<Vec<u8>> {
             bytes.push(byte);
             continue;
         }
-        let (value, length) = unvis_one(rest)?;
+        let (value, length) = escape(rest)?;
         bytes.push(value);
         rest = &rest[length..];
     }
@@ -88,27 +94,12 @@ fn octal(byte: u8, text: &mut String) {
 
 /// A field of composefs-dump(5) as bytes. `None` if a backslash is followed by nothing that is known.
 pub(super) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'\\' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |at: usize| char::from(*rest.get(at)?).to_digit(16);
-        match *rest.first()? {
-            b'x' => {
-                bytes.push((digit(1)? << 4 | digit(2)?) as u8);
-                rest = &rest[3..];
-            }
-            byte => {
-                bytes.push(letter(byte)?);
-                rest = &rest[1..];
-            }
-        }
-    }
-    Some(bytes)
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    decode(text, |rest| match *rest {
+        [b'x', high, low, ..] => Some(((digit(high)? << 4 | digit(low)?) as u8, 3)),
+        [byte, ..] => Some((letter(byte)?, 1)),
+        [] => None,
+    })
 }
 
 /// A field of composefs-dump(5): `-` and `=` are escaped where they would mean something, `=` only
