@@ -145,6 +145,21 @@ fn is_directional(letter: char) -> bool {
     )
 }
 
+/// An extended attribute as JSON.
+#[derive(Serialize)]
+pub(crate) struct Attribute {
+    #[serde(flatten)]
+    name: Name,
+    bytes: usize,
+    hex: String,
+}
+
+impl Attribute {
+    pub(crate) fn new(name: &[u8], value: &[u8]) -> Self {
+        Self { name: Name::new(name), bytes: value.len(), hex: hex(value) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

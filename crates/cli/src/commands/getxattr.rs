@@ -32,16 +32,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Attributes {
     path: text::Name,
-    attributes: Vec<Attribute>,
-}
-
-/// An attribute as JSON.
-#[derive(Serialize)]
-struct Attribute {
-    #[serde(flatten)]
-    name: text::Name,
-    bytes: usize,
-    hex: String,
+    attributes: Vec<text::Attribute>,
 }
 
 impl Verb for Args {
@@ -65,11 +56,7 @@ impl Verb for Args {
         found.sort_unstable();
         if self.json {
             let path = text::Name::new(self.path.as_bytes());
-            let attributes = found.iter().map(|(name, value)| Attribute {
-                name: text::Name::new(name),
-                bytes: value.len(),
-                hex: text::hex(value),
-            });
+            let attributes = found.iter().map(|(name, value)| text::Attribute::new(name, value));
             report::json_line(out, &Attributes { path, attributes: attributes.collect() })?;
             return Ok(Outcome::Done);
         }

@@ -24,7 +24,7 @@ mod verify;
 pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
 pub use options::{Free, ImageFormat, PackOptions, Reflink, SizeChoice};
-pub use populate::Progress;
+pub use populate::{Progress, file_type};
 pub use survey::Survey;
 
 use crate::disk::{DiskError, DiskPlan, DiskSummary, Layout};

@@ -328,8 +328,9 @@ pub(super) fn time_encoding(volume: &Volume) -> TimestampEncoding {
     if bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy }
 }
 
-/// Type of a new inode. Hard links make none.
-fn file_type(kind: &Kind) -> FileType {
+/// The type of an entry's inode: of a hard link, that of the file.
+#[must_use]
+pub fn file_type(kind: &Kind) -> FileType {
     match kind {
         Kind::Directory => FileType::Directory,
         Kind::Regular { .. } | Kind::HardLink(_) => FileType::Regular,

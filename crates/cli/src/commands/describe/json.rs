@@ -3,9 +3,10 @@
 use crate::{report, text};
 use serde::Serialize;
 use std::io::{self, Write};
+use undercroft_image::pack::file_type;
 use undercroft_source::describe::{Item, Listing};
 use undercroft_source::{EntryPath, Kind, Timestamp};
-use undercroft_xfs::format::{self, FileType};
+use undercroft_xfs::format;
 
 /// A name.
 #[derive(Serialize)]
@@ -35,16 +36,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<(u32, u32)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    attributes: Vec<Attribute>,
-}
-
-/// An extended attribute.
-#[derive(Serialize)]
-struct Attribute {
-    #[serde(flatten)]
-    name: text::Name,
-    bytes: usize,
-    hex: String,
+    attributes: Vec<text::Attribute>,
 }
 
 /// Writes a line for each name.
@@ -67,11 +59,8 @@ fn line<'a>(item: &Item<'a>) -> Line<'a> {
         }
         _ => {}
     }
-    let attributes = item.xattrs.iter().map(|xattr| Attribute {
-        name: text::Name::new(&xattr.name),
-        bytes: xattr.value.len(),
-        hex: text::hex(&xattr.value),
-    });
+    let attributes =
+        item.xattrs.iter().map(|xattr| text::Attribute::new(&xattr.name, &xattr.value));
     Line {
         path: whole(item.path),
         kind: text::kind(file_type(item.kind)),
@@ -87,17 +76,5 @@ fn line<'a>(item: &Item<'a>) -> Line<'a> {
         target,
         device,
         attributes: attributes.collect(),
-    }
-}
-
-fn file_type(kind: &Kind) -> FileType {
-    match kind {
-        Kind::Directory => FileType::Directory,
-        Kind::Regular { .. } | Kind::HardLink(_) => FileType::Regular,
-        Kind::Symlink(_) => FileType::Symlink,
-        Kind::CharDevice(_) => FileType::Character,
-        Kind::BlockDevice(_) => FileType::Block,
-        Kind::Fifo => FileType::Fifo,
-        Kind::Socket => FileType::Socket,
     }
 }
