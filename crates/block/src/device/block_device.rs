@@ -122,6 +122,12 @@ pub trait BlockDevice: Send + Sync {
     }
 }
 
+impl fmt::Debug for dyn BlockDevice + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockDevice").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
 /// The handling of a bio by a device.
 pub enum Layer<'d> {
     /// It puts it in a request, and that in a queue.

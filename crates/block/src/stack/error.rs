@@ -1,5 +1,6 @@
 //! Why devices cannot be stacked.
 
+use std::error::Error;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -60,6 +61,15 @@ pub enum StackError {
     /// A file at the bottom cannot be opened.
     #[error(transparent)]
     File(#[from] OpenError),
+    /// A device behind a network cannot be opened.
+    #[error(transparent)]
+    Network(Box<dyn Error + Send + Sync>),
+    /// This program cannot open devices behind a network.
+    #[error("cannot open {uri}: this program has no client for it")]
+    NoClient {
+        /// The device.
+        uri: Box<str>,
+    },
     /// A file has another length than the description says.
     #[error("{} has {found} bytes, the description says {expected}", path.display())]
     Length {

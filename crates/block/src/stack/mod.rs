@@ -19,8 +19,8 @@ pub(crate) mod window;
 
 pub use delay::{Delay, Slowness};
 pub use description::{
-    Allotment, Description, DescriptionError, FileLeaf, MAX_DEPTH, MirrorLeg, NoRoom, OpenLeaf,
-    StackObserver,
+    Allotment, Description, DescriptionError, FileLeaf, LeafDescription, MAX_DEPTH, MirrorLeg,
+    NetworkLeaf, NetworkOptions, NoRoom, OpenLeaf, OpenNetwork, StackObserver, register_network,
 };
 pub use error::StackError;
 pub use linear::Linear;

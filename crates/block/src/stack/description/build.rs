@@ -4,8 +4,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::network::NetworkOptions;
 use super::options::FileLeaf;
-use super::tree::Description;
+use super::tree::{Description, LeafDescription};
 use crate::device::BlockDevice;
 use crate::drivers::{FileDevice, FileOptions};
 use crate::stack::{Delay, Linear, Mirror, MirrorEvent, StackError, Stripe};
@@ -13,27 +14,38 @@ use crate::stack::{Delay, Linear, Mirror, MirrorEvent, StackError, Stripe};
 /// Called with the events of all mirrors in a device.
 pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
 
-/// Makes the device of a file at the bottom.
-pub type OpenLeaf<'o, E> = &'o mut dyn FnMut(&FileLeaf) -> Result<Arc<dyn BlockDevice>, E>;
+/// Makes the device of a leaf.
+pub type OpenLeaf<'o, E> =
+    &'o mut dyn FnMut(LeafDescription<'_>) -> Result<Arc<dyn BlockDevice>, E>;
 
-/// Opens a file of a device.
-pub(super) fn open_file(
-    file: &FileLeaf,
-    read_only: bool,
-    time_limit: Option<Duration>,
+/// Opens a leaf of a device.
+pub(super) fn open_leaf(
+    leaf: LeafDescription<'_>,
+    wanted: NetworkOptions,
 ) -> Result<Arc<dyn BlockDevice>, StackError> {
-    let mut options = file.device_options(read_only);
-    options.queue.time_limit = time_limit;
+    let file = match leaf {
+        LeafDescription::File(file) => file,
+        LeafDescription::Network(leaf) => return leaf.open(wanted),
+    };
+    let mut options = file.device_options(wanted.read_only);
+    options.queue.time_limit = wanted.time_limit;
     let device = FileDevice::open_with(&file.path, &options)?;
     file.check_length(&device)?;
     Ok(Arc::new(device))
 }
 
-/// Checks that no file occurs twice, even under other names; one that does not exist is found when
-/// it is opened.
-pub(super) fn check_distinct(files: &[&FileLeaf]) -> Result<(), StackError> {
+/// Checks that no leaf occurs twice, a file even under other names; one that does not exist is found
+/// when it is opened.
+pub(super) fn check_distinct(leaves: &[LeafDescription<'_>]) -> Result<(), StackError> {
     let mut seen = Vec::new();
-    for file in files {
+    for (number, leaf) in leaves.iter().enumerate() {
+        let file = match leaf {
+            LeafDescription::File(file) => file,
+            LeafDescription::Network(network) if leaves[..number].contains(leaf) => {
+                return Err(StackError::Twice { path: network.uri.clone().into() });
+            }
+            LeafDescription::Network(_) => continue,
+        };
         if let Some(identity) = file.identity() {
             if seen.contains(&identity) {
                 return Err(StackError::Twice { path: file.path.clone() });
@@ -45,11 +57,11 @@ pub(super) fn check_distinct(files: &[&FileLeaf]) -> Result<(), StackError> {
 }
 
 impl Description {
-    /// Opens the files, which exist, and stacks the devices on them.
+    /// Opens the leaves, which exist, and stacks the devices on them.
     ///
     /// # Errors
-    /// A file cannot be opened, has not the length that the description says, or is there twice;
-    /// or the files do not make a device.
+    /// A leaf cannot be opened, has not the length that the description says, or is there twice;
+    /// or the leaves do not make a device.
     pub fn open(
         &self,
         read_only: bool,
@@ -70,19 +82,20 @@ impl Description {
         observer: Option<StackObserver>,
     ) -> Result<Arc<dyn BlockDevice>, StackError> {
         self.check_distinct()?;
-        self.assemble(observer, &mut |file| open_file(file, read_only, time_limit))
+        let wanted = NetworkOptions { read_only, time_limit };
+        self.assemble(observer, &mut |leaf| open_leaf(leaf, wanted))
     }
 
-    /// Checks that no file occurs twice, even under other names.
+    /// Checks that no leaf occurs twice, a file even under other names.
     ///
     /// # Errors
     /// [`StackError::Twice`].
     pub fn check_distinct(&self) -> Result<(), StackError> {
-        check_distinct(&self.files())
+        check_distinct(&self.leaves())
     }
 
-    /// Stacks devices on the ones that `open` returns for the files, called in the order of
-    /// [`files`](Self::files).
+    /// Stacks devices on the ones that `open` returns for the leaves, called in the order of
+    /// [`leaves`](Self::leaves).
     ///
     /// # Errors
     /// Those of `open`, and devices that cannot be stacked.
@@ -92,7 +105,8 @@ impl Description {
         open: OpenLeaf<'_, E>,
     ) -> Result<Arc<dyn BlockDevice>, E> {
         match self {
-            Self::File(file) => return open(file),
+            Self::File(file) => return open(LeafDescription::File(file)),
+            Self::Network(leaf) => return open(LeafDescription::Network(leaf)),
             Self::Delay { slowness, leg } => {
                 return Ok(Arc::new(Delay::new(*slowness, leg.assemble(observer, open)?)));
             }
@@ -109,7 +123,9 @@ impl Description {
                 }
                 Arc::new(mirror)
             }
-            Self::Linear(_) | Self::File(_) | Self::Delay { .. } => Arc::new(Linear::new(legs)?),
+            Self::Linear(_) | Self::File(_) | Self::Network(_) | Self::Delay { .. } => {
+                Arc::new(Linear::new(legs)?)
+            }
         })
     }
 }

@@ -1,7 +1,8 @@
 //! A leg of a mirror somewhere in a device, to be filled with the data of the other legs.
 
-use super::build::{StackObserver, check_distinct, open_file};
-use super::tree::Description;
+use super::build::{StackObserver, check_distinct, open_leaf};
+use super::network::NetworkOptions;
+use super::tree::{Description, LeafDescription};
 use crate::stack::{Mirror, StackError};
 
 /// A leg of a mirror, by its place in a [`Description`].
@@ -52,9 +53,9 @@ impl<'d> MirrorLeg<'d> {
     /// # Errors
     /// As [`Description::open`]; and when this leg is the only one, or shorter than the others.
     pub fn open_stale(&self, observer: Option<StackObserver>) -> Result<Mirror, StackError> {
-        let files: Vec<_> = self.legs.iter().flat_map(Description::files).collect();
-        check_distinct(&files)?;
-        let mut open = |file: &_| open_file(file, false, None);
+        let leaves: Vec<_> = self.legs.iter().flat_map(Description::leaves).collect();
+        check_distinct(&leaves)?;
+        let mut open = |leaf: LeafDescription<'_>| open_leaf(leaf, NetworkOptions::default());
         let legs = self.legs.iter().map(|leg| leg.assemble(observer.clone(), &mut open));
         let legs = legs.collect::<Result<Vec<_>, StackError>>()?;
         let mirror = Mirror::with_stale(legs, &[self.number])?;

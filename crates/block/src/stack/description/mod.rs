@@ -1,9 +1,9 @@
-//! A device in words: files, and how they are stacked.
+//! A device in words: files and network disks, and how they are stacked.
 //!
 //! On the command line:
 //!
 //! ```text
-//! device  = PATH | "PATH" | kind [":" options] "(" device { "," device } ")"
+//! device  = PATH | "PATH" | URI | "URI" | kind [":" options] "(" device { "," device } ")"
 //! kind    = "file" | "linear" | "stripe" | "mirror" | "delay"
 //! options = option { "," option }
 //! ```
@@ -15,7 +15,10 @@
 //! with `\"` and `\\` for these two. A file whose name begins like a device is written with its
 //! directory: `./mirror(old).img`.
 //!
-//! In a TOML file, named on the command line as `@stack.toml`, every device is a path or a table
+//! A URI (`nbd://host/export`, `nbds://…`, `nbd+unix:///export?socket=PATH`) names a disk behind a
+//! network wherever a path may stand; `file(nbd://x)` is a file all the same.
+//!
+//! In a TOML file, named on the command line as `@stack.toml`, every device is a path, a URI or a table
 //! with one of the keys `file`, `linear`, `stripe`, `mirror`, `delay`; options are further keys:
 //!
 //! ```toml
@@ -32,6 +35,7 @@ mod build;
 mod error;
 mod kind;
 mod mirror_leg;
+mod network;
 mod options;
 mod read;
 mod size;
@@ -42,9 +46,10 @@ mod tree;
 pub use build::{OpenLeaf, StackObserver};
 pub use error::DescriptionError;
 pub use mirror_leg::MirrorLeg;
+pub use network::{NetworkLeaf, NetworkOptions, OpenNetwork, register_network};
 pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
-pub use tree::{Description, MAX_DEPTH};
+pub use tree::{Description, LeafDescription, MAX_DEPTH};
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::kind::kind;
+use super::network::NetworkLeaf;
 use crate::drivers::Engine;
 use crate::stack::StackError;
 use crate::stack::bytes::{Size, size};
@@ -71,7 +72,9 @@ impl FileLeaf {
         let options: Vec<String> = [direct, engine, polled, size].into_iter().flatten().collect();
         let path = self.path.to_string_lossy();
         let path = if is_bare(&path) { path.into_owned() } else { quoted(&path) };
-        if options.is_empty() {
+        if options.is_empty() && NetworkLeaf::parse(&path).is_some() {
+            write!(f, "file({path})")
+        } else if options.is_empty() {
             f.write_str(&path)
         } else {
             write!(f, "file:{}({path})", options.join(","))
@@ -87,7 +90,7 @@ fn is_bare(path: &str) -> bool {
         && kind(path.as_bytes()).is_none()
 }
 
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', r"\\").replace('"', "\\\""))
 }
 

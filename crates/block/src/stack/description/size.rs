@@ -1,9 +1,8 @@
-//! How long the files of a device are that has to hold so many bytes.
+//! How long the leaves of a device are that has to hold so many bytes.
 
 use thiserror::Error;
 
-use super::options::FileLeaf;
-use super::tree::Description;
+use super::tree::{Description, LeafDescription};
 use crate::units::SECTOR_SIZE;
 
 /// Lengths of new files are multiples of this many bytes, so that direct I/O reaches their end.
@@ -21,29 +20,32 @@ pub struct NoRoom {
     pub needed: u64,
 }
 
-/// The lengths of the files of a device, some of which are given: block devices have one, files
-/// yet to be made may have one as an option.
+/// The lengths of the leaves of a device, some of which are given: block devices and network disks
+/// have one, files yet to be made may have one as an option.
 #[derive(Clone, Debug)]
 pub struct Allotment<'d> {
     device: &'d Description,
-    /// In the order of [`Description::files`].
+    /// In the order of [`Description::leaves`].
     given: Vec<Option<u64>>,
 }
 
 impl<'d> Allotment<'d> {
-    /// The lengths of the files of `device`; `given` tells those of files that have one already.
-    pub fn new(device: &'d Description, mut given: impl FnMut(&FileLeaf) -> Option<u64>) -> Self {
-        let given = device.files().into_iter().map(|file| given(file).or(file.size)).collect();
+    /// The lengths of the leaves of `device`; `given` tells those of leaves that have one already.
+    pub fn new(
+        device: &'d Description,
+        mut given: impl FnMut(LeafDescription<'_>) -> Option<u64>,
+    ) -> Self {
+        let given = device.leaves().into_iter().map(|leaf| given(leaf).or(leaf.size())).collect();
         Self { device, given }
     }
 
-    /// Bytes that the device can hold, if the lengths of all its files are given.
+    /// Bytes that the device can hold, if the lengths of all its leaves are given.
     #[must_use]
     pub fn capacity(&self) -> Option<u64> {
         capacity(self.device, &self.given)
     }
 
-    /// Length in bytes of every file, in the order of [`Description::files`], so that the device
+    /// Length in bytes of every leaf, in the order of [`Description::leaves`], so that the device
     /// holds `bytes` bytes. What a linear device needs besides its given legs is divided evenly
     /// over the others.
     ///
@@ -62,7 +64,7 @@ fn parts<'d, 'g>(
     mut given: &'g [Option<u64>],
 ) -> impl Iterator<Item = (&'d Description, &'g [Option<u64>])> {
     device.legs().iter().map(move |leg| {
-        let (here, rest) = given.split_at(leg.files().len());
+        let (here, rest) = given.split_at(leg.leaves().len());
         given = rest;
         (leg, here)
     })
@@ -72,7 +74,7 @@ fn capacity(device: &Description, given: &[Option<u64>]) -> Option<u64> {
     let mut legs = parts(device, given).map(|(leg, given)| capacity(leg, given));
     match device {
         // As a device counts: a last partial sector is one.
-        Description::File(_) => given[0]?.checked_next_multiple_of(SECTOR_SIZE),
+        Description::File(_) | Description::Network(_) => given[0]?.checked_next_multiple_of(SECTOR_SIZE),
         Description::Linear(_) => legs.try_fold(0u64, |sum, leg| sum.checked_add(leg?)),
         Description::Delay { .. } => legs.next().flatten(),
         Description::Mirror(_) => legs.collect::<Option<Vec<_>>>()?.into_iter().min(),
@@ -96,7 +98,7 @@ fn allot(
         return Err(NoRoom { what, available, needed: bytes });
     }
     let each = match device {
-        Description::File(_) => {
+        Description::File(_) | Description::Network(_) => {
             lengths.push(given[0].unwrap_or_else(|| round_up(bytes, UNIT)));
             return Ok(());
         }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::drivers::Engine;
+use crate::stack::StackError;
 
 fn file(path: &str) -> Description {
     Description::from(Path::new(path))
@@ -56,6 +57,37 @@ fn files_have_options() {
     assert_eq!(parse("file(\"mirror(a)\")").unwrap(), file("mirror(a)"));
     assert_eq!(file("mirror(a)").to_string(), "file(\"mirror(a)\")");
     assert_eq!(file("@a").to_string(), "file(@a)");
+}
+
+#[test]
+fn a_uri_names_a_network_disk() {
+    let network = |uri: &str| Description::Network(NetworkLeaf { uri: uri.into() });
+    for uri in ["nbd://a/x", "NBDS://a", "nbd+unix:///x?socket=/run/a,b(c)", "nbds+unix://?socket=s"]
+    {
+        assert_eq!(parse(uri).unwrap(), network(uri));
+        assert_eq!(network(uri).to_string(), uri);
+        let nested = Description::Linear(vec![network(uri), file("b")]);
+        assert_eq!(parse(&nested.to_string()).unwrap(), nested);
+    }
+    let text = "mirror(nbd://a/x,\"nbd://b/x?x-timeout=1\")";
+    let mirror = Description::Mirror(vec![network("nbd://a/x"), network("nbd://b/x?x-timeout=1")]);
+    assert_eq!(parse(text).unwrap(), mirror);
+    assert_eq!(parse_toml("mirror = [\"nbd://a/x\", \"nbd://b/x?x-timeout=1\"]").unwrap(), mirror);
+    assert!(mirror.files().is_empty() && mirror.leaves().len() == 2);
+    assert_eq!(lengths("linear(nbd://a/x,b)", 20 << 10, &[("nbd://a/x", 8 << 10)]).unwrap(), [
+        8 << 10,
+        12 << 10
+    ]);
+
+    // A file of such a name needs its directory, or the word.
+    assert_eq!(parse("./nbd://a").unwrap(), file("./nbd://a"));
+    assert_eq!(parse("file(nbd://a)").unwrap(), file("nbd://a"));
+    assert_eq!(file("nbd://a").to_string(), "file(nbd://a)");
+    let nested = Description::Linear(vec![file("nbd://a")]);
+    assert_eq!(parse(&nested.to_string()).unwrap(), nested);
+
+    let twice = parse("mirror(nbd://a/x,nbd://a/x)").unwrap().check_distinct().unwrap_err();
+    assert_eq!(twice.to_string(), StackError::Twice { path: "nbd://a/x".into() }.to_string());
 }
 
 #[test]
@@ -185,10 +217,18 @@ fn a_file_of_a_description_is_found_beside_it() {
     assert!(missing.starts_with("cannot read the description missing.toml: No such"), "{missing}");
 }
 
+/// The path or the URI of a leaf.
+fn name(leaf: LeafDescription<'_>) -> &Path {
+    match leaf {
+        LeafDescription::File(file) => &file.path,
+        LeafDescription::Network(network) => Path::new(&network.uri),
+    }
+}
+
 fn lengths(text: &str, bytes: u64, given: &[(&str, u64)]) -> Result<Vec<u64>, String> {
     let device = parse(text).unwrap();
-    let given = |file: &FileLeaf| {
-        given.iter().find(|(path, _)| Path::new(path) == file.path).map(|(_, bytes)| *bytes)
+    let given = |leaf: LeafDescription<'_>| {
+        given.iter().find(|(path, _)| Path::new(path) == name(leaf)).map(|(_, bytes)| *bytes)
     };
     Allotment::new(&device, given).lengths(bytes).map_err(|error| error.to_string())
 }
@@ -218,10 +258,10 @@ fn given_lengths_stay() {
 
 #[test]
 fn a_device_of_given_files_has_a_capacity() {
-    let capacity = |text, given: fn(&FileLeaf) -> Option<u64>| {
+    let capacity = |text, given: fn(LeafDescription<'_>) -> Option<u64>| {
         Allotment::new(&parse(text).unwrap(), given).capacity()
     };
-    let given = |file: &FileLeaf| match file.path.to_str() {
+    let given = |leaf: LeafDescription<'_>| match name(leaf).to_str() {
         Some("a") => Some(200 << 10),
         Some("b") => Some((100 << 10) + 1),
         _ => None,

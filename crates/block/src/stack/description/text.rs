@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::error::DescriptionError;
 use super::kind::{Kind, kind};
+use super::network::NetworkLeaf;
 use super::options;
 use super::options::FileLeaf;
 use super::tree::{Description, MAX_DEPTH};
@@ -13,7 +14,7 @@ use super::tree::{Description, MAX_DEPTH};
 /// Parses a path or a description.
 pub(super) fn parse(text: &[u8]) -> Result<Description, DescriptionError> {
     if kind(text).is_none() && !text.is_empty() {
-        return Ok(PathBuf::from(OsStr::from_bytes(text)).into());
+        return Ok(leaf(PathBuf::from(OsStr::from_bytes(text))));
     }
     let mut parser = Parser { text, at: 0 };
     let device = parser.device(1).and_then(|device| match parser.peek() {
@@ -25,6 +26,12 @@ pub(super) fn parse(text: &[u8]) -> Result<Description, DescriptionError> {
         character: 1 + String::from_utf8_lossy(&text[..at]).chars().count(),
         problem,
     })
+}
+
+/// The leaf that a path or a URI names.
+fn leaf(path: PathBuf) -> Description {
+    let network = path.to_str().and_then(NetworkLeaf::parse);
+    network.map_or_else(|| path.into(), Description::Network)
 }
 
 /// The fault, and its byte.
@@ -44,7 +51,7 @@ impl<'t> Parser<'t> {
         self.skip_spaces();
         let device = match kind(&self.text[self.at..]) {
             Some(kind) => self.stacked(kind, depth)?,
-            None => Description::File(FileLeaf::new(self.path()?)),
+            None => leaf(self.path()?),
         };
         self.skip_spaces();
         Ok(device)

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::DescriptionError;
 use super::kind::Kind;
+use super::network::NetworkLeaf;
 use super::options;
 use super::options::FileLeaf;
 use super::tree::{Description, MAX_DEPTH};
@@ -55,7 +56,10 @@ impl Reader<'_> {
     fn device(&self, value: &Spanned<DeValue<'_>>, depth: usize) -> Result<Description, Problem> {
         let span = value.span();
         match value.get_ref() {
-            DeValue::String(path) => Ok(Description::File(self.file(path, span)?)),
+            DeValue::String(text) => match NetworkLeaf::parse(text) {
+                Some(leaf) => Ok(Description::Network(leaf)),
+                None => Ok(Description::File(self.file(text, span)?)),
+            },
             DeValue::Table(table) => self.table(table, span, depth),
             other => {
                 let found = other.type_str();

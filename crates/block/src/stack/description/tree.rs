@@ -1,10 +1,11 @@
-//! The tree of files and stacked devices.
+//! The tree of leaves and stacked devices.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::kind::kind;
+use super::network::NetworkLeaf;
 use super::options::FileLeaf;
 use crate::stack::bytes::Size;
 use crate::stack::delay::Slowness;
@@ -12,11 +13,13 @@ use crate::stack::delay::Slowness;
 /// Deepest nesting that a description may have; deeper devices are made by their constructors.
 pub const MAX_DEPTH: usize = 32;
 
-/// The tree of files and stacked devices.
+/// The tree of leaves and stacked devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Description {
     /// A file or a block device.
     File(FileLeaf),
+    /// A device behind a network.
+    Network(NetworkLeaf),
     /// The legs one after the other.
     Linear(Vec<Self>),
     /// The legs in turn, chunk by chunk.
@@ -37,24 +40,54 @@ pub enum Description {
     },
 }
 
+/// A device at the bottom of a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafDescription<'d> {
+    /// A file or a block device.
+    File(&'d FileLeaf),
+    /// A device behind a network.
+    Network(&'d NetworkLeaf),
+}
+
+impl LeafDescription<'_> {
+    /// Its length in bytes, if the description has it.
+    pub(super) fn size(self) -> Option<u64> {
+        match self {
+            Self::File(file) => file.size,
+            Self::Network(_) => None,
+        }
+    }
+}
+
 impl Description {
-    /// The devices that it is made of; none for a file.
+    /// The devices that it is made of; none for a leaf.
     #[must_use]
     pub fn legs(&self) -> &[Self] {
         match self {
-            Self::File(_) => &[],
+            Self::File(_) | Self::Network(_) => &[],
             Self::Delay { leg, .. } => std::slice::from_ref(&**leg),
             Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => legs,
         }
     }
 
-    /// The files at the bottom, in order: those of the first leg, then those of the second, ...
+    /// The leaves at the bottom, in order: those of the first leg, then those of the second, ...
+    #[must_use]
+    pub fn leaves(&self) -> Vec<LeafDescription<'_>> {
+        match self {
+            Self::File(file) => vec![LeafDescription::File(file)],
+            Self::Network(leaf) => vec![LeafDescription::Network(leaf)],
+            _ => self.legs().iter().flat_map(Self::leaves).collect(),
+        }
+    }
+
+    /// The files among the [leaves](Self::leaves).
     #[must_use]
     pub fn files(&self) -> Vec<&FileLeaf> {
-        match self {
-            Self::File(file) => vec![file],
-            _ => self.legs().iter().flat_map(Self::files).collect(),
-        }
+        let file = |leaf| match leaf {
+            LeafDescription::File(file) => Some(file),
+            LeafDescription::Network(_) => None,
+        };
+        self.leaves().into_iter().filter_map(file).collect()
     }
 
     /// The path, if this is one file without options.
@@ -82,8 +115,15 @@ impl From<&Path> for Description {
 /// As on the command line: parses back to the same, if all paths are UTF-8.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Network(leaf) = self {
+            return f.write_str(&leaf.uri);
+        }
         let Some(path) = self.as_path() else { return self.nested(f) };
         let bytes = path.as_os_str().as_bytes();
+        let is_uri = path.to_str().and_then(NetworkLeaf::parse).is_some();
+        if is_uri {
+            return self.nested(f);
+        }
         if kind(bytes).is_some() || matches!(bytes, [] | [b'@', ..]) {
             f.write_str("file(")?;
             self.nested(f)?;
@@ -98,6 +138,7 @@ impl Description {
     fn nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(file) => return file.nested(f),
+            Self::Network(leaf) => return leaf.nested(f),
             Self::Linear(_) => f.write_str("linear(")?,
             Self::Mirror(_) => f.write_str("mirror(")?,
             Self::Stripe { chunk, .. } => write!(f, "stripe:{}(", Size(*chunk))?,

@@ -1,4 +1,4 @@
-//! One file of an image on its way.
+//! One file of an image on its way, or one device that is written in place.
 
 use super::qcow2;
 use crate::pack::PackError;
@@ -10,10 +10,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
-use undercroft_block::stack::FileLeaf;
-use undercroft_block::{BlockDevice, Engine, Exclusive, FileDevice, SECTOR_SIZE};
+use undercroft_block::stack::{FileLeaf, LeafDescription, NetworkLeaf, NetworkOptions};
+use undercroft_block::{BlockDevice, Engine, Exclusive, FileDevice, FileOptions, SECTOR_SIZE};
 
-/// A file of the image: without a name until the image is whole, or a block device.
+/// A file of the image: without a name until the image is whole, or a block device, or a network
+/// disk, whose path is its URI.
 #[derive(Debug)]
 pub(super) struct TargetFile {
     pub(super) path: PathBuf,
@@ -30,14 +31,15 @@ pub(super) enum TargetKind {
     Anonymous { file: File, replace: bool },
     /// A file with a name of its own, where the file system knows no others.
     Named { file: NamedTempFile, replace: bool },
-    /// A block device, written in place.
-    Device(Arc<FileDevice>),
+    /// A block device or a network disk, written in place.
+    Device(Arc<dyn BlockDevice>),
 }
 
 /// The identity of a file, independent of its path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Identity {
     Device(u64),
+    Network(String),
     File {
         device: u64,
         inode: u64,
@@ -51,11 +53,28 @@ pub(super) enum Identity {
 }
 
 impl TargetFile {
-    /// Opens a target for a file.
+    /// Opens a target for a leaf of the image.
     ///
     /// # Errors
     /// It exists and `force` is not set, it is in use, or it cannot be written.
-    pub(super) fn open(leaf: &FileLeaf, force: bool) -> Result<Self, PackError> {
+    pub(super) fn open(leaf: LeafDescription<'_>, force: bool) -> Result<Self, PackError> {
+        match leaf {
+            LeafDescription::File(file) => Self::open_file(file, force),
+            LeafDescription::Network(network) => Self::open_network(network, force),
+        }
+    }
+
+    fn open_network(leaf: &NetworkLeaf, force: bool) -> Result<Self, PackError> {
+        let device = leaf.open(NetworkOptions::default())?;
+        let path = PathBuf::from(&leaf.uri);
+        if !force {
+            return Err(PackError::Exists(path));
+        }
+        let identity = Identity::Network(leaf.uri.clone());
+        Ok(Self { path, place: TargetKind::Device(device), identity, _old: None })
+    }
+
+    fn open_file(leaf: &FileLeaf, force: bool) -> Result<Self, PackError> {
         // The target of a link is replaced, not the link, as `cp` does.
         let path = &behind_link(&leaf.path)?;
         let failed =
@@ -104,7 +123,10 @@ impl TargetFile {
 
     /// Bytes of a block of the disk; a file has none of its own.
     pub(super) fn block_size(&self) -> u64 {
-        let TargetKind::Device(_) = self.place else { return SECTOR_SIZE };
+        let TargetKind::Device(device) = &self.place else { return SECTOR_SIZE };
+        if let Identity::Network(_) = self.identity {
+            return device.limits().block_bytes;
+        }
         let size = File::open(&self.path).ok().and_then(|disk| ioctl_blksszget(disk).ok());
         size.map_or(SECTOR_SIZE, u64::from)
     }
@@ -136,17 +158,17 @@ impl TargetFile {
         })
     }
 
-    /// The file as a device of `bytes` bytes, or `raw` in its place. One that is not a block device
+    /// The file as a device of `bytes` bytes, or `raw` in its place. One that is not a device already
     /// becomes empty first.
     pub(super) fn device(
         &self,
-        leaf: &FileLeaf,
+        leaf: LeafDescription<'_>,
         bytes: u64,
         raw: Option<&File>,
     ) -> Result<Arc<dyn BlockDevice>, PackError> {
         let file = match (&self.place, raw) {
             (TargetKind::Device(device), _) => {
-                return Ok(Arc::clone(device) as Arc<dyn BlockDevice>);
+                return Ok(Arc::clone(device));
             }
             (TargetKind::Anonymous { .. } | TargetKind::Named { .. }, Some(raw)) => raw,
             (TargetKind::Anonymous { file, .. }, None) => file,
@@ -162,7 +184,10 @@ impl TargetFile {
             _ => file.set_len(0),
         });
         emptied.and_then(|()| file.set_len(bytes)).map_err(failed("set the length of"))?;
-        let mut options = leaf.device_options(false);
+        let mut options = match leaf {
+            LeafDescription::File(leaf) => leaf.device_options(false),
+            LeafDescription::Network(_) => FileOptions::default(),
+        };
         // File systems let one writer into the page cache of a file at a time: a second only waits.
         // Around it there is room for others.
         options.threads = 1;

@@ -1,5 +1,5 @@
-//! The image on its way: files without names until it is whole, or block devices, and the device
-//! that is stacked on them.
+//! The image on its way: files without names until it is whole, or devices that are written in
+//! place, and the device that is stacked on them.
 
 mod file;
 mod naming;
@@ -12,14 +12,16 @@ use file::{TargetFile, TargetKind};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use undercroft_block::stack::{Allotment, Description, MirrorEvent, StackError};
+use undercroft_block::stack::{
+    Allotment, Description, LeafDescription, MirrorEvent, StackError,
+};
 use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, flush, write_all_at};
 
 /// Where an image goes.
 #[derive(Debug)]
 pub(super) struct Target {
     image: Description,
-    /// In the order of [`Description::files`].
+    /// In the order of [`Description::leaves`].
     files: Vec<TargetFile>,
     /// Legs that mirrors dropped while the image was written.
     dropped: Arc<Mutex<Vec<String>>>,
@@ -41,12 +43,13 @@ impl Target {
         // The second claim of a file would find it in use, by ourselves.
         image.check_distinct()?;
         let mut files: Vec<TargetFile> = Vec::new();
-        for leaf in image.files() {
+        for leaf in image.leaves() {
             let file = TargetFile::open(leaf, force)?;
             if files.iter().any(|other| other.identity == file.identity) {
                 return Err(StackError::Twice { path: file.path }.into());
             }
-            if let (Some(found), Some(expected)) = (file.fixed_size(), leaf.size)
+            if let LeafDescription::File(leaf) = leaf
+                && let (Some(found), Some(expected)) = (file.fixed_size(), leaf.size)
                 && found != expected
             {
                 return Err(StackError::Length { path: file.path, found, expected }.into());
@@ -65,7 +68,7 @@ impl Target {
         Ok(Self { image: image.clone(), files, dropped: Arc::default(), raw })
     }
 
-    /// Bytes of a block of the target: those of its block devices.
+    /// Bytes of a block of the target: those of its devices.
     pub(super) fn block_size(&self) -> u64 {
         self.files.iter().map(TargetFile::block_size).max().unwrap_or(SECTOR_SIZE)
     }
@@ -112,7 +115,7 @@ impl Target {
         })
     }
 
-    /// Takes a volume away again that stays on block devices: what it is known by becomes zeros.
+    /// Takes a volume away again that stays on devices: what it is known by becomes zeros.
     pub(super) fn spoil(&self, volume: &Arc<dyn BlockDevice>) {
         let is_device = |file: &TargetFile| matches!(file.place, TargetKind::Device(_));
         if self.files.iter().any(is_device) {

@@ -1,0 +1,277 @@
+//! A request on its way: the commands that it takes, one after the other.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
+
+use super::facts::Facts;
+use super::kept::{Change, Content};
+use crate::protocol::{self, Command, CommandFlags, Dialect, WireError};
+
+/// A request on its way.
+pub(super) struct Flight {
+    /// None: a flush of the client's own.
+    pub(super) request: Option<Request>,
+    /// The index of its hardware queue.
+    pub(super) queue: usize,
+    command: Command,
+    offset: u64,
+    /// Bytes of the range.
+    length: u64,
+    /// Bytes of the range that earlier commands have covered.
+    done: u64,
+    /// Most bytes of one command.
+    step: u64,
+    /// What a write sends.
+    data: Option<Arc<[u8]>>,
+    /// It has to be durable when it is answered.
+    durable: bool,
+    /// When it began to wait for an answer.
+    pub(super) since: Instant,
+    /// What it covers, if it is a flush: [`Kept::mark`](super::kept::Kept::mark).
+    pub(super) mark: u64,
+    /// Bytes of a read that have come.
+    received: u64,
+    /// The first error in the answer.
+    pub(super) error: Option<WireError>,
+}
+
+/// What is sent for a command.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) header: Vec<u8>,
+    pub(super) data: Option<Arc<[u8]>>,
+    /// Bytes of `data` that are sent.
+    pub(super) length: usize,
+}
+
+/// How a request ended.
+pub(super) struct Ended {
+    pub(super) request: Request,
+    pub(super) queue: usize,
+    pub(super) result: Result<(), Failure>,
+}
+
+/// What has to be done with a request.
+pub(super) enum Plan {
+    /// It is sent.
+    Send(Flight),
+    /// Nothing has to be sent.
+    End(Ended),
+}
+
+impl Flight {
+    /// What `request` of the hardware queue `queue` takes. Copies what it writes: that is needed
+    /// until it is flushed, and by then its memory belongs to its submitter again.
+    pub(super) fn plan(request: Request, queue: usize, facts: &Facts) -> Plan {
+        let end = |request, result| Plan::End(Ended { request, queue, result });
+        let offset = request.sector().0 * SECTOR_SIZE;
+        let (length, durable) = (request.length(), request.is_force_unit_access());
+        let mut flight = Self {
+            request: None,
+            queue,
+            command: Command::Flush,
+            offset,
+            length,
+            done: 0,
+            step: facts.step,
+            data: None,
+            durable,
+            since: Instant::now(),
+            mark: 0,
+            received: 0,
+            error: None,
+        };
+        match request.operation() {
+            Operation::Read => {
+                (flight.command, flight.step) = (Command::Read, length);
+            }
+            Operation::Write => {
+                (flight.command, flight.step) = (Command::Write, length);
+                flight.data = Some(copy(&request));
+            }
+            Operation::WriteZeroes if facts.can_write_zeroes() => {
+                flight.command = Command::WriteZeroes;
+            }
+            Operation::WriteZeroes => {
+                (flight.command, flight.step) = (Command::Write, facts.payload);
+                flight.data = Some(vec![0; length.min(facts.payload) as usize].into());
+            }
+            Operation::Discard if facts.can_trim() => flight.command = Command::Trim,
+            Operation::Flush if facts.can_flush() => {}
+            Operation::Discard | Operation::Flush => return end(request, Ok(())),
+            Operation::CloneRange => {
+                return end(request, Err(io::Error::from(io::ErrorKind::Unsupported).into()));
+            }
+        }
+        flight.request = Some(request);
+        Plan::Send(flight)
+    }
+
+    /// A flush that no request asks for.
+    pub(super) fn own_flush() -> Self {
+        Self {
+            request: None,
+            queue: 0,
+            command: Command::Flush,
+            offset: 0,
+            length: 0,
+            done: 0,
+            step: 0,
+            data: None,
+            durable: false,
+            since: Instant::now(),
+            mark: 0,
+            received: 0,
+            error: None,
+        }
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.command == Command::Read
+    }
+
+    pub(super) fn is_flush(&self) -> bool {
+        self.command == Command::Flush
+    }
+
+    /// The range of the whole request in bytes.
+    pub(super) fn range(&self) -> (u64, u64) {
+        (self.offset, self.length)
+    }
+
+    /// Whether it changes what is in its range.
+    pub(super) fn modifies(&self) -> bool {
+        matches!(self.command, Command::Write | Command::WriteZeroes | Command::Trim)
+    }
+
+    /// Whether the command that is under way is the last one of the range.
+    fn here(&self) -> u64 {
+        self.step.min(self.length - self.done)
+    }
+
+    /// What is sent now.
+    pub(super) fn frame(&mut self, cookie: u64, dialect: Dialect, facts: &Facts) -> Frame {
+        (self.received, self.error) = (0, None);
+        let length = self.here();
+        let offset = if self.is_flush() { 0 } else { self.offset + self.done };
+        let mut flags = self.flags(facts);
+        flags.set(
+            CommandFlags::PAYLOAD_LEN,
+            dialect == Dialect::Extended && self.command == Command::Write,
+        );
+        let request = protocol::Request { command: self.command, flags, cookie, offset, length };
+        let mut header = Vec::with_capacity(dialect.request_length());
+        let encoded = request.encode(dialect, &mut header);
+        debug_assert!(encoded.is_ok(), "a step is shorter than 32 bits");
+        let data = if self.command == Command::Write { self.data.clone() } else { None };
+        let length = if data.is_some() { length as usize } else { 0 };
+        Frame { header, data, length }
+    }
+
+    fn flags(&self, facts: &Facts) -> CommandFlags {
+        let force = self.durable && self.modifies() && facts.can_force_unit_access();
+        if force { CommandFlags::FUA } else { CommandFlags::empty() }
+    }
+
+    /// The change that the server may lose although it has answered.
+    pub(super) fn change(&self, facts: &Facts) -> Option<Change> {
+        let flags = self.flags(facts);
+        if flags.contains(CommandFlags::FUA) {
+            return None;
+        }
+        let content = match (self.command, &self.data) {
+            (Command::Write, Some(data)) => Content::Bytes(Arc::clone(data)),
+            (Command::WriteZeroes, _) => Content::Zeroes(flags),
+            // What a trim leaves is not said, so that nothing is lost with it.
+            _ => return None,
+        };
+        Some(Change { offset: self.offset + self.done, length: self.here(), content })
+    }
+
+    /// Goes on to the next command after one that succeeded; whether there is one.
+    pub(super) fn go_on(&mut self, facts: &Facts) -> bool {
+        self.since = Instant::now();
+        self.done += self.here();
+        if self.done < self.length {
+            return true;
+        }
+        let by_flush = self.durable && !facts.can_force_unit_access() && facts.can_flush();
+        if self.modifies() && by_flush {
+            (self.command, self.length, self.done) = (Command::Flush, 0, 0);
+            return true;
+        }
+        false
+    }
+
+    /// Whether all bytes of a read have come, once each.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.is_read() || self.received == self.length
+    }
+
+    /// Fills a part of the memory of a read by `fill`, piece by piece.
+    pub(super) fn fill(
+        &mut self,
+        offset: u64,
+        length: u64,
+        mut fill: impl FnMut(&mut [u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+        let Some(request) = self.request.as_mut().filter(|_| self.command == Command::Read) else {
+            return Err(wrong("the server sent data that nobody asked for"));
+        };
+        let skip = offset.checked_sub(self.offset);
+        let skip = skip.filter(|skip| length <= self.length && *skip <= self.length - length);
+        let Some(mut skip) = skip else {
+            return Err(wrong("the server sent data of another place"));
+        };
+        if length > self.length - self.received {
+            return Err(wrong("the server sent data twice"));
+        }
+        let mut left = length;
+        for piece in request.scatter() {
+            let size = piece.len() as u64;
+            if skip >= size {
+                skip -= size;
+                continue;
+            }
+            let end = size.min(skip + left);
+            // Both are at most the length of the piece.
+            fill(&mut piece[skip as usize..end as usize])?;
+            left -= end - skip;
+            skip = 0;
+            if left == 0 {
+                break;
+            }
+        }
+        self.received += length;
+        Ok(())
+    }
+
+    /// The end of the request, if it is one of a submitter.
+    pub(super) fn end(self, result: Result<(), Failure>) -> Option<Ended> {
+        let Self { request, queue, .. } = self;
+        request.map(|request| Ended { request, queue, result })
+    }
+}
+
+/// The bytes of a write.
+fn copy(request: &Request) -> Arc<[u8]> {
+    let mut pieces = request.gather();
+    let (first, second) = (pieces.next(), pieces.next());
+    if let (Some(first), None) = (first, second) {
+        return first.into();
+    }
+    drop(pieces);
+    // The length fits a request, which limits bound.
+    let mut bytes = Vec::with_capacity(request.length() as usize);
+    request.gather().for_each(|piece| bytes.extend_from_slice(piece));
+    bytes.into()
+}
+
+/// The error of the operating system for one of a server: the numbers are those of Linux.
+pub(super) fn io_error(error: WireError) -> io::Error {
+    io::Error::from_raw_os_error(error.number() as i32)
+}

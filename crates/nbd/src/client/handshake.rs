@@ -1,0 +1,270 @@
+//! From a socket to an export: what both sides agree on before requests.
+
+use std::io::{self, IoSlice, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::channel::{self, Receiver, Sender};
+use super::error::ClientError;
+use super::socket::Socket;
+use super::tls::Tls;
+use crate::protocol::{
+    BASE_ALLOCATION, BlockSizes, ClientFlags, ClientOption, Dialect, Export, Greeting,
+    HandshakeFlags, Info, InfoKind, InfoRequest, MAX_OPTION_DATA, MetaContextRequest,
+    OPTION_REPLY_HEADER, OptionCode, OptionError, OptionReply, OptionReplyHeader, ProtocolError,
+    Uri,
+};
+
+/// Most answers to one option: exports in a list.
+const MAX_REPLIES: usize = 1 << 16;
+
+/// How to reach an export.
+#[derive(Clone, Debug)]
+pub(super) struct Dialer {
+    pub(super) uri: Uri,
+    pub(super) tls: Option<Tls>,
+}
+
+/// A connection before the choice of an export.
+pub(super) struct Haggle {
+    dialer: Dialer,
+    pub(super) socket: Arc<Socket>,
+    pub(super) receiver: Receiver,
+    pub(super) sender: Sender,
+}
+
+/// A connection on which requests may be sent.
+pub(super) struct Connection {
+    pub(super) socket: Arc<Socket>,
+    pub(super) receiver: Receiver,
+    pub(super) sender: Sender,
+    pub(super) terms: Terms,
+}
+
+/// What both sides agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) dialect: Dialect,
+    pub(super) export: Export,
+    pub(super) sizes: BlockSizes,
+    /// The number of the context of allocation, if the server has it.
+    pub(super) allocation: Option<u32>,
+}
+
+/// An export as a server describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportInfo {
+    /// Its name; the default export has the empty name.
+    pub name: String,
+    /// Words for people; may be empty.
+    pub description: String,
+    /// Size and abilities, if the server tells them.
+    pub export: Option<Export>,
+    /// Sizes of requests, if the server tells them.
+    pub sizes: Option<BlockSizes>,
+}
+
+impl Dialer {
+    pub(super) fn new(uri: Uri) -> Result<Self, ClientError> {
+        let tls = Tls::of(&uri)?;
+        Ok(Self { uri, tls })
+    }
+
+    /// Connects, and agrees on encryption. No step takes longer than `limit`.
+    pub(super) fn dial(&self, limit: Duration) -> Result<Haggle, ClientError> {
+        let uri = || self.uri.to_string();
+        let connect = |source| ClientError::Connect { uri: uri(), source };
+        let socket = Arc::new(Socket::connect(&self.uri.transport, limit).map_err(connect)?);
+        socket.set_timeout(Some(limit)).map_err(connect)?;
+        let (receiver, sender) = channel::plain(&socket);
+        let mut haggle = Haggle { dialer: self.clone(), socket, receiver, sender };
+        haggle.greet()?;
+        if let Some(tls) = &self.tls {
+            haggle.must(&ClientOption::StartTls, "encrypt the connection")?;
+            let failed = |source: io::Error| ClientError::Tls { uri: uri(), problem: source.to_string() };
+            let encrypted = channel::encrypted(&haggle.socket, tls).map_err(failed)?;
+            (haggle.receiver, haggle.sender) = encrypted;
+        }
+        Ok(haggle)
+    }
+}
+
+impl Haggle {
+    fn uri(&self) -> String {
+        self.dialer.uri.to_string()
+    }
+
+    fn io(&self) -> impl Fn(io::Error) -> ClientError + use<> {
+        let uri = self.uri();
+        move |source| {
+            // How sockets with a time limit say that it has passed.
+            let source = match source.kind() {
+                io::ErrorKind::WouldBlock => io::Error::from(io::ErrorKind::TimedOut),
+                _ => source,
+            };
+            ClientError::Handshake { uri: uri.clone(), source }
+        }
+    }
+
+    fn protocol(&self) -> impl Fn(ProtocolError) -> ClientError + use<> {
+        let uri = self.uri();
+        move |source| ClientError::Protocol { uri: uri.clone(), source }
+    }
+
+    fn greet(&mut self) -> Result<(), ClientError> {
+        let mut bytes = [0; Greeting::LENGTH];
+        self.receiver.read_exact(&mut bytes).map_err(self.io())?;
+        let greeting = Greeting::decode(&bytes).map_err(self.protocol())?;
+        if !greeting.flags.contains(HandshakeFlags::FIXED_NEWSTYLE) {
+            let what = "answer options (fixed newstyle negotiation)";
+            return Err(ClientError::Unable { uri: self.uri(), what });
+        }
+        let mut flags = ClientFlags::FIXED_NEWSTYLE;
+        flags.set(ClientFlags::NO_ZEROES, greeting.flags.contains(HandshakeFlags::NO_ZEROES));
+        self.send(&flags.encode())
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
+        self.sender.send(&mut [IoSlice::new(bytes)]).map_err(self.io())
+    }
+
+    /// Sends `option`; returns what is answered before the last answer, or the error of the server.
+    fn ask(
+        &mut self,
+        option: &ClientOption,
+    ) -> Result<Result<Vec<OptionReply>, (OptionError, String)>, ClientError> {
+        let mut bytes = Vec::new();
+        option.encode(&mut bytes).map_err(self.protocol())?;
+        self.send(&bytes)?;
+        let mut replies = Vec::new();
+        loop {
+            match self.reply(option.code())? {
+                OptionReply::Ack => return Ok(Ok(replies)),
+                OptionReply::Error { error, message } => return Ok(Err((error, message))),
+                other => replies.push(other),
+            }
+            if replies.len() > MAX_REPLIES {
+                let (length, limit) = (replies.len() as u64, MAX_REPLIES as u64);
+                let error = ProtocolError::TooLong { what: "answers to an option", length, limit };
+                return Err(self.protocol()(error));
+            }
+        }
+    }
+
+    fn reply(&mut self, option: OptionCode) -> Result<OptionReply, ClientError> {
+        let mut header = [0; OPTION_REPLY_HEADER];
+        self.receiver.read_exact(&mut header).map_err(self.io())?;
+        let header = OptionReplyHeader::decode(&header).map_err(self.protocol())?;
+        if header.option != option {
+            let found = header.option.0.into();
+            let error = ProtocolError::Value { what: "option that is answered", found };
+            return Err(self.protocol()(error));
+        }
+        if header.length > MAX_OPTION_DATA {
+            let error = ProtocolError::TooLong {
+                what: "answer to an option",
+                length: header.length.into(),
+                limit: MAX_OPTION_DATA.into(),
+            };
+            return Err(self.protocol()(error));
+        }
+        let mut data = vec![0; header.length as usize];
+        self.receiver.read_exact(&mut data).map_err(self.io())?;
+        OptionReply::decode(header.kind, &data).map_err(self.protocol())
+    }
+
+    /// Sends `option`, which the server must be able to do.
+    fn must(
+        &mut self,
+        option: &ClientOption,
+        action: &'static str,
+    ) -> Result<Vec<OptionReply>, ClientError> {
+        self.ask(option)?.map_err(|(error, message)| {
+            ClientError::Refused { uri: self.uri(), action, error, message }
+        })
+    }
+
+    /// Agrees on the best headers that both know.
+    fn agree_on_dialect(&mut self) -> Result<Dialect, ClientError> {
+        for (option, dialect) in [
+            (ClientOption::ExtendedHeaders, Dialect::Extended),
+            (ClientOption::StructuredReply, Dialect::Structured),
+        ] {
+            match self.ask(&option)? {
+                Ok(_) => return Ok(dialect),
+                Err((OptionError::TLS_REQUIRED, message)) => {
+                    let (uri, action) = (self.uri(), "go on without TLS; write nbds:// instead");
+                    let error = OptionError::TLS_REQUIRED;
+                    return Err(ClientError::Refused { uri, action, error, message });
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(Dialect::Simple)
+    }
+
+    /// The number of the context of allocation, if the server has it.
+    fn allocation(&mut self, dialect: Dialect) -> Result<Option<u32>, ClientError> {
+        if dialect == Dialect::Simple {
+            return Ok(None);
+        }
+        let export = self.dialer.uri.export.clone();
+        let queries = vec![BASE_ALLOCATION.to_owned()];
+        let option = ClientOption::SetMetaContext(MetaContextRequest { export, queries });
+        let replies = self.ask(&option)?.unwrap_or_default();
+        Ok(replies.into_iter().find_map(|reply| match reply {
+            OptionReply::MetaContext { id, name } if name == BASE_ALLOCATION => Some(id),
+            _ => None,
+        }))
+    }
+
+    /// Chooses the export of the URI. From here on requests may be sent.
+    pub(super) fn go(mut self) -> Result<Connection, ClientError> {
+        let dialect = self.agree_on_dialect()?;
+        let allocation = self.allocation(dialect)?;
+        let export = self.dialer.uri.export.clone();
+        let wanted = vec![InfoKind::BLOCK_SIZE];
+        let option = ClientOption::Go(InfoRequest { export, wanted });
+        let replies = self.must(&option, "open it")?;
+        let (export, sizes) = facts(replies);
+        let Some(export) = export else {
+            let error = ProtocolError::Short { what: "information on an export" };
+            return Err(self.protocol()(error));
+        };
+        let terms =
+            Terms { dialect, export, sizes: sizes.unwrap_or(BlockSizes::DEFAULT), allocation };
+        let Self { socket, receiver, sender, .. } = self;
+        Ok(Connection { socket, receiver, sender, terms })
+    }
+
+    /// The exports that the server lists.
+    pub(super) fn list(&mut self) -> Result<Vec<ExportInfo>, ClientError> {
+        let replies = self.must(&ClientOption::List, "list its exports")?;
+        let mut exports = Vec::new();
+        for reply in replies {
+            let OptionReply::Server { name, description } = reply else { continue };
+            let wanted = vec![InfoKind::BLOCK_SIZE];
+            let option = ClientOption::Info(InfoRequest { export: name.clone(), wanted });
+            // One that cannot be opened is listed all the same.
+            let (export, sizes) = facts(self.ask(&option)?.unwrap_or_default());
+            exports.push(ExportInfo { name, description, export, sizes });
+        }
+        let mut bytes = Vec::new();
+        ClientOption::Abort.encode(&mut bytes).map_err(self.protocol())?;
+        self.send(&bytes)?;
+        Ok(exports)
+    }
+}
+
+/// The facts among the answers to a question for an export.
+fn facts(replies: Vec<OptionReply>) -> (Option<Export>, Option<BlockSizes>) {
+    let (mut export, mut sizes) = (None, None);
+    for reply in replies {
+        match reply {
+            OptionReply::Info(Info::Export(found)) => export = Some(found),
+            OptionReply::Info(Info::BlockSize(found)) => sizes = Some(found),
+            _ => {}
+        }
+    }
+    (export, sizes)
+}

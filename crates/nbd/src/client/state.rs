@@ -1,0 +1,382 @@
+//! What all threads of a device share: requests under way, writes that are kept, the connections.
+//!
+//! ```text
+//! queue threads --begin--> flights --answers--> receivers --> submitters
+//!                             |                     |
+//!                             |                   kept (until a flush is answered)
+//!                          keeper: limits of time; after a break: connects, sends kept, then flights
+//! ```
+//!
+//! One connection that breaks ends the session: all are closed and made anew, since a write that is
+//! sent again on one must not pass a newer write on another.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use undercroft_block::{Completer, Completions, Failure, Request};
+
+use super::facts::Facts;
+use super::flight::{Ended, Flight, Frame, Plan, io_error};
+use super::handshake::Dialer;
+use super::kept::Kept;
+use super::link::Link;
+use super::options::ClientOptions;
+use super::reason::Reason;
+use super::zeroes::Zeroes;
+use crate::protocol::WireError;
+
+/// What the threads of a device share.
+pub(super) struct Shared {
+    pub(super) dialer: Dialer,
+    /// How messages call the device.
+    pub(super) name: String,
+    pub(super) options: ClientOptions,
+    pub(super) facts: Facts,
+    pub(super) zeroes: Zeroes,
+    pub(super) completer: OnceLock<Completer>,
+    pub(super) state: Mutex<State>,
+    /// For the keeper: something has changed that it waits for.
+    pub(super) change: Condvar,
+    /// For the thread that sends what receivers have to say.
+    pub(super) errand: Condvar,
+}
+
+/// What their lock protects.
+pub(super) struct State {
+    pub(super) phase: Phase,
+    /// The number of the session.
+    pub(super) epoch: u64,
+    /// The connections of the session.
+    pub(super) links: Vec<Arc<Link>>,
+    /// By cookie: in the order in which they were begun.
+    pub(super) flights: BTreeMap<u64, Flight>,
+    next_cookie: u64,
+    pub(super) kept: Kept,
+    /// A flush of the client's own is under way.
+    flushing: bool,
+    /// Writes that are answered when there is room for what they wrote.
+    withheld: Vec<Ended>,
+    pub(super) errands: Vec<(Arc<Link>, Frame)>,
+    /// Why the last session ended.
+    pub(super) why: String,
+    /// Whether the session has answered anything.
+    pub(super) useful: bool,
+}
+
+/// What a device can do by now.
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    /// Send requests.
+    Up,
+    /// Keep them, until there are connections again.
+    Down,
+    /// Refuse them.
+    Dead(Reason),
+    /// End.
+    Closed,
+}
+
+/// The session that a receiver belongs to has ended.
+pub(super) struct Over;
+
+impl Shared {
+    pub(super) fn new(dialer: Dialer, options: ClientOptions, facts: Facts) -> Self {
+        let state = State {
+            phase: Phase::Down,
+            epoch: 0,
+            links: Vec::new(),
+            flights: BTreeMap::new(),
+            next_cookie: 0,
+            kept: Kept::default(),
+            flushing: false,
+            withheld: Vec::new(),
+            errands: Vec::new(),
+            why: String::new(),
+            useful: true,
+        };
+        Self {
+            name: dialer.uri.to_string(),
+            dialer,
+            options,
+            facts,
+            zeroes: Zeroes::default(),
+            completer: OnceLock::new(),
+            state: Mutex::new(state),
+            change: Condvar::new(),
+            errand: Condvar::new(),
+        }
+    }
+
+    /// Starts `requests` of the hardware queue `queue`; what ends at once goes to `completions`.
+    pub(super) fn begin(
+        &self,
+        requests: impl Iterator<Item = Request>,
+        queue: usize,
+        completions: &mut Completions,
+    ) {
+        let mut flights = Vec::new();
+        for request in requests {
+            match self.plan(request, queue) {
+                Plan::Send(flight) => flights.push(flight),
+                Plan::End(Ended { request, result, .. }) => completions.push(request, result),
+            }
+        }
+        if flights.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        let refusal = match &state.phase {
+            Phase::Dead(reason) => Some(reason.to_error()),
+            Phase::Closed => Some(io::ErrorKind::NotConnected.into()),
+            Phase::Up | Phase::Down => None,
+        };
+        if let Some(refusal) = refusal {
+            drop(state);
+            let failure = Failure::from(refusal);
+            for ended in flights.into_iter().filter_map(|flight| flight.end(Err(failure.clone()))) {
+                completions.push(ended.request, ended.result);
+            }
+            return;
+        }
+        let link = state.link(queue);
+        let mut frames = Vec::with_capacity(flights.len());
+        for flight in flights {
+            frames.extend(state.launch(flight, link.as_deref(), &self.facts));
+        }
+        drop(state);
+        if let Some(link) = link
+            && let Err(error) = link.send(&frames)
+        {
+            self.broke(link.epoch, &error);
+        }
+    }
+
+    /// What a request takes; one of zeroes, nothing where there are zeroes.
+    fn plan(&self, mut request: Request, queue: usize) -> Plan {
+        let offset = request.sector().0 * undercroft_block::SECTOR_SIZE;
+        let length = request.length();
+        if self.zeroes.cover(offset, length) {
+            use undercroft_block::Operation::{Discard, Read, WriteZeroes};
+            match request.operation() {
+                Read => {
+                    request.scatter().for_each(|piece| piece.fill(0));
+                    return Plan::End(Ended { request, queue, result: Ok(()) });
+                }
+                WriteZeroes | Discard => {
+                    return Plan::End(Ended { request, queue, result: Ok(()) });
+                }
+                _ => {}
+            }
+        }
+        if request.operation().modifies() {
+            self.zeroes.forget(offset, length);
+        }
+        Flight::plan(request, queue, &self.facts)
+    }
+
+    /// Takes the flight of `cookie`, of which a receiver of the session `epoch` has an answer; none
+    /// if there is none of this number.
+    pub(super) fn take(&self, epoch: u64, cookie: u64) -> Result<Option<Flight>, Over> {
+        let mut state = self.state.lock();
+        if state.epoch != epoch || !matches!(state.phase, Phase::Up) {
+            return Err(Over);
+        }
+        Ok(state.flights.remove(&cookie))
+    }
+
+    /// Gives a flight back that is not answered yet. The session may have ended meanwhile: it is
+    /// sent again then. On a device that is dead, it ends.
+    pub(super) fn put_back(&self, cookie: u64, flight: Flight) {
+        let mut state = self.state.lock();
+        let reason = match &state.phase {
+            Phase::Dead(reason) => reason.clone(),
+            Phase::Up | Phase::Down | Phase::Closed => {
+                state.flights.insert(cookie, flight);
+                return;
+            }
+        };
+        drop(state);
+        self.answer(flight.end(Err(reason.to_error().into())).into_iter().collect());
+    }
+
+    /// Notes that `flight` is answered, with success unless it has an error; what ends by that goes
+    /// to `out`.
+    pub(super) fn answered(&self, flight: Flight, epoch: u64, out: &mut Vec<Ended>) {
+        let mut state = self.state.lock();
+        state.useful = true;
+        match flight.error {
+            Some(error) => self.refused(&mut state, flight, error, epoch, out),
+            None => self.succeeded(&mut state, flight, out),
+        }
+    }
+
+    fn refused(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        flight: Flight,
+        error: WireError,
+        epoch: u64,
+        out: &mut Vec<Ended>,
+    ) {
+        match error {
+            // The server goes away, and perhaps comes back.
+            WireError::Shutdown => {
+                state.board(flight);
+                self.break_session(state, epoch, &io_error(error));
+            }
+            _ if flight.request.is_none() => {
+                // What was answered is not durable, and nobody else would be told.
+                let reason = Reason::NotFlushed { device: self.name.clone(), error };
+                out.extend(state.die(&reason));
+                self.change.notify_all();
+            }
+            _ => out.extend(flight.end(Err(io_error(error).into()))),
+        }
+    }
+
+    fn succeeded(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        mut flight: Flight,
+        out: &mut Vec<Ended>,
+    ) {
+        let change = if self.facts.keeps() { flight.change(&self.facts) } else { None };
+        let is_kept = change.is_some();
+        if let Some(change) = change {
+            state.kept.push(change);
+        }
+        if flight.is_flush() {
+            state.kept.release(flight.mark);
+        }
+        if flight.go_on(&self.facts) {
+            self.run_errand(state, flight);
+        } else if flight.request.is_none() {
+            state.flushing = false;
+        } else if let Some(ended) = flight.end(Ok(())) {
+            let full = is_kept && state.kept.bytes() > self.options.unflushed;
+            if full { state.withheld.push(ended) } else { out.push(ended) }
+        }
+        if state.kept.bytes() <= self.options.unflushed {
+            out.append(&mut state.withheld);
+        }
+        if state.kept.bytes() > self.options.unflushed / 2 && !state.flushing {
+            state.flushing = true;
+            self.run_errand(state, Flight::own_flush());
+        }
+    }
+
+    /// Has a command sent that a receiver must not send itself.
+    fn run_errand(&self, state: &mut MutexGuard<'_, State>, flight: Flight) {
+        let link = state.link(flight.queue);
+        let frame = state.launch(flight, link.as_deref(), &self.facts);
+        if let (Some(link), Some(frame)) = (link, frame) {
+            state.errands.push((link, frame));
+            self.errand.notify_one();
+        }
+    }
+
+    /// Ends the session `epoch`, if that is the one there is.
+    pub(super) fn broke(&self, epoch: u64, why: &io::Error) {
+        let mut state = self.state.lock();
+        self.break_session(&mut state, epoch, why);
+    }
+
+    fn break_session(&self, state: &mut MutexGuard<'_, State>, epoch: u64, why: &io::Error) {
+        if state.epoch != epoch || !matches!(state.phase, Phase::Up) {
+            return;
+        }
+        state.phase = Phase::Down;
+        state.why = match why.kind() {
+            io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+            _ => why.to_string(),
+        };
+        state.errands.clear();
+        state.links.iter().for_each(|link| link.shut());
+        self.change.notify_all();
+    }
+
+    /// Hands in what ended, by hardware queue. No lock of the device may be held.
+    pub(super) fn answer(&self, ended: Vec<Ended>) {
+        // Without it no queue was opened, and nothing begun.
+        let Some(completer) = self.completer.get() else { return };
+        let mut completions = Completions::default();
+        let mut ended = ended.into_iter().peekable();
+        while let Some(Ended { request, queue, result }) = ended.next() {
+            completions.push(request, result);
+            if ended.peek().is_none_or(|next| next.queue != queue) {
+                completer.complete(queue, &mut completions);
+                completions = Completions::default();
+            }
+        }
+    }
+}
+
+impl State {
+    /// The connection for a hardware queue; none while there is no session.
+    fn link(&self, queue: usize) -> Option<Arc<Link>> {
+        let up = matches!(self.phase, Phase::Up) && !self.links.is_empty();
+        up.then(|| Arc::clone(&self.links[queue % self.links.len()]))
+    }
+
+    /// Notes a flight that is to be sent, under a new cookie.
+    fn board(&mut self, flight: Flight) -> u64 {
+        let cookie = self.next_cookie;
+        self.next_cookie += 1;
+        self.flights.insert(cookie, flight);
+        cookie
+    }
+
+    /// Notes a flight; returns what has to be sent on `link`, if there is a session.
+    fn launch(&mut self, mut flight: Flight, link: Option<&Link>, facts: &Facts) -> Option<Frame> {
+        flight.mark = self.kept.mark();
+        let cookie = self.next_cookie;
+        let frame = link.map(|link| flight.frame(cookie, link.dialect, facts));
+        self.board(flight);
+        frame
+    }
+
+    /// Begins the session of `links`: what is under way is sent on them.
+    pub(super) fn begin_session(&mut self, links: Vec<Arc<Link>>, facts: &Facts) {
+        (self.phase, self.links, self.useful) = (Phase::Up, links, false);
+        let mark = self.kept.mark();
+        let links = &self.links;
+        for (cookie, flight) in &mut self.flights {
+            let link = &links[flight.queue % links.len()];
+            flight.mark = mark;
+            let frame = flight.frame(*cookie, link.dialect, facts);
+            self.errands.push((Arc::clone(link), frame));
+        }
+    }
+
+    /// When the first request under way has waited for `limit`.
+    pub(super) fn deadline(&self, limit: Duration) -> Option<Instant> {
+        let first = self.flights.values().map(|flight| flight.since).min();
+        first.and_then(|first| first.checked_add(limit))
+    }
+
+    /// Takes out what has waited for `limit`, with this reason.
+    pub(super) fn expire(&mut self, limit: Duration, reason: &Reason) -> Vec<Ended> {
+        let now = Instant::now();
+        let late = self.flights.extract_if(.., |_, flight| {
+            flight.since.checked_add(limit).is_some_and(|until| until <= now)
+        });
+        late.filter_map(|(_, flight)| flight.end(Err(reason.to_error().into()))).collect()
+    }
+
+    /// Ends the device: all that is under way, and all that follows, fails with `reason`.
+    pub(super) fn die(&mut self, reason: &Reason) -> Vec<Ended> {
+        self.phase = Phase::Dead(reason.clone());
+        self.errands.clear();
+        self.kept.clear();
+        self.links.iter().for_each(|link| link.shut());
+        let failure = Failure::from(reason.to_error());
+        let flights = std::mem::take(&mut self.flights).into_values();
+        let flights = flights.filter_map(|flight| flight.end(Err(failure.clone())));
+        let withheld = std::mem::take(&mut self.withheld).into_iter();
+        let withheld = withheld.map(|ended| Ended { result: Err(failure.clone()), ..ended });
+        flights.chain(withheld).collect()
+    }
+}
