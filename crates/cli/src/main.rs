@@ -42,6 +42,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));
+    undercroft_nbd::client::register();
     let mut options = std::env::args_os().take_while(|argument| argument != "--");
     let json = options.any(|argument| argument == "--json");
     let is_command = |word: &OsStr| Cli::command().find_subcommand(word).is_some();

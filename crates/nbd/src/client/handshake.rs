@@ -12,7 +12,7 @@ use crate::protocol::{
     BASE_ALLOCATION, BlockSizes, ClientFlags, ClientOption, Dialect, Export, Greeting,
     HandshakeFlags, Info, InfoKind, InfoRequest, MAX_OPTION_DATA, MetaContextRequest,
     OPTION_REPLY_HEADER, OptionCode, OptionError, OptionReply, OptionReplyHeader, ProtocolError,
-    Uri,
+    TransmissionFlags, Uri,
 };
 
 /// Most answers to one option: exports in a list.
@@ -49,6 +49,13 @@ pub(super) struct Terms {
     pub(super) sizes: BlockSizes,
     /// The number of the context of allocation, if the server has it.
     pub(super) allocation: Option<u32>,
+}
+
+impl Terms {
+    /// Whether the server refuses changes.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.export.flags.contains(TransmissionFlags::READ_ONLY)
+    }
 }
 
 /// An export as a server describes it.

@@ -360,10 +360,13 @@ impl State {
     /// Takes out what has waited for `limit`, with this reason.
     pub(super) fn expire(&mut self, limit: Duration, reason: &Reason) -> Vec<Ended> {
         let now = Instant::now();
-        let late = self.flights.extract_if(.., |_, flight| {
+        let is_late = |flight: &Flight| {
             flight.since.checked_add(limit).is_some_and(|until| until <= now)
-        });
-        late.filter_map(|(_, flight)| flight.end(Err(reason.to_error().into()))).collect()
+        };
+        let late = self.flights.iter().filter(|(_, flight)| is_late(flight));
+        let late: Vec<u64> = late.map(|(cookie, _)| *cookie).collect();
+        let ended = |cookie| self.flights.remove(&cookie)?.end(Err(reason.to_error().into()));
+        late.into_iter().filter_map(ended).collect()
     }
 
     /// Ends the device: all that is under way, and all that follows, fails with `reason`.

@@ -30,11 +30,12 @@ impl Zeroes {
             let zero = AllocationFlags::from_bits_retain(extent.flags).contains(AllocationFlags::ZERO);
             if zero {
                 // The one before may end here: an answer begins where another ended.
-                let before = ranges.last_entry().filter(|last| *last.get() == offset);
-                match before {
-                    Some(mut last) => *last.get_mut() = end,
-                    None if ranges.len() < MAX_RANGES => drop(ranges.insert(offset, end)),
-                    None => {}
+                if let Some(mut last) = ranges.last_entry()
+                    && *last.get() == offset
+                {
+                    *last.get_mut() = end;
+                } else if ranges.len() < MAX_RANGES {
+                    ranges.insert(offset, end);
                 }
             }
             offset = end;

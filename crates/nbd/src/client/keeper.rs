@@ -1,0 +1,231 @@
+//! The thread that keeps a device going: limits of time, and new connections after a break.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::error::ClientError;
+use super::handshake::Connection;
+use super::link::Link;
+use super::reason::Reason;
+use super::receiver;
+use super::state::{Phase, Shared, State};
+use super::threads;
+
+/// Pauses between attempts to connect: from the first one on each is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// One step of connecting takes no longer.
+pub(super) const STEP_LIMIT: Duration = Duration::from_secs(10);
+
+/// What an attempt to connect has led to; none while it is under way.
+type Attempt = Arc<Mutex<Option<Result<Vec<Connection>, ClientError>>>>;
+
+/// The thread, and those that it looks after.
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    receivers: Vec<JoinHandle<()>>,
+    attempt: Option<Attempt>,
+    /// When the next attempt may begin.
+    next: Instant,
+    pause: Duration,
+}
+
+impl Keeper {
+    /// One for `shared`.
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        let (next, pause) = (Instant::now(), Duration::ZERO);
+        Self { shared: Arc::clone(shared), receivers: Vec::new(), attempt: None, next, pause }
+    }
+
+    /// The life of the thread: until the device is closed.
+    pub(super) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state.lock();
+        loop {
+            match &state.phase {
+                Phase::Closed => break,
+                Phase::Down => self.work_on_session(&mut state),
+                Phase::Up | Phase::Dead(_) => {}
+            }
+            self.mind_limits(&mut state);
+            if matches!(state.phase, Phase::Closed) {
+                break;
+            }
+            let until = self.wake(&state);
+            shared.change.wait_until(&mut state, until);
+        }
+        drop(state);
+        self.part();
+    }
+
+    /// When it has to look again, if nothing happens before.
+    fn wake(&self, state: &State) -> Instant {
+        let limit = self.shared.options.timeout;
+        // A request that begins meanwhile is found late by so much at most.
+        let mut until = Instant::now() + limit / 8;
+        if let Some(deadline) = state.deadline(limit) {
+            until = until.min(deadline);
+        }
+        if matches!(state.phase, Phase::Down) && self.attempt.is_none() {
+            until = until.min(self.next);
+        }
+        until
+    }
+
+    /// Without connections: waits for the old ones, then tries to get new ones.
+    fn work_on_session(&mut self, state: &mut MutexGuard<'_, State>) {
+        if !state.links.is_empty() {
+            state.links.clear();
+            // One that broke before it was of use is like one that could not be made.
+            self.pause = if state.useful { Duration::ZERO } else { longer(self.pause) };
+            self.next = Instant::now() + self.pause;
+            // They may be answering, and give back what they have.
+            MutexGuard::unlocked(state, || self.part());
+            return;
+        }
+        let result = self.attempt.as_ref().and_then(|attempt| attempt.lock().take());
+        match result {
+            Some(Ok(connections)) => {
+                self.attempt = None;
+                if let Err(error) = self.install(state, connections) {
+                    self.postpone(state, &error.to_string());
+                }
+            }
+            Some(Err(error)) if error.is_final() => {
+                self.attempt = None;
+                let reason = Reason::Refused(error.to_string().into());
+                self.end(state, &reason);
+            }
+            Some(Err(error)) => {
+                self.attempt = None;
+                self.postpone(state, &error.to_string());
+            }
+            None if self.attempt.is_none() && self.next <= Instant::now() => {
+                if let Err(error) = self.try_to_connect(state) {
+                    self.postpone(state, &error.to_string());
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn postpone(&mut self, state: &mut State, why: &str) {
+        why.clone_into(&mut state.why);
+        self.pause = longer(self.pause);
+        self.next = Instant::now() + self.pause;
+    }
+
+    /// Connects in another thread, so that limits are kept meanwhile.
+    fn try_to_connect(&mut self, state: &State) -> io::Result<()> {
+        let (shared, changes) = (Arc::clone(&self.shared), state.kept.snapshot());
+        let attempt = Attempt::default();
+        let result = Arc::clone(&attempt);
+        threads::spawn("nbd-connect", move || {
+            let (wanted, limit) = (shared.options.connections, shared.options.timeout);
+            let limit = limit.min(STEP_LIMIT);
+            let made = shared.dialer.reopen(&shared.facts, &changes, wanted, limit);
+            *result.lock() = Some(made);
+            // Under the lock, so that the keeper has either seen the result or waits.
+            let state = shared.state.lock();
+            shared.change.notify_all();
+            drop(state);
+        })?;
+        self.attempt = Some(attempt);
+        Ok(())
+    }
+
+    /// Begins a session on `connections`.
+    pub(super) fn install(
+        &mut self,
+        state: &mut State,
+        connections: Vec<Connection>,
+    ) -> io::Result<()> {
+        state.epoch += 1;
+        let epoch = state.epoch;
+        let mut links = Vec::with_capacity(connections.len());
+        for Connection { socket, receiver, sender, terms } in connections {
+            // From here on the keeper minds the limits.
+            socket.set_timeout(None)?;
+            links.push(Arc::new(Link::new(epoch, terms.dialect, socket, sender)));
+            // Receivers wait for the lock of the state before they take anything.
+            match receiver::start(&self.shared, epoch, receiver, terms) {
+                Ok(receiver) => self.receivers.push(receiver),
+                Err(error) => {
+                    links.iter().for_each(|link| link.shut());
+                    return Err(error);
+                }
+            }
+        }
+        state.begin_session(links, &self.shared.facts);
+        self.shared.errand.notify_one();
+        Ok(())
+    }
+
+    /// Ends what has waited too long; and the device, if it may have lost a write by that.
+    fn mind_limits(&mut self, state: &mut MutexGuard<'_, State>) {
+        let limit = self.shared.options.timeout;
+        if state.deadline(limit).is_none_or(|deadline| deadline > Instant::now()) {
+            return;
+        }
+        let device = self.shared.name.clone();
+        let unflushed = state.kept.len();
+        let reason = Reason::NoAnswer { device, limit, why: state.why.clone(), unflushed };
+        if !self.shared.facts.read_only {
+            self.end(state, &reason);
+            return;
+        }
+        // A device that is only read can go on at any time.
+        let ended = state.expire(limit, &reason);
+        let epoch = state.epoch;
+        MutexGuard::unlocked(state, || {
+            self.shared.answer(ended);
+            self.shared.broke(epoch, &reason.to_error());
+        });
+    }
+
+    fn end(&self, state: &mut MutexGuard<'_, State>, reason: &Reason) {
+        let ended = state.die(reason);
+        MutexGuard::unlocked(state, || self.shared.answer(ended));
+    }
+
+    /// Waits for the receivers, whose connections are shut.
+    fn part(&mut self) {
+        for receiver in self.receivers.drain(..) {
+            // A panic of one would be an error of our own, and its request is failed by its drop.
+            let joined = receiver.join();
+            debug_assert!(joined.is_ok(), "a receiver panicked");
+        }
+    }
+}
+
+fn longer(pause: Duration) -> Duration {
+    (2 * pause).clamp(FIRST_PAUSE, LONGEST_PAUSE)
+}
+
+/// The life of the thread that sends what receivers have to say: until the device is closed.
+pub(super) fn run_errands(shared: &Arc<Shared>) {
+    let mut state = shared.state.lock();
+    loop {
+        if matches!(state.phase, Phase::Closed) {
+            return;
+        }
+        let errands = std::mem::take(&mut state.errands);
+        if errands.is_empty() {
+            shared.errand.wait(&mut state);
+            continue;
+        }
+        MutexGuard::unlocked(&mut state, || {
+            for group in errands.chunk_by(|(one, _), (other, _)| Arc::ptr_eq(one, other)) {
+                let Some((link, _)) = group.first() else { continue };
+                let frames: Vec<_> = group.iter().map(|(_, frame)| frame.clone()).collect();
+                if let Err(error) = link.send(&frames) {
+                    shared.broke(link.epoch, &error);
+                }
+            }
+        });
+    }
+}

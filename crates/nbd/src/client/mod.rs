@@ -1,0 +1,58 @@
+//! The client: an export of a server as a device.
+//!
+//! ```text
+//! hardware queues --> flights --> links (one connection each) --> server
+//!                       ^                                           |
+//!                       +-- keeper (breaks, limits)   receivers <---+  (answer bios themselves)
+//! ```
+//!
+//! A queue thread sends, on the connection of its queue; the receiver of that connection answers.
+//! Requests are found by their cookies. What is promised when a connection breaks is in
+//! `docs/nbd.md`, and why in `docs/decisions/nbd.md`.
+
+mod answer;
+mod channel;
+mod device;
+mod error;
+mod facts;
+mod flight;
+mod handshake;
+mod keeper;
+mod kept;
+mod link;
+mod options;
+mod reason;
+mod receiver;
+mod session;
+mod socket;
+mod state;
+mod threads;
+mod tls;
+mod zeroes;
+
+use std::error::Error;
+use std::sync::Arc;
+
+use undercroft_block::BlockDevice;
+use undercroft_block::stack::{NetworkLeaf, NetworkOptions, register_network};
+
+pub use device::{NbdDevice, NbdDriver, NbdQueue, list, open};
+pub use error::ClientError;
+pub use handshake::ExportInfo;
+pub use options::ClientOptions;
+
+use crate::protocol::Uri;
+
+/// Makes URIs usable wherever a stack of devices is described, for the whole process.
+pub fn register() {
+    register_network(open_leaf);
+}
+
+fn open_leaf(
+    leaf: &NetworkLeaf,
+    options: NetworkOptions,
+) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>> {
+    let wrong = |source| ClientError::Uri { uri: leaf.uri.clone(), source };
+    let uri = Uri::parse(&leaf.uri).map_err(wrong)?;
+    Ok(Arc::new(open(&uri, options.read_only, options.time_limit)?))
+}
