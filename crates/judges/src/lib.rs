@@ -5,6 +5,7 @@
 //! - [`mount`]: the kernel's own XFS through a loop device; [`kernel`]: whether it can be asked;
 //! - [`served`]: a mount of ours through FUSE; [`suite`]: suites for mounts; [`load`]: a load whose
 //!   every acknowledged sync is known, to be cut off by crashes;
+//! - [`nbd`]: NBD servers of others, and a wire that can be cut;
 //! - [`loop_device`]: a block device over a file; [`first_read`]: a file that changes when it is read;
 //! - [`tree`]: whether two directory trees are the same, field by field;
 //! - [`odd`] and [`random`]: trees to pack; [`populate`]: volumes that a kernel filled and aged;
@@ -29,6 +30,7 @@ pub mod load;
 pub mod loop_device;
 pub mod matrix;
 pub mod mount;
+pub mod nbd;
 pub mod odd;
 pub mod populate;
 pub mod program;
