@@ -33,7 +33,7 @@ impl NbdServer {
     /// It is missing, or does not listen: the error carries what it said.
     pub fn nbdkit<A: AsRef<OsStr>>(arguments: &[A]) -> Result<Self, Error> {
         let all = |socket: &Path| {
-            let options = ["--foreground", "--exit-with-parent", "--unix"];
+            let options = ["--foreground", "--unix"];
             options.into_iter().map(OsString::from).chain([socket.into()]).collect()
         };
         Self::new("nbdkit", "install the Debian package nbdkit", all, arguments)

@@ -1,6 +1,7 @@
 //! Both directions of a connection, encrypted or not: one thread receives while others send.
 
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -24,7 +25,13 @@ pub(super) type Receiver = BufReader<Incoming>;
 /// What comes from a socket, decrypted.
 pub(super) struct Incoming {
     socket: Arc<Socket>,
-    tls: Option<(Session, Box<[u8]>)>,
+    tls: Option<(Session, Raw)>,
+}
+
+/// Encrypted bytes; those in the range wait for room in the session.
+struct Raw {
+    bytes: Box<[u8]>,
+    waiting: Range<usize>,
 }
 
 /// The sending direction.
@@ -47,7 +54,7 @@ pub(super) fn encrypted(socket: &Arc<Socket>, tls: &Tls) -> io::Result<(Receiver
     session.set_buffer_limit(Some(2 * ENCRYPTED));
     session.complete_io(&mut &**socket)?;
     let session = Arc::new(Mutex::new(session));
-    let raw = vec![0; RECEIVED].into_boxed_slice();
+    let raw = Raw { bytes: vec![0; RECEIVED].into_boxed_slice(), waiting: 0..0 };
     let incoming =
         Incoming { socket: Arc::clone(socket), tls: Some((Arc::clone(&session), raw)) };
     let sender = Sender { socket: Arc::clone(socket), tls: Some((session, Vec::new())) };
@@ -62,16 +69,14 @@ impl Read for Incoming {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other,
             }
-            let length = (&*self.socket).read(raw)?;
-            let mut session = session.lock();
-            let mut left = &raw[..length];
-            loop {
-                let taken = session.read_tls(&mut left)?;
-                session.process_new_packets().map_err(io::Error::other)?;
-                if left.is_empty() || taken == 0 {
-                    break;
-                }
+            if raw.waiting.is_empty() {
+                raw.waiting = 0..(&*self.socket).read(&mut raw.bytes)?;
             }
+            // It takes as much as it has room for. The end of the socket is told, too.
+            let mut session = session.lock();
+            let taken = session.read_tls(&mut &raw.bytes[raw.waiting.clone()])?;
+            raw.waiting.start += taken;
+            session.process_new_packets().map_err(io::Error::other)?;
         }
     }
 }

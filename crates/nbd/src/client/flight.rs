@@ -179,11 +179,11 @@ impl Flight {
     /// The change that the server may lose although it has answered.
     pub(super) fn change(&self, facts: &Facts) -> Option<Change> {
         let flags = self.flags(facts);
-        if flags.contains(CommandFlags::FUA) {
-            return None;
-        }
         let content = match (self.command, &self.data) {
-            (Command::Write, Some(data)) => Content::Bytes(Arc::clone(data)),
+            (Command::Write | Command::WriteZeroes, _) if flags.contains(CommandFlags::FUA) => {
+                Content::Durable
+            }
+            (Command::Write, Some(data)) => Content::Bytes(Arc::clone(data), 0),
             (Command::WriteZeroes, _) => Content::Zeroes(flags),
             // What a trim leaves is not said, so that nothing is lost with it.
             _ => return None,

@@ -1,6 +1,9 @@
 //! Writes that the server has answered and not flushed: kept, so that they can be sent again.
+//!
+//! A write that was durable when it was answered is not sent again. It leaves a note, since what was
+//! kept of its range before must not be sent again either: that would undo it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::protocol::CommandFlags;
@@ -19,9 +22,12 @@ pub(super) struct Change {
 /// What a change writes.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
-    Bytes(Arc<[u8]>),
+    /// The bytes from the number on.
+    Bytes(Arc<[u8]>, usize),
     /// With these flags of the command.
     Zeroes(CommandFlags),
+    /// What does not matter: it is durable.
+    Durable,
 }
 
 /// All changes since the last flush, in the order in which they were answered.
@@ -35,7 +41,19 @@ pub(super) struct Kept {
 
 impl Change {
     fn bytes(&self) -> u64 {
-        ENTRY + if let Content::Bytes(bytes) = &self.content { bytes.len() as u64 } else { 0 }
+        ENTRY + if let Content::Bytes(bytes, _) = &self.content { bytes.len() as u64 } else { 0 }
+    }
+
+    /// The part from `start` to `end`, which lie inside.
+    fn part(&self, start: u64, end: u64) -> Self {
+        let content = match &self.content {
+            // Less than the length of the bytes.
+            Content::Bytes(bytes, from) => {
+                Content::Bytes(Arc::clone(bytes), from + (start - self.offset) as usize)
+            }
+            other => other.clone(),
+        };
+        Self { offset: start, length: end - start, content }
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -45,6 +63,9 @@ impl Change {
 
 impl Kept {
     pub(super) fn push(&mut self, change: Change) {
+        if self.entries.is_empty() && matches!(change.content, Content::Durable) {
+            return;
+        }
         self.bytes += change.bytes();
         self.entries.push_back(change);
     }
@@ -73,13 +94,58 @@ impl Kept {
         self.entries.len()
     }
 
-    /// All of it, to be sent again in this order.
+    /// What may be lost, to be sent again in this order.
     pub(super) fn snapshot(&self) -> Vec<Change> {
-        self.entries.iter().cloned().collect()
+        let mut durable = Ranges::default();
+        let mut changes = Vec::new();
+        for change in self.entries.iter().rev() {
+            let (start, end) = (change.offset, change.offset + change.length);
+            if let Content::Durable = change.content {
+                durable.add(start, end);
+            } else {
+                let parts = durable.missing(start, end);
+                changes.extend(parts.into_iter().map(|(start, end)| change.part(start, end)));
+            }
+        }
+        changes.reverse();
+        changes
     }
 
     pub(super) fn clear(&mut self) {
         self.release(self.mark());
+    }
+}
+
+/// Ranges of bytes: ends by starts, none over another.
+#[derive(Default)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    fn add(&mut self, mut start: u64, mut end: u64) {
+        while let Some((&other, &stop)) = self.0.range(..=end).next_back()
+            && stop >= start
+        {
+            self.0.remove(&other);
+            (start, end) = (start.min(other), end.max(stop));
+        }
+        self.0.insert(start, end);
+    }
+
+    /// What of a range is in none of them.
+    fn missing(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let mut missing = Vec::new();
+        let mut at = start;
+        let before = self.0.range(..=start).next_back();
+        for (&other, &stop) in before.into_iter().chain(self.0.range(start + 1..end)) {
+            if other > at {
+                missing.push((at, other));
+            }
+            at = at.max(stop);
+        }
+        if at < end {
+            missing.push((at, end));
+        }
+        missing
     }
 }
 
@@ -99,7 +165,7 @@ mod tests {
     use super::*;
 
     fn bytes(offset: u64, length: usize) -> Change {
-        let content = Content::Bytes(vec![7; length].into());
+        let content = Content::Bytes((0..length).map(|place| place as u8).collect(), 0);
         Change { offset, length: length as u64, content }
     }
 
@@ -116,6 +182,33 @@ mod tests {
         assert_eq!(kept.len(), 1, "a flush releases nothing twice");
         kept.clear();
         assert_eq!((kept.len(), kept.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_durable_is_not_undone() {
+        let mut kept = Kept::default();
+        let durable = |offset, length| Change { offset, length, content: Content::Durable };
+        kept.push(durable(0, 4096));
+        assert_eq!(kept.len(), 0, "nothing before it");
+        kept.push(bytes(0, 4096));
+        kept.push(durable(512, 512));
+        kept.push(durable(2048, 512));
+        kept.push(durable(1024, 512));
+        kept.push(bytes(512, 256));
+        let parts: Vec<_> = kept
+            .snapshot()
+            .into_iter()
+            .map(|change| match change.content {
+                Content::Bytes(_, from) => (change.offset, change.length, from),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected = [(0, 512, 0), (1536, 512, 1536), (2560, 1536, 2560), (512, 256, 0)];
+        // Parts of one change come in any order.
+        let mut sorted = parts.clone();
+        sorted[..3].sort_unstable();
+        assert_eq!(sorted, expected);
+        assert_eq!(parts[3], expected[3], "the newest comes last");
     }
 
     #[test]

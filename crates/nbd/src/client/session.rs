@@ -103,20 +103,26 @@ impl Connection {
     fn send_again(&mut self, mut changes: &[Change]) -> Result<(), Failed> {
         while !changes.is_empty() {
             let (batch, rest) = changes.split_at(together(changes, AGAIN));
-            for (cookie, change) in (0..).zip(batch) {
+            let mut sent = 0;
+            for change in batch {
                 let (command, mut flags, data) = match &change.content {
-                    Content::Bytes(bytes) => (Command::Write, CommandFlags::empty(), &bytes[..]),
+                    Content::Bytes(bytes, from) => {
+                        (Command::Write, CommandFlags::empty(), &bytes[*from..])
+                    }
                     Content::Zeroes(flags) => (Command::WriteZeroes, *flags, &[][..]),
+                    // None is among those that may be lost.
+                    Content::Durable => continue,
                 };
                 let with_payload =
                     command == Command::Write && self.terms.dialect == Dialect::Extended;
                 flags.set(CommandFlags::PAYLOAD_LEN, with_payload);
                 let (offset, length) = (change.offset, change.length);
-                // Zeroes that are sent share bytes that are longer than the last of them.
+                // A part of a change, or zeroes that share bytes longer than the last of them.
                 let data = &data[..data.len().min(length as usize)];
-                self.send(&Request { command, flags, cookie, offset, length }, data)?;
+                self.send(&Request { command, flags, cookie: sent, offset, length }, data)?;
+                sent += 1;
             }
-            for _ in batch {
+            for _ in 0..sent {
                 self.answered(|_| ())?;
             }
             changes = rest;
