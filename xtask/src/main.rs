@@ -95,6 +95,10 @@ enum Soak {
     Models(tags::ModelsArguments),
     /// A driver that fails at random: no bio is lost or answered twice
     Block(soak::BlockArguments),
+    /// Servers of network disks killed and connections cut: no answered flush is lost
+    Nbd(soak::NbdArguments),
+    /// A Ceph cluster behind an export, whose parts are killed under a load
+    NbdCeph(soak::CephArguments),
     /// Replay volumes that the kernel left dirty
     Recovery(soak::RecoveryArguments),
     /// A small Debian on a disk that `build` made, started in QEMU
@@ -146,6 +150,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),
         Task::Soak(Soak::Models(arguments)) => tags::soak_models(arguments),
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
+        Task::Soak(Soak::Nbd(arguments)) => soak::nbd(arguments),
+        Task::Soak(Soak::NbdCeph(arguments)) => soak::nbd_ceph(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
         Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),

@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; long
 //! histories of the allocator and of files; many bios to a driver that fails.
 
+mod ceph;
 mod mount;
 
 use std::fs;
@@ -9,7 +10,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::{shell, workspace};
+use crate::{shell, system, workspace};
+pub(crate) use ceph::{CephArguments, nbd_ceph};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
@@ -264,6 +266,25 @@ pub(crate) fn block(arguments: &BlockArguments) -> Result<()> {
         "soak_block",
         &[&arguments.operations, &arguments.seed],
     ))
+}
+
+/// Break connections to network disks.
+#[derive(Args)]
+pub(crate) struct NbdArguments {
+    /// Number of breaks
+    #[arg(long, default_value_t = 1000)]
+    breaks: u64,
+    /// Seed of the first load; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Kills servers that lose what they have not flushed, and cuts connections, under a load of writes
+/// and flushes; every block that is read, and all of them behind the last kill, hold what was
+/// written last.
+pub(crate) fn nbd(arguments: &NbdArguments) -> Result<()> {
+    system::install(system::FOR_TESTS)?;
+    shell::run(&mut example("undercroft-nbd", "soak_nbd", &[&arguments.breaks, &arguments.seed]))
 }
 
 /// Builds random trees in random formats and has the judges look at each image; needs root.

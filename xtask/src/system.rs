@@ -33,6 +33,9 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("fsck.fat", "dosfstools"),
     program("mcopy", "mtools"),
     program("qemu-img", "qemu-utils"),
+    program("qemu-nbd", "qemu-utils"),
+    program("nbdkit", "nbdkit"),
+    program("openssl", "openssl"),
     program("mount", "mount"),
     program("losetup", "mount"),
     program("tar", "tar"),
@@ -63,6 +66,15 @@ pub(crate) const FOR_MOUNT_SOAKS: &[Program] = &[
     program("sqlite3", "sqlite3"),
     program("pgbench", "postgresql"),
     program("setpriv", "util-linux"),
+];
+
+/// A Ceph cluster of one node behind an export.
+pub(crate) const FOR_CEPH: &[Program] = &[
+    program("ceph-mon", "ceph-mon"),
+    program("ceph-osd", "ceph-osd"),
+    program("rbd", "ceph-common"),
+    program("qemu-nbd", "qemu-utils"),
+    program("/usr/lib/x86_64-linux-gnu/qemu/block-rbd.so", "qemu-block-extra"),
 ];
 
 /// The peers of a mount in benchmarks, beyond those of builds: a compiler for the example of libfuse.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::partition::{PartitionTable, open_partition};
-use undercroft_block::stack::{Description, DeviceReport, MirrorEvent};
+use undercroft_block::stack::{Description, DeviceReport, LeafDescription, MirrorEvent};
 use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
 use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_xfs::Volume;
@@ -26,8 +26,8 @@ use undercroft_xfs::volume::LiveOptions;
 /// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
-    /// Image file or block device, or a device stacked on several, such as
-    /// 'stripe:64k(a.img,b.img)' or @stack.toml.
+    /// Image file or block device, a network disk such as nbd://host/export, or a device stacked on
+    /// several, such as 'stripe:64k(a.img,b.img)' or @stack.toml.
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
     image: Description,
 
@@ -139,6 +139,19 @@ impl ImageArgs {
             "cannot open {}: it is mounted at {at}{by}; `undercroft unmount {at}` ends that",
             self.image
         ))
+    }
+
+    /// The URI of an image that is one network disk.
+    pub(crate) fn uri(&self) -> Option<&str> {
+        match &self.image {
+            Description::Network(leaf) => Some(&leaf.uri),
+            _ => None,
+        }
+    }
+
+    /// Whether a part of the image is behind a network.
+    pub(crate) fn uses_networks(&self) -> bool {
+        self.image.leaves().iter().any(|leaf| matches!(leaf, LeafDescription::Network(_)))
     }
 
     fn part(&self) -> Part {

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use undercroft_block::stack::Description;
+use undercroft_block::stack::{Description, NetworkLeaf};
 use undercroft_image::unpack::VolumeSource;
 use undercroft_source::{Options, Source, SourceSpec};
 
@@ -37,11 +37,12 @@ pub(crate) fn open(text: &OsStr, part: Part, options: &Options) -> Result<Box<dy
 }
 
 /// Whether a path is one of a device with a volume, or of a disk; a name of no file describes a
-/// stacked device.
+/// network disk or a stacked device.
 fn holds_volume(path: &Path, in_part: bool) -> io::Result<bool> {
     let Ok(metadata) = path.metadata() else {
         let text = path.as_os_str().as_encoded_bytes();
-        return Ok(text.starts_with(b"@") || text.contains(&b'('));
+        let is_uri = path.to_str().and_then(NetworkLeaf::parse).is_some();
+        return Ok(is_uri || text.starts_with(b"@") || text.contains(&b'('));
     };
     let kind = metadata.file_type();
     if kind.is_block_device() || !kind.is_file() {

@@ -5,7 +5,7 @@ use std::error::Error;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_block::stack::Description;
+use undercroft_block::stack::{Description, LeafDescription};
 use undercroft_source::{ModeChange, Timestamp};
 use undercroft_xfs::format;
 use undercroft_xfs::maintain;
@@ -17,14 +17,20 @@ pub(crate) const PRESETS: [&str; 9] = [
     "lts-6.18",
 ];
 
-/// An image: a path, or a description of a stacked device.
+/// An image: a path, a URI, or a description of a stacked device.
 pub(crate) fn image() -> impl TypedValueParser<Value = Description> {
     OsStringValueParser::new().try_map(|text| {
         if text == "-" {
             let what = "a volume cannot be streamed; name a file (./- is one of this name)";
             return Err(Box::<dyn Error + Send + Sync>::from(what));
         }
-        Ok(Description::from_argument(&text)?)
+        let image = Description::from_argument(&text)?;
+        for leaf in image.leaves() {
+            if let LeafDescription::Network(leaf) = leaf {
+                undercroft_nbd::client::check(leaf)?;
+            }
+        }
+        Ok(image)
     })
 }
 

@@ -132,7 +132,7 @@ fn prepare() -> Result<()> {
     newest::install(false).map(drop)
 }
 
-fn build() -> Result<std::path::PathBuf> {
+pub(super) fn build() -> Result<std::path::PathBuf> {
     shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
     Ok(workspace::target("release/undercroft"))
 }

@@ -1,5 +1,7 @@
 //! `undercroft info`.
 
+mod exports;
+
 use crate::image::ImageArgs;
 use crate::report::{self, Outcome};
 use crate::text;
@@ -12,6 +14,9 @@ use undercroft_xfs::recovery::LogState;
 use uuid::Uuid;
 
 /// Show geometry, features, label, UUID and usage of a volume.
+///
+/// Of a network disk whose URI names no export (nbd://host), the exports of the server are listed,
+/// unless the unnamed one is all that it has.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -62,6 +67,11 @@ struct Feature {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(uri) = args.image.uri()
+        && exports::list(uri, args.json, out)?
+    {
+        return Ok(Outcome::Done);
+    }
     let volume = args.image.open()?;
     let info = info(&volume)?;
     if args.json {

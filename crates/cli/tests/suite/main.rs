@@ -18,6 +18,7 @@ mod guards;
 mod interruption;
 mod json;
 mod memory;
+mod network;
 mod owners;
 mod rootless;
 mod rules;

@@ -48,11 +48,23 @@ pub fn register() {
     register_network(open_leaf);
 }
 
+/// Checks the URI of `leaf` without looking for its server.
+///
+/// # Errors
+/// It is wrong, or has a parameter that is.
+pub fn check(leaf: &NetworkLeaf) -> Result<(), ClientError> {
+    let uri = parse(leaf)?;
+    ClientOptions::of(&uri).map(drop)
+}
+
+fn parse(leaf: &NetworkLeaf) -> Result<Uri, ClientError> {
+    Uri::parse(&leaf.uri).map_err(|source| ClientError::Uri { uri: leaf.uri.clone(), source })
+}
+
 fn open_leaf(
     leaf: &NetworkLeaf,
     options: NetworkOptions,
 ) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>> {
-    let wrong = |source| ClientError::Uri { uri: leaf.uri.clone(), source };
-    let uri = Uri::parse(&leaf.uri).map_err(wrong)?;
+    let uri = parse(leaf)?;
     Ok(Arc::new(open(&uri, options.read_only, options.time_limit)?))
 }

@@ -3,7 +3,8 @@
 //! It reads images of strangers for as long as it lives. All that it changes is open by then: the
 //! image, the log, the connection to the kernel. So it is kept from opening anything else for change,
 //! from programs, from networks, and from other processes. Two things remain that it needs: to unmount,
-//! and to read files, for it goes on looking whether the kernel has mounted the image as well.
+//! and to read files, for it goes on looking whether the kernel has mounted the image as well. The
+//! server of a volume on a network disk keeps connections, too: it must be able to make them anew.
 
 use libc::{AF_UNIX, AT_REMOVEDIR, O_ACCMODE, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY};
 use seccompiler::SeccompCmpOp::{MaskedEq, Ne};
@@ -21,9 +22,6 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
-    // Connections.
-    libc::SYS_connect,
-    libc::SYS_bind,
     // Names and permissions of files.
     libc::SYS_mknodat,
     libc::SYS_mkdirat,
@@ -63,6 +61,9 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_keyctl,
 ];
 
+/// Calls that fail where no part of the image is behind a network.
+const FORBIDDEN_CONNECTIONS: &[i64] = &[libc::SYS_connect, libc::SYS_bind];
+
 /// Older forms of some of them.
 #[cfg(target_arch = "x86_64")]
 const FORBIDDEN_OLD: &[i64] = &[
@@ -81,28 +82,35 @@ const FORBIDDEN_OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FORBIDDEN_OLD: &[i64] = &[];
 
-/// Confines all threads of this process, and those that they start.
+/// Confines all threads of this process, and those that they start. With `networks` it may make
+/// connections.
 ///
 /// # Errors
 /// The kernel has no filters of system calls, or this processor is not known.
-pub(super) fn confine() -> Result<(), Error> {
-    apply_filter_all_threads(&program()?)
+pub(super) fn confine(networks: bool) -> Result<(), Error> {
+    apply_filter_all_threads(&program(networks)?)
 }
 
-fn program() -> Result<BpfProgram, BackendError> {
-    let always = [FORBIDDEN, FORBIDDEN_OLD].concat().into_iter().map(|call| (call, Vec::new()));
+fn program(networks: bool) -> Result<BpfProgram, BackendError> {
+    let connections = if networks { &[] } else { FORBIDDEN_CONNECTIONS };
+    let always = [FORBIDDEN, FORBIDDEN_OLD, connections].concat();
+    let always = always.into_iter().map(|call| (call, Vec::new()));
+    // The log and the service manager have sockets of the machine.
+    let sockets = if networks {
+        Vec::new()
+    } else {
+        vec![(libc::SYS_socket, vec![rule(0, Ne, AF_UNIX)?])]
+    };
     let sometimes = [
         (libc::SYS_openat, changing_open(2)?),
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, changing_open(1)?),
         // The private place of a mount goes with it, as an empty directory.
         (libc::SYS_unlinkat, vec![rule(2, MaskedEq(bits(AT_REMOVEDIR)), 0)?]),
-        // The log and the service manager have sockets of the machine.
-        (libc::SYS_socket, vec![rule(0, Ne, AF_UNIX)?]),
     ];
     let architecture = std::env::consts::ARCH.try_into()?;
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let rules = always.chain(sometimes).collect();
+    let rules = always.chain(sometimes).chain(sockets).collect();
     SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture)?.try_into()
 }
 

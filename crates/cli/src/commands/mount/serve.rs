@@ -30,6 +30,8 @@ pub(super) struct Served {
     pub(super) directory: Option<PathBuf>,
     pub(super) destination: Destination,
     events: Receiver<Event>,
+    /// Whether a part of the image is behind a network.
+    networks: bool,
 }
 
 /// Signals that ask a server to end. They are blocked in all threads, and waited for by one.
@@ -53,7 +55,8 @@ pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served>
         let _ = sender.send(Event::Unmounted);
     };
     let mount = Mount::new(fs, target, &plan.settings, log, ended)?;
-    let served = Served { mount, directory, destination, events };
+    let networks = args.image.uses_networks();
+    let served = Served { mount, directory, destination, events, networks };
     let settled = served.directory.as_deref().map_or(Ok(None), settle);
     match settled {
         Ok(Some(note)) if args.foreground => served.destination.line(&note),
@@ -117,7 +120,7 @@ impl Served {
         if self.directory.is_none() || !geteuid().is_root() {
             return;
         }
-        if let Err(error) = confine() {
+        if let Err(error) = confine(self.networks) {
             self.destination.line(&format!("system calls are not filtered: {error}"));
         }
     }

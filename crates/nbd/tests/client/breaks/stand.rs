@@ -51,17 +51,18 @@ impl Stand {
         let done = AtomicBool::new(false);
         let mut random = Random::new(!seed);
         thread::scope(|scope| {
+            // Servers end with the thread that starts them, so the load is in the other one.
             scope.spawn(|| {
-                for _ in 0..breaks {
-                    // Time for some writes, or hardly any.
-                    thread::sleep(Duration::from_millis(random.below(40)));
-                    self.strike(&mut server, &proxy, &mut random);
+                while !done.load(Ordering::SeqCst) {
+                    load.step(&device);
                 }
-                done.store(true, Ordering::SeqCst);
             });
-            while !done.load(Ordering::SeqCst) {
-                load.step(&device);
+            for _ in 0..breaks {
+                // Time for some writes, or hardly any.
+                thread::sleep(Duration::from_millis(random.below(40)));
+                self.strike(&mut server, &proxy, &mut random);
             }
+            done.store(true, Ordering::SeqCst);
         });
         proxy.delay(Duration::ZERO);
         load.step(&device);
