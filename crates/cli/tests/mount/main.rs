@@ -15,5 +15,6 @@ mod forms;
 mod listing;
 mod mounted;
 mod names;
+mod network;
 mod rights;
 mod status;

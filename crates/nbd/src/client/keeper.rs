@@ -145,24 +145,24 @@ impl Keeper {
         connections: Vec<Connection>,
     ) -> io::Result<()> {
         state.epoch += 1;
-        let epoch = state.epoch;
         let mut links = Vec::with_capacity(connections.len());
-        for Connection { socket, receiver, sender, terms } in connections {
+        // Receivers wait for the lock of the state before they take anything.
+        let start = |connection: Connection| -> io::Result<()> {
+            let Connection { socket, receiver, sender, terms } = connection;
             // From here on the keeper minds the limits.
             socket.set_timeout(None)?;
-            links.push(Arc::new(Link::new(epoch, terms.dialect, socket, sender)));
-            // Receivers wait for the lock of the state before they take anything.
-            match receiver::start(&self.shared, epoch, receiver, terms) {
-                Ok(receiver) => self.receivers.push(receiver),
-                Err(error) => {
-                    links.iter().for_each(|link| link.shut());
-                    return Err(error);
-                }
-            }
+            links.push(Arc::new(Link::new(state.epoch, terms.dialect, socket, sender)));
+            self.receivers.push(receiver::start(&self.shared, state.epoch, receiver, terms)?);
+            Ok(())
+        };
+        let started = connections.into_iter().try_for_each(start);
+        if started.is_err() {
+            links.iter().for_each(|link| link.shut());
+        } else {
+            state.begin_session(links, &self.shared.facts);
+            self.shared.errand.notify_one();
         }
-        state.begin_session(links, &self.shared.facts);
-        self.shared.errand.notify_one();
-        Ok(())
+        started
     }
 
     /// Ends what has waited too long; and the device, if it may have lost a write by that.

@@ -1,0 +1,80 @@
+//! Volumes on network disks whose server dies under them.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use undercroft_judges::nbd::NbdServer;
+use undercroft_judges::{ServedMount, Xfsprogs};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_undercroft");
+
+/// A server of a file with an empty volume.
+fn serve(home: &Path) -> NbdServer {
+    let path = home.join("disk");
+    Xfsprogs::newest().unwrap().mkfs(&path, 512 << 20, &[]).unwrap();
+    NbdServer::nbdkit(&["--filter=cache", "file", path.to_str().unwrap(), "cache=writeback"])
+        .unwrap()
+}
+
+fn write(path: &Path, byte: u8) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(&vec![byte; 300_000])?;
+    file.sync_all()
+}
+
+/// The cache of the server is lost with it, and all that is not flushed.
+#[test]
+fn a_mount_goes_on_when_its_server_is_killed_and_comes_back() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = serve(home.path());
+    let mount = ServedMount::new(Path::new(PROGRAM), Path::new(&server.uri("", &[])), &[]).unwrap();
+    for round in 0..6_u8 {
+        for number in 0..4_u8 {
+            let path = mount.path().join(format!("{round}-{number}"));
+            write(&path, round * 4 + number).unwrap();
+        }
+        fs::write(mount.path().join(format!("{round}-unsynced")), vec![round; 200_000]).unwrap();
+        server.kill();
+        server.start().unwrap();
+    }
+    mount.unmount().unwrap();
+    server.kill();
+    let disk = home.path().join("disk");
+    Xfsprogs::newest().unwrap().repair_check(&disk).unwrap();
+    let out = home.path().join("out");
+    let extracted = Command::new(PROGRAM).arg("extract").args([&disk, &out]).status().unwrap();
+    assert!(extracted.success());
+    for round in 0..6_u8 {
+        for number in 0..4_u8 {
+            let found = fs::read(out.join(format!("{round}-{number}"))).unwrap();
+            assert!(found == vec![round * 4 + number; 300_000], "{round}-{number}");
+        }
+        assert!(fs::read(out.join(format!("{round}-unsynced"))).unwrap() == vec![round; 200_000]);
+    }
+}
+
+#[test]
+fn a_volume_whose_server_stays_away_is_read_only_at_the_limit() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = serve(home.path());
+    let uri = server.uri("", &["x-timeout=1s"]);
+    let mount = ServedMount::new(Path::new(PROGRAM), Path::new(&uri), &[]).unwrap();
+    write(&mount.path().join("before"), 1).unwrap();
+    server.kill();
+    write(&mount.path().join("after"), 2).unwrap_err();
+    // Nothing waits any more, and nothing is changed.
+    let refused = File::create(mount.path().join("later")).unwrap_err();
+    assert!(matches!(refused.raw_os_error(), Some(5 | 30)), "{refused}");
+    assert!(mount.log().contains("no answer from the server of nbd+unix:///"), "{}", mount.log());
+    drop(mount);
+
+    server.start().unwrap();
+    let replayed = Command::new(PROGRAM).args(["replay", &server.uri("", &[])]).status().unwrap();
+    assert!(replayed.success());
+    server.kill();
+    let disk = home.path().join("disk");
+    let read = Command::new(PROGRAM).args(["cat", &disk.display().to_string(), "/before"]).output();
+    assert!(read.unwrap().stdout == vec![1; 300_000]);
+}
