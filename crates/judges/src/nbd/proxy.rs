@@ -27,6 +27,8 @@ struct Shared {
     ends: Mutex<Vec<UnixStream>>,
     /// Bytes until all connections are cut.
     left: AtomicU64,
+    /// Whether nothing passes behind those bytes, instead of a cut.
+    holds: AtomicBool,
     /// Microseconds that each piece takes.
     delay: AtomicU64,
     ended: AtomicBool,
@@ -46,6 +48,7 @@ impl Proxy {
             server: server.to_owned(),
             ends: Mutex::default(),
             left: AtomicU64::new(u64::MAX),
+            holds: AtomicBool::new(false),
             delay: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         });
@@ -85,6 +88,12 @@ impl Proxy {
     /// often.
     pub fn cut_after(&self, bytes: u64) {
         self.shared.left.store(bytes, Ordering::SeqCst);
+    }
+
+    /// Lets so many more bytes pass, and none behind them, though nothing is cut.
+    pub fn hold_after(&self, bytes: u64) {
+        self.shared.holds.store(true, Ordering::SeqCst);
+        self.cut_after(bytes);
     }
 
     /// Makes each piece that passes take so long.
@@ -137,7 +146,7 @@ impl Shared {
             let is_last = left < length as u64;
             let passed = if is_last { usize::try_from(left).unwrap_or(0) } else { length };
             let sent = to.write_all(&bytes[..passed]);
-            if is_last {
+            if is_last && !self.holds.load(Ordering::SeqCst) {
                 self.left.store(u64::MAX, Ordering::SeqCst);
                 self.cut();
             }

@@ -73,7 +73,7 @@ impl Receiving {
                 return Err(error.into());
             }
             if answer.last {
-                self.shared.answered(flight, self.epoch, &mut self.ended);
+                self.shared.answered(answer.cookie, flight, self.epoch, &mut self.ended);
             } else {
                 self.shared.put_back(answer.cookie, flight);
             }

@@ -54,6 +54,9 @@ pub(super) struct State {
     /// By cookie: in the order in which they were begun.
     pub(super) flights: BTreeMap<u64, Flight>,
     next_cookie: u64,
+    /// Those that receivers have for a moment, by cookie, and when they began to wait: the data of a
+    /// read may be late, too.
+    taken: BTreeMap<u64, Instant>,
     pub(super) kept: Kept,
     /// A flush of the client's own is under way.
     flushing: bool,
@@ -90,6 +93,7 @@ impl Shared {
             links: Vec::new(),
             flights: BTreeMap::new(),
             next_cookie: 0,
+            taken: BTreeMap::new(),
             kept: Kept::default(),
             flushing: false,
             withheld: Vec::new(),
@@ -184,13 +188,18 @@ impl Shared {
         if state.epoch != epoch || !matches!(state.phase, Phase::Up) {
             return Err(Over);
         }
-        Ok(state.flights.remove(&cookie))
+        let flight = state.flights.remove(&cookie);
+        if let Some(flight) = &flight {
+            state.taken.insert(cookie, flight.since);
+        }
+        Ok(flight)
     }
 
     /// Gives a flight back that is not answered yet. The session may have ended meanwhile: it is
     /// sent again then. On a device that is dead, it ends.
     pub(super) fn put_back(&self, cookie: u64, flight: Flight) {
         let mut state = self.state.lock();
+        state.taken.remove(&cookie);
         let reason = match &state.phase {
             Phase::Dead(reason) => reason.clone(),
             Phase::Up | Phase::Down | Phase::Closed => {
@@ -202,11 +211,23 @@ impl Shared {
         self.answer(flight.end(Err(reason.to_error().into())).into_iter().collect());
     }
 
-    /// Notes that `flight` is answered, with success unless it has an error; what ends by that goes
-    /// to `out`.
-    pub(super) fn answered(&self, flight: Flight, epoch: u64, out: &mut Vec<Ended>) {
+    /// Notes that the flight of `cookie` is answered, with success unless it has an error; what ends
+    /// by that goes to `out`.
+    pub(super) fn answered(
+        &self,
+        cookie: u64,
+        flight: Flight,
+        epoch: u64,
+        out: &mut Vec<Ended>,
+    ) {
         let mut state = self.state.lock();
+        state.taken.remove(&cookie);
         state.useful = true;
+        if let Phase::Dead(reason) = &state.phase {
+            // It may need more commands, and none is sent any more.
+            out.extend(flight.end(Err(reason.to_error().into())));
+            return;
+        }
         match flight.error {
             Some(error) => self.refused(&mut state, flight, error, epoch, out),
             None => self.succeeded(&mut state, flight, out),
@@ -353,7 +374,8 @@ impl State {
 
     /// When the first request under way has waited for `limit`.
     pub(super) fn deadline(&self, limit: Duration) -> Option<Instant> {
-        let first = self.flights.values().map(|flight| flight.since).min();
+        let flights = self.flights.values().map(|flight| flight.since);
+        let first = flights.chain(self.taken.values().copied()).min();
         first.and_then(|first| first.checked_add(limit))
     }
 

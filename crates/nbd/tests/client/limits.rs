@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use undercroft_block::{Reason, Sector, flush, read_buffer, write_all_at};
-use undercroft_judges::nbd::NbdServer;
+use undercroft_judges::nbd::{NbdServer, Proxy};
 use undercroft_nbd::client;
 use undercroft_nbd::protocol::Uri;
 
@@ -31,6 +31,21 @@ fn a_server_that_does_not_answer_ends_the_device_at_the_limit() {
     let again = chain(&flush(&device).unwrap_err());
     assert!(again.contains("may be lost"), "{again}");
     assert!(matches!(read_buffer(&device, Sector(0), 512).unwrap_err().reason, Reason::Io(_)));
+}
+
+/// The header of an answer has come, and the data of the read has not.
+#[test]
+fn a_server_that_stops_in_the_middle_of_an_answer_ends_the_device_at_the_limit() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), vec![7; 1 << 20]).unwrap();
+    let server = NbdServer::nbdkit(&["file", file.path().to_str().unwrap()]).unwrap();
+    let proxy = Proxy::new(&server.socket()).unwrap();
+    let device = open(&proxy.uri("", &["x-timeout=500ms", "x-connections=1"]));
+    assert_eq!(read_buffer(&device, Sector(0), 4096).unwrap()[0], 7);
+    // The request passes, and a part of the answer.
+    proxy.hold_after(28 + 20 + 8 + 1000);
+    let text = chain(&read_buffer(&device, Sector(8), 64 << 10).unwrap_err());
+    assert!(text.contains("for 500 ms"), "{text}");
 }
 
 #[test]
