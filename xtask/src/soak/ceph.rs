@@ -62,7 +62,11 @@ pub(crate) fn nbd_ceph(arguments: &CephArguments) -> Result<()> {
         thread::sleep(Duration::from_secs(5));
         Ok(())
     })?;
-    println!("{} files with fsync, the slowest {:.1} s", written.files, written.slowest.as_secs_f64());
+    println!(
+        "{} files with fsync, the slowest {:.1} s",
+        written.files,
+        written.slowest.as_secs_f64()
+    );
     ensure!(written.slowest < PATIENCE, "an fsync took longer than the limit");
     mount.unmount()?;
 

@@ -114,7 +114,8 @@ impl Drop for Proxy {
 
 impl Shared {
     fn connect(self: &Arc<Self>, client: UnixStream, server: UnixStream) {
-        let clones = [client.try_clone(), server.try_clone(), client.try_clone(), server.try_clone()];
+        let clones =
+            [client.try_clone(), server.try_clone(), client.try_clone(), server.try_clone()];
         let [Ok(to_client), Ok(to_server), Ok(one), Ok(other)] = clones else { return };
         self.ends().extend([one, other]);
         for (from, to) in [(client, to_server), (server, to_client)] {

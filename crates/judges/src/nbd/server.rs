@@ -99,7 +99,8 @@ impl NbdServer {
         while UnixStream::connect(self.home.path().join("socket")).is_err() {
             let ended = process.try_wait().map_err(Error::io("cannot wait for", &self.program))?;
             if ended.is_some() || started.elapsed() > PATIENCE {
-                let status = ended.map_or("does not listen".to_owned(), |status| status.to_string());
+                let status =
+                    ended.map_or("does not listen".to_owned(), |status| status.to_string());
                 let output = std::fs::read_to_string(&log).unwrap_or_default();
                 let command = self.program.display().to_string();
                 return Err(Error::Failed { command, status, output });
@@ -139,6 +140,13 @@ impl NbdServer {
 
 impl Drop for NbdServer {
     fn drop(&mut self) {
+        if thread::panicking()
+            && let Some(process) = &mut self.process
+        {
+            // Whether it was the server that failed.
+            let log = std::fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
+            eprintln!("the server: {:?}; it said:\n{log}", process.try_wait());
+        }
         self.kill();
     }
 }

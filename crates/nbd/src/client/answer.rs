@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use super::channel::{self, Receiver};
 use super::handshake::Terms;
 use crate::protocol::{
-    ChunkHeader, ChunkKind, ErrorChunk, Hole, ProtocolError, ReplyFlags, ReplyHeader,
-    SimpleReply, StatusChunk, StatusExtent, WireError,
+    ChunkHeader, ChunkKind, ErrorChunk, Hole, ProtocolError, ReplyFlags, ReplyHeader, SimpleReply,
+    StatusChunk, StatusExtent, WireError,
 };
 
 /// Most bytes of a chunk that is not data: a block status with many extents.

@@ -55,8 +55,7 @@ pub(super) fn encrypted(socket: &Arc<Socket>, tls: &Tls) -> io::Result<(Receiver
     session.complete_io(&mut &**socket)?;
     let session = Arc::new(Mutex::new(session));
     let raw = Raw { bytes: vec![0; RECEIVED].into_boxed_slice(), waiting: 0..0 };
-    let incoming =
-        Incoming { socket: Arc::clone(socket), tls: Some((Arc::clone(&session), raw)) };
+    let incoming = Incoming { socket: Arc::clone(socket), tls: Some((Arc::clone(&session), raw)) };
     let sender = Sender { socket: Arc::clone(socket), tls: Some((session, Vec::new())) };
     Ok((BufReader::with_capacity(RECEIVED, incoming), sender))
 }

@@ -114,7 +114,9 @@ pub enum ClientError {
         what: String,
     },
     /// The server does not take writes again that it may have lost.
-    #[error("the server of {uri} refuses writes that it had taken before, so they may be lost: {problem}")]
+    #[error(
+        "the server of {uri} refuses writes that it had taken before, so they may be lost: {problem}"
+    )]
     Lost {
         /// The export.
         uri: String,

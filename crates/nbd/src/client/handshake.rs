@@ -88,7 +88,8 @@ impl Dialer {
         haggle.greet()?;
         if let Some(tls) = &self.tls {
             haggle.must(&ClientOption::StartTls, "encrypt the connection")?;
-            let failed = |source: io::Error| ClientError::Tls { uri: uri(), problem: source.to_string() };
+            let failed =
+                |source: io::Error| ClientError::Tls { uri: uri(), problem: source.to_string() };
             let encrypted = channel::encrypted(&haggle.socket, tls).map_err(failed)?;
             (haggle.receiver, haggle.sender) = encrypted;
         }
@@ -186,8 +187,11 @@ impl Haggle {
         option: &ClientOption,
         action: &'static str,
     ) -> Result<Vec<OptionReply>, ClientError> {
-        self.ask(option)?.map_err(|(error, message)| {
-            ClientError::Refused { uri: self.uri(), action, error, message }
+        self.ask(option)?.map_err(|(error, message)| ClientError::Refused {
+            uri: self.uri(),
+            action,
+            error,
+            message,
         })
     }
 

@@ -59,8 +59,9 @@ impl ClientOptions {
                 }
                 "x-unflushed" => {
                     let bytes = bytes(value).filter(|bytes| *bytes >= MIN_UNFLUSHED);
-                    options.unflushed = bytes
-                        .ok_or_else(|| wrong("x-unflushed", "write a size such as 64M, at least 1M"))?;
+                    options.unflushed = bytes.ok_or_else(|| {
+                        wrong("x-unflushed", "write a size such as 64M, at least 1M")
+                    })?;
                 }
                 _ => {
                     let (uri, name) = (uri.to_string(), name.clone());

@@ -158,7 +158,8 @@ impl Connection {
         }
         let flags = CommandFlags::empty();
         if facts.keeps() {
-            let request = Request { command: Command::Flush, flags, cookie: 0, offset: 0, length: 0 };
+            let request =
+                Request { command: Command::Flush, flags, cookie: 0, offset: 0, length: 0 };
             self.send(&request, &[])?;
             if !self.whole(|_| ())? {
                 return Ok(());
@@ -174,8 +175,7 @@ impl Connection {
                 Dialect::Simple | Dialect::Structured => QUESTION,
             };
             let length = most.min(end - offset);
-            let request =
-                Request { command: Command::BlockStatus, flags, cookie, offset, length };
+            let request = Request { command: Command::BlockStatus, flags, cookie, offset, length };
             self.send(&request, &[])?;
             let mut covered: u64 = 0;
             let known = self.whole(|extents| {

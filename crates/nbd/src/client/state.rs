@@ -213,13 +213,7 @@ impl Shared {
 
     /// Notes that the flight of `cookie` is answered, with success unless it has an error; what ends
     /// by that goes to `out`.
-    pub(super) fn answered(
-        &self,
-        cookie: u64,
-        flight: Flight,
-        epoch: u64,
-        out: &mut Vec<Ended>,
-    ) {
+    pub(super) fn answered(&self, cookie: u64, flight: Flight, epoch: u64, out: &mut Vec<Ended>) {
         let mut state = self.state.lock();
         state.taken.remove(&cookie);
         state.useful = true;
@@ -382,9 +376,8 @@ impl State {
     /// Takes out what has waited for `limit`, with this reason.
     pub(super) fn expire(&mut self, limit: Duration, reason: &Reason) -> Vec<Ended> {
         let now = Instant::now();
-        let is_late = |flight: &Flight| {
-            flight.since.checked_add(limit).is_some_and(|until| until <= now)
-        };
+        let is_late =
+            |flight: &Flight| flight.since.checked_add(limit).is_some_and(|until| until <= now);
         let late = self.flights.iter().filter(|(_, flight)| is_late(flight));
         let late: Vec<u64> = late.map(|(cookie, _)| *cookie).collect();
         let ended = |cookie| self.flights.remove(&cookie)?.end(Err(reason.to_error().into()));

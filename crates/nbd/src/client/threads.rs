@@ -9,10 +9,7 @@ thread_local! {
 }
 
 /// Starts a thread of the client.
-pub(super) fn spawn(
-    name: &str,
-    run: impl FnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name.to_owned()).spawn(move || {
         IS_OWN.set(true);
         run();

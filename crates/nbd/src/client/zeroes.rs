@@ -27,7 +27,8 @@ impl Zeroes {
         let mut ranges = self.ranges.write();
         for extent in extents {
             let end = offset.saturating_add(extent.length);
-            let zero = AllocationFlags::from_bits_retain(extent.flags).contains(AllocationFlags::ZERO);
+            let zero =
+                AllocationFlags::from_bits_retain(extent.flags).contains(AllocationFlags::ZERO);
             if zero {
                 // The one before may end here: an answer begins where another ended.
                 if let Some(mut last) = ranges.last_entry()

@@ -1,6 +1,5 @@
 //! What is asked of a server, and what is not; and its errors.
 
-
 use undercroft_block::{
     Batch, Bio, BlockDevice, Plug, Sector, flush, read_buffer, write_all_at, write_zeroes_at,
 };

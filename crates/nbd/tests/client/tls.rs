@@ -20,9 +20,8 @@ fn openssl(home: &Path, arguments: &str) {
 /// Makes an authority and certificates of a server, for `localhost`, and of a client.
 fn certificates(home: &Path) {
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
-    let authority = format!(
-        "req -x509 {key} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2"
-    );
+    let authority =
+        format!("req -x509 {key} -keyout ca-key.pem -out ca-cert.pem -subj /CN=authority -days 2");
     openssl(home, &authority);
     for (name, usage) in [("server", "serverAuth"), ("client", "clientAuth")] {
         let request = format!(
@@ -78,7 +77,10 @@ fn what_is_not_believed_is_refused() {
     let directory = |home: &Path| format!("tls-certificates={}", home.display());
     let foreign = problem(&encrypted(&server, &[&directory(other.path())]));
     let refused = "no TLS with the server of";
-    assert!(foreign.starts_with(refused) && foreign.contains("invalid peer certificate"), "{foreign}");
+    assert!(
+        foreign.starts_with(refused) && foreign.contains("invalid peer certificate"),
+        "{foreign}"
+    );
     let right = directory(home.path());
     let name = problem(&encrypted(&server, &[&right, "tls-hostname=example.org"]));
     assert!(name.contains("example.org") || name.contains("NotValidForName"), "{name}");

@@ -33,10 +33,8 @@ pub struct NetworkOptions {
 }
 
 /// Opens a device behind a network.
-pub type OpenNetwork = fn(
-    &NetworkLeaf,
-    NetworkOptions,
-) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>>;
+pub type OpenNetwork =
+    fn(&NetworkLeaf, NetworkOptions) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>>;
 
 static OPENER: OnceLock<OpenNetwork> = OnceLock::new();
 

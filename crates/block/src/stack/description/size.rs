@@ -74,7 +74,9 @@ fn capacity(device: &Description, given: &[Option<u64>]) -> Option<u64> {
     let mut legs = parts(device, given).map(|(leg, given)| capacity(leg, given));
     match device {
         // As a device counts: a last partial sector is one.
-        Description::File(_) | Description::Network(_) => given[0]?.checked_next_multiple_of(SECTOR_SIZE),
+        Description::File(_) | Description::Network(_) => {
+            given[0]?.checked_next_multiple_of(SECTOR_SIZE)
+        }
         Description::Linear(_) => legs.try_fold(0u64, |sum, leg| sum.checked_add(leg?)),
         Description::Delay { .. } => legs.next().flatten(),
         Description::Mirror(_) => legs.collect::<Option<Vec<_>>>()?.into_iter().min(),

@@ -62,7 +62,8 @@ fn files_have_options() {
 #[test]
 fn a_uri_names_a_network_disk() {
     let network = |uri: &str| Description::Network(NetworkLeaf { uri: uri.into() });
-    for uri in ["nbd://a/x", "NBDS://a", "nbd+unix:///x?socket=/run/a,b(c)", "nbds+unix://?socket=s"]
+    for uri in
+        ["nbd://a/x", "NBDS://a", "nbd+unix:///x?socket=/run/a,b(c)", "nbds+unix://?socket=s"]
     {
         assert_eq!(parse(uri).unwrap(), network(uri));
         assert_eq!(network(uri).to_string(), uri);
@@ -74,10 +75,10 @@ fn a_uri_names_a_network_disk() {
     assert_eq!(parse(text).unwrap(), mirror);
     assert_eq!(parse_toml("mirror = [\"nbd://a/x\", \"nbd://b/x?x-timeout=1\"]").unwrap(), mirror);
     assert!(mirror.files().is_empty() && mirror.leaves().len() == 2);
-    assert_eq!(lengths("linear(nbd://a/x,b)", 20 << 10, &[("nbd://a/x", 8 << 10)]).unwrap(), [
-        8 << 10,
-        12 << 10
-    ]);
+    assert_eq!(
+        lengths("linear(nbd://a/x,b)", 20 << 10, &[("nbd://a/x", 8 << 10)]).unwrap(),
+        [8 << 10, 12 << 10]
+    );
 
     // A file of such a name needs its directory, or the word.
     assert_eq!(parse("./nbd://a").unwrap(), file("./nbd://a"));

@@ -96,11 +96,8 @@ fn program(networks: bool) -> Result<BpfProgram, BackendError> {
     let always = [FORBIDDEN, FORBIDDEN_OLD, connections].concat();
     let always = always.into_iter().map(|call| (call, Vec::new()));
     // The log and the service manager have sockets of the machine.
-    let sockets = if networks {
-        Vec::new()
-    } else {
-        vec![(libc::SYS_socket, vec![rule(0, Ne, AF_UNIX)?])]
-    };
+    let sockets =
+        if networks { Vec::new() } else { vec![(libc::SYS_socket, vec![rule(0, Ne, AF_UNIX)?])] };
     let sometimes = [
         (libc::SYS_openat, changing_open(2)?),
         #[cfg(target_arch = "x86_64")]

@@ -12,9 +12,7 @@ use file::{TargetFile, TargetKind};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use undercroft_block::stack::{
-    Allotment, Description, LeafDescription, MirrorEvent, StackError,
-};
+use undercroft_block::stack::{Allotment, Description, LeafDescription, MirrorEvent, StackError};
 use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, flush, write_all_at};
 
 /// Where an image goes.

@@ -23,9 +23,7 @@ pub(crate) enum Stand {
     /// qemu-nbd, which loses tables of a qcow2 when it is killed.
     Qcow2,
     /// nbdkit on a file, whose connections are cut.
-    Cut {
-        connections: usize,
-    },
+    Cut { connections: usize },
 }
 
 impl Stand {
