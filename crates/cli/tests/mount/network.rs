@@ -64,8 +64,10 @@ fn a_volume_whose_server_stays_away_is_read_only_at_the_limit() {
     write(&mount.path().join("before"), 1).unwrap();
     server.kill();
     write(&mount.path().join("after"), 2).unwrap_err();
-    // Nothing waits any more, and nothing is durable: the journal cannot be written.
+    // Nothing waits any more, and nothing is durable.
     write(&mount.path().join("later"), 3).unwrap_err();
+    // With the first write of the journal that fails, changes are refused.
+    File::open(mount.path()).unwrap().sync_all().unwrap_err();
     let refused = File::create(mount.path().join("last")).unwrap_err();
     assert!(matches!(refused.raw_os_error(), Some(5 | 30)), "{refused}");
     assert!(mount.log().contains("no answer from the server of nbd+unix:///"), "{}", mount.log());
