@@ -1,5 +1,7 @@
 //! The client against servers of others: nbdkit and qemu-nbd.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod abilities;
 mod breaks;
 mod conformance;
