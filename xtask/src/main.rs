@@ -4,6 +4,7 @@
 
 mod bench;
 mod boot;
+mod debian;
 mod newest;
 mod public;
 mod shell;
@@ -99,6 +100,8 @@ enum Soak {
     Recovery(soak::RecoveryArguments),
     /// A small Debian on a disk that `build` made, started in QEMU
     Disk(boot::DiskArguments),
+    /// A container image of a small Debian, in layers: what others unpack is in our volume
+    Layers(soak::LayersArguments),
     /// Suites of others on a mount of ours
     Mount(soak::MountArguments),
     /// Servers of mounts killed under load: what was synced is there
@@ -148,6 +151,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
+        Task::Soak(Soak::Layers(arguments)) => soak::layers(arguments),
         Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),
         Task::Soak(Soak::MountKill(arguments)) => soak::mount_kill(arguments),
         Task::Soak(Soak::Tests) => test::soak(),

@@ -4,12 +4,13 @@
 mod mount;
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::{shell, workspace};
+use crate::{debian, shell, system, workspace};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
@@ -269,6 +270,37 @@ pub(crate) fn block(arguments: &BlockArguments) -> Result<()> {
 /// Builds random trees in random formats and has the judges look at each image; needs root.
 pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     shell::run(&mut example("undercroft-image", "soak_build", &[&arguments.count, &arguments.seed]))
+}
+
+/// Build a volume of a container image.
+#[derive(Args)]
+pub(crate) struct LayersArguments {
+    /// Directory for the Debian, the image and the volumes; the Debian there is used again
+    #[arg(long)]
+    work: Option<PathBuf>,
+}
+
+/// Packages of the second layer, which the third removes again; they need no others, in this order.
+const LAYER_PACKAGES: [&str; 3] = ["less", "libncursesw6", "nano"];
+
+/// Packs a small Debian as four layers with umoci and compares our volume of each stack of them with
+/// what umoci unpacks. Needs root and the machine's Debian mirror.
+pub(crate) fn layers(arguments: &LayersArguments) -> Result<()> {
+    let work = arguments.work.clone().unwrap_or_else(|| workspace::target("soak-layers"));
+    let root = debian::bootstrap(&work)?;
+    system::install(system::FOR_TESTS)?;
+    system::install(system::FOR_LAYERS)?;
+    let mut packages = Vec::new();
+    for package in LAYER_PACKAGES {
+        let directory = work.join("packages").join(package);
+        if directory.exists() {
+            fs::remove_dir_all(&directory)
+                .with_context(|| format!("cannot remove {}", directory.display()))?;
+        }
+        packages.push(system::download_package(package, &directory)?);
+    }
+    let mut soak = example("undercroft-image", "soak_layers", &[]);
+    shell::run(soak.arg(root).arg(work.join("image")).args(packages))
 }
 
 /// Replay volumes that the kernel left dirty.
