@@ -36,7 +36,7 @@ use undercroft_lab::mount::{self, MountOptions, Source, Tunables};
 /// the first setting, run by run. Then I/Os of a disk by place, as in `lab affinity`.
 ///
 /// Needed are /dev/fuse, tar, make and a C compiler. For example:
-/// undercroft lab mount --source lua-5.4.6.tar.gz --disks 4 --repeat 5
+/// undercroft lab mount --files 24 --repeat 5
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
