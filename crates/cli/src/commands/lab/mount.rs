@@ -35,8 +35,9 @@ use undercroft_lab::mount::{self, MountOptions, Source, Tunables};
 /// Reading the table: seconds of all disks in all runs; on the right how many times as long as with
 /// the first setting, run by run. Then I/Os of a disk by place, as in `lab affinity`.
 ///
-/// Needed are /dev/fuse, tar, make and a C compiler. For example:
-/// undercroft lab mount --files 24 --repeat 5
+/// Needed are /dev/fuse, tar, make and a C compiler.
+///
+/// For example: undercroft lab mount --files 24 --repeat 5
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
