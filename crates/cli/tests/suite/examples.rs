@@ -115,7 +115,7 @@ fn examples(help: &str) -> Vec<String> {
         assert!(found.iter().any(|example| line.starts_with(example)), "no example: {line}");
     }
     // Experiments are to work, not to measure; and this is not that machine.
-    for experiment in ["tags", "unplug", "affinity", "alloc", "iops", "fsync", "meta"] {
+    for experiment in ["tags", "unplug", "affinity", "alloc", "iops", "fsync", "meta", "mount"] {
         let (long, smoke) = (format!("lab {experiment} "), format!("lab {experiment} --smoke "));
         found.iter_mut().for_each(|line| *line = line.replace(&long, &smoke));
     }
