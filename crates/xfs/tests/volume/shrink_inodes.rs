@@ -92,13 +92,24 @@ fn inodes_get_new_numbers() {
     let no_pointers = ["-d", "agcount=8", "-l", "agnum=0", "-n", "parent=0"];
     let small = ["-b", "size=1024", "-d", "agcount=8", "-l", "agnum=0", "-n", "size=4096"];
     let large = ["-d", "agcount=4", "-i", "size=2048", "-n", "size=65536,parent=0"];
-    let old = ["-d", "agcount=8", "-m", "reflink=0,finobt=0", "-i", "sparse=0", "-n", "parent=0"];
+    let old = [
+        "-d",
+        "agcount=8",
+        "-l",
+        "agnum=0",
+        "-m",
+        "reflink=0,finobt=0",
+        "-i",
+        "sparse=0",
+        "-n",
+        "parent=0",
+    ];
     let cases: [(&str, u64, &[&str]); 6] = [
         ("the default format", 130, &default),
         ("no parent pointers", 130, &no_pointers),
         ("1 KiB blocks", 150, &small),
         ("large directory blocks and inodes, a journal that moves", 256, &large),
-        ("without the newer trees, a journal that moves", 250, &old),
+        ("without the newer trees", 250, &old),
         ("the smallest", 0, &default),
     ];
     for (name, to, arguments) in cases {

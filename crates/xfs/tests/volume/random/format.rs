@@ -34,7 +34,7 @@ fn make_by_mkfs(random: &mut Random, image: &Path) -> String {
     let size = if block_log > 13 { 900 + random.below(300) } else { 340 + random.below(300) } * MIB;
     let groups = 3 + random.below(if block_log > 13 { 3 } else { 8 });
     let directory_log = block_log.max(12 + random.below(5).min(4));
-    let inode_log = 9 + random.below(3);
+    let inode_log = (9 + random.below(3)).min(block_log - 1);
     let flag = |random: &mut Random| u8::from(!random.one_in(3));
     let (reflink, finobt, sparse) = (flag(random), flag(random), flag(random));
     let (parent, exchange) = (flag(random), flag(random));
