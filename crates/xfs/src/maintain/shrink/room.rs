@@ -84,7 +84,7 @@ pub(super) fn shortage(
     }
     // Pieces need records, and the tree of a file another block.
     let mut needed = moving + moving / 100;
-    if journal::is_doomed(geometry, size) {
+    if journal::is_doomed(geometry, size) && journal::unused(volume, size)?.is_none() {
         needed += u64::from(geometry.log_blocks);
         if !journal::can_move(geometry) || !has_place_for_journal(volume, size)? {
             let group = geometry.split_block(geometry.log_start).0;
