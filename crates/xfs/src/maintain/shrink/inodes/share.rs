@@ -83,17 +83,34 @@ impl Share {
         let blocks = extents.saturating_mul(4).min(2 * tree_blocks);
         bytes += blocks * (block + BLOCK_OVERHEAD);
         if inode.file_type() == FileType::Directory {
-            children::for_each(volume, inode, |child| {
-                bytes += item;
-                let child = volume.lock_inode(child.inode).map_err(Error::into_damage)?;
-                let format = child.attr.as_ref().map(|attr| attr.format());
-                if format.is_some_and(|format| format != ForkFormat::Local) {
-                    bytes += 2 * (block + BLOCK_OVERHEAD);
-                }
-                Ok(())
-            })?;
+            bytes += Self::of_children(volume, inode)?;
         }
         Ok(Self(bytes))
+    }
+
+    /// Bytes of what a directory leads to.
+    fn of_children(volume: &Volume, directory: &InodeState) -> Result<usize, Error> {
+        let (geometry, mut bytes) = (volume.geometry(), 0);
+        // Inodes whose attributes are in blocks: how many names they have here, and these blocks.
+        let mut outside: BTreeMap<InodeNumber, (usize, usize)> = BTreeMap::new();
+        children::for_each(volume, directory, |child| {
+            bytes += INODE_ITEM + geometry.inode_size();
+            if let Some((names, _)) = outside.get_mut(&child.inode) {
+                *names += 1;
+                return Ok(());
+            }
+            let inode = volume.lock_inode(child.inode).map_err(Error::into_damage)?;
+            if inode.attr.as_ref().is_some_and(|attr| attr.format() != ForkFormat::Local) {
+                let extents = bmap::extents(volume, &inode, ForkKind::Attr)?.as_slice();
+                let blocks = extents.iter().map(|extent| extent.len as usize).sum();
+                outside.insert(child.inode, (1, blocks));
+            }
+            Ok(())
+        })?;
+        let block = geometry.block_size() + BLOCK_OVERHEAD;
+        // A pointer leaves one leaf and comes into another; leaves may be split.
+        let changed = outside.values().map(|(names, blocks)| (2 * names).min(blocks * 3 / 2 + 4));
+        Ok(bytes + changed.sum::<usize>() * block)
     }
 
     /// That of so many names in a directory of this size.
