@@ -148,7 +148,7 @@ fn shrink(args: &Args) -> Result<Report> {
     let device = args.image.writable_device()?;
     let progress = Progress::new();
     let change = maintain::shrink(&device, args.options(), &mut |done, total| {
-        progress.show_bytes(done, total)
+        progress.show_bytes(done, total);
     })?;
     drop(progress);
     let block_size = Volume::open(device)?.geometry().block_size() as u64;
