@@ -94,11 +94,11 @@ impl Share {
         // Inodes whose attributes are in blocks: how many names they have here, and these blocks.
         let mut outside: BTreeMap<InodeNumber, (usize, usize)> = BTreeMap::new();
         children::for_each(volume, directory, |child| {
-            bytes += INODE_ITEM + geometry.inode_size();
             if let Some((names, _)) = outside.get_mut(&child.inode) {
                 *names += 1;
                 return Ok(());
             }
+            bytes += INODE_ITEM + geometry.inode_size();
             let inode = volume.lock_inode(child.inode).map_err(Error::into_damage)?;
             if inode.attr.as_ref().is_some_and(|attr| attr.format() != ForkFormat::Local) {
                 let extents = bmap::extents(volume, &inode, ForkKind::Attr)?.as_slice();
