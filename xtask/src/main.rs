@@ -72,6 +72,8 @@ enum Soak {
     Fuzz(soak::FuzzArguments),
     /// Random trees in random formats, each image judged
     Build(soak::BuildArguments),
+    /// Random volumes of random formats made smaller, judged, filled and grown again
+    Shrink(soak::ShrinkArguments),
     /// Random allocations and frees with every variant of the allocator, against a model
     Alloc(soak::AllocArguments),
     /// Random operations on files in every format, mirrored on a kernel mount
@@ -137,6 +139,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Mount(arguments)) => bench::mount(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
+        Task::Soak(Soak::Shrink(arguments)) => soak::shrink(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
         Task::Soak(Soak::Ops(arguments)) => soak::ops(arguments),
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),

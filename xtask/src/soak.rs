@@ -83,6 +83,24 @@ pub(crate) fn alloc(arguments: &AllocArguments) -> Result<()> {
     shell::run(&mut cargo)
 }
 
+/// Make random volumes smaller.
+#[derive(Args)]
+pub(crate) struct ShrinkArguments {
+    /// Number of volumes
+    #[arg(long, default_value_t = 500)]
+    count: u64,
+    /// Seed of the first; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Makes volumes of random formats, has the kernel age them, shrinks each to a random size or the
+/// smallest, and has the judges look at it, the kernel fill it, and grow it again; needs root.
+pub(crate) fn shrink(arguments: &ShrinkArguments) -> Result<()> {
+    let numbers: [&dyn ToString; 2] = [&arguments.count, &arguments.seed];
+    shell::run(&mut example("undercroft-xfs", "soak_shrink", &numbers))
+}
+
 /// Change files.
 #[derive(Args)]
 pub(crate) struct DataArguments {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
-use undercroft_xfs::maintain::{self, ShrinkTarget, Shrinkage};
+use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
 
@@ -24,7 +24,12 @@ pub(crate) fn resize(image: &Path, size: u64) {
 
 /// Shrinks the volume of an image, and cuts the file behind it.
 pub(crate) fn shrink(image: &Path, target: ShrinkTarget) -> Result<Shrinkage, Error> {
-    let done = maintain::shrink(&device(image), target, &mut |_, _| {})?;
+    shrink_with(image, ShrinkOptions { target, keep_inode_numbers: false })
+}
+
+/// As [`shrink`], with options.
+pub(crate) fn shrink_with(image: &Path, options: ShrinkOptions) -> Result<Shrinkage, Error> {
+    let done = maintain::shrink(&device(image), options, &mut |_, _| {})?;
     let block = Volume::open(device(image)).unwrap().geometry().block_size() as u64;
     resize(image, done.blocks * block);
     Ok(done)
@@ -144,7 +149,8 @@ fn what_cannot_shrink_is_refused_and_left_alone() {
     let refused = |size| {
         let before = std::fs::read(&image).unwrap();
         let target = ShrinkTarget::Bytes(size);
-        let message = maintain::shrink(&device(&image), target, &mut |_, _| {}).unwrap_err();
+        let message = shrink_with(&image, ShrinkOptions { target, keep_inode_numbers: true });
+        let message = message.unwrap_err();
         assert!(std::fs::read(&image).unwrap() == before, "the volume was changed");
         message.to_string()
     };
