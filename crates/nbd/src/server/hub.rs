@@ -139,7 +139,7 @@ impl Server {
     /// When the operating system refuses a descriptor.
     pub fn serve(&self, socket: OwnedFd) -> Result<(), ServerError> {
         match self.hub.enlist(socket) {
-            Ok(Some((number, wake, socket))) => self.hub.serve(number, &wake, socket),
+            Ok(Some((number, wake, socket))) => self.hub.serve(number, &wake, &socket),
             Ok(None) => {}
             Err(error) => return Err(ServerError::Start(error)),
         }
@@ -213,7 +213,7 @@ impl Hub {
         let started = listener.accept().and_then(|socket| {
             let Some((number, wake, socket)) = self.enlist(socket)? else { return Ok(()) };
             let hub = Arc::clone(self);
-            let serve = move || hub.serve(number, &wake, socket);
+            let serve = move || hub.serve(number, &wake, &socket);
             match thread::Builder::new().name(format!("nbd-{number}")).spawn(serve) {
                 Ok(_) => Ok(()),
                 Err(error) => {
@@ -255,7 +255,7 @@ impl Hub {
     }
 
     /// Serves a connection, from greeting to end.
-    fn serve(&self, number: u64, wake: &Arc<Wake>, socket: Arc<OwnedFd>) {
+    fn serve(&self, number: u64, wake: &Arc<Wake>, socket: &Arc<OwnedFd>) {
         struct Strike<'h>(&'h Hub, u64);
         impl Drop for Strike<'_> {
             fn drop(&mut self) {
@@ -263,7 +263,8 @@ impl Hub {
             }
         }
         let _strike = Strike(self, number);
-        let mut handshake = Handshake::new(Stream::Plain(socket), wake, &self.stops);
+        let stream = Stream::Plain(Arc::clone(socket));
+        let mut handshake = Handshake::new(stream, wake, &self.stops);
         let end = match handshake.run(&self.exports, self.settings.tls.as_ref()) {
             Err(end) => {
                 handshake.stream.close();
@@ -279,6 +280,8 @@ impl Hub {
                 Connection::new(parts, executor, outbox, &self.stops, idle).run()
             }
         };
+        // Requests that the device still has keep the descriptor.
+        let _ = shutdown(socket, Shutdown::Both);
         if !end.is_orderly() {
             (self.settings.log)(&format!("connection {number} ended: {end}"));
         }

@@ -29,7 +29,7 @@ impl Listener {
             }
             bound => bound,
         }?;
-        Ok(Self { path: Some(path.to_owned()), ..Self::from(OwnedFd::from(listener)) })
+        Ok(Self { socket: listener.into(), path: Some(path.to_owned()) })
     }
 
     /// A TCP port: `HOST:PORT`; port 0 is one that is free.

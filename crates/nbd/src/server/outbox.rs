@@ -170,7 +170,9 @@ impl Sender {
                     }
                 }
             }
-            let count = match send(&pieces) {
+            let sent = send(&pieces);
+            drop(pieces);
+            let count = match sent {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

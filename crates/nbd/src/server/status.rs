@@ -26,12 +26,15 @@ pub(super) fn chunk(
         // An empty extent would be an endless loop; no device has bytes behind its end.
         let length = found.length.clamp(1, end - at);
         let taken = length.min(longest);
-        match extents.last_mut() {
-            Some(last) if last.flags == found.flags && last.length + taken <= longest => {
-                last.length += taken;
-            }
-            _ if extents.len() == most => break,
-            _ => extents.push(StatusExtent { length: taken, flags: found.flags }),
+        let joined = extents
+            .last_mut()
+            .filter(|last| last.flags == found.flags && last.length + taken <= longest);
+        if let Some(last) = joined {
+            last.length += taken;
+        } else if extents.len() < most {
+            extents.push(StatusExtent { length: taken, flags: found.flags });
+        } else {
+            break;
         }
         at += taken;
     }
