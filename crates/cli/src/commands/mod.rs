@@ -76,7 +76,7 @@ Examples:
   undercroft put root.img motd /etc/motd               change a volume, through its journal
   undercroft shell root.img < script                   many changes at once
   undercroft mount root.img --exec ls -l etc           for every program, as a mounted volume
-  undercroft serve disk.img --exec sh -c 'nbdinfo "$NBD_URI"'   as a network disk
+  undercroft serve disk.img --exec sh -c 'nbdinfo $NBD_URI'   as a network disk
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
   undercroft lab tags --case depth                     repeat an experiment
 
