@@ -19,7 +19,7 @@ fn nbdinfo_sees_the_export_and_its_abilities() {
         "\"can_fast_zero\": true",
         "\"can_df\": true",
         "\"can_cache\": true",
-        "\"block_minimum\": 512",
+        "\"block_size_minimum\": 512",
         "\"base:allocation\"",
     ] {
         assert!(info.contains(wanted), "{wanted} is missing in {info}");
