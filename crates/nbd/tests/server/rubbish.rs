@@ -3,9 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-use proptest::prelude::RngCore as _;
-use proptest::test_runner::{RngAlgorithm, TestRng};
-
 use crate::served::{Served, runs};
 
 /// Bytes of rubbish.
@@ -21,11 +18,12 @@ fn chosen(name: &str) -> Vec<u8> {
 }
 
 /// A request that is right but for its numbers.
-fn request(random: &mut TestRng) -> Vec<u8> {
+fn request(random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = vec![0; 28];
-    random.fill_bytes(&mut bytes);
+    random.fill(&mut bytes);
     bytes[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
-    bytes[4..8].copy_from_slice(&[0, bytes[5] & 0x1f, 0, bytes[7] % 9]);
+    let kind = [0, bytes[5] & 0x1f, 0, bytes[7] % 9];
+    bytes[4..8].copy_from_slice(&kind);
     // Many of them short, so that they are carried out.
     bytes[16..20].fill(0);
     bytes[24] &= 1;
@@ -35,19 +33,18 @@ fn request(random: &mut TestRng) -> Vec<u8> {
 #[test]
 fn rubbish_ends_a_connection_and_the_server_goes_on() {
     let served = Served::file(16 << 20);
-    let seed = [7; 32];
-    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut random = fastrand::Rng::with_seed(7);
     let mut sent = 0;
     while sent < BYTES {
         let mut client = UnixStream::connect(served.path("socket")).unwrap();
-        let kind = random.next_u32() % 3;
+        let kind = random.u32(..3);
         let mut bytes = if kind == 0 { Vec::new() } else { chosen("disk") };
-        for _ in 0..random.next_u32() % 64 {
+        for _ in 0..random.u32(..64) {
             if kind == 2 {
                 bytes.extend_from_slice(&request(&mut random));
             } else {
-                let mut rubbish = vec![0; (random.next_u32() % 4096) as usize];
-                random.fill_bytes(&mut rubbish);
+                let mut rubbish = vec![0; random.usize(..4096)];
+                random.fill(&mut rubbish);
                 bytes.extend_from_slice(&rubbish);
             }
         }
