@@ -3,7 +3,7 @@
 //! A connection has one thread. It reads as many requests as one call brings, submits their bios
 //! under one plug, and goes on; each answer is sent by the thread that completes its bio, several
 //! with one call where they are ready together. No thread waits for a client but the one of its
-//! connection ([`outbox`]).
+//! connection.
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -39,7 +39,7 @@ use undercroft_nbd::server::{Server, Settings, Tls};
 ///   undercroft serve disk.img --exec sh -c 'qemu-img info "$NBD_URI"'
 ///   undercroft serve --read-only root.img --exec sh -c 'nbdinfo --map=undercroft:free "$NBD_URI"'
 ///   undercroft serve --overlay disk.img --exec sh -c 'qemu-io -f raw -c "write 0 1M" "$NBD_URI"'
-///   undercroft serve disk.img root.img --socket disks.sock --exec nbdinfo --list nbd+unix:///?socket=disks.sock
+///   undercroft serve disk.img root.img --exec sh -c 'nbdinfo --list "$NBD_URI"'
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, override_usage = USAGE)]
 pub(super) struct Args {
