@@ -11,11 +11,12 @@ use anyhow::{Context, Result, bail};
 use crate::{shell, workspace};
 
 /// Crates with a stable public surface.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "undercroft-block",
     "undercroft-fs",
     "undercroft-fuse",
     "undercroft-image",
+    "undercroft-nbd",
     "undercroft-source",
     "undercroft-tags",
     "undercroft-xfs",

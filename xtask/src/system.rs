@@ -33,6 +33,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("fsck.fat", "dosfstools"),
     program("mcopy", "mtools"),
     program("qemu-img", "qemu-utils"),
+    program("nbdinfo", "libnbd-bin"),
+    program("fio", "fio"),
     program("mount", "mount"),
     program("losetup", "mount"),
     program("tar", "tar"),

@@ -23,6 +23,7 @@ mod log;
 mod log_replay;
 mod mount;
 mod names;
+mod nbd;
 mod partitions;
 mod policy;
 mod population;
@@ -47,7 +48,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 22] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -67,6 +68,8 @@ pub const TARGETS: [Target; 20] = [
     Target { name: "file_contexts", run: policy::run },
     Target { name: "rules", run: rules::run },
     Target { name: "partition_table", run: partitions::run },
+    Target { name: "nbd_requests", run: nbd::requests },
+    Target { name: "nbd_answers", run: nbd::answers },
     Target { name: "open_and_walk", run: volume::run },
 ];
 

@@ -1,0 +1,10 @@
+//! Network block devices (NBD): devices of this machine for others, devices of others here.
+//!
+//! - [`protocol`] has the messages as bytes, both directions, without I/O.
+//! - [`server`] makes devices exports.
+//!
+//! The crate knows no file system. Design and promises are in `docs/decisions/nbd.md`.
+#![forbid(unsafe_code)]
+
+pub mod protocol;
+pub mod server;
