@@ -17,6 +17,9 @@ use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, Wir
 /// Memory that the answer to a block status may take, for each context.
 const STATUS: usize = 128 << 10;
 
+/// Of a range that will be needed, no more bytes than these are loaded.
+const MOST_CACHED: usize = 1 << 20;
+
 /// The device of a connection, and the way back.
 pub(super) struct Executor {
     pub(super) export: Arc<Export>,
@@ -73,8 +76,7 @@ impl Executor {
             Command::Read | Command::Cache => {
                 self.range(request.offset, request.length, WireError::Invalid)?;
                 let length = match (request.command, usize::try_from(request.length)) {
-                    // More than this is not loaded.
-                    (Command::Cache, length) => length.unwrap_or(usize::MAX).min(1 << 20),
+                    (Command::Cache, length) => length.unwrap_or(usize::MAX).min(MOST_CACHED),
                     (_, Ok(length)) if length <= MAX_PAYLOAD as usize => length,
                     _ => return Err(WireError::Overflow),
                 };
@@ -143,7 +145,9 @@ impl Executor {
         let length = request.length;
         let bio = match request.command {
             Command::Read => Bio::read(sector, self.buffer(length as usize)),
-            Command::Cache => Bio::read(sector, self.buffer(length.min(1 << 20) as usize)),
+            Command::Cache => {
+                Bio::read(sector, self.buffer(length.min(MOST_CACHED as u64) as usize))
+            }
             Command::Write => match payload {
                 Some(data) => Bio::write(sector, data),
                 None => return self.refuse(request, WireError::Invalid, charge),
@@ -158,8 +162,7 @@ impl Executor {
             }
             Command::WriteZeroes => Bio::write_zeroes(sector, length),
             Command::BlockStatus => {
-                let every: Vec<u32> = self.contexts.clone();
-                return self.status(request, length, &every, charge);
+                return self.status(request, length, &self.contexts, charge);
             }
             Command::Disconnect | Command::Unknown(_) => {
                 return self.refuse(request, WireError::Invalid, charge);

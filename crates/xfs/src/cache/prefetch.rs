@@ -12,14 +12,21 @@ use super::table::Cache;
 use undercroft_block::{Plug, drives_queues};
 
 impl Cache {
+    /// Whether reads are worth beginning ahead of their use by this thread.
+    ///
+    /// Where [reads are fast](Self::is_slow) the way through another thread takes longer than a copy
+    /// out of the page cache. And a thread that drives hardware queues of its own reads nothing
+    /// ahead: nothing but that thread could collect what arrives, and another may wait for it.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.is_slow() && !drives_queues()
+    }
+
     /// Begins to read those of these buffers that are neither in memory nor on their way. Returns
     /// at once; errors show when a buffer is asked for.
     ///
-    /// Nothing is read where [reads are fast](Self::is_slow): the way through another thread takes
-    /// longer than a copy out of the page cache. A thread that drives hardware queues of its own reads nothing ahead: nothing but that thread
-    /// could collect what arrives, and another may wait for it.
+    /// Nothing is read where that [is not worth it](Self::reads_ahead).
     pub fn prefetch(&self, addresses: impl IntoIterator<Item = BufferAddress>) {
-        if drives_queues() || !self.is_slow() {
+        if !self.reads_ahead() {
             return;
         }
         let mut plug = None;

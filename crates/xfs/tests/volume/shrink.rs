@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_judges::{LoopMount, Xfsprogs, kernel, tree};
 use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
@@ -33,6 +33,27 @@ pub(crate) fn shrink_with(image: &Path, options: ShrinkOptions) -> Result<Shrink
     let block = Volume::open(device(image)).unwrap().geometry().block_size() as u64;
     resize(image, done.blocks * block);
     Ok(done)
+}
+
+/// Runs a script of bash in the kernel's mount of an image, up to the first error; the arguments begin
+/// with `$0`, which names the run.
+pub(crate) fn run_mounted(image: &Path, script: &str, arguments: &[&str]) {
+    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
+    let mut bash = Command::new("bash");
+    bash.args(["-ec", script]).args(arguments).current_dir(mount.path());
+    let output = bash.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    mount.unmount().unwrap();
+}
+
+/// Compares what the kernel sees in two images, by all but places and numbers of inodes.
+pub(crate) fn same(left: &Path, right: &Path) {
+    let left = LoopMount::new(left, Access::ReadWrite, &["nouuid"]).unwrap();
+    let right = LoopMount::new(right, Access::ReadWrite, &["nouuid"]).unwrap();
+    tree::compare(left.path(), right.path(), &tree::Options::default()).unwrap().assert_same();
+    right.unmount().unwrap();
+    left.unmount().unwrap();
 }
 
 /// The contents of file `number`.

@@ -3,7 +3,7 @@
 
 use crate::crash::Cut;
 use crate::judged;
-use crate::shrink::{MIB, device};
+use crate::shrink::{MIB, device, run_mounted};
 use crate::tree::{Tree, tree};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,10 +41,7 @@ fn volume(size: u64, script: &str, format: &str) -> Arc<dyn BlockDevice> {
     let image = directory.path().join("image");
     let arguments = ["-d", "agcount=6", "-n", format];
     Xfsprogs::newest().unwrap().mkfs(&image, size, &arguments).unwrap();
-    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
-    let made = Command::new("bash").args(["-ec", script]).current_dir(mount.path()).status();
-    assert!(made.unwrap().success());
-    mount.unmount().unwrap();
+    run_mounted(&image, script, &[format]);
     let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
     let file = device(&image);
     let mut bytes = vec![0; 1 << 20];

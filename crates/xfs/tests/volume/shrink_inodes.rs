@@ -1,12 +1,9 @@
 //! Inodes that get new numbers by a shrink: all names, and all that names them, follow.
 
 use crate::judged;
-use crate::shrink::{MIB, device, resize, shrink, shrink_with};
+use crate::shrink::{MIB, device, resize, run_mounted, same, shrink, shrink_with};
 use std::path::Path;
-use std::process::Command;
-use undercroft_judges::mount::Access;
-use undercroft_judges::tree::{self, Options};
-use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
+use undercroft_judges::{Xfsprogs, image, kernel};
 use undercroft_xfs::Volume;
 use undercroft_xfs::maintain::{ShrinkOptions, ShrinkTarget};
 
@@ -14,7 +11,6 @@ use undercroft_xfs::maintain::{ShrinkOptions, ShrinkTarget};
 /// directories of all forms below one another, files in one piece and in many, with shared and
 /// unwritten blocks, with attributes of all forms, with one name and with many.
 const SCRIPT: &str = r#"
-set -e
 for d in $(seq 24); do
     mkdir -p d$d/deeper/deepest d$d/empty
     for i in $(seq $((d * 3))); do echo "$d $i" > d$d/file-$i; done
@@ -53,33 +49,16 @@ sync
 /// A volume by the kernel with all of this.
 pub(crate) fn spread(image: &Path, size: u64, arguments: &[&str]) {
     Xfsprogs::newest().unwrap().mkfs(image, size, arguments).unwrap();
-    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
-    let mut script = Command::new("bash");
-    let output = script.args(["-c", SCRIPT]).current_dir(mount.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    mount.unmount().unwrap();
-}
-
-/// Compares what the kernel sees in two images, by all but places and numbers of inodes.
-fn same(left: &Path, right: &Path) {
-    let left = LoopMount::new(left, Access::ReadWrite, &["nouuid"]).unwrap();
-    let right = LoopMount::new(right, Access::ReadWrite, &["nouuid"]).unwrap();
-    tree::compare(left.path(), right.path(), &Options::default()).unwrap().assert_same();
-    right.unmount().unwrap();
-    left.unmount().unwrap();
+    run_mounted(image, SCRIPT, &["spread"]);
 }
 
 /// Has the kernel change everything that moved, remove it, and grow the volume.
 fn used_by_the_kernel(image: &Path, size: u64, what: &str) {
     resize(image, size);
-    let script = "set -e; for d in d*; do test ! -d $d || { echo x > $d/new; mkdir $d/more; \
+    let script = "for d in d*; do test ! -d $d || { echo x > $d/new; mkdir $d/more; \
                   mv $d/deeper $d/more; echo y >> $d/more/deeper/data; }; done; sync; \
                   rm -r d1 d2 d3 d9 d10 d13; xfs_growfs -d . > /dev/null; rm -r d*; sync";
-    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
-    let mut shell = Command::new("bash");
-    let output = shell.args(["-c", script]).current_dir(mount.path()).output().unwrap();
-    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
-    mount.unmount().unwrap();
+    run_mounted(image, script, &[what]);
     judged::sound(image, &format!("{what}, emptied and grown again"));
 }
 
