@@ -66,6 +66,8 @@ fn fio_reads_what_it_wrote_at_any_number_of_connections() {
                 "--verify=crc32c",
                 "--do_verify=1",
                 "--verify_fatal=1",
+                // No file of its own in the working directory.
+                "--verify_state_save=0",
                 "--thread=0",
                 "--group_reporting",
                 "--randseed=7",
