@@ -161,6 +161,6 @@ fn change_kinds(root: &Path) {
     fs::write(root.join("etc/motd/part"), "one\n").unwrap();
     fs::set_permissions(root.join("srv"), fs::Permissions::from_mode(0o2750)).unwrap();
     run("chown", &[&"34:50", &root.join("srv")]);
-    run("setfattr", &[&"-n", &"user.layer", &"-v", &"four", &root.join("etc/hosts")]);
+    run("setfattr", &[&"-n", &"user.layer", &"-v", &"four", &root.join("etc/hostname")]);
     run("setcap", &[&"cap_net_raw+ep", &root.join("usr/bin/sleep")]);
 }
