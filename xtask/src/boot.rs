@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::{shell, system, workspace};
+use crate::{debian, shell, system, workspace};
 
 /// What the console says at the end.
 const MARKER: &str = "undercroft: started from";
@@ -44,12 +44,11 @@ pub(crate) struct DiskArguments {
 
 /// Makes a disk with a small Debian and starts it. Needs root and the machine's Debian mirror.
 pub(crate) fn disk(arguments: &DiskArguments) -> Result<()> {
-    ensure!(rustix::process::geteuid().is_root(), "debootstrap makes devices; run as root");
     system::install(system::FOR_DISKS)?;
     let work = arguments.work.clone().unwrap_or_else(|| workspace::target("soak-disk"));
     fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
-    let root = debian(&work)?;
+    let root = telling_debian(&work)?;
     let kernel = Kernel::fetch(&work)?;
     let ramdisk = kernel.ramdisk(&work)?;
     let esp = work.join("esp/EFI/undercroft");
@@ -73,15 +72,8 @@ pub(crate) fn disk(arguments: &DiskArguments) -> Result<()> {
 }
 
 /// A small Debian in a directory, whose first program tells what it finds.
-fn debian(work: &Path) -> Result<PathBuf> {
-    let root = work.join("root");
-    if !root.join("etc/debian_version").exists() {
-        let release = fs::read_to_string("/etc/os-release").context("cannot read os-release")?;
-        let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-        let codename = codename.context("os-release names no release of Debian")?;
-        let mut command = Command::new("debootstrap");
-        shell::run(command.args(["--variant=minbase", codename]).arg(&root))?;
-    }
+fn telling_debian(work: &Path) -> Result<PathBuf> {
+    let root = debian::bootstrap(work)?;
     let first = root.join("sbin/init");
     let script = format!(
         "#!/bin/sh\n\

@@ -4,6 +4,7 @@
 
 mod bench;
 mod boot;
+mod debian;
 mod newest;
 mod public;
 mod shell;
@@ -71,6 +72,8 @@ enum Soak {
     Fuzz(soak::FuzzArguments),
     /// Random trees in random formats, each image judged
     Build(soak::BuildArguments),
+    /// Random volumes of random formats made smaller, judged, filled and grown again
+    Shrink(soak::ShrinkArguments),
     /// Random allocations and frees with every variant of the allocator, against a model
     Alloc(soak::AllocArguments),
     /// Random operations on files in every format, mirrored on a kernel mount
@@ -103,6 +106,8 @@ enum Soak {
     Recovery(soak::RecoveryArguments),
     /// A small Debian on a disk that `build` made, started in QEMU
     Disk(boot::DiskArguments),
+    /// A container image of a small Debian, in layers: what others unpack is in our volume
+    Layers(soak::LayersArguments),
     /// Suites of others on a mount of ours
     Mount(soak::MountArguments),
     /// Servers of mounts killed under load: what was synced is there
@@ -138,6 +143,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Mount(arguments)) => bench::mount(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
+        Task::Soak(Soak::Shrink(arguments)) => soak::shrink(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
         Task::Soak(Soak::Ops(arguments)) => soak::ops(arguments),
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
@@ -154,6 +160,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::NbdCeph(arguments)) => soak::nbd_ceph(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
+        Task::Soak(Soak::Layers(arguments)) => soak::layers(arguments),
         Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),
         Task::Soak(Soak::MountKill(arguments)) => soak::mount_kill(arguments),
         Task::Soak(Soak::Tests) => test::soak(),

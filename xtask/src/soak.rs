@@ -5,12 +5,13 @@ mod ceph;
 mod mount;
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::{shell, system, workspace};
+use crate::{debian, shell, system, workspace};
 pub(crate) use ceph::{CephArguments, nbd_ceph};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
 
@@ -82,6 +83,24 @@ pub(crate) fn alloc(arguments: &AllocArguments) -> Result<()> {
         example("undercroft-xfs", "soak_alloc", &[&arguments.operations, &arguments.seed]);
     cargo.args(&arguments.variant);
     shell::run(&mut cargo)
+}
+
+/// Make random volumes smaller.
+#[derive(Args)]
+pub(crate) struct ShrinkArguments {
+    /// Number of volumes
+    #[arg(long, default_value_t = 500)]
+    count: u64,
+    /// Seed of the first; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Makes volumes of random formats, has the kernel age them, shrinks each to a random size or the
+/// smallest, and has the judges look at it, the kernel fill it, and grow it again; needs root.
+pub(crate) fn shrink(arguments: &ShrinkArguments) -> Result<()> {
+    let numbers: [&dyn ToString; 2] = [&arguments.count, &arguments.seed];
+    shell::run(&mut example("undercroft-xfs", "soak_shrink", &numbers))
 }
 
 /// Change files.
@@ -290,6 +309,37 @@ pub(crate) fn nbd(arguments: &NbdArguments) -> Result<()> {
 /// Builds random trees in random formats and has the judges look at each image; needs root.
 pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
     shell::run(&mut example("undercroft-image", "soak_build", &[&arguments.count, &arguments.seed]))
+}
+
+/// Build a volume of a container image.
+#[derive(Args)]
+pub(crate) struct LayersArguments {
+    /// Directory for the Debian, the image and the volumes; the Debian there is used again
+    #[arg(long)]
+    work: Option<PathBuf>,
+}
+
+/// Packages of the second layer, which the third removes again; they need no others, in this order.
+const LAYER_PACKAGES: [&str; 3] = ["less", "libncursesw6", "nano"];
+
+/// Packs a small Debian as four layers with umoci and compares our volume of each stack of them with
+/// what umoci unpacks. Needs root and the machine's Debian mirror.
+pub(crate) fn layers(arguments: &LayersArguments) -> Result<()> {
+    let work = arguments.work.clone().unwrap_or_else(|| workspace::target("soak-layers"));
+    let root = debian::bootstrap(&work)?;
+    system::install(system::FOR_TESTS)?;
+    system::install(system::FOR_LAYERS)?;
+    let mut packages = Vec::new();
+    for package in LAYER_PACKAGES {
+        let directory = work.join("packages").join(package);
+        if directory.exists() {
+            fs::remove_dir_all(&directory)
+                .with_context(|| format!("cannot remove {}", directory.display()))?;
+        }
+        packages.push(system::download_package(package, &directory)?);
+    }
+    let mut soak = example("undercroft-image", "soak_layers", &[]);
+    shell::run(soak.arg(root).arg(work.join("image")).args(packages))
 }
 
 /// Replay volumes that the kernel left dirty.

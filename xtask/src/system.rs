@@ -1,7 +1,7 @@
 //! Programs that the checks and the benchmarks need, and the Debian packages that bring them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -36,6 +36,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("qemu-nbd", "qemu-utils"),
     program("nbdkit", "nbdkit"),
     program("openssl", "openssl"),
+    program("nbdinfo", "libnbd-bin"),
+    program("fio", "fio"),
     program("mount", "mount"),
     program("losetup", "mount"),
     program("tar", "tar"),
@@ -43,6 +45,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("xz", "xz-utils"),
     program("zstd", "zstd"),
     program("cc", "gcc"),
+    program("make", "make"),
     program("matchpathcon", "selinux-utils"),
     program("/etc/selinux/default/contexts/files/file_contexts", "selinux-policy-default"),
     program("man", "man-db"),
@@ -52,6 +55,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("umoci", "umoci"),
     program("skopeo", "skopeo"),
     program("tidy", "tidy"),
+    program("chromium", "chromium"),
+    program("pdftotext", "poppler-utils"),
     program("rsvg-convert", "librsvg2-bin"),
     program("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
     program("bsdtar", "libarchive-tools"),
@@ -107,9 +112,15 @@ pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("umoci", "umoci"),
 ];
 
-/// What starts a disk, beyond the tests.
+/// What makes a small Debian.
+pub(crate) const FOR_DEBIAN: &[Program] = &[program("debootstrap", "debootstrap")];
+
+/// What makes layers of it, beyond the tests.
+pub(crate) const FOR_LAYERS: &[Program] =
+    &[program("dpkg", "dpkg"), program("setfattr", "attr"), program("setcap", "libcap2-bin")];
+
+/// What starts a disk, beyond the tests and the Debian on it.
 pub(crate) const FOR_DISKS: &[Program] = &[
-    program("debootstrap", "debootstrap"),
     program("qemu-system-x86_64", "qemu-system-x86"),
     program("cpio", "cpio"),
     program("modprobe", "kmod"),
@@ -191,19 +202,24 @@ pub(crate) fn install_packages(packages: &[&str]) -> Result<()> {
 /// unpacks it into `directory`. Nothing is installed and no root is needed.
 pub(crate) fn unpack_package(package: &str, directory: &Path) -> Result<()> {
     let download = directory.join("download");
-    fs::create_dir_all(&download)
-        .with_context(|| format!("cannot create {}", download.display()))?;
+    let file = download_package(package, &download)?;
+    shell::run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(directory))?;
+    fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))
+}
+
+/// Fetches a Debian package into `directory`, where nothing else is; returns its file.
+pub(crate) fn download_package(package: &str, directory: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     let mut command = Command::new("apt-get");
-    command.current_dir(&download).args(["download", "--quiet", package]);
+    command.current_dir(directory).args(["download", "--quiet", package]);
     shell::output(command.args(["-o", "APT::Sandbox::User=root"])).with_context(|| {
         format!("cannot fetch {package}; when it is not known, `apt-get update` as root may help")
     })?;
-    let file = fs::read_dir(&download)?
+    let file = fs::read_dir(directory)?
         .next()
-        .with_context(|| format!("apt-get download left no file of {package}"))??
-        .path();
-    shell::run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(directory))?;
-    fs::remove_dir_all(&download).with_context(|| format!("cannot remove {}", download.display()))
+        .with_context(|| format!("apt-get download left no file of {package}"))??;
+    Ok(file.path())
 }
 
 /// The packages, each once, of the programs that are not installed.

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use crate::blocks::{Blocks, Table};
 use crate::outcome::Outcome;
 use crate::outcome::meta::MetaOutcome;
-use crate::plot::{self, BarChart, Value};
+use crate::outcome::mount::{MountOutcome, Step};
+use crate::plot::{self, BarChart, Drawing, Value};
 use crate::record::Record;
 use crate::statistics::{Estimate, Rule, Verdict};
 use crate::tables::number::thousands;
@@ -91,7 +92,7 @@ impl Comparison {
             let Estimate { middle, low, high, .. } = *ratio;
             chart.put("ratio", case, Value { middle, low, high });
         }
-        plot::alone("second / first", chart)
+        plot::alone("second / first", Drawing::Bars(chart))
     }
 }
 
@@ -142,6 +143,7 @@ fn rates(outcome: &Outcome) -> Vec<(String, Vec<f64>)> {
             one(format!("fsync, {}, mode {}, {} threads", of.target, of.mode, of.threads), &rates)
         }
         Outcome::Meta(of) => of_operations(of),
+        Outcome::Mount(of) => of_steps(of),
         Outcome::AllocSearch(of) | Outcome::AllocGrowth(of) => {
             let map = format!("{}, {} extents", of.free_space, of.free_extents);
             one(format!("alloc, {map}, {}", of.variant), &[of.per_second])
@@ -164,6 +166,16 @@ fn of_operations(of: &MetaOutcome) -> Vec<(String, Vec<f64>)> {
     };
     let speeds = of.operations.iter();
     speeds.map(|speed| (case(speed.operation.name()), speed.per_second.clone())).collect()
+}
+
+/// How often a step could be done in a second.
+fn of_steps(of: &MountOutcome) -> Vec<(String, Vec<f64>)> {
+    let steps = Step::ALL.into_iter().map(|step| {
+        let case =
+            format!("mount, {}, {} disks, {}, {}", of.project, of.disks, of.tunables, step.name());
+        (case, of.runs_of(step).iter().map(|seconds| seconds.recip()).collect())
+    });
+    steps.collect()
 }
 
 #[cfg(test)]

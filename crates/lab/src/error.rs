@@ -119,6 +119,48 @@ pub enum LabError {
     /// The volume that an experiment left is damaged: a defect of the measured code.
     #[error("the volume is damaged after the run, a defect of what was measured: {0}")]
     Unsound(String),
+    /// A volume of an experiment cannot be mounted.
+    #[error(transparent)]
+    Mount(#[from] undercroft_fuse::MountFailure),
+    /// A volume of an experiment stays mounted.
+    #[error(transparent)]
+    Unmount(#[from] undercroft_fuse::UnmountFailure),
+    /// The server of a mount met an error.
+    #[error("the server of the mount says: {0}")]
+    Server(String),
+    /// A program that works on a mounted volume could not be run.
+    #[error(
+        "cannot run `{program}`: {source}; the experiment builds a project and needs tar, make and a C compiler (Debian packages tar, make, gcc, libc6-dev)"
+    )]
+    Program {
+        /// Its command line.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A program that works on a mounted volume failed.
+    #[error("`{program}` ended with {status}: {said}")]
+    Failed {
+        /// Its command line.
+        program: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// The end of what it said.
+        said: String,
+    },
+    /// What was built on a mounted volume is not what was to be built.
+    #[error(
+        "the program that was built printed {printed:?} instead of {expected:?}: data was lost, a defect of what was measured"
+    )]
+    WrongProgram {
+        /// What it printed.
+        printed: String,
+        /// What it should have.
+        expected: String,
+    },
+    /// Signals cannot be held back.
+    #[error("cannot block signals: {0}")]
+    Signals(#[source] io::Error),
     /// A thread could not be bound to a CPU.
     #[error("cannot run a thread on CPU {cpu} alone: {source}")]
     Pin {

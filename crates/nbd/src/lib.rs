@@ -2,9 +2,11 @@
 //!
 //! - [`protocol`] has the messages as bytes, both directions, without I/O.
 //! - [`client`] makes an export a block device.
+//! - [`server`] makes devices exports.
 //!
 //! The crate knows no file system. Design and promises are in `docs/decisions/nbd.md`.
 #![forbid(unsafe_code)]
 
 pub mod client;
 pub mod protocol;
+pub mod server;

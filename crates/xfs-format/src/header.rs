@@ -212,6 +212,15 @@ impl Header {
         }
     }
 
+    /// Where the header names the inode that owns the block, if the kind belongs to inodes.
+    #[must_use]
+    pub const fn inode_owner_offset(&self) -> Option<usize> {
+        match self.owner {
+            Owner::Wide(offset) => Some(offset),
+            Owner::None | Owner::Narrow(_) => None,
+        }
+    }
+
     /// Gives a buffer the address `sector`, in each of its headers.
     pub fn set_address(&self, bytes: &mut [u8], sector: Sector, block_size: usize) {
         let Some(offset) = self.blkno else { return };

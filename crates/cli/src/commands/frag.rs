@@ -8,8 +8,8 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use undercroft_lab::{Line, lines};
+use std::path::{Path, PathBuf};
+use undercroft_lab::{Line, layout_map, layout_page, lines};
 use undercroft_xfs::frag::{self, Layout, Selection};
 
 /// Show how files and free space are laid out.
@@ -19,6 +19,7 @@ use undercroft_xfs::frag::{self, Layout, Selection};
 /// Distances and lengths are in blocks. The last line of the distances is the size of an allocation
 /// group: extents in another group.
 #[derive(clap::Args)]
+#[group(id = "file", multiple = true, args = ["map", "html"])]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
@@ -39,8 +40,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
 
-    /// Replace the file with the picture if it is there.
-    #[arg(long, requires = "map")]
+    /// Write a page with the picture and histograms to this file: HTML without scripts.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Replace the files of --map and --html if they are there.
+    #[arg(long, requires = "file")]
     force: bool,
 }
 
@@ -70,7 +75,7 @@ struct Json {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    if let Some(path) = &args.map {
+    for path in args.map.iter().chain(&args.html) {
         output_file::check(path, args.force)?;
     }
     let volume = args.image.open()?;
@@ -86,8 +91,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             })
         })
         .map_err(|error| args.image.explain(error.into()))?;
+    let name = args.image.name();
+    let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
     if let Some(path) = &args.map {
-        output_file::write(path, layout.picture.svg().as_bytes(), args.force)?;
+        output_file::write(path, layout_map(&name, &layout).as_bytes(), args.force)?;
+    }
+    if let Some(path) = &args.html {
+        let page = layout_page(&name, words(selection), &layout);
+        output_file::write(path, page.as_bytes(), args.force)?;
     }
     let report = json(&layout, selection, volume.geometry().ag_blocks, volume.geometry().block_log);
     if args.json {
@@ -98,13 +109,17 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+fn words(selection: Selection) -> &'static str {
+    match selection {
+        Selection::Files => "regular files",
+        Selection::Everything => "regular files, directories and symbolic links",
+    }
+}
+
 fn json(layout: &Layout, selection: Selection, group_blocks: u32, block_log: u8) -> Json {
     let (locality, free) = (&layout.locality, &layout.free);
     Json {
-        selection: match selection {
-            Selection::Files => "regular files",
-            Selection::Everything => "regular files, directories and symbolic links",
-        },
+        selection: words(selection),
         inodes: layout.inodes,
         inodes_with_extents: layout.mapped_inodes,
         extents: layout.actual,

@@ -35,6 +35,7 @@ mod replay;
 mod resync;
 mod rm;
 mod rmxattr;
+mod serve;
 mod set;
 mod setacl;
 mod setxattr;
@@ -75,6 +76,7 @@ Examples:
   undercroft put root.img motd /etc/motd               change a volume, through its journal
   undercroft shell root.img < script                   many changes at once
   undercroft mount root.img --exec ls -l etc           for every program, as a mounted volume
+  undercroft serve disk.img --exec sh -c 'nbdinfo $NBD_URI'   as a network disk
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
   undercroft lab tags --case depth                     repeat an experiment
 
@@ -95,6 +97,7 @@ enum Command {
     Mount(mount::Args),
     Unmount(unmount::Args),
     Status(status::Args),
+    Serve(Box<serve::Args>),
     Extract(extract::Args),
     Describe(describe::Args),
     Diff(diff::Args),
@@ -130,6 +133,7 @@ impl Command {
             | Self::Mkfs(_)
             | Self::Unmount(_)
             | Self::Status(_)
+            | Self::Serve(_)
             | Self::Describe(_)
             | Self::Resync(_)
             | Self::Lab(_)
@@ -178,6 +182,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Mount(args) => mount::run(args, out),
         Command::Unmount(args) => unmount::run(args, out),
         Command::Status(args) => status::run(args, out),
+        Command::Serve(args) => serve::run(args, out),
         Command::Extract(args) => extract::run(args, out),
         Command::Describe(args) => describe::run(args, out),
         Command::Diff(args) => diff::run(args, out),

@@ -10,14 +10,15 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use undercroft_xfs::Volume;
-use undercroft_xfs::maintain::{self, ShrinkTarget, Shrinkage};
+use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 
 /// Make a volume smaller, in place: to a size, or to the smallest one. A file is cut behind it.
 ///
 /// Allocation groups keep their length: whole groups go, and the last one that stays may be shorter.
-/// At least two of several stay. Contents of files and the journal, if they lie in what goes, move
-/// to what stays. Inodes do not, so that their numbers stay: with one in the way nothing is changed,
-/// and the message names it and the smallest size possible. --dry-run says what would happen.
+/// At least two of several stay. What lies in what goes moves to what stays: contents of files,
+/// inodes, and the journal. An inode that moves gets another number, as a number names a place, and
+/// all its names follow; NFS handles and dump inventories do not. With --keep-inode-numbers nothing
+/// is changed if one would move, and the message names some. --dry-run says what would happen.
 ///
 /// An interruption loses nothing: the same command goes on. Between two writes of a superblock no
 /// kernel mounts the volume until it has. `undercroft grow` makes the volume as large as before.
@@ -34,6 +35,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = target)]
     size: ShrinkTarget,
 
+    /// Give no inode another number: one in what would go is in the way.
+    #[arg(long)]
+    keep_inode_numbers: bool,
+
     /// Only say what would move, what is in the way, and the smallest size.
     #[arg(long)]
     dry_run: bool,
@@ -41,6 +46,12 @@ pub(super) struct Args {
     /// Print the sizes as JSON.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+impl Args {
+    fn options(&self) -> ShrinkOptions {
+        ShrinkOptions { target: self.size, keep_inode_numbers: self.keep_inode_numbers }
+    }
 }
 
 /// Parses a size, or `min`.
@@ -61,6 +72,7 @@ struct Report {
     groups: u32,
     moved_extents: u64,
     moved_blocks: u64,
+    moved_inodes: u64,
     journal_blocks: u64,
     smallest_blocks: u64,
     obstacles: Vec<String>,
@@ -78,6 +90,7 @@ impl Report {
             groups: change.groups,
             moved_extents: data.extents + metadata.extents,
             moved_blocks: data.blocks + metadata.blocks,
+            moved_inodes: change.inodes,
             journal_blocks: change.journal,
             smallest_blocks: change.smallest,
             obstacles: change.obstacles.iter().map(ToString::to_string).collect(),
@@ -98,6 +111,10 @@ impl Report {
         let verb = if self.done { "moved" } else { "would move" };
         let journal = if self.journal_blocks > 0 { ", and the journal" } else { "" };
         writeln!(out, "{verb} {extents} extents, {blocks}{journal}")?;
+        if self.moved_inodes > 0 {
+            let verb = if self.done { "gave" } else { "would give" };
+            writeln!(out, "{verb} {} inodes new numbers", self.moved_inodes)?;
+        }
         for obstacle in &self.obstacles {
             writeln!(out, "in the way: {obstacle}")?;
         }
@@ -122,7 +139,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 fn plan(args: &Args) -> Result<Report> {
     let volume = args.image.open()?;
-    let change = maintain::shrinkage(&volume, args.size)?;
+    let change = maintain::shrinkage(&volume, args.options())?;
     Ok(Report::new(&change, volume.geometry().block_size() as u64, false))
 }
 
@@ -130,8 +147,9 @@ fn shrink(args: &Args) -> Result<Report> {
     // A volume whose shrinking was interrupted may not be one that can be opened.
     let device = args.image.writable_device()?;
     let progress = Progress::new();
-    let change =
-        maintain::shrink(&device, args.size, &mut |done, total| progress.show_bytes(done, total))?;
+    let change = maintain::shrink(&device, args.options(), &mut |done, total| {
+        progress.show_bytes(done, total);
+    })?;
     drop(progress);
     let block_size = Volume::open(device)?.geometry().block_size() as u64;
     let report = Report::new(&change, block_size, true);

@@ -15,7 +15,7 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 14] = [
+const VOLUMES: [(&str, &[&str]); 15] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
@@ -23,6 +23,7 @@ const VOLUMES: [(&str, &[&str]); 14] = [
     ("describe", &["root.img", "disk.img"]),
     ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),
+    ("serve", &["root.img", "disk.img"]),
     ("unmount", &["root.img"]),
     ("label", &["root.img"]),
     ("extsize", &["disk.img"]),
@@ -115,7 +116,7 @@ fn examples(help: &str) -> Vec<String> {
         assert!(found.iter().any(|example| line.starts_with(example)), "no example: {line}");
     }
     // Experiments are to work, not to measure; and this is not that machine.
-    for experiment in ["tags", "unplug", "affinity", "alloc", "iops", "fsync", "meta"] {
+    for experiment in ["tags", "unplug", "affinity", "alloc", "iops", "fsync", "meta", "mount"] {
         let (long, smoke) = (format!("lab {experiment} "), format!("lab {experiment} --smoke "));
         found.iter_mut().for_each(|line| *line = line.replace(&long, &smoke));
     }

@@ -20,6 +20,7 @@ use undercroft_block::Statistics;
 
 pub use crate::outcome::affinity::{AffinityOutcome, Cpus, Mechanism, Placement, Role, Workload};
 
+use crate::cpus::usable_cpus;
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
@@ -67,7 +68,7 @@ pub fn run(
     found: &mut dyn FnMut(Outcome),
 ) -> Result<(), LabError> {
     let duration = run.run_time(Duration::from_millis(300));
-    let cpus = roles::usable_cpus()?;
+    let cpus = usable_cpus()?;
     for &workload in &options.workloads {
         let load = workload.load(run);
         let mut variants = Vec::new();

@@ -1,23 +1,6 @@
 //! Which CPU has which role.
 
-use rustix::thread::sched_getaffinity;
-use undercroft_block::Topology;
-
-use crate::error::LabError;
 use crate::outcome::affinity::{Cpus, Placement, Role};
-
-/// The CPUs that run and that this process may use, in ascending order.
-///
-/// # Errors
-/// The kernel refuses to say.
-pub(super) fn usable_cpus() -> Result<Vec<u32>, LabError> {
-    let allowed = sched_getaffinity(None).map_err(|error| LabError::Machine {
-        path: "the set of allowed CPUs".into(),
-        source: error.into(),
-    })?;
-    let online = Topology::of_machine().online();
-    Ok(online.iter().filter(|&cpu| allowed.is_set(cpu as usize)).collect())
-}
 
 impl Cpus {
     /// The roles of device `device`; `cpus` is not empty. Interrupts go round the CPUs, device by
@@ -100,10 +83,5 @@ mod tests {
     #[test]
     fn with_three_cpus_completion_shares_with_queueing_first() {
         assert_eq!(roles(&[0, 1, 2], "XXX", 0), [0, 1, 2, 2]);
-    }
-
-    #[test]
-    fn there_are_cpus() {
-        assert!(!usable_cpus().unwrap().is_empty());
     }
 }

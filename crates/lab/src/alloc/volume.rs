@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use undercroft_block::{BlockDevice, FileDevice};
-use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{Extent, FileType};
 use undercroft_xfs::inode::{ForkKind, InodeGuard};
 use undercroft_xfs::internals::bmap;
@@ -23,6 +22,7 @@ use super::variant::Variant;
 use crate::age::plain_inode;
 use crate::error::LabError;
 use crate::random::stream;
+use crate::soundness::judge;
 
 /// On 500 GiB a stripe unit takes 16 blocks off the size of 16 groups, as in the source.
 pub(super) const STRIPE: (u64, u64) = (64 << 10, 256 << 10);
@@ -53,15 +53,7 @@ pub(super) fn make(
 /// Makes the volume a file system and has all of it checked.
 pub(super) fn finish(volume: &Volume) -> Result<(), LabError> {
     mkfs::finish(volume, false)?;
-    let mut first = None;
-    let device = Arc::clone(volume.cache().device());
-    let report = check(device, &CheckOptions::default(), &mut |finding| {
-        first.get_or_insert_with(|| finding.to_string());
-    })?;
-    if report.is_clean() {
-        return Ok(());
-    }
-    Err(LabError::Unsound(first.unwrap_or_else(|| "the check could not be completed".into())))
+    judge(Arc::clone(volume.cache().device()))
 }
 
 /// The directories of an experiment on a volume.

@@ -5,6 +5,7 @@ mod alloc;
 mod crowd;
 mod depth;
 mod fsync;
+mod mount;
 mod rates;
 mod select;
 mod unplug;
@@ -59,6 +60,7 @@ pub(crate) fn all(records: &[Record]) -> Vec<Chapter<'_>> {
         unplug::chapter(records),
         affinity::large(records),
         affinity::cached(records),
+        mount::chapter(records),
         alloc::clean(records),
         alloc::random(records),
         alloc::single(records),

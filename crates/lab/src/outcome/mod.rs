@@ -7,6 +7,7 @@ pub(crate) mod calibration;
 pub(crate) mod fsync;
 pub(crate) mod iops;
 pub(crate) mod meta;
+pub(crate) mod mount;
 pub(crate) mod tags;
 pub(crate) mod unplug;
 
@@ -19,6 +20,7 @@ use calibration::CalibrationOutcome;
 use fsync::FsyncOutcome;
 use iops::IopsOutcome;
 use meta::MetaOutcome;
+use mount::MountOutcome;
 use tags::TagsOutcome;
 use unplug::UnplugOutcome;
 
@@ -47,6 +49,8 @@ pub enum Outcome {
     Fsync(FsyncOutcome),
     /// Empty files, created, looked at and deleted.
     Meta(MetaOutcome),
+    /// A project built on mounted volumes.
+    Mount(MountOutcome),
     /// Free space that was made.
     Age(AgeOutcome),
     /// The workload on an allocator.
@@ -91,6 +95,10 @@ impl Outcome {
                 "meta: {} empty files, created, looked at and deleted; {} rounds",
                 of.files, of.rounds
             ),
+            Self::Mount(of) => format!(
+                "mount: {} built on {} mounted volumes at a time, make -j{}",
+                of.project, of.disks, of.jobs
+            ),
             Self::Age(of) => format!("age: {} free space in {} groups", of.map.name(), of.groups),
             Self::Alloc(of) => format!(
                 "alloc: {} files, {} MB, by {} writers",
@@ -124,6 +132,11 @@ impl Outcome {
     /// The outcome of the experiment on empty files.
     pub(crate) fn meta(&self) -> Option<&MetaOutcome> {
         if let Self::Meta(of) = self { Some(of) } else { None }
+    }
+
+    /// The outcome of the experiment on mounted volumes.
+    pub(crate) fn mount(&self) -> Option<&MountOutcome> {
+        if let Self::Mount(of) = self { Some(of) } else { None }
     }
 
     /// The outcome of the experiment on affinity.

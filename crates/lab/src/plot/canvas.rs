@@ -107,13 +107,23 @@ impl Canvas {
     }
 
     /// A filled box of a series, with words that a pointer brings up.
-    pub(super) fn bar(&mut self, series: usize, (x, y): (f64, f64), size: (f64, f64), tip: &str) {
-        let (class, colour) = (number(series), colour(series));
-        let (width, height) = size;
+    pub(super) fn bar(&mut self, series: usize, place: (f64, f64), size: (f64, f64), tip: &str) {
+        self.cell(Some(series), place, (size.0.max(0.5), size.1), tip);
+    }
+
+    /// A filled box in the colour of a series, or in that of free space.
+    pub(super) fn cell(
+        &mut self,
+        series: Option<usize>,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        tip: &str,
+    ) {
+        let class = series.map_or("free".to_owned(), |series| format!("f{}", number(series)));
+        let colour = series.map_or("#e6e6e6", colour);
         self.element(format_args!(
-            "<rect class=\"f{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" \
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
              height=\"{height:.1}\" fill=\"{colour}\"><title>{}</title></rect>",
-            width.max(0.5),
             escaped(tip)
         ));
     }

@@ -1,5 +1,7 @@
 //! What a picture shows, before it has a shape.
 
+use super::map::Map;
+
 /// Panels side by side about one thing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figure {
@@ -22,6 +24,8 @@ pub(crate) enum Drawing {
     Lines(LineChart),
     /// Bars from the left, category by category.
     Bars(BarChart),
+    /// The blocks of a volume.
+    Map(Map),
 }
 
 /// Points over a number.

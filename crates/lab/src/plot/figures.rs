@@ -6,6 +6,7 @@ use crate::outcome::affinity::AffinityOutcome;
 use crate::outcome::alloc::{AllocOutcome, SearchOutcome};
 use crate::outcome::fsync::FsyncOutcome;
 use crate::outcome::meta::MetaOutcome;
+use crate::outcome::mount::{MountOutcome, Step};
 use crate::outcome::tags::TagsOutcome;
 use crate::rate::Rate;
 use crate::record::Record;
@@ -31,6 +32,7 @@ pub(crate) fn figure_of(section: &[Record]) -> Figure {
             Outcome::Affinity(of) => put_placement(&mut panels, of),
             Outcome::Fsync(of) => put_threads(&mut panels, of),
             Outcome::Meta(of) => put_operations(&mut panels, of),
+            Outcome::Mount(of) => put_steps(&mut panels, of),
             Outcome::Unplug(of) => {
                 let title = format!("disks that answer after {} us", of.service_us);
                 let chart = panels.bars(&title, "I/Os a second");
@@ -134,6 +136,15 @@ fn put_operations(panels: &mut Panels, of: &MetaOutcome) {
         let case = format!("{} directories, {} threads", of.directories, of.threads);
         let mean = Spread::of(&speed.per_second).mean;
         chart.put(&of.target, &case, estimated(&speed.per_second, mean));
+    }
+}
+
+/// Seconds of each step, the mean of the disks.
+fn put_steps(panels: &mut Panels, of: &MountOutcome) {
+    for step in Step::ALL {
+        let runs = of.runs_of(step);
+        let value = estimated(&runs, Spread::of(&runs).mean);
+        panels.bars(step.name(), "seconds").put("seconds", &of.tunables.to_string(), value);
     }
 }
 

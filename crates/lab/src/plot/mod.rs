@@ -5,6 +5,7 @@ mod canvas;
 mod figure;
 mod figures;
 mod lines;
+mod map;
 mod scale;
 #[cfg(test)]
 mod tests;
@@ -14,9 +15,10 @@ use crate::record::{Record, sections};
 
 pub(crate) use canvas::escaped;
 use canvas::{Canvas, SIZE};
-pub(crate) use figure::{BarChart, Value};
-use figure::{Drawing, Figure, Panel};
+use figure::Figure;
+pub(crate) use figure::{BarChart, Drawing, Panel, Value};
 pub(crate) use figures::figure_of;
+pub(crate) use map::Map;
 
 /// Width of a panel: words stay readable where a telephone shows it.
 const PANEL: f64 = 440.0;
@@ -30,9 +32,9 @@ pub fn plot(records: &[Record]) -> String {
     below_each_other(sections(records).map(figure_of))
 }
 
-/// A picture of bars.
-pub(crate) fn alone(title: &str, chart: BarChart) -> String {
-    let panel = Panel { title: String::new(), drawing: Drawing::Bars(chart) };
+/// A picture of one panel.
+pub(crate) fn alone(title: &str, drawing: Drawing) -> String {
+    let panel = Panel { title: String::new(), drawing };
     below_each_other([Figure { title: title.to_owned(), panels: vec![panel] }])
 }
 
@@ -82,6 +84,7 @@ fn drawn(panel: &Panel, room: f64) -> (String, f64) {
     let height = match &panel.drawing {
         Drawing::Lines(chart) => lines::draw(chart, room, &mut below),
         Drawing::Bars(chart) => bars::draw(chart, room, &mut below),
+        Drawing::Map(map) => map::draw(map, room, &mut below),
     };
     canvas.group(top, &below.into_elements());
     (canvas.into_elements(), top + height)

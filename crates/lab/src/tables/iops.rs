@@ -4,7 +4,7 @@ use super::number::{percent, rate_cells, thousands};
 use crate::blocks::{Blocks, Table};
 use crate::outcome::iops::IopsOutcome;
 use crate::rate::Rate;
-use crate::spread::Spread;
+use crate::statistics::Estimate;
 
 /// How the file is reached, where there is one.
 fn cache(one: &IopsOutcome) -> &'static str {
@@ -15,14 +15,10 @@ fn cache(one: &IopsOutcome) -> &'static str {
     }
 }
 
-/// The rate of `one` as a share of `other`'s: mean of the runs, which took turns, with its standard
-/// error.
-fn share(one: &Rate, other: &Rate) -> String {
-    let turns = one.iops_of_runs.iter().zip(&other.iops_of_runs);
-    let shares: Vec<f64> = turns.map(|(one, other)| one / other).collect();
-    let spread = Spread::of(&shares);
-    let error = spread.stddev / (spread.count as f64).sqrt();
-    format!("{} +-{:.1}", percent(spread.mean), 100.0 * error)
+/// The rate of `one` beside `other`'s, run by run: the median of the ratios with its interval.
+fn ratio(one: &Rate, other: &Rate) -> String {
+    let ratio = Estimate::of_ratios(&one.iops_of_runs, &other.iops_of_runs);
+    ratio.map_or_else(String::new, |ratio| ratio.to_string())
 }
 
 /// Writes one row for each driver, number of threads and size of batches. The last column compares
@@ -64,7 +60,7 @@ pub(super) fn write(outcomes: &[&IopsOutcome], blocks: &mut Blocks) {
             thousands(one.rate.iops / one.threads as f64),
             format!("{:.1}", one.rate.cpu_ns_per_io),
             format!("{:.4}", one.rate.voluntary_switches_per_io),
-            fio.map_or_else(String::new, |fio| share(&one.rate, &fio.rate)),
+            fio.map_or_else(String::new, |fio| ratio(&one.rate, &fio.rate)),
             fio.map_or_else(String::new, |fio| {
                 percent(one.rate.cpu_ns_per_io / fio.rate.cpu_ns_per_io)
             }),

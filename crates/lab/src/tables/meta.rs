@@ -4,6 +4,7 @@ use super::number::{percent, thousands};
 use crate::blocks::{Blocks, Table};
 use crate::outcome::meta::{MetaOutcome, Speed};
 use crate::spread::Spread;
+use crate::statistics::Estimate;
 
 /// Writes a row for each operation of each outcome. Where another place ran the same case in turn,
 /// the first such is what the others are compared with, round by round.
@@ -32,10 +33,10 @@ pub(super) fn write(outcomes: &[&MetaOutcome], blocks: &mut Blocks) {
                 one.target.clone(),
                 one.directories.to_string(),
                 one.threads.to_string(),
-                thousands(median(&speed.per_second)),
+                median(&speed.per_second),
                 percent(if spread.mean > 0.0 { spread.stddev / spread.mean } else { 0.0 }),
                 ratio(speed, peer, |speed| &speed.per_second),
-                thousands(median(&speed.durable_per_second)),
+                median(&speed.durable_per_second),
                 ratio(speed, peer, |speed| &speed.durable_per_second),
                 format!("{:.2}", speed.cpu_ns_per_call / 1e3),
             ]);
@@ -44,17 +45,13 @@ pub(super) fn write(outcomes: &[&MetaOutcome], blocks: &mut Blocks) {
     blocks.table(table);
 }
 
-/// The median of the ratios of the rounds; nothing without a place to compare with.
+/// The median of the ratios of the rounds with its interval; nothing without a place to compare with.
 fn ratio(speed: &Speed, peer: Option<&Speed>, rates: impl Fn(&Speed) -> &Vec<f64>) -> String {
-    let Some(peer) = peer else { return String::new() };
-    let pairs = rates(speed).iter().zip(rates(peer));
-    let ratios: Vec<f64> = pairs.map(|(own, other)| own / other).collect();
-    format!("{:.2}", median(&ratios))
+    let ratio = peer.and_then(|peer| Estimate::of_ratios(rates(speed), rates(peer)));
+    ratio.map_or_else(String::new, |ratio| ratio.to_string())
 }
 
-/// The middle value; of two, the lower.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
+/// The median of the rounds.
+fn median(values: &[f64]) -> String {
+    Estimate::of(values).map_or_else(String::new, |estimate| thousands(estimate.middle))
 }

@@ -6,6 +6,7 @@ mod calibration;
 mod fsync;
 mod iops;
 mod meta;
+mod mount;
 pub(crate) mod number;
 mod tags;
 mod unplug;
@@ -58,6 +59,7 @@ pub(crate) fn add_section(section: &[Record], blocks: &mut Blocks) {
         Outcome::Affinity(_) => affinity::write(&select(section, Outcome::affinity), blocks),
         Outcome::Fsync(_) => fsync::write(&select(section, Outcome::fsync), blocks),
         Outcome::Meta(_) => meta::write(&select(section, Outcome::meta), blocks),
+        Outcome::Mount(_) => mount::write(&select(section, Outcome::mount), blocks),
         Outcome::Unplug(_) => unplug::write(&select(section, Outcome::unplug), blocks),
         Outcome::Age(_) => alloc::write_ages(&select(section, Outcome::age), blocks),
         Outcome::Alloc(_) => alloc::write(&select(section, Outcome::alloc), blocks),

@@ -3,7 +3,7 @@
 use super::number::{latency_cells, percent, rate_cells, thousands_with_deviation};
 use crate::blocks::{Blocks, Table};
 use crate::outcome::tags::{PolicyName, TagsOutcome};
-use crate::spread::Spread;
+use crate::statistics::Estimate;
 
 /// I/Os a second with deviations: a row for each policy, a column for each depth.
 pub(super) fn write_by_depth(outcomes: &[&TagsOutcome], blocks: &mut Blocks) {
@@ -93,13 +93,8 @@ fn baseline<'a>(one: &TagsOutcome, outcomes: &[&'a TagsOutcome]) -> Option<&'a T
     outcomes.iter().find(same).copied().filter(|other| other.policy != one.policy)
 }
 
-/// How fast `one` was beside `other`, run by run: the mean of the ratios and its standard error.
+/// How fast `one` was beside `other`, run by run: the median of the ratios with its interval.
 fn ratio(one: &TagsOutcome, other: &TagsOutcome) -> String {
-    let pairs = one.rate.iops_of_runs.iter().zip(&other.rate.iops_of_runs);
-    let ratios: Vec<f64> = pairs.filter(|(_, of)| **of > 0.0).map(|(one, of)| one / of).collect();
-    let spread = Spread::of(&ratios);
-    if spread.count == 0 {
-        return String::new();
-    }
-    format!("{:.2} +-{:.2}", spread.mean, spread.stddev / (spread.count as f64).sqrt())
+    let ratio = Estimate::of_ratios(&one.rate.iops_of_runs, &other.rate.iops_of_runs);
+    ratio.map_or_else(String::new, |ratio| ratio.to_string())
 }

@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The magic number of the message.
-    pub(super) fn magic<N: Into<u64> + PartialEq>(
+    pub(super) fn magic<N: Into<u64> + PartialEq + Copy>(
         &mut self,
         found: N,
         wanted: N,

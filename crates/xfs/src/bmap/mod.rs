@@ -27,4 +27,5 @@ pub use da_fork::{ForkReader, ForkWriter};
 pub(crate) use groups::groups;
 pub use groups::tree_groups;
 pub use load::extents;
-pub(crate) use tree::relocate_tree_block;
+pub(crate) use owner::transfer;
+pub(crate) use tree::{relocate_tree_block, tree_block_list};

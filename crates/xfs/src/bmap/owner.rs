@@ -1,15 +1,18 @@
 //! The records of groups about the extents of a fork: reverse mappings, reference counts, free
 //! space.
 
+use super::tree::tree_mapping;
 use crate::alloc;
 use crate::error::Error;
-use crate::format::{Extent, FileType, InodeFlags2, RmapFlags, RmapOwner, RmapRecord};
+use crate::format::{
+    BufferKind, Extent, FileType, Header, InodeFlags2, RmapFlags, RmapOwner, RmapRecord, TreeKind,
+};
 use crate::group::GroupState;
 use crate::group_tree::rmap::{self, Sharing};
 use crate::inode::{ForkKind, InodeState};
 use crate::refcount;
 use crate::trans::Transaction;
-use crate::units::InodeNumber;
+use crate::units::{AgNumber, FsBlock, InodeNumber};
 
 /// Whether the blocks of a fork may have further owners.
 pub(super) fn sharing(inode: &InodeState, kind: ForkKind) -> Sharing {
@@ -118,4 +121,52 @@ fn buffer_blocks(
 pub(super) fn share(trans: &mut Transaction<'_>, extent: &Extent) -> Result<(), Error> {
     let (ag, start) = trans.geometry().split_block(extent.start);
     trans.in_group(ag, |trans, group| refcount::increase(trans, group, start, extent.len))
+}
+
+/// Makes the inode the owner of the blocks of its fork and of these, which are those of the fork's
+/// tree: so far both were those of the inode `from`.
+///
+/// # Errors
+/// A tree is damaged, or the device failed.
+pub(crate) fn transfer(
+    trans: &mut Transaction<'_>,
+    inode: &InodeState,
+    kind: ForkKind,
+    (from, tree): (InodeNumber, &[FsBlock]),
+) -> Result<(), Error> {
+    let volume = trans.volume();
+    for extent in super::extents(volume, inode, kind)?.as_slice() {
+        let old = mapping(trans, from, kind, extent);
+        let ag = trans.geometry().split_block(extent.start).0;
+        hand_over(trans, ag, old, inode.number, sharing(inode, kind))?;
+    }
+    for block in tree {
+        let old = tree_mapping(trans, from, kind, *block);
+        let ag = trans.geometry().split_block(*block).0;
+        hand_over(trans, ag, old, inode.number, Sharing::Excluded)?;
+        let buffer_kind = BufferKind::Tree(TreeKind::Bmbt);
+        let buffer = trans.read(&volume.block_address(*block, 1), buffer_kind)?;
+        if let Some(offset) = Header::of(buffer_kind).and_then(|it| it.inode_owner_offset()) {
+            trans.edit(&buffer).edit().put_be64(offset, inode.number.0);
+        }
+    }
+    Ok(())
+}
+
+/// Gives a reverse mapping another owner.
+fn hand_over(
+    trans: &mut Transaction<'_>,
+    ag: AgNumber,
+    old: RmapRecord,
+    to: InodeNumber,
+    sharing: Sharing,
+) -> Result<(), Error> {
+    let new = RmapRecord { owner: RmapOwner::inode(to), ..old };
+    trans.in_group(ag, |trans, group| {
+        // Records that were merged may be apart afterwards: the tree can grow.
+        alloc::fill_free_list(trans, group)?;
+        rmap::remove(trans, group, old, sharing)?;
+        alloc::fill_free_list(trans, group)?;
+        rmap::add(trans, group, new, sharing)
+    })
 }

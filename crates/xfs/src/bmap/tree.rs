@@ -140,7 +140,7 @@ impl WriteTree for MapTree<'_, '_> {
 }
 
 /// Reverse mapping of a block of a mapping tree.
-fn tree_mapping(
+pub(super) fn tree_mapping(
     trans: &Transaction<'_>,
     inode: InodeNumber,
     kind: ForkKind,
@@ -218,4 +218,29 @@ pub(crate) fn relocate_tree_block(
     }
     let mut tree = MapTree { trans, inode, kind };
     Cursor::new().relocate(&mut tree, block, hint)?.or_no_space(block_size)
+}
+
+/// The blocks of the tree of a fork.
+///
+/// # Errors
+/// The tree is damaged, or the device failed.
+pub(crate) fn tree_block_list(
+    volume: &Volume,
+    inode: &InodeState,
+    kind: ForkKind,
+) -> Result<Vec<FsBlock>, Error> {
+    let mut blocks = Vec::new();
+    let Some(ForkContent::Btree(root, _)) = inode.fork(kind).map(|fork| &fork.content) else {
+        return Ok(blocks);
+    };
+    let mut tree = MapReader { volume, inode: inode.number, root };
+    Cursor::for_each_below_root(&mut tree, |block| {
+        if blocks.len() as u64 >= inode.core.nblocks {
+            let what = "its mapping tree has more blocks than the inode".to_owned();
+            return Err(Error::Inode { inode: inode.number, what });
+        }
+        blocks.push(block);
+        Ok(())
+    })?;
+    Ok(blocks)
 }

@@ -12,13 +12,21 @@ use super::table::Cache;
 use undercroft_block::{Plug, drives_queues};
 
 impl Cache {
+    /// Whether reads are worth beginning ahead of their use by this thread.
+    ///
+    /// Where [reads are fast](Self::is_slow) the way through another thread takes longer than a copy
+    /// out of the page cache. And a thread that drives hardware queues of its own reads nothing
+    /// ahead: nothing but that thread could collect what arrives, and another may wait for it.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.is_slow() && !drives_queues()
+    }
+
     /// Begins to read those of these buffers that are neither in memory nor on their way. Returns
     /// at once; errors show when a buffer is asked for.
     ///
-    /// A thread that drives hardware queues of its own reads nothing ahead: nothing but that thread
-    /// could collect what arrives, and another may wait for it.
+    /// Nothing is read where that [is not worth it](Self::reads_ahead).
     pub fn prefetch(&self, addresses: impl IntoIterator<Item = BufferAddress>) {
-        if drives_queues() {
+        if !self.reads_ahead() {
             return;
         }
         let mut plug = None;
@@ -62,6 +70,7 @@ mod tests {
     use crate::ops::NewInode;
     use std::ops::Range;
     use std::sync::Arc;
+    use std::time::Duration;
     use undercroft_block::testing::{Fault, FaultyDevice};
     use undercroft_block::{BlockDevice, MemoryDevice, Operation, Sector, write_all_at};
     use uuid::Uuid;
@@ -78,7 +87,9 @@ mod tests {
         let faulty = Arc::new(FaultyDevice::new(device, faults));
         let below: Arc<dyn BlockDevice> = Arc::clone(&faulty) as _;
         let address = crate::inode::place(&geometry, geometry.root_inode).0;
-        (Cache::new(below, Arc::new(geometry)), faulty, address)
+        let cache = Cache::new(below, Arc::new(geometry));
+        cache.count_read(Duration::from_secs(1));
+        (cache, faulty, address)
     }
 
     fn sectors(address: &BufferAddress) -> Range<Sector> {

@@ -145,9 +145,7 @@ impl Checker {
 
     /// Begins to read blocks that are asked for soon, where reads are slow.
     pub(super) fn read_ahead(&self, addresses: impl IntoIterator<Item = BufferAddress>) {
-        if self.volume.cache().is_slow() {
-            self.volume.cache().prefetch(addresses);
-        }
+        self.volume.cache().prefetch(addresses);
     }
 
     /// Header sector `index` of a group.

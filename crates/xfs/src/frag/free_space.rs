@@ -7,6 +7,7 @@ use crate::format::AllocRecord;
 use crate::group_tree;
 use crate::units::AgNumber;
 use crate::volume::Volume;
+use undercroft_block::Sector;
 
 /// Free extents of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,4 +54,20 @@ impl FreeSpace {
         let count = self.by_block.count();
         (count > 0).then(|| self.by_block.sum() as f64 / count as f64)
     }
+}
+
+/// Calls `visit` with the first sector and the number of sectors of each free extent of a volume,
+/// group by group, each ascending.
+///
+/// # Errors
+/// A header or a tree is damaged, or the device failed.
+pub fn for_each_free(volume: &Volume, mut visit: impl FnMut(Sector, u64)) -> Result<(), Error> {
+    let geometry = volume.geometry();
+    let sectors = u64::from(geometry.sectors_per_block());
+    for ag in (0..geometry.ag_count).map(AgNumber) {
+        group_tree::free_extents::<Bnobt>(volume, ag, |extent| {
+            visit(geometry.ag_sector(ag, extent.start), u64::from(extent.len) * sectors);
+        })?;
+    }
+    Ok(())
 }

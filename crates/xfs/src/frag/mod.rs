@@ -14,7 +14,7 @@ mod picture;
 
 use crate::group_tree;
 pub use below::below;
-pub use free_space::FreeSpace;
+pub use free_space::{FreeSpace, for_each_free};
 pub use histogram::{Bucket, Histogram};
 pub use locality::Locality;
 use locality::Step;

@@ -12,8 +12,8 @@ mod source;
 mod tree;
 
 pub(crate) use free_list::put_on_list;
+pub(crate) use read::{first_inode_chunk, is_inode_in_use, owners};
 pub use read::{first_shared, free_extents, inode_chunks, shared_extents, staging_extents};
-pub(crate) use read::{is_inode_in_use, owners};
 pub(crate) use shared::{is_shared, visit_counts};
 pub use source::BlockSource;
 pub use tree::AgTree;

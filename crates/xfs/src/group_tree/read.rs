@@ -9,7 +9,7 @@ use crate::format::{
     TreeGeometry,
 };
 use crate::group::GroupState;
-use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber};
+use crate::units::{AgBlock, AgInode, AgNumber, FileBlock, InodeNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -41,6 +41,22 @@ pub fn inode_chunks(
     visit: impl FnMut(InodeChunkRecord),
 ) -> Result<(), Error> {
     records::<Inobt>(volume, ag, visit)
+}
+
+/// The first inode chunk of a group that begins at or behind `from`.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed.
+pub(crate) fn first_inode_chunk(
+    volume: &Volume,
+    ag: AgNumber,
+    from: AgInode,
+) -> Result<Option<InodeChunkRecord>, Error> {
+    // Waits, so there is a guard.
+    let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(None) };
+    let group = guard.state();
+    let mut tree = AgReader::<Inobt> { volume, group, kind: PhantomData };
+    Cursor::<Inobt>::new().find(&mut tree, &from, Lookup::GreaterOrEqual)
 }
 
 /// Whether the tree of its group says that an inode is in use; `None` if another thread holds the

@@ -8,7 +8,7 @@ use super::chunk::allocate_chunk;
 use crate::alloc::SpaceTree;
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
 use crate::error::Error;
-use crate::format::InodeChunkRecord;
+use crate::format::{AllocRecord, InodeChunkRecord};
 use crate::group::GroupState;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode, AgNumber, InodeNumber};
@@ -43,18 +43,21 @@ pub(crate) fn find(
         Some(_) if directory => trans.volume().next_directory_group(),
         Some(parent) => geometry.split_inode(parent).0,
     };
+    let count = trans.volume().allocating_groups();
     for wait in [false, true] {
-        for step in 0..geometry.ag_count {
-            let ag = AgNumber((start.0 + step) % geometry.ag_count);
+        for step in 0..count {
+            let ag = AgNumber((start.0 + step) % count);
             let near = parent
                 .map(|parent| geometry.split_inode(parent))
                 .filter(|(parent_ag, _)| *parent_ag == ag)
                 .map(|(_, agino)| agino);
             let found = trans.with_group(ag, wait, |trans, group| {
-                if group.agi.free_count == 0 && !allocate_chunk(trans, group)? {
-                    return Ok(None);
+                if group.agi.free_count > 0
+                    && let Some(found) = pick(trans, group, near)?
+                {
+                    return Ok(Some(found));
                 }
-                pick(trans, group, near).map(Some)
+                if allocate_chunk(trans, group)? { pick(trans, group, near) } else { Ok(None) }
             })?;
             if let Some(Some(agino)) = found {
                 return Ok(Some(geometry.inode_number(ag, agino)));
@@ -64,18 +67,22 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// Takes a free inode of a group that has one.
+/// Takes a free inode of a group that has one; `None` if there is none in front of a bar.
 fn pick(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     near: Option<AgInode>,
-) -> Result<AgInode, Error> {
+) -> Result<Option<AgInode>, Error> {
     let finobt = trans.geometry().features.finobt();
-    let record = if finobt {
-        choose_indexed(trans, group, near)?
-    } else {
-        choose_scanning(trans, group, near)?
-    };
+    let choose = if finobt { choose_indexed } else { choose_scanning };
+    let mut record = choose(trans, group, near)?;
+    if trans.volume().is_barred() && record.is_some_and(|record| !is_usable(trans, group, &record))
+    {
+        record = first_free(trans, group)?;
+        if record.is_none_or(|record| !is_usable(trans, group, &record)) {
+            return Ok(None);
+        }
+    }
     // A damaged tree of chunks with free inodes may name one without.
     let Some(record) = record.filter(|record| record.allocatable() != 0) else {
         return Err(group.corrupt("AGI", AgBlock(0), "free inodes are counted, but none is found"));
@@ -103,7 +110,26 @@ fn pick(
         }
     }
     group.agi.free_count -= 1;
-    Ok(AgInode(record.start.0 + index))
+    Ok(Some(AgInode(record.start.0 + index)))
+}
+
+/// Whether all of a chunk, also where its last blocks are missing, lies in front of a bar.
+fn is_usable(trans: &Transaction<'_>, group: &GroupState, record: &InodeChunkRecord) -> bool {
+    let (start, _) = trans.geometry().inode_block(record.start);
+    let window = AllocRecord { start, len: trans.geometry().chunk_blocks() };
+    group.busy.in_front_of_bar(window) == window
+}
+
+/// The first chunk of a group with a free inode.
+fn first_free(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+) -> Result<Option<InodeChunkRecord>, Error> {
+    if !trans.geometry().features.finobt() {
+        return choose_from(trans, group, AgInode(0));
+    }
+    let mut tree = SpaceTree::<Finobt>::new(trans, group);
+    Cursor::<Finobt>::new().find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual)
 }
 
 /// The chunk with a free inode nearest to the parent, by the tree of such chunks.
@@ -155,7 +181,18 @@ fn choose_scanning(
             return Ok(record);
         }
     }
-    let mut found = cursor.find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual)?;
+    choose_from(trans, group, AgInode(0))
+}
+
+/// The first chunk from an inode on with a free one, without a tree of these.
+fn choose_from(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    from: AgInode,
+) -> Result<Option<InodeChunkRecord>, Error> {
+    let mut tree = SpaceTree::<Inobt>::new(trans, group);
+    let mut cursor = Cursor::<Inobt>::new();
+    let mut found = cursor.find(&mut tree, &from, Lookup::GreaterOrEqual)?;
     while let Some(record) = found {
         if record.allocatable() != 0 {
             return Ok(Some(record));

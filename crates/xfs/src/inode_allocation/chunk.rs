@@ -8,7 +8,8 @@ use crate::btree::{Cursor, Finobt, Inobt, Lookup};
 use crate::bytes::be32;
 use crate::error::Error;
 use crate::format::{
-    BufferKind, INODE_GENERATION_OFFSET, InodeChunkRecord, InodeCore, InodeCreateItem, RmapOwner,
+    AllocRecord, BufferKind, INODE_GENERATION_OFFSET, InodeChunkRecord, InodeCore, InodeCreateItem,
+    RmapOwner,
 };
 use crate::geometry::INODES_PER_CHUNK;
 use crate::group::GroupState;
@@ -119,7 +120,10 @@ fn sparse_piece(
     let mut request = Request::metadata(near, piece, RmapOwner::INODES);
     request.min_left = trans.volume().heights().inode;
     request.alignment = piece;
-    let last = (group.agf.length / align * align).saturating_sub(1);
+    // The whole window of a chunk must stay, also where its last blocks are missing.
+    let all = AllocRecord { start: AgBlock(0), len: group.agf.length };
+    let length = group.busy.in_front_of_bar(all).len;
+    let last = (length / align * align).saturating_sub(1);
     request.range = Some((AgBlock(align), AgBlock(last)));
     let mode = Mode::Near(group.agi.inobt.block);
     let extent = take_extent(trans, group, &request, mode)?;

@@ -101,7 +101,7 @@ fn free_in_group(
 }
 
 /// Brings the tree of chunks with free inodes in line: `new` is `None` if the chunk goes.
-fn update_finobt(
+pub(super) fn update_finobt(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     old: &InodeChunkRecord,
@@ -126,7 +126,7 @@ fn update_finobt(
 }
 
 /// Frees the blocks of a chunk: all, or the ones that a sparse chunk has.
-fn free_blocks(
+pub(super) fn free_blocks(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     record: &InodeChunkRecord,

@@ -4,9 +4,11 @@
 mod allocate;
 mod by_number;
 mod chunk;
+mod empty;
 mod free;
 pub(crate) mod unlinked;
 
 pub(crate) use allocate::{allocate, find};
 pub(crate) use chunk::next_generation;
+pub(crate) use empty::free_empty_chunks;
 pub(crate) use free::free;

@@ -493,7 +493,7 @@ impl Volume {
     /// (docs/algorithms/choice-of-group.md#modes).
     pub(crate) fn next_directory_group(&self) -> AgNumber {
         let next = self.next_directory_group.fetch_add(1, Ordering::Relaxed);
-        AgNumber(next % self.geometry.ag_count)
+        AgNumber(next % self.allocating_groups)
     }
 
     /// Address of `len` blocks of a group from `block`.

@@ -9,9 +9,12 @@ mod grow;
 mod identity;
 #[path = "../allocator/judged.rs"]
 mod judged;
+mod random;
 mod shrink;
 mod shrink_cuts;
+mod shrink_inodes;
 mod shrink_moves;
+mod shrink_random;
 #[path = "../journal/tree.rs"]
 mod tree;
 #[path = "../journal/work.rs"]

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, Xfsprogs, kernel};
-use undercroft_xfs::maintain::{self, ShrinkTarget, Shrinkage};
+use undercroft_judges::{LoopMount, Xfsprogs, kernel, tree};
+use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
 
@@ -24,10 +24,36 @@ pub(crate) fn resize(image: &Path, size: u64) {
 
 /// Shrinks the volume of an image, and cuts the file behind it.
 pub(crate) fn shrink(image: &Path, target: ShrinkTarget) -> Result<Shrinkage, Error> {
-    let done = maintain::shrink(&device(image), target, &mut |_, _| {})?;
+    shrink_with(image, ShrinkOptions { target, keep_inode_numbers: false })
+}
+
+/// As [`shrink`], with options.
+pub(crate) fn shrink_with(image: &Path, options: ShrinkOptions) -> Result<Shrinkage, Error> {
+    let done = maintain::shrink(&device(image), options, &mut |_, _| {})?;
     let block = Volume::open(device(image)).unwrap().geometry().block_size() as u64;
     resize(image, done.blocks * block);
     Ok(done)
+}
+
+/// Runs a script of bash in the kernel's mount of an image, up to the first error; the arguments begin
+/// with `$0`, which names the run.
+pub(crate) fn run_mounted(image: &Path, script: &str, arguments: &[&str]) {
+    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
+    let mut bash = Command::new("bash");
+    bash.args(["-ec", script]).args(arguments).current_dir(mount.path());
+    let output = bash.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    mount.unmount().unwrap();
+}
+
+/// Compares what the kernel sees in two images, by all but places and numbers of inodes.
+pub(crate) fn same(left: &Path, right: &Path) {
+    let left = LoopMount::new(left, Access::ReadWrite, &["nouuid"]).unwrap();
+    let right = LoopMount::new(right, Access::ReadWrite, &["nouuid"]).unwrap();
+    tree::compare(left.path(), right.path(), &tree::Options::default()).unwrap().assert_same();
+    right.unmount().unwrap();
+    left.unmount().unwrap();
 }
 
 /// The contents of file `number`.
@@ -144,7 +170,8 @@ fn what_cannot_shrink_is_refused_and_left_alone() {
     let refused = |size| {
         let before = std::fs::read(&image).unwrap();
         let target = ShrinkTarget::Bytes(size);
-        let message = maintain::shrink(&device(&image), target, &mut |_, _| {}).unwrap_err();
+        let message = shrink_with(&image, ShrinkOptions { target, keep_inode_numbers: true });
+        let message = message.unwrap_err();
         assert!(std::fs::read(&image).unwrap() == before, "the volume was changed");
         message.to_string()
     };

@@ -3,8 +3,9 @@
 
 use crate::crash::Cut;
 use crate::judged;
-use crate::shrink::{MIB, device};
+use crate::shrink::{MIB, device, run_mounted};
 use crate::tree::{Tree, tree};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -13,24 +14,34 @@ use undercroft_block::{BlockDevice, MemoryDevice, Sector, read_exact_at, write_a
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel, rounds};
 use undercroft_xfs::Volume;
-use undercroft_xfs::maintain::{self, ShrinkTarget};
+use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget};
 use undercroft_xfs::volume::LiveOptions;
 
 /// Every how many cuts the kernel and `xfs_repair` judge one.
 const JUDGED: u32 = 40;
 
-/// A volume by the kernel, with files behind the new end and the journal in what goes.
-fn volume(size: u64) -> Arc<dyn BlockDevice> {
+/// Files of the first group behind the new end.
+const FILES: &str = "for i in $(seq 12); do : > f-$i; done; : > b; fallocate -l 80M b; \
+                     for i in $(seq 12); do head -c $((i * 9000)) /dev/urandom > f-$i; done; \
+                     cp --reflink=always f-12 f-1; sync; rm b";
+
+/// Inodes of all kinds in all groups.
+const INODES: &str = "for d in $(seq 12); do mkdir -p d$d/deeper; \
+                      for i in $(seq $((d * 2))); do echo $d $i > d$d/file-$i; done; \
+                      ln -s $(head -c $((d * 70)) /dev/zero | tr '\\0' s) d$d/link; \
+                      ln d$d/file-1 other-$d; mkfifo d$d/deeper/fifo; done; \
+                      for d in $(seq 12); do ln d5/file-2 d$d/deeper/same; done; \
+                      for i in $(seq 150); do echo > d6/a-name-with-a-long-tail-$i; done; \
+                      setfattr -n user.big -v $(head -c 9000 /dev/zero | tr '\\0' x) d4/file-3; \
+                      cp --reflink=always d7/file-3 d8/copy; sync";
+
+/// A volume by the kernel, in which a script was run, and with the journal in what goes.
+fn volume(size: u64, script: &str, format: &str) -> Arc<dyn BlockDevice> {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
-    Xfsprogs::newest().unwrap().mkfs(&image, size, &["-d", "agcount=6"]).unwrap();
-    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
-    let script = "for i in $(seq 12); do : > f-$i; done; : > b; fallocate -l 80M b; \
-                  for i in $(seq 12); do head -c $((i * 9000)) /dev/urandom > f-$i; done; \
-                  cp --reflink=always f-12 f-1; sync; rm b";
-    let made = Command::new("bash").args(["-ec", script]).current_dir(mount.path()).status();
-    assert!(made.unwrap().success());
-    mount.unmount().unwrap();
+    let arguments = ["-d", "agcount=6", "-n", format];
+    Xfsprogs::newest().unwrap().mkfs(&image, size, &arguments).unwrap();
+    run_mounted(&image, script, &[format]);
     let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
     let file = device(&image);
     let mut bytes = vec![0; 1 << 20];
@@ -44,12 +55,21 @@ fn volume(size: u64) -> Arc<dyn BlockDevice> {
 }
 
 fn shrink(device: &Arc<dyn BlockDevice>, to: u64) {
-    maintain::shrink(device, ShrinkTarget::Bytes(to), &mut |_, _| {}).unwrap();
+    let options = ShrinkOptions { target: ShrinkTarget::Bytes(to), keep_inode_numbers: false };
+    maintain::shrink(device, options, &mut |_, _| {}).unwrap();
 }
 
-/// The tree without what moves may change: the number of blocks, for those of mapping trees.
+/// The tree without what moves may change: numbers of inodes. Names of one inode have one number.
 fn contents(volume: &Volume) -> Tree {
-    tree(volume).unwrap()
+    let mut numbers = BTreeMap::new();
+    let found = tree(volume).unwrap().into_iter();
+    let told = found.map(|(path, text)| {
+        let (number, rest) = text.split_once(' ').unwrap();
+        let next = numbers.len();
+        let number = *numbers.entry(number.to_owned()).or_insert(next);
+        (path, format!("{number} {rest}"))
+    });
+    told.collect()
 }
 
 /// Looks at the volume that a crash left.
@@ -62,7 +82,8 @@ struct Judge {
 }
 
 impl Judge {
-    fn look(&mut self, cut: &Cut) {
+    /// The kernel does not recover from blocks of metadata that were torn by sectors.
+    fn look(&mut self, cut: &Cut, by_kernel: bool) {
         let what = &cut.what;
         match Volume::open(Arc::clone(&cut.disk)) {
             Ok(volume) => {
@@ -72,7 +93,9 @@ impl Judge {
                 assert!(contents(&volume) == self.before, "{what}: files differ");
                 self.seen += 1;
                 if self.seen.is_multiple_of(rounds(JUDGED, 1)) {
-                    self.mount(cut);
+                    if by_kernel {
+                        self.mount(cut);
+                    }
                     self.again(cut);
                 }
             }
@@ -133,8 +156,24 @@ fn a_crash_while_shrinking() {
     if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_while_shrinking") {
         return;
     }
-    let (size, to) = (120 * MIB, 50 * MIB);
-    let device = volume(size);
+    let judge = cut_everywhere(volume(120 * MIB, FILES, "parent=1"), 50 * MIB);
+    // Of the journal, and of the number of groups.
+    assert!(judge.guarded > 6 && judge.seen > 100, "{} and {}", judge.guarded, judge.seen);
+}
+
+#[test]
+fn a_crash_while_inodes_get_new_numbers() {
+    if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_while_inodes_move") {
+        return;
+    }
+    for format in ["parent=1", "parent=0"] {
+        let judge = cut_everywhere(volume(120 * MIB, INODES, format), 50 * MIB);
+        assert!(judge.guarded > 6 && judge.seen > 100, "{} and {}", judge.guarded, judge.seen);
+    }
+}
+
+/// Cuts a shrink at each write, in four ways.
+fn cut_everywhere(device: Arc<dyn BlockDevice>, to: u64) -> Judge {
     let open = |device: &Arc<dyn BlockDevice>| Volume::open(Arc::clone(device)).unwrap();
     let old = open(&device);
     let (before, blocks) = (contents(&old), old.superblock().blocks);
@@ -151,11 +190,13 @@ fn a_crash_while_shrinking() {
     let mut recording = recorder.recording().unwrap();
     while recording.step().is_some() {
         let position = recording.position() as u64;
-        for unflushed in [Unflushed::Dropped, Unflushed::Kept, Unflushed::Torn { seed: position }] {
+        let torn = Unflushed::TornInUnits { seed: position, sectors: 8 };
+        let by_sectors = Unflushed::Torn { seed: position };
+        for unflushed in [Unflushed::Dropped, Unflushed::Kept, torn, by_sectors] {
             let what = format!("event {position}, {unflushed:?}");
-            judge.look(&Cut { disk: recording.disk(unflushed), durable: 0, what });
+            let cut = Cut { disk: recording.disk(unflushed), durable: 0, what };
+            judge.look(&cut, !matches!(unflushed, Unflushed::Torn { .. }));
         }
     }
-    // Of the journal, and of the number of groups.
-    assert!(judge.guarded > 6 && judge.seen > 100, "{} and {}", judge.guarded, judge.seen);
+    judge
 }

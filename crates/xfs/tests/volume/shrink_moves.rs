@@ -1,18 +1,16 @@
 //! Contents of files and the journal moved by a shrink, compared with a copy of the volume before.
 
 use crate::judged;
-use crate::shrink::{MIB, resize, shrink};
+use crate::shrink::{MIB, resize, run_mounted, same, shrink};
 use std::path::Path;
 use std::process::Command;
 use undercroft_judges::mount::Access;
-use undercroft_judges::tree::{self, Options};
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
 use undercroft_xfs::maintain::ShrinkTarget;
 
 /// Makes everything that can move, behind a file that is in front of it and goes then. All inodes
 /// are in the first group.
 const SCRIPT: &str = r#"
-set -e
 for i in $(seq 300); do : > gone-$i; done
 for i in $(seq 20); do : > f-$i; : > copy-$i; done
 : > ballast
@@ -42,21 +40,7 @@ rm ballast
 
 fn spread(image: &Path, size: u64, ballast: &str, arguments: &[&str]) {
     Xfsprogs::newest().unwrap().mkfs(image, size, arguments).unwrap();
-    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
-    let mut script = Command::new("bash");
-    script.args(["-c", SCRIPT, "spread", ballast]).current_dir(mount.path());
-    let output = script.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    mount.unmount().unwrap();
-}
-
-/// Compares what the kernel sees in two images, by all but places.
-fn same(left: &Path, right: &Path) {
-    let left = LoopMount::new(left, Access::ReadWrite, &["nouuid"]).unwrap();
-    let right = LoopMount::new(right, Access::ReadWrite, &["nouuid"]).unwrap();
-    tree::compare(left.path(), right.path(), &Options::default()).unwrap().assert_same();
-    right.unmount().unwrap();
-    left.unmount().unwrap();
+    run_mounted(image, SCRIPT, &["spread", ballast]);
 }
 
 /// Number of shared extents that the kernel sees in the copies of files.

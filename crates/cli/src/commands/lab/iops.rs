@@ -21,8 +21,8 @@ use undercroft_lab::iops::{self, Access, DriverName, IopsOptions};
 /// with as many jobs as I/Os outstanding beside file-threads.
 ///
 /// Reading the table: CPU ns/IO is CPU time of the whole process for each I/O. The last columns
-/// give a driver's IOPS (mean of the turns, +- its standard error) and CPU time as a share of fio's:
-/// more than 100% IOPS and less than 100% CPU are better.
+/// give a driver's IOPS beside fio's, run by run (median and interval of 95 %), and its CPU time as a
+/// share of fio's: more than 1 and less than 100% are better.
 ///
 /// Examples:
 ///   undercroft lab iops --driver null --threads 1 --batch 32 --json

@@ -16,8 +16,8 @@ use undercroft_lab::meta::{self, MetaOptions};
 /// it). Nothing stays.
 ///
 /// Reading the table: calls/s is the median of the rounds, without the sync and with it; ratio the
-/// median of the ratios of each round to that of the first place, which is the directory. CPU time
-/// is that of this process: the kernel's own threads are not counted.
+/// median of the ratios of each round to that of the first place, which is the directory, with its
+/// interval of 95 %. CPU time is that of this process: the kernel's own threads are not counted.
 ///
 /// For example: undercroft lab meta --image new.img --on /mnt/xfs --directories 1 --threads 4
 #[derive(clap::Args)]

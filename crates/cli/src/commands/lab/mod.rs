@@ -7,6 +7,7 @@ mod compare;
 mod fsync;
 mod iops;
 mod meta;
+mod mount;
 mod plan;
 mod plot;
 mod report;
@@ -42,6 +43,7 @@ enum Command {
     Affinity(affinity::Args),
     Fsync(fsync::Args),
     Meta(meta::Args),
+    Mount(mount::Args),
     Age(age::Args),
     Alloc(alloc::Args),
     Report(report::Args),
@@ -62,6 +64,7 @@ fn run_command(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Affinity(args) => affinity::run(args, out),
         Command::Fsync(args) => fsync::run(args, out),
         Command::Meta(args) => meta::run(args, out),
+        Command::Mount(args) => mount::run(args, out),
         Command::Age(args) => age::run(args, out),
         Command::Alloc(args) => alloc::run(args, out),
         Command::Report(args) => report::run(args, out),

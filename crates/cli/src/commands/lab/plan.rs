@@ -46,8 +46,12 @@ impl Step {
     }
 }
 
-/// The steps of a report; experiments on files also run in `on`, a directory of a mounted file system.
-pub(super) fn steps(length: Length, on: Option<&Path>) -> Vec<Step> {
+/// The step that builds a project on mounted volumes, which not every machine can do.
+pub(super) const MOUNT: &str = "mount";
+
+/// The steps of a report; experiments on files also run in `on`, a directory of a mounted file system,
+/// and what is built is the tree in the archive `source`, if there is one.
+pub(super) fn steps(length: Length, on: Option<&Path>, source: Option<&Path>) -> Vec<Step> {
     let lines = match length {
         Length::Quick => QUICK,
         Length::Full => FULL,
@@ -58,6 +62,15 @@ pub(super) fn steps(length: Length, on: Option<&Path>) -> Vec<Step> {
     if let Some(on) = on {
         for step in steps.iter_mut().filter(|step| ["fsync", "meta"].contains(&step.name)) {
             step.words.extend(["--on".to_owned(), on.to_string_lossy().into_owned()]);
+        }
+    }
+    if let Some(source) = source {
+        for step in steps.iter_mut().filter(|step| step.name == MOUNT) {
+            // In the place of the number of files that are generated.
+            if let Some(at) = step.words.iter().position(|word| word == "--files") {
+                step.words.drain(at..at + 2);
+            }
+            step.words.extend(["--source".to_owned(), source.to_string_lossy().into_owned()]);
         }
     }
     steps
@@ -73,6 +86,7 @@ const QUICK: &[Line] = &[
     ("tags-fairness", "tags --case fairness --policy counters --policy cyclic-8 --repeat 5", 6),
     ("unplug", "unplug --repeat 7 --seconds 0.3", 15),
     ("affinity", "affinity --repeat 3 --seconds 0.1", 45),
+    (MOUNT, "mount --files 24 --repeat 5 --scratch @.", 60),
     (
         "alloc",
         "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @.",
@@ -106,6 +120,7 @@ const FULL: &[Line] = &[
     ("tags-fairness", "tags --case fairness --repeat 15 --seconds 0.5", 90),
     ("unplug", "unplug --repeat 21 --seconds 0.5", 75),
     ("affinity", "affinity --repeat 11 --seconds 0.5", 560),
+    (MOUNT, "mount --repeat 11 --scratch @.", 450),
     (
         "alloc",
         "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @.",
@@ -132,6 +147,7 @@ const SMOKE: &[Line] = &[
     ("tags", "tags --smoke", 1),
     ("unplug", "unplug --smoke", 1),
     ("affinity", "affinity --smoke", 1),
+    (MOUNT, "mount --smoke --scratch @.", 3),
     ("alloc", "alloc --smoke --scratch @.", 2),
     ("fsync", "fsync --smoke --image @fsync.img --image-size 512M", 1),
     ("meta", "meta --smoke --image @meta.img --image-size 512M", 1),
@@ -144,10 +160,12 @@ mod tests {
 
     #[test]
     fn a_command_is_one_that_a_reader_can_type() {
-        let all = steps(Length::Quick, Some(Path::new("/mnt/xfs")));
+        let all = steps(Length::Quick, Some(Path::new("/mnt/xfs")), Some(Path::new("lua.tar")));
         let fsync = all.iter().find(|step| step.name == "fsync").unwrap();
         assert!(fsync.command().starts_with("undercroft lab fsync --image fsync.img "));
         assert!(fsync.command().ends_with(" --on /mnt/xfs"));
+        let mount = all.iter().find(|step| step.name == MOUNT).unwrap().command();
+        assert_eq!(mount, "undercroft lab mount --repeat 5 --scratch . --source lua.tar");
         let words = fsync.words_in(Path::new("/scratch"));
         assert!(words.contains(&"/scratch/fsync.img".to_owned()), "{words:?}");
     }
@@ -155,7 +173,8 @@ mod tests {
     #[test]
     fn names_are_told_apart() {
         for length in [Length::Quick, Length::Full, Length::Smoke] {
-            let mut names: Vec<&str> = steps(length, None).iter().map(|step| step.name).collect();
+            let mut names: Vec<&str> =
+                steps(length, None, None).iter().map(|step| step.name).collect();
             let count = names.len();
             names.sort_unstable();
             names.dedup();

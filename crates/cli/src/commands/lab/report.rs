@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use undercroft_lab::mount::missing as missing_for_mount;
 use undercroft_lab::{
     Outcome as Found, Record, Session, calibrate, page, read_records, write_record,
 };
@@ -22,7 +23,7 @@ use undercroft_lab::{
 /// that decide on them, plots, and the command that repeats it. The records are inside: other
 /// commands of the laboratory read them from the page.
 ///
-/// It takes some three minutes, with --full about an hour for narrower intervals; an interrupted run
+/// It takes some four minutes, with --full about an hour for narrower intervals; an interrupted run
 /// goes on with --resume.
 ///
 /// Figures need a quiet machine; the page says how much a fixed loop beside them varied.
@@ -50,16 +51,20 @@ pub(super) struct Args {
     resume: bool,
 
     /// Make the page of these records instead of running anything; a page of this command will do.
-    #[arg(long, value_name = "RECORDS", conflicts_with_all = ["length", "resume", "on", "scratch"])]
+    #[arg(long, value_name = "RECORDS", conflicts_with_all = ["length", "resume", "on", "source", "scratch"])]
     from: Option<PathBuf>,
 
     /// Print the records inside this page, and do nothing else.
-    #[arg(long, value_name = "PAGE", conflicts_with_all = ["output", "length", "resume", "from", "on", "scratch", "force"])]
+    #[arg(long, value_name = "PAGE", conflicts_with_all = ["output", "length", "resume", "from", "on", "source", "scratch", "force"])]
     records: Option<PathBuf>,
 
     /// Run the experiments on files in this directory of a mounted file system, too.
     #[arg(long, value_name = "DIR")]
     on: Option<PathBuf>,
+
+    /// Build the tree in this archive on mounted volumes, instead of one that is generated.
+    #[arg(long, value_name = "TAR")]
+    source: Option<PathBuf>,
 
     /// Make volumes in this directory.
     #[arg(long, value_name = "DIR")]
@@ -124,9 +129,10 @@ fn run_steps(args: &Args, partial: &Path) -> Result<Vec<Record>> {
         (_, true) => Length::Smoke,
         _ => Length::Quick,
     };
-    let steps = plan::steps(length, args.on.as_deref());
+    let steps = plan::steps(length, args.on.as_deref(), args.source.as_deref());
     let done = begin(partial, args.resume, args.force)?;
-    let left: Vec<&Step> = steps.iter().filter(|step| !is_done(step, &done)).collect();
+    let left: Vec<&Step> =
+        steps.iter().filter(|step| !is_done(step, &done) && can_run(step)).collect();
     let scratch = match &args.scratch {
         Some(directory) => tempfile::tempdir_in(directory),
         None => tempfile::tempdir(),
@@ -179,6 +185,16 @@ fn is_done(step: &Step, records: &[Record]) -> bool {
         matches!(&record.outcome, Found::Calibration(of) if of.step == step.name)
             && record.session.command == step.command()
     })
+}
+
+/// Whether this machine has what the step needs; says what it has not. The chapter stays, without
+/// records.
+fn can_run(step: &Step) -> bool {
+    let missing = if step.name == plan::MOUNT { missing_for_mount() } else { None };
+    if let Some(missing) = &missing {
+        eprintln!("{} is left out: {missing}", step.command());
+    }
+    missing.is_none()
 }
 
 /// Runs the command as it stands, and times the fixed loop behind it.

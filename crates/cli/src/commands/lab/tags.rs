@@ -34,7 +34,7 @@ use undercroft_lab::tags::{self, Case, PolicyName, TagsOptions, Waiters};
 ///                a share of the mean.
 ///
 /// Reading the table: IOPS with the deviation of the runs in brackets. Below it, for each variant,
-/// its speed as a share of cyclic-8's (mean of the runs in turn and its standard error). Then how
+/// how many times as fast it is as cyclic-8, run by run (median and interval of 95 %). Then how
 /// often a get slept, how many wake-ups a put granted, and how many of them led to a tag. Then
 /// context switches (voluntary: slept; involuntary: preempted) and CPU time for each I/O, and the
 /// time from asking for a tag to the end of the I/O in microseconds.

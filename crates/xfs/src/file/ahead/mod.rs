@@ -25,10 +25,8 @@ pub use window::ReadPattern;
 use self::batch::Batch;
 use super::OpenFile;
 use super::parts::stored_parts;
-use crate::volume::Volume;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
-use undercroft_block::drives_queues;
 
 impl OpenFile {
     /// Says in which order the file is going to be read through this opening of it.
@@ -48,7 +46,8 @@ impl OpenFile {
     /// device is read at once.
     pub fn will_need_all<'f>(reads: impl IntoIterator<Item = (&'f Self, Range<u64>)>) {
         let mut batch: Option<Batch<'f>> = None;
-        for (file, range) in reads.into_iter().filter(|(file, _)| reads_ahead(&file.volume)) {
+        for (file, range) in reads.into_iter().filter(|(file, _)| file.volume.cache().reads_ahead())
+        {
             file.ahead().begin(&range);
             if let Some(other) = batch.take_if(|batch| !batch.is_of(&file.volume)) {
                 other.submit();
@@ -70,7 +69,7 @@ impl OpenFile {
 
     /// Has all of a range that is to be read now on its way together, as far as there is memory.
     pub(super) fn will_read(&self, range: Range<u64>) {
-        if reads_ahead(&self.volume) {
+        if self.volume.cache().reads_ahead() {
             let mut batch = Batch::new(&self.volume);
             for missing in self.ahead().missing(range) {
                 self.begin_ahead(missing, &mut batch);
@@ -81,7 +80,7 @@ impl OpenFile {
 
     /// Notes a read, and begins to read what comes next.
     pub(super) fn follow(&self, range: Range<u64>) {
-        if reads_ahead(&self.volume)
+        if self.volume.cache().reads_ahead()
             && let Some(version) = self.locks.stable_version()
             && let Some(next) = self.ahead().follow(range, self.size(), version)
         {
@@ -109,9 +108,4 @@ impl OpenFile {
             batch.add(self.ahead(), range, &part, version);
         }
     }
-}
-
-/// Whether reads of data are begun ahead on this volume.
-fn reads_ahead(volume: &Volume) -> bool {
-    volume.cache().is_slow() && !drives_queues()
 }

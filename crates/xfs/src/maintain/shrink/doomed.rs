@@ -1,11 +1,12 @@
 //! What lies in the part of a volume that goes, by the reverse mappings of its groups.
 
+use super::inodes::in_use;
 use super::journal;
 use super::size::{DoomedPart, Size};
 use crate::error::Error;
 use crate::format::{RmapFlags, RmapOwner, RmapRecord};
 use crate::group_tree::{inode_chunks, owners};
-use crate::units::{AgBlock, AgInode, AgNumber, FsBlock, InodeNumber};
+use crate::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use crate::volume::Volume;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -39,6 +40,23 @@ pub enum Obstacle {
         /// The first of them.
         first: Vec<InodeNumber>,
     },
+    /// An inode that the journal is too small for, at least by its names or children: all that
+    /// names it changes in one transaction.
+    Names {
+        /// The inode.
+        inode: InodeNumber,
+        /// Bytes of the journal that a new number takes.
+        needed: usize,
+        /// Bytes that one transaction can have.
+        limit: usize,
+    },
+    /// The free space is in too small pieces for as many chunks of inodes as move.
+    Chunks {
+        /// Inodes that would move.
+        needed: u64,
+        /// Inodes for which there is room.
+        room: u64,
+    },
     /// The journal.
     Journal {
         /// Its group.
@@ -69,8 +87,18 @@ impl fmt::Display for Obstacle {
                 let names: Vec<String> = first.iter().map(ToString::to_string).collect();
                 let more = if *count > first.len() as u64 { ", ..." } else { "" };
                 write!(f, "{count} inodes are in what would go: {}{more}", names.join(", "))?;
-                f.write_str("; `find -inum` names one, and a copy of the file may lie elsewhere")
+                f.write_str("; without --keep-inode-numbers they get new ones")
             }
+            Self::Names { inode, needed, limit } => write!(
+                f,
+                "a new number for inode {inode} needs {needed} bytes of the journal at once, which \
+                 has room for {limit}: it has too many names or children"
+            ),
+            Self::Chunks { needed, room } => write!(
+                f,
+                "{needed} inodes would have to move, and the pieces of free space in what stays have \
+                 room for {room}"
+            ),
             Self::Journal { group } => write!(f, "the journal is in group {group}"),
             Self::Blocks { group, block, owner } => {
                 write!(f, "block {block} of group {group} belongs to {owner}")
@@ -91,29 +119,35 @@ pub(super) struct Doomed {
     pub(super) metadata: Amount,
     /// Extents of the journal, in use or not.
     pub(super) log_blocks: Vec<(FsBlock, u32)>,
+    /// Inodes in use.
+    pub(super) inodes: u64,
     /// What has to stay where it is.
     pub(super) obstacles: Vec<Obstacle>,
 }
 
 impl Doomed {
     /// Looks at what goes when the volume gets this size. Groups are read one after the other, and
-    /// nothing of them is kept but counts.
-    pub(super) fn of(volume: &Volume, size: Size) -> Result<Self, Error> {
-        let mut doomed = Self::default();
-        let mut inodes = (0, Vec::new());
+    /// nothing of them is kept but counts. Inodes are in the way where they `keep` their numbers.
+    pub(super) fn of(volume: &Volume, size: Size, keep: bool) -> Result<Self, Error> {
+        let (mut doomed, mut first) = (Self::default(), Vec::new());
         for part in size.doomed(volume.geometry()) {
             inodes_in(volume, part, |number| {
-                inodes.0 += 1;
-                if inodes.1.len() < NAMED {
-                    inodes.1.push(number);
+                doomed.inodes += 1;
+                if keep && first.len() < NAMED {
+                    first.push(number);
                 }
             })?;
             doomed.survey(volume, part)?;
         }
-        if let (count @ 1.., first) = inodes {
-            doomed.obstacles.insert(0, Obstacle::Inodes { count, first });
+        if keep && doomed.inodes > 0 {
+            doomed.obstacles.insert(0, Obstacle::Inodes { count: doomed.inodes, first });
         }
         Ok(doomed)
+    }
+
+    /// Whether nothing is in the way.
+    pub(super) fn is_free(&self) -> bool {
+        self.obstacles.is_empty()
     }
 
     fn survey(&mut self, volume: &Volume, part: DoomedPart) -> Result<(), Error> {
@@ -145,10 +179,10 @@ fn is_tree_block(record: &RmapRecord) -> bool {
     record.flags.intersects(RmapFlags::BMBT_BLOCK | RmapFlags::ATTR_FORK)
 }
 
-/// Whether a structure of a group is in the way: headers and trees go with a whole group, as chunks
-/// without inodes do, which are looked at by themselves.
+/// Whether a structure of a group is in the way: headers and trees go with a whole group. Chunks of
+/// inodes are looked at by themselves.
 fn stays(part: DoomedPart, owner: RmapOwner) -> bool {
-    part.start > 0 || owner == RmapOwner::COW
+    (part.start > 0 && owner != RmapOwner::INODES) || owner == RmapOwner::COW
 }
 
 /// Visits the inodes in use whose chunks reach into a part of a group.
@@ -162,35 +196,40 @@ fn inodes_in(
         // The window of a chunk must fit the group, also where its last blocks are missing.
         let window = u64::from(chunk.start.0) + 64;
         if window > u64::from(part.start) << geometry.inodes_per_block_log() {
-            let used = chunk.existing() & !chunk.free;
-            (0..64).filter(|index| used & 1 << index != 0).for_each(|index| {
-                visit(geometry.inode_number(part.ag, AgInode(chunk.start.0 + index)));
-            });
+            in_use(geometry, part.ag, &chunk).for_each(&mut visit);
         }
     })
 }
 
-/// Whether something in a group keeps it from going.
-pub(super) fn holds_fixed(volume: &Volume, ag: AgNumber) -> Result<bool, Error> {
+/// Whether something in a group keeps it from going; inodes do where they `keep` their numbers.
+pub(super) fn holds_fixed(volume: &Volume, ag: AgNumber, keep: bool) -> Result<bool, Error> {
     let part = DoomedPart { ag, start: 0, len: volume.geometry().ag_length(ag) };
     let (mut doomed, mut inodes) = (Doomed::default(), 0_u64);
-    inodes_in(volume, part, |_| inodes += 1)?;
+    if keep {
+        inodes_in(volume, part, |_| inodes += 1)?;
+    }
     if inodes == 0 {
         doomed.survey(volume, part)?;
     }
     Ok(inodes > 0 || !doomed.obstacles.is_empty())
 }
 
-/// The end of what has to stay where it is in a group that stays.
-pub(super) fn fixed_end(volume: &Volume, ag: AgNumber) -> Result<u32, Error> {
+/// The end of what has to stay where it is in a group that stays: inodes if they `keep` their
+/// numbers, and the root directory with the inodes behind it in any case.
+pub(super) fn fixed_end(volume: &Volume, ag: AgNumber, keep: bool) -> Result<u32, Error> {
     let geometry = volume.geometry();
     let (mut end, per_block) = (0, geometry.inodes_per_block_log());
+    let (root_group, root) = geometry.split_inode(geometry.root_inode);
     inode_chunks(volume, ag, |chunk| {
-        let window = (u64::from(chunk.start.0) + 64).div_ceil(1 << per_block);
-        end = end.max(u32::try_from(window).unwrap_or(u32::MAX));
+        let is_root = ag == root_group && root.0.wrapping_sub(chunk.start.0) < 64;
+        if is_root || (keep && chunk.freecount < chunk.count) {
+            let window = (u64::from(chunk.start.0) + 64).div_ceil(1 << per_block);
+            end = end.max(u32::try_from(window).unwrap_or(u32::MAX));
+        }
     })?;
     owners(volume, ag, AgBlock(0), geometry.ag_length(ag), |record| {
         let moves = record.owner.as_inode().is_some()
+            || record.owner == RmapOwner::INODES
             || (record.owner == RmapOwner::LOG && journal::can_move(geometry));
         if !moves {
             end = end.max(record.start.0.saturating_add(record.len));

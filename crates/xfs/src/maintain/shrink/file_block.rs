@@ -4,7 +4,7 @@
 use super::place::{self, Wanted};
 use super::size::Size;
 use crate::bmap;
-use crate::bytes::be32;
+use crate::bytes::{be32, put_be64};
 use crate::cache::stamp;
 use crate::error::Error;
 use crate::format::{BufferKind, Extent, FileType, Header, RmapRecord};
@@ -61,7 +61,7 @@ fn step(
     let mut trans = volume.begin()?;
     let mut inode = volume.lock_inode(number)?;
     let old = buffer_at(volume, &inode, kind, at)?;
-    let buffer_kind = kind_of(kind, inode.file_type(), magic(volume, &old)?);
+    let buffer_kind = kind_of(kind, inode.file_type(), magic(volume, old.start)?);
     let unlogged = buffer_kind == BufferKind::AttrRemote;
     bmap::prepare(&mut trans, &inode, kind, &[old.start], &[old.offset, old.end()], 2)?;
     inode.touch();
@@ -75,7 +75,7 @@ fn step(
         found => found?,
     };
     if unlogged {
-        write_value(&mut trans, &old, &new)?;
+        write_value(&mut trans, &old, &new, number)?;
     } else {
         copy_buffer(&mut trans, buffer_kind, &old, &new)?;
     }
@@ -114,10 +114,19 @@ fn buffer_at(
     Ok(Extent { offset: first, start, len, unwritten: false })
 }
 
-/// The first word of the blocks of a buffer, which the disk has: a change would not have altered it.
-fn magic(volume: &Volume, old: &Extent) -> Result<u32, Error> {
+/// Whether a block of an attribute fork is one of a value.
+pub(super) fn is_value(volume: &Volume, block: FsBlock) -> Result<bool, Error> {
+    let magic = magic(volume, block)?;
+    Ok(kind_of(ForkKind::Attr, FileType::Regular, magic) == BufferKind::AttrRemote)
+}
+
+/// The first word of the blocks of a buffer. One that is not in memory is on the disk.
+fn magic(volume: &Volume, block: FsBlock) -> Result<u32, Error> {
+    let sector = volume.geometry().sector(block);
+    if let Some(buffer) = volume.cache().peek(sector) {
+        return Ok(be32(&buffer.read(), 0));
+    }
     let mut bytes = vec![0; volume.geometry().sector_size()];
-    let sector = volume.geometry().sector(old.start);
     read_exact_at(volume.cache().device().as_ref(), sector, &mut bytes)?;
     Ok(be32(&bytes, 0))
 }
@@ -158,14 +167,22 @@ fn copy_buffer(
     Ok(())
 }
 
-/// Writes a block of an attribute's value to its new place: values do not go through the journal,
-/// which waits for them.
-fn write_value(trans: &mut Transaction<'_>, old: &Extent, new: &Extent) -> Result<(), Error> {
+/// Writes a block of an attribute's value to its new place, as one of the inode `owner`: values do
+/// not go through the journal, which waits for them.
+pub(super) fn write_value(
+    trans: &mut Transaction<'_>,
+    old: &Extent,
+    new: &Extent,
+    owner: InodeNumber,
+) -> Result<(), Error> {
     let (volume, kind) = (trans.volume(), BufferKind::AttrRemote);
     let source = trans.read(&volume.block_address(old.start, old.len), kind)?;
     let (mut bytes, geometry) = (source.read().to_vec(), volume.geometry());
     if let Some(header) = Header::of(kind) {
         header.set_address(&mut bytes, geometry.sector(new.start), geometry.block_size());
+        if let Some(offset) = header.inode_owner_offset() {
+            put_be64(&mut bytes, offset, owner.0);
+        }
     }
     stamp(kind, &mut bytes, Lsn(0), geometry);
     let (plug, writes) = (Plug::new(volume.cache().device()), Batch::new());

@@ -52,7 +52,7 @@ pub(super) fn relocate(device: &Arc<dyn BlockDevice>, size: Size) -> Result<(), 
 }
 
 /// Blocks of the journal in what stays that are not in use: an earlier shrink took them.
-fn unused(volume: &Volume, size: Size) -> Result<Option<FsBlock>, Error> {
+pub(super) fn unused(volume: &Volume, size: Size) -> Result<Option<FsBlock>, Error> {
     let geometry = volume.geometry();
     for ag in (1..size.groups).map(AgNumber) {
         let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };

@@ -7,6 +7,7 @@ mod contents;
 mod doomed;
 mod file_block;
 mod file_data;
+mod inodes;
 mod journal;
 mod place;
 mod plan;
@@ -16,7 +17,7 @@ mod switch;
 mod tail;
 
 pub use doomed::{Amount, Obstacle};
-pub use plan::{ShrinkTarget, Shrinkage};
+pub use plan::{ShrinkOptions, ShrinkTarget, Shrinkage};
 
 use crate::error::Error;
 use crate::units::AgBlock;
@@ -32,8 +33,8 @@ use undercroft_block::BlockDevice;
 /// # Errors
 /// The size is impossible whatever the volume holds; it cannot be changed, as for
 /// [`Volume::open_live`], or has no reverse mappings; it is damaged; the device failed.
-pub fn shrinkage(volume: &Volume, target: ShrinkTarget) -> Result<Shrinkage, Error> {
-    Ok(Plan::new(volume, target)?.shrinkage)
+pub fn shrinkage(volume: &Volume, options: ShrinkOptions) -> Result<Shrinkage, Error> {
+    Ok(Plan::new(volume, options)?.shrinkage)
 }
 
 /// Makes the volume on `device`, which must not be open, smaller. The device stays as long as it is.
@@ -44,14 +45,14 @@ pub fn shrinkage(volume: &Volume, target: ShrinkTarget) -> Result<Shrinkage, Err
 /// As [`shrinkage`]; something is in the way, which the message names: nothing is changed then.
 pub fn shrink(
     device: &Arc<dyn BlockDevice>,
-    target: ShrinkTarget,
+    options: ShrinkOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Shrinkage, Error> {
     switch::resume(device)?;
     // Its journal is replayed by that, if there is something to replay.
     Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
     let volume = Volume::open(Arc::clone(device))?;
-    let plan = Plan::new(&volume, target)?;
+    let plan = Plan::new(&volume, options)?;
     plan.check(volume.geometry().block_log)?;
     let Plan { size, shrinkage } = plan;
     let geometry = volume.geometry().clone();
@@ -60,11 +61,16 @@ pub fn shrink(
     if journal::is_doomed(&geometry, size) {
         journal::relocate(device, size)?;
     }
-    let moving = shrinkage.data.blocks + shrinkage.metadata.blocks;
+    let inode_size = geometry.inode_size() as u64;
+    let moving = (shrinkage.data.blocks + shrinkage.metadata.blocks) << geometry.block_log;
+    let moving = moving + shrinkage.inodes * inode_size;
     let mut done = 0;
-    move_out(device, size, &mut |blocks| {
-        done += blocks;
-        progress(done << geometry.block_log, moving.max(done) << geometry.block_log);
+    move_out(device, size, &mut |moved| {
+        done += match moved {
+            Moved::Blocks(blocks) => blocks << geometry.block_log,
+            Moved::Inode => inode_size,
+        };
+        progress(done, moving.max(done));
     })?;
     if size.groups < geometry.ag_count {
         switch::drop_groups(device, size.groups)?;
@@ -73,17 +79,25 @@ pub fn shrink(
     Ok(shrinkage)
 }
 
-/// Moves everything out of what goes, and sees to it that nothing is left there.
+/// A step of moving everything out of what goes.
+enum Moved {
+    Blocks(u64),
+    Inode,
+}
+
+/// Moves everything out of what goes, and sees to it that nothing is left there. Inodes go first, so
+/// that contents come to lie near them.
 fn move_out(
     device: &Arc<dyn BlockDevice>,
     size: Size,
-    moved: &mut dyn FnMut(u64),
+    moved: &mut dyn FnMut(Moved),
 ) -> Result<(), Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     volume.bar(size.last_group(), AgBlock(size.last));
-    contents::move_out(&volume, size, moved)?;
+    inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;
+    contents::move_out(&volume, size, &mut |blocks| moved(Moved::Blocks(blocks)))?;
     volume.close()?;
-    let left = Doomed::of(&Volume::open(Arc::clone(device))?, size)?;
+    let left = Doomed::of(&Volume::open(Arc::clone(device))?, size, true)?;
     // What the journal has left, and a crash kept from being free.
     for (start, len) in left.log_blocks {
         journal::free(device, start, len)?;
@@ -92,8 +106,8 @@ fn move_out(
         None if left.data.blocks + left.metadata.blocks == 0 => Ok(()),
         None => Err(Error::Invalid("contents of files came back to what goes".into())),
         Some(obstacle) => Err(Error::Invalid(format!(
-            "while files moved, a structure of the volume grew into what goes: {obstacle}; the \
-             volume is sound, and has its old size"
+            "while files moved, a structure of the volume grew into what goes, or did not leave it: \
+             {obstacle}; the volume is sound, and has its old size"
         ))),
     }
 }

@@ -1,8 +1,9 @@
 //! What a shrink would do: the sizes, what would move, and what is in the way.
 
 use super::doomed::{Amount, Doomed, Obstacle, fixed_end, holds_fixed};
+use super::inodes;
 use super::journal;
-use super::room;
+use super::room::{self, Moving};
 use super::size::Size;
 use crate::error::Error;
 use crate::units::AgNumber;
@@ -15,6 +16,15 @@ pub enum ShrinkTarget {
     Bytes(u64),
     /// As small as it can be.
     Smallest,
+}
+
+/// What a shrink is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShrinkOptions {
+    /// The new size.
+    pub target: ShrinkTarget,
+    /// No inode gets another number: one in what would go is in the way.
+    pub keep_inode_numbers: bool,
 }
 
 /// A change of size to a smaller one.
@@ -32,6 +42,8 @@ pub struct Shrinkage {
     pub data: Amount,
     /// Other blocks of files that move: of mapping trees and attributes.
     pub metadata: Amount,
+    /// Inodes that get new numbers.
+    pub inodes: u64,
     /// Blocks of the journal, if it moves.
     pub journal: u64,
     /// What is in the way: with anything here, nothing is done.
@@ -52,20 +64,28 @@ impl Plan {
     /// # Errors
     /// The size is impossible whatever the volume holds; its owners cannot be found; damage; the
     /// device failed.
-    pub(super) fn new(volume: &Volume, target: ShrinkTarget) -> Result<Self, Error> {
+    pub(super) fn new(volume: &Volume, options: ShrinkOptions) -> Result<Self, Error> {
+        let ShrinkOptions { target, keep_inode_numbers: keep } = options;
         let geometry = volume.geometry();
         volume.check_format_maintained()?;
         if !geometry.features.rmapbt() {
             let what = "it has no reverse mappings (rmapbt), by which a shrink finds what it moves";
             return Err(Error::NotUsable(what.into()));
         }
-        let smallest = smallest(volume)?;
-        let size = match target {
+        let smallest = smallest(volume, keep)?;
+        let mut size = match target {
             ShrinkTarget::Bytes(bytes) => Size::within(geometry, bytes)?,
             ShrinkTarget::Smallest => smallest,
         };
-        let Doomed { data, metadata, mut obstacles, .. } = Doomed::of(volume, size)?;
-        obstacles.extend(room::shortage(volume, size, data.blocks + metadata.blocks)?);
+        let mut doomed = look(volume, size, keep)?;
+        // A short last group may be too full, or have something in the way where it ends.
+        if let Some(whole) = size.without_short_group(geometry).filter(|_| !doomed.is_free()) {
+            let instead = look(volume, whole, keep)?;
+            if instead.is_free() {
+                (size, doomed) = (whole, instead);
+            }
+        }
+        let Doomed { data, metadata, inodes, obstacles, .. } = doomed;
         let journal = if journal::is_doomed(geometry, size) { geometry.log_blocks } else { 0 };
         let shrinkage = Shrinkage {
             blocks_before: geometry.blocks,
@@ -74,6 +94,7 @@ impl Plan {
             groups: size.groups,
             data,
             metadata,
+            inodes,
             journal: journal.into(),
             obstacles,
             smallest: smallest.blocks(geometry),
@@ -89,8 +110,7 @@ impl Plan {
         }
         let named: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
         let what = format!(
-            "the volume cannot become that small: {}; the smallest size that leaves this where it \
-             is, is {} bytes",
+            "the volume cannot become that small: {}; the smallest size possible is {} bytes",
             named.join("; "),
             smallest << block_log
         );
@@ -98,16 +118,28 @@ impl Plan {
     }
 }
 
+/// Looks at what goes, and at the room for it.
+fn look(volume: &Volume, size: Size, keep: bool) -> Result<Doomed, Error> {
+    let mut doomed = Doomed::of(volume, size, keep)?;
+    if !keep {
+        doomed.obstacles.extend(inodes::survey(volume, size)?);
+    }
+    let blocks = doomed.data.blocks + doomed.metadata.blocks;
+    let moving = Moving { blocks, inodes: doomed.inodes };
+    doomed.obstacles.extend(room::shortage(volume, size, moving)?);
+    Ok(doomed)
+}
+
 /// The smallest size with nothing in the way.
-fn smallest(volume: &Volume) -> Result<Size, Error> {
+fn smallest(volume: &Volume, keep: bool) -> Result<Size, Error> {
     let geometry = volume.geometry();
     let (now, least) = (Size::of(geometry), Size::least(geometry));
     let mut groups = now.groups;
-    while groups > least.groups && !holds_fixed(volume, AgNumber(groups - 1))? {
+    while groups > least.groups && !holds_fixed(volume, AgNumber(groups - 1), keep)? {
         groups -= 1;
     }
     let ag = AgNumber(groups - 1);
     let length = geometry.ag_length(ag);
-    let last = fixed_end(volume, ag)?.max(Size::least_last(geometry)).min(length);
+    let last = fixed_end(volume, ag, keep)?.max(Size::least_last(geometry)).min(length);
     room::smallest(volume, Size { groups, last })
 }

@@ -6,7 +6,7 @@ use super::size::Size;
 use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::group::Reserved;
-use crate::group_tree::free_extents;
+use crate::group_tree::{free_extents, inode_chunks};
 use crate::space::Pool;
 use crate::units::AgNumber;
 use crate::volume::Volume;
@@ -17,6 +17,15 @@ const SLACK: u64 = 16;
 /// Blocks that kernels set aside of a whole volume, and the share of it.
 const SET_ASIDE_MAX: u64 = 8192;
 const SET_ASIDE_SHARE: u64 = 20;
+
+/// What moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving {
+    /// Blocks of files.
+    pub(super) blocks: u64,
+    /// Inodes.
+    pub(super) inodes: u64,
+}
 
 /// Blocks of a group that others can have, and those that they have.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,9 +62,20 @@ fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, 
 pub(super) fn shortage(
     volume: &Volume,
     size: Size,
-    moving: u64,
+    moving: Moving,
 ) -> Result<Option<Obstacle>, Error> {
     let (geometry, free) = (volume.geometry(), free_in(volume, size)?);
+    let Moving { blocks: mut moving, inodes } = moving;
+    if inodes > 0 {
+        let room = inode_room(volume, size)?;
+        let chunk = u64::from(geometry.chunk_inodes());
+        let wanted = inodes.saturating_sub(room.free).div_ceil(chunk);
+        if wanted > room.chunks {
+            let room = room.free.saturating_add(room.chunks.saturating_mul(chunk));
+            return Ok(Some(Obstacle::Chunks { needed: inodes, room }));
+        }
+        moving += wanted * u64::from(geometry.chunk_blocks());
+    }
     if size.last < geometry.ag_length(size.last_group()) {
         let Room { missing, .. } = room(volume, size, size.last_group(), size.last)?;
         if missing > 0 {
@@ -64,7 +84,7 @@ pub(super) fn shortage(
     }
     // Pieces need records, and the tree of a file another block.
     let mut needed = moving + moving / 100;
-    if journal::is_doomed(geometry, size) {
+    if journal::is_doomed(geometry, size) && journal::unused(volume, size)?.is_none() {
         needed += u64::from(geometry.log_blocks);
         if !journal::can_move(geometry) || !has_place_for_journal(volume, size)? {
             let group = geometry.split_block(geometry.log_start).0;
@@ -96,6 +116,35 @@ fn has_place_for_journal(volume: &Volume, size: Size) -> Result<bool, Error> {
     Ok(false)
 }
 
+/// Free inodes, and places of new chunks.
+#[derive(Clone, Copy, Debug, Default)]
+struct InodeRoom {
+    free: u64,
+    chunks: u64,
+}
+
+/// The room for inodes in a volume of this size.
+fn inode_room(volume: &Volume, size: Size) -> Result<InodeRoom, Error> {
+    let geometry = volume.geometry();
+    let (blocks, align) = (geometry.chunk_blocks(), geometry.cluster_alignment().max(1));
+    let mut room = InodeRoom::default();
+    for ag in (0..size.groups).map(AgNumber) {
+        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+        inode_chunks(volume, ag, |chunk| {
+            let (start, _) = geometry.inode_block(chunk.start);
+            if start.0.saturating_add(blocks) <= length {
+                room.free += u64::from(chunk.freecount);
+            }
+        })?;
+        free_extents::<Bnobt>(volume, ag, |extent| {
+            let start = extent.start.0.next_multiple_of(align);
+            let end = extent.start.0.saturating_add(extent.len).min(length);
+            room.chunks += u64::from(end.saturating_sub(start) / blocks.next_multiple_of(align));
+        })?;
+    }
+    Ok(room)
+}
+
 /// Blocks for files in a volume of this size.
 fn free_in(volume: &Volume, size: Size) -> Result<u64, Error> {
     let geometry = volume.geometry();
@@ -125,7 +174,8 @@ pub(super) fn smallest(volume: &Volume, least: Size) -> Result<Size, Error> {
         if journal::is_doomed(geometry, size) {
             moving = moving.saturating_sub(geometry.log_blocks.into());
         }
-        Ok(shortage(volume, size, moving)?.is_none())
+        // Chunks of inodes are among the blocks.
+        Ok(shortage(volume, size, Moving { blocks: moving, inodes: 0 })?.is_none())
     };
     let mut groups = least.groups;
     while groups < now.groups && !fits(full(groups))? {

@@ -84,6 +84,12 @@ impl Size {
         (MIN_LAST_BYTES >> geometry.block_log).max(MIN_LAST_BLOCKS)
     }
 
+    /// The size without a last group that is short, if it can be left out.
+    pub(super) fn without_short_group(self, geometry: &Geometry) -> Option<Self> {
+        let whole = Self { groups: self.groups - 1, last: geometry.ag_blocks };
+        (self.last < geometry.ag_blocks && whole >= Self::least(geometry)).then_some(whole)
+    }
+
     pub(super) const fn last_group(self) -> AgNumber {
         AgNumber(self.groups - 1)
     }

@@ -1,0 +1,84 @@
+//! Exports: devices, their names, and what is known of their ranges.
+
+use super::Args;
+use super::allocation::FileAllocation;
+use super::free_space::FreeSpace;
+use crate::failure::Usage;
+use crate::image::{ImageArgs, Part};
+use anyhow::{Context, Result};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use undercroft_block::stack::{Description, Overlay};
+use undercroft_block::{BlockDevice, SECTOR_SIZE};
+use undercroft_nbd::server::Export;
+
+/// The exports, with their names.
+pub(super) fn all(args: &Args) -> Result<Vec<(String, Export)>> {
+    let part = Part { offset: args.offset, partition: args.partition };
+    if args.devices.len() > 1 && part != Part::default() {
+        let what = "--partition and --offset go with one DEVICE";
+        return Err(Usage(what.into()).into());
+    }
+    if args.names.len() > args.devices.len() {
+        return Err(Usage("there are more names (--name) than devices".into()).into());
+    }
+    let mut exports: Vec<(String, Export)> = Vec::new();
+    for (index, device) in args.devices.iter().enumerate() {
+        let name = args.names.get(index).cloned().unwrap_or_else(|| name_of(device));
+        if exports.iter().any(|(other, _)| *other == name) {
+            let what = format!("two exports of the name {name:?}: choose others with --name");
+            return Err(Usage(what).into());
+        }
+        let export = one(args, device, part, &name)?;
+        exports.push((name, export));
+    }
+    Ok(exports)
+}
+
+/// The name of the file, or the description of a stack.
+fn name_of(device: &Description) -> String {
+    let file = device.as_path().and_then(Path::file_name).and_then(OsStr::to_str);
+    file.map_or_else(|| device.to_string(), str::to_owned)
+}
+
+fn one(args: &Args, description: &Description, part: Part, name: &str) -> Result<Export> {
+    let image = ImageArgs::part_of(description.clone(), part);
+    let keeps = args.read_only || args.overlay;
+    let device = if keeps { image.device()? } else { image.writable_device()? };
+    let start = start_of(description, part, &device)?;
+    let words = description.to_string();
+    if args.overlay {
+        let overlay = Arc::new(Overlay::new(device));
+        return Ok(Export::new(name, overlay).description(&words).fast_zeroes());
+    }
+    let mut export = Export::new(name, Arc::clone(&device)).description(&words);
+    if let (Some(path), Some(start)) = (description.as_path(), start) {
+        let file = FileAllocation::open(path, start)
+            .with_context(|| format!("cannot open {} to see its holes", path.display()))?;
+        export = export.context(Arc::new(file));
+    }
+    if args.read_only {
+        export = export.read_only();
+        // Other contents than a sound volume have no free space to tell of.
+        if let Some(free) = FreeSpace::of_volume(device) {
+            export = export.context(Arc::new(free));
+        }
+    }
+    Ok(export)
+}
+
+/// Where in its file the export begins, if that is known.
+fn start_of(
+    description: &Description,
+    part: Part,
+    device: &Arc<dyn BlockDevice>,
+) -> Result<Option<u64>> {
+    let Some(number) = part.partition else { return Ok(Some(part.offset.unwrap_or(0))) };
+    let disk = description.open(true, None)?;
+    let table = undercroft_block::partition::PartitionTable::read(&*disk)?;
+    let found = table.partitions.iter().find(|partition| partition.number == number);
+    Ok(found
+        .filter(|partition| partition.length == device.capacity())
+        .map(|partition| partition.start.0 * SECTOR_SIZE))
+}

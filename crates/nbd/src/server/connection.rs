@@ -1,0 +1,280 @@
+//! A connection after the handshake: reads requests, and sleeps when there is nothing to do.
+
+use std::io::{self, IoSliceMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use undercroft_block::{Buffer, Plug};
+
+use super::end::End;
+use super::execute::Executor;
+use super::export::MAX_PAYLOAD;
+use super::input::Input;
+use super::outbox::Outbox;
+use super::poll;
+use super::stream::Stream;
+use crate::protocol::{Command, CommandFlags, Request};
+
+/// Requests under one plug; then answers are sent.
+const BATCH: usize = 64;
+/// The payload of a request for block status: all contexts that a server may have.
+const LONGEST_FILTER: u64 = 4096;
+
+/// A connection in the transmission phase.
+pub(super) struct Connection<'c> {
+    pub(super) stream: Stream,
+    pub(super) input: Input,
+    pub(super) executor: Executor,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) stops: &'c AtomicBool,
+    pub(super) idle: Option<Duration>,
+    state: State,
+}
+
+/// Where in the stream of requests the thread is.
+#[derive(Default)]
+struct State {
+    /// A write whose payload has not come as a whole. No input is behind it.
+    pending: Option<Pending>,
+    /// Bytes of a payload that are not used.
+    skip: u64,
+    /// The data of a request that waits for memory, in bytes.
+    hungry: Option<usize>,
+    /// Why nothing more is read.
+    ending: Option<End>,
+}
+
+/// A write whose payload is on its way.
+struct Pending {
+    request: Request,
+    buffer: Buffer,
+    filled: usize,
+    charge: usize,
+}
+
+/// Whether requests may be in the input still.
+#[derive(PartialEq)]
+enum Left {
+    Maybe,
+    Nothing,
+}
+
+impl<'c> Connection<'c> {
+    pub(super) fn new(
+        (stream, input): (Stream, Input),
+        executor: Executor,
+        outbox: Arc<Outbox>,
+        stops: &'c AtomicBool,
+        idle: Option<Duration>,
+    ) -> Self {
+        Self { stream, input, executor, outbox, stops, idle, state: State::default() }
+    }
+
+    /// Serves until the connection ends. Requests of the device may be answered later; their answers
+    /// are dropped.
+    pub(super) fn run(&mut self) -> End {
+        let end = self.serve().unwrap_or_else(|end| end);
+        self.outbox.break_off();
+        self.stream.close();
+        end
+    }
+
+    fn serve(&mut self) -> Result<End, End> {
+        loop {
+            let left = self.take_requests();
+            self.send();
+            let left = left?;
+            if self.outbox.is_broken() {
+                return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
+            }
+            if self.state.ending.is_none() && self.stops.load(Ordering::SeqCst) {
+                self.state.ending = Some(End::Stopped);
+            }
+            if self.state.ending.is_some() {
+                self.outbox.load.expect();
+                // In this order: an answer is in the outbox before the request counts as ended.
+                if self.outbox.load.requests() == 0
+                    && self.outbox.is_empty()
+                    && self.stream.push_out()?
+                    && let Some(end) = self.state.ending.take()
+                {
+                    return Ok(end);
+                }
+            } else if left == Left::Maybe {
+                continue;
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Submits what has come, and has its answers wait until that is done.
+    fn take_requests(&mut self) -> Result<Left, End> {
+        if self.state.ending.is_some() {
+            return Ok(Left::Nothing);
+        }
+        self.outbox.cork();
+        let plug = Plug::new(&self.executor.export.device);
+        let mut left = Ok(Left::Maybe);
+        for _ in 0..BATCH {
+            left = self.take_request(&plug);
+            if !matches!(left, Ok(Left::Maybe)) {
+                break;
+            }
+        }
+        // Sends what it holds; devices that answer at once do.
+        drop(plug);
+        self.outbox.uncork();
+        left
+    }
+
+    /// Takes one request from the input, if it is there as a whole.
+    fn take_request(&mut self, plug: &Plug) -> Result<Left, End> {
+        self.skip();
+        if self.state.skip > 0 {
+            return Ok(Left::Nothing);
+        }
+        if let Some(Pending { request, buffer, filled, charge }) = self.state.pending.take() {
+            if filled < buffer.len() {
+                self.state.pending = Some(Pending { request, buffer, filled, charge });
+                return Ok(Left::Nothing);
+            }
+            self.executor.run(plug, &request, Some(buffer), charge);
+            return Ok(Left::Maybe);
+        }
+        let dialect = self.executor.dialect;
+        let header = dialect.request_length();
+        let bytes = self.input.bytes();
+        if bytes.len() < header {
+            return Ok(Left::Nothing);
+        }
+        let request = Request::decode(dialect, &bytes[..header])?;
+        if request.command == Command::Disconnect {
+            self.state.ending = Some(End::Client);
+            return Ok(Left::Nothing);
+        }
+        let payload = request.payload(dialect);
+        if payload > MAX_PAYLOAD.into() {
+            return Err(End::Violation("a payload longer than the export permits"));
+        }
+        let checked = self.executor.check(&request);
+        let is_filter = request.command == Command::BlockStatus
+            && request.flags.contains(CommandFlags::PAYLOAD_LEN)
+            && checked.is_ok()
+            && payload <= LONGEST_FILTER;
+        if is_filter && bytes.len() - header < payload as usize {
+            return Ok(Left::Nothing);
+        }
+        let data = *checked.as_ref().unwrap_or(&0);
+        let Some(charge) = self.outbox.load.take(data) else {
+            self.state.hungry = Some(data);
+            return Ok(Left::Nothing);
+        };
+        self.input.consume(header);
+        match checked {
+            Err(error) => {
+                self.state.skip = payload;
+                self.executor.refuse(&request, error, charge);
+            }
+            Ok(_) if request.command == Command::Write => self.begin_write(request, charge),
+            Ok(_) if is_filter => {
+                // At most what the input holds.
+                let payload = payload as usize;
+                self.executor.filtered_status(&request, &self.input.bytes()[..payload], charge);
+                self.input.consume(payload);
+            }
+            Ok(_) if payload > 0 => {
+                self.state.skip = payload;
+                self.executor.refuse(&request, crate::protocol::WireError::Invalid, charge);
+            }
+            Ok(_) => self.executor.run(plug, &request, None, charge),
+        }
+        Ok(Left::Maybe)
+    }
+
+    /// Takes memory for the payload of a write, and what is there of it.
+    fn begin_write(&mut self, request: Request, charge: usize) {
+        // Checked: at most the longest payload.
+        let mut buffer = self.executor.buffer(request.length as usize);
+        let here = &self.input.bytes()[..self.input.bytes().len().min(buffer.len())];
+        let filled = here.len();
+        buffer[..filled].copy_from_slice(here);
+        self.input.consume(filled);
+        self.state.pending = Some(Pending { request, buffer, filled, charge });
+    }
+
+    fn skip(&mut self) {
+        let here = (self.input.bytes().len() as u64).min(self.state.skip);
+        // At most what the input holds.
+        self.input.consume(here as usize);
+        self.state.skip -= here;
+    }
+
+    fn send(&mut self) {
+        let Self { outbox, stream, .. } = self;
+        outbox.send(&mut |pieces| stream.send(pieces));
+    }
+
+    /// Sleeps until there is something to do, and reads what has come.
+    fn wait(&mut self) -> Result<(), End> {
+        let reads = self.state.ending.is_none() && !self.is_hungry();
+        // What was decrypted does not show in the socket.
+        if reads && self.stream.is_encrypted() && self.receive()? {
+            return Ok(());
+        }
+        let mut wanted = PollFlags::empty();
+        wanted.set(PollFlags::IN, reads);
+        let is_out = self.stream.push_out()?;
+        wanted.set(PollFlags::OUT, self.outbox.is_blocked() || !is_out);
+        let ready = poll::wait(self.stream.socket(), &self.outbox.wake, wanted, self.idle)?;
+        if ready.timed_out {
+            // A device may take its time; a client may not.
+            let waits_for_device = self.outbox.load.requests() > 0 && !self.outbox.is_blocked();
+            return if waits_for_device { Ok(()) } else { Err(End::Idle) };
+        }
+        if ready.writable {
+            self.outbox.unblock();
+        }
+        if ready.readable && reads {
+            self.receive()?;
+        } else if ready.gone {
+            return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
+        }
+        Ok(())
+    }
+
+    /// Whether a request still has to wait for memory.
+    fn is_hungry(&mut self) -> bool {
+        let waits = self.state.hungry.is_some_and(|data| self.outbox.load.must_wait(data));
+        if !waits {
+            self.state.hungry = None;
+        }
+        waits
+    }
+
+    /// Reads what has come; whether there was something.
+    fn receive(&mut self) -> Result<bool, End> {
+        let pending = self.state.pending.as_mut();
+        let (filled, rest) = match pending {
+            Some(pending) => (&mut pending.filled, &mut pending.buffer[..]),
+            None => (&mut 0, &mut [][..]),
+        };
+        let rest = &mut rest[*filled..];
+        let wanted = rest.len();
+        let mut pieces = [IoSliceMut::new(rest), IoSliceMut::new(self.input.room())];
+        // An empty first piece would mean the end to some.
+        let pieces = if wanted == 0 { &mut pieces[1..] } else { &mut pieces[..] };
+        match self.stream.receive(pieces) {
+            Ok(0) => self.state.ending = Some(End::Client),
+            Ok(count) => {
+                *filled += count.min(wanted);
+                self.input.fill(count - count.min(wanted));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+}

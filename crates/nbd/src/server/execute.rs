@@ -1,0 +1,247 @@
+//! From requests to bios, and from their completions to answers.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use undercroft_block::{
+    Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, Reason, Sector, SegmentList,
+};
+
+use super::export::{Export, MAX_PAYLOAD};
+use super::negotiation::Session;
+use super::outbox::Outbox;
+use super::reply::{Asked, Reply};
+use super::status;
+use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
+
+/// Memory that the answer to a block status may take, for each context.
+const STATUS: usize = 128 << 10;
+
+/// Of a range that will be needed, no more bytes than these are loaded.
+const MOST_CACHED: usize = 1 << 20;
+
+/// The device of a connection, and the way back.
+pub(super) struct Executor {
+    pub(super) export: Arc<Export>,
+    pub(super) dialect: Dialect,
+    contexts: Vec<u32>,
+    outbox: Arc<Outbox>,
+    pool: BufferPool,
+    /// Constant for the life of the connection.
+    size: u64,
+    minimum: u64,
+}
+
+/// A range in bytes.
+type Range = (u64, u64);
+
+impl Executor {
+    pub(super) fn new(session: Session, outbox: Arc<Outbox>, memory: usize) -> Self {
+        let Session { export, dialect, contexts } = session;
+        let (size, minimum) = (export.size(), u64::from(export.minimum()));
+        let pool = BufferPool::new(memory);
+        Self { export, dialect, contexts, outbox, pool, size, minimum }
+    }
+
+    /// Whether the request can be carried out; if so, bytes of memory that it needs.
+    pub(super) fn check(&self, request: &Request) -> Result<usize, WireError> {
+        type Flags = CommandFlags;
+        let is_extended = self.dialect == Dialect::Extended;
+        let has_chunks = self.dialect != Dialect::Simple;
+        let mut allowed = Flags::FUA;
+        match request.command {
+            Command::Read => allowed.set(Flags::DF, has_chunks),
+            Command::Write => allowed.set(Flags::PAYLOAD_LEN, is_extended),
+            Command::WriteZeroes => allowed |= Flags::NO_HOLE | Flags::FAST_ZERO,
+            Command::BlockStatus => {
+                allowed |= Flags::REQ_ONE;
+                allowed.set(Flags::PAYLOAD_LEN, is_extended && !self.contexts.is_empty());
+            }
+            Command::Flush | Command::Trim | Command::Cache => {}
+            Command::Disconnect | Command::Unknown(_) => return Err(WireError::Invalid),
+        }
+        if !(request.flags - allowed).is_empty() {
+            return Err(WireError::Invalid);
+        }
+        let has_payload = request.flags.contains(Flags::PAYLOAD_LEN);
+        match request.command {
+            Command::Flush => Ok(0),
+            Command::BlockStatus if self.contexts.is_empty() => Err(WireError::Invalid),
+            // The range is in the payload.
+            Command::BlockStatus if has_payload => Ok(STATUS * self.contexts.len()),
+            Command::BlockStatus => {
+                self.range(request.offset, request.length, WireError::Invalid)?;
+                Ok(STATUS * self.contexts.len())
+            }
+            Command::Read | Command::Cache => {
+                self.range(request.offset, request.length, WireError::Invalid)?;
+                let length = match (request.command, usize::try_from(request.length)) {
+                    (Command::Cache, length) => length.unwrap_or(usize::MAX).min(MOST_CACHED),
+                    (_, Ok(length)) if length <= MAX_PAYLOAD as usize => length,
+                    _ => return Err(WireError::Overflow),
+                };
+                Ok(length)
+            }
+            _ if self.export.read_only => Err(WireError::NotPermitted),
+            Command::Write if is_extended && !has_payload => Err(WireError::Invalid),
+            Command::Write => {
+                self.range(request.offset, request.length, WireError::NoSpace)?;
+                // The caller has refused longer payloads.
+                Ok(request.length as usize)
+            }
+            Command::WriteZeroes => {
+                self.range(request.offset, request.length, WireError::NoSpace)?;
+                let has = |flag| request.flags.contains(flag);
+                if has(Flags::FAST_ZERO) && (has(Flags::NO_HOLE) || !self.export.fast_zeroes) {
+                    return Err(WireError::NotSupported);
+                }
+                if has(Flags::NO_HOLE) && request.length > MAX_PAYLOAD.into() {
+                    return Err(WireError::Overflow);
+                }
+                Ok(0)
+            }
+            _ => self.range(request.offset, request.length, WireError::Invalid).map(|_| 0),
+        }
+    }
+
+    /// The range, if it is one of the device; else `behind` if it reaches behind the end.
+    fn range(&self, offset: u64, length: u64, behind: WireError) -> Result<Range, WireError> {
+        let end = offset.checked_add(length).filter(|end| *end <= self.size).ok_or(behind)?;
+        if !offset.is_multiple_of(self.minimum) || !length.is_multiple_of(self.minimum) {
+            return Err(WireError::Invalid);
+        }
+        Ok((offset, end))
+    }
+
+    /// What the answer repeats.
+    pub(super) fn asked(&self, request: &Request) -> Asked {
+        Asked::new(self.dialect, request, request.command == Command::Read)
+    }
+
+    /// Memory for data.
+    pub(super) fn buffer(&self, length: usize) -> Buffer {
+        // The pool lags behind what the connection has given back, by what is being freed.
+        self.pool.try_get(length).unwrap_or_else(|| Buffer::zeroed(length))
+    }
+
+    /// Refuses a request.
+    pub(super) fn refuse(&self, request: &Request, error: WireError, charge: usize) {
+        self.outbox.push(self.asked(request).failed(error, &error.to_string(), charge));
+    }
+
+    /// Carries out a request that was checked, with the payload of a write.
+    pub(super) fn run(
+        &self,
+        plug: &Plug,
+        request: &Request,
+        payload: Option<Buffer>,
+        charge: usize,
+    ) {
+        let asked = self.asked(request);
+        if request.length == 0 && request.command != Command::Flush {
+            return self.outbox.push(asked.done(charge));
+        }
+        let sector = Sector(request.offset / undercroft_block::SECTOR_SIZE);
+        let length = request.length;
+        let bio = match request.command {
+            Command::Read => Bio::read(sector, self.buffer(length as usize)),
+            Command::Cache => {
+                Bio::read(sector, self.buffer(length.min(MOST_CACHED as u64) as usize))
+            }
+            Command::Write => match payload {
+                Some(data) => Bio::write(sector, data),
+                None => return self.refuse(request, WireError::Invalid, charge),
+            },
+            Command::Flush => Bio::flush(),
+            Command::Trim => Bio::discard(sector, length),
+            Command::WriteZeroes if request.flags.contains(CommandFlags::NO_HOLE) => {
+                let mut zeroes = SegmentList::new();
+                // Checked: some MiB at most.
+                zeroes.push_zeroes(length as usize);
+                Bio::write(sector, zeroes)
+            }
+            Command::WriteZeroes => Bio::write_zeroes(sector, length),
+            Command::BlockStatus => {
+                return self.status(request, length, &self.contexts, charge);
+            }
+            Command::Disconnect | Command::Unknown(_) => {
+                return self.refuse(request, WireError::Invalid, charge);
+            }
+        };
+        let is_durable = request.flags.contains(CommandFlags::FUA) && bio.operation().modifies();
+        let bio = if is_durable { bio.force_unit_access() } else { bio };
+        let outbox = Arc::clone(&self.outbox);
+        let wants_data = request.command == Command::Read;
+        outbox.load.begin();
+        plug.submit(bio.on_complete(move |completion| {
+            outbox.push(answer(asked, completion, wants_data, charge));
+            outbox.load.end(&outbox.wake);
+        }));
+    }
+
+    /// Block status with a payload that names contexts.
+    pub(super) fn filtered_status(&self, request: &Request, payload: &[u8], charge: usize) {
+        let Ok(filter) = StatusFilter::decode(payload) else {
+            return self.refuse(request, WireError::Invalid, charge);
+        };
+        let mut wanted = filter.contexts;
+        let count = wanted.len();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let is_known = wanted.iter().all(|context| self.contexts.contains(context));
+        if !is_known || wanted.is_empty() || wanted.len() < count || filter.length == 0 {
+            return self.refuse(request, WireError::Invalid, charge);
+        }
+        self.status(request, filter.length, &wanted, charge);
+    }
+
+    fn status(&self, request: &Request, length: u64, contexts: &[u32], charge: usize) {
+        let range = match self.range(request.offset, length, WireError::Invalid) {
+            Ok(range) => range,
+            Err(error) => return self.refuse(request, error, charge),
+        };
+        let only_one = request.flags.contains(CommandFlags::REQ_ONE);
+        let chunks: Vec<_> = contexts
+            .iter()
+            .filter_map(|&context| {
+                let source = self.export.contexts.get(context as usize)?;
+                Some(status::chunk(context, &**source, range, self.dialect, only_one))
+            })
+            .collect();
+        self.outbox.push(self.asked(request).status(&chunks, charge));
+    }
+}
+
+fn answer(asked: Asked, completion: Completion, wants_data: bool, charge: usize) -> Reply {
+    match (completion.result, completion.buffer) {
+        (Ok(()), Some(data)) if wants_data => asked.data(data, charge),
+        (Ok(()), _) => asked.done(charge),
+        // A hint, which the device need not follow.
+        (Err(error), _) if completion.operation == Operation::Discard && is_missing(&error) => {
+            asked.done(charge)
+        }
+        (Err(error), _) => {
+            let words = format!("{error}: {}", error.reason);
+            asked.failed(wire_error(&error), &words, charge)
+        }
+    }
+}
+
+/// Whether the device does not have the operation.
+fn is_missing(error: &BlockError) -> bool {
+    error.io_error().and_then(Errno::from_io_error) == Some(Errno::OPNOTSUPP)
+}
+
+fn wire_error(error: &BlockError) -> WireError {
+    match &error.reason {
+        Reason::ReadOnly => WireError::NotPermitted,
+        Reason::OutOfRange { .. } | Reason::Misaligned { .. } => WireError::Invalid,
+        Reason::Closed => WireError::Shutdown,
+        _ if error.is_no_space() => WireError::NoSpace,
+        _ => match error.io_error().and_then(Errno::from_io_error) {
+            Some(Errno::NOMEM) => WireError::NoMemory,
+            Some(Errno::PERM | Errno::ACCESS | Errno::ROFS) => WireError::NotPermitted,
+            _ => WireError::Io,
+        },
+    }
+}

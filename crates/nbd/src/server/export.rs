@@ -1,0 +1,138 @@
+//! What a client can ask for: a device, and what is known of its ranges.
+
+use std::fmt;
+use std::sync::Arc;
+
+use undercroft_block::BlockDevice;
+
+use crate::protocol::{
+    BASE_ALLOCATION, BlockSizes, Export as ExportInfo, PORTABLE_PAYLOAD, StatusExtent,
+    TransmissionFlags,
+};
+
+/// The longest payload that a request may have.
+pub(super) const MAX_PAYLOAD: u32 = PORTABLE_PAYLOAD;
+
+/// A metadata context: what is known of the ranges of a device.
+pub trait Extents: Send + Sync {
+    /// The name of the context, with its namespace.
+    fn name(&self) -> &str;
+
+    /// The extent that begins at `offset`. It may end behind `end`, or before it although the next
+    /// one has the same flags; it is not empty. Where nothing is known its flags are zero.
+    fn at(&self, offset: u64, end: u64) -> StatusExtent;
+}
+
+/// A device under a name.
+pub struct Export {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) device: Arc<dyn BlockDevice>,
+    pub(super) read_only: bool,
+    pub(super) fast_zeroes: bool,
+    /// [`BASE_ALLOCATION`] is the first.
+    pub(super) contexts: Vec<Arc<dyn Extents>>,
+}
+
+impl Export {
+    /// `device` under `name`; with the empty name it is the default export.
+    #[must_use]
+    pub fn new(name: &str, device: Arc<dyn BlockDevice>) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: String::new(),
+            read_only: device.is_read_only(),
+            fast_zeroes: false,
+            contexts: vec![Arc::new(AllData)],
+            device,
+        }
+    }
+
+    /// With words for people.
+    #[must_use]
+    pub fn description(mut self, words: &str) -> Self {
+        self.description = words.to_owned();
+        self
+    }
+
+    /// Refuses all that modifies, also if the device would not.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Says that the device makes zeroes of any range faster than it writes bytes.
+    #[must_use]
+    pub fn fast_zeroes(mut self) -> Self {
+        self.fast_zeroes = true;
+        self
+    }
+
+    /// With one more context; one of the same name is replaced.
+    #[must_use]
+    pub fn context(mut self, context: Arc<dyn Extents>) -> Self {
+        match self.contexts.iter_mut().find(|other| other.name() == context.name()) {
+            Some(other) => *other = context,
+            None => self.contexts.push(context),
+        }
+        self
+    }
+
+    /// Its length in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.device.capacity().to_bytes().unwrap_or(i64::MAX as u64)
+    }
+
+    /// Requests are multiples of this.
+    pub(super) fn minimum(&self) -> u32 {
+        // Logical blocks of disks are some KiB at most; the protocol has no more than 64.
+        u32::try_from(self.device.limits().block_bytes).unwrap_or(1 << 16).min(1 << 16)
+    }
+
+    pub(super) fn block_sizes(&self) -> BlockSizes {
+        let minimum = self.minimum();
+        BlockSizes { minimum, preferred: minimum.max(4096), maximum: MAX_PAYLOAD }
+    }
+
+    /// Size and abilities; some of them a client has only with chunks.
+    pub(super) fn info(&self, chunks: bool, filter: bool) -> ExportInfo {
+        type Flags = TransmissionFlags;
+        let mut flags = Flags::HAS_FLAGS
+            | Flags::SEND_FLUSH
+            | Flags::SEND_FUA
+            | Flags::CAN_MULTI_CONN
+            | Flags::SEND_CACHE;
+        flags |= if self.read_only {
+            Flags::READ_ONLY
+        } else {
+            Flags::SEND_TRIM | Flags::SEND_WRITE_ZEROES | Flags::SEND_FAST_ZERO
+        };
+        flags.set(Flags::SEND_DF, chunks);
+        flags.set(Flags::BLOCK_STATUS_PAYLOAD, filter);
+        ExportInfo { size: self.size(), flags }
+    }
+}
+
+impl fmt::Debug for Export {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export")
+            .field("name", &self.name)
+            .field("device", &self.device.name())
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The allocation of a device that does not tell: all of it may be data.
+struct AllData;
+
+impl Extents for AllData {
+    fn name(&self) -> &str {
+        BASE_ALLOCATION
+    }
+
+    fn at(&self, offset: u64, end: u64) -> StatusExtent {
+        StatusExtent { length: end - offset, flags: 0 }
+    }
+}

@@ -1,0 +1,8 @@
+//! The server, judged by clients of others: libnbd's tools, QEMU's tools, fio; and by rubbish.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod copies;
+mod rubbish;
+mod served;
+mod stalled;
+mod verified;

@@ -1,0 +1,58 @@
+//! Clients that do not take their answers, and too many clients.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use undercroft_block::MemoryDevice;
+use undercroft_nbd::server::{Export, Settings};
+
+use crate::served::{Served, runs};
+
+fn memory(_: &Path) -> Vec<Export> {
+    vec![Export::new("disk", std::sync::Arc::new(MemoryDevice::new(64 << 20)))]
+}
+
+/// A client that asks for 64 MiB and reads nothing.
+fn stalled(served: &Served) -> UnixStream {
+    let mut client = UnixStream::connect(served.path("socket")).unwrap();
+    client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
+    let mut request = vec![0; 28];
+    request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
+    request[24..].copy_from_slice(&(1_u32 << 20).to_be_bytes());
+    for _ in 0..64 {
+        client.write_all(&request).unwrap();
+    }
+    client
+}
+
+#[test]
+fn a_client_that_takes_no_answers_costs_only_its_connection() {
+    let settings = Settings {
+        memory: 8 << 20,
+        idle: Some(Duration::from_secs(1)),
+        grace: Duration::from_secs(1),
+        ..Settings::default()
+    };
+    let mut served = Served::new(memory, settings);
+    let clients: Vec<_> = (0..4).map(|_| stalled(&served)).collect();
+    assert_eq!(runs("nbdinfo", &["--size", &served.uri("disk")]).trim(), (64 << 20).to_string());
+    // They end by the idle time, and no later than the stop.
+    served.stop();
+    drop(clients);
+}
+
+#[test]
+fn clients_beyond_the_limit_are_turned_away() {
+    let served = Served::new(memory, Settings { connections: 1, ..Settings::default() });
+    let first = stalled(&served);
+    while served.server.as_ref().unwrap().connections() == 0 {
+        std::thread::yield_now();
+    }
+    let mut second = UnixStream::connect(served.path("socket")).unwrap();
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut second, &mut bytes).unwrap();
+    assert!(bytes.is_empty(), "a greeting in spite of the limit");
+    drop(first);
+}
