@@ -9,6 +9,8 @@
 mod load;
 #[path = "../tests/client/breaks/stand.rs"]
 mod stand;
+#[path = "../tests/client/breaks/target.rs"]
+mod target;
 
 use std::error::Error;
 
@@ -28,6 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Stand::Qcow2,
         Stand::Cut { connections: 1 },
         Stand::Cut { connections: 4 },
+        Stand::Own { connections: 1 },
+        Stand::Own { connections: 4 },
     ];
     let rounds = breaks.div_ceil(EACH);
     for (round, stand) in (0..rounds).zip(stands.iter().cycle()) {

@@ -2,18 +2,25 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use undercroft_judges::nbd::NbdServer;
 use undercroft_judges::{ServedMount, Xfsprogs};
 
+use crate::mounted::{script, succeeds};
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_undercroft");
 
-/// A server of a file with an empty volume.
-fn serve(home: &Path) -> NbdServer {
+/// A file with an empty volume.
+fn volume(home: &Path) -> PathBuf {
     let path = home.join("disk");
     Xfsprogs::newest().unwrap().mkfs(&path, 512 << 20, &[]).unwrap();
+    path
+}
+
+/// A server whose cache is lost with it, and all that is not flushed.
+fn cached(path: &Path) -> NbdServer {
     NbdServer::nbdkit(&["--filter=cache", "file", path.to_str().unwrap(), "cache=writeback"])
         .unwrap()
 }
@@ -24,12 +31,14 @@ fn write(path: &Path, byte: u8) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// The cache of the server is lost with it, and all that is not flushed.
-#[test]
-fn a_mount_goes_on_when_its_server_is_killed_and_comes_back() {
+/// Writes to a mount while its server is killed and comes back again and again; nothing is missing at
+/// the end.
+fn goes_on(parameters: &[&str], serve: impl Fn(&Path) -> NbdServer) {
     let home = tempfile::tempdir().unwrap();
-    let mut server = serve(home.path());
-    let mount = ServedMount::new(Path::new(PROGRAM), Path::new(&server.uri("", &[])), &[]).unwrap();
+    let disk = volume(home.path());
+    let mut server = serve(&disk);
+    let uri = server.uri("", parameters);
+    let mount = ServedMount::new(Path::new(PROGRAM), Path::new(&uri), &[]).unwrap();
     for round in 0..6_u8 {
         for number in 0..4_u8 {
             let path = mount.path().join(format!("{round}-{number}"));
@@ -41,7 +50,6 @@ fn a_mount_goes_on_when_its_server_is_killed_and_comes_back() {
     }
     mount.unmount().unwrap();
     server.kill();
-    let disk = home.path().join("disk");
     Xfsprogs::newest().unwrap().repair_check(&disk).unwrap();
     let out = home.path().join("out");
     let extracted = Command::new(PROGRAM).arg("extract").args([&disk, &out]).status().unwrap();
@@ -56,15 +64,42 @@ fn a_mount_goes_on_when_its_server_is_killed_and_comes_back() {
 }
 
 #[test]
+fn a_mount_goes_on_when_its_server_is_killed_and_comes_back() {
+    goes_on(&[], cached);
+}
+
+#[test]
+fn a_mount_goes_on_when_a_server_of_our_own_is_killed_and_comes_back() {
+    let ours = |path: &Path| NbdServer::undercroft(Path::new(PROGRAM), &[path]).unwrap();
+    goes_on(&["x-connections=1"], ours);
+    goes_on(&["x-connections=4"], ours);
+}
+
+#[test]
+fn a_program_runs_in_a_volume_behind_a_server_of_our_own() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = volume(home.path());
+    let mut server = NbdServer::undercroft(Path::new(PROGRAM), &[&disk]).unwrap();
+    let uri = server.uri("disk", &[]);
+    let mut mount = Command::new(PROGRAM);
+    mount.args(["mount", &uri, "--exec"]).args(script("echo content >file; ls"));
+    assert_eq!(succeeds(&mut mount), "file\n");
+    server.stop().unwrap();
+    Xfsprogs::newest().unwrap().repair_check(&disk).unwrap();
+    assert_eq!(succeeds(Command::new(PROGRAM).arg("cat").arg(&disk).arg("/file")), "content\n");
+}
+
+#[test]
 fn a_volume_whose_server_stays_away_is_read_only_at_the_limit() {
     let home = tempfile::tempdir().unwrap();
-    let mut server = serve(home.path());
+    let disk = volume(home.path());
+    let mut server = cached(&disk);
     let uri = server.uri("", &["x-timeout=1s"]);
     let mount = ServedMount::new(Path::new(PROGRAM), Path::new(&uri), &[]).unwrap();
     write(&mount.path().join("before"), 1).unwrap();
     server.kill();
     write(&mount.path().join("after"), 2).unwrap_err();
-    // Nothing waits any more, and nothing is durable.
+    // Nothing waits any more, and nothing is durable. What fails may be a read of metadata.
     write(&mount.path().join("later"), 3).unwrap_err();
     // With the first write of the journal that fails, changes are refused.
     File::open(mount.path()).unwrap().sync_all().unwrap_err();
@@ -77,7 +112,6 @@ fn a_volume_whose_server_stays_away_is_read_only_at_the_limit() {
     let replayed = Command::new(PROGRAM).args(["replay", &server.uri("", &[])]).status().unwrap();
     assert!(replayed.success());
     server.kill();
-    let disk = home.path().join("disk");
     let read = Command::new(PROGRAM).args(["cat", &disk.display().to_string(), "/before"]).output();
     assert!(read.unwrap().stdout == vec![1; 300_000]);
 }

@@ -1,7 +1,7 @@
-//! Volumes on network disks of other servers.
+//! Volumes on network disks: of other servers, and of our own.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use undercroft_judges::Xfsprogs;
@@ -60,21 +60,48 @@ fn a_volume_lives_on_qemu() {
     Xfsprogs::newest().unwrap().repair_check(&home.path().join("raw")).unwrap();
 }
 
-#[test]
-fn a_volume_lives_on_a_mirror_of_two_servers() {
+/// Lives on a mirror of two servers, each of which ends as it does by SIGTERM.
+fn lifetime_on_a_mirror(serve: impl Fn(&Path) -> NbdServer) {
     let home = tempfile::tempdir().unwrap();
     let disks = ["a", "b"].map(|name| {
-        let path = home.path().join(name);
-        fs::File::create(&path).unwrap().set_len(128 << 20).unwrap();
-        let server = NbdServer::nbdkit(&["file", path.to_str().unwrap()]).unwrap();
+        let path = sparse(home.path(), name);
+        let server = serve(&path);
         (path, server)
     });
     let uris = disks.each_ref().map(|(_, server)| server.uri("", &[]));
     lifetime(home.path(), &format!("mirror({},{})", uris[0], uris[1]));
     let newest = Xfsprogs::newest().unwrap();
-    for (path, server) in disks {
-        drop(server);
+    for (path, mut server) in disks {
+        server.stop().unwrap();
         newest.repair_check(&path).unwrap();
+    }
+}
+
+fn sparse(home: &Path, name: &str) -> PathBuf {
+    let path = home.join(name);
+    fs::File::create(&path).unwrap().set_len(128 << 20).unwrap();
+    path
+}
+
+fn ours(path: &Path) -> NbdServer {
+    NbdServer::undercroft(Path::new(env!("CARGO_BIN_EXE_undercroft")), &[path]).unwrap()
+}
+
+#[test]
+fn a_volume_lives_on_a_mirror_of_two_servers() {
+    lifetime_on_a_mirror(|path| NbdServer::nbdkit(&["file", path.to_str().unwrap()]).unwrap());
+    lifetime_on_a_mirror(ours);
+}
+
+#[test]
+fn a_volume_lives_on_a_server_of_our_own() {
+    for connections in ["x-connections=1", "x-connections=4"] {
+        let home = tempfile::tempdir().unwrap();
+        let path = sparse(home.path(), "disk");
+        let mut server = ours(&path);
+        lifetime(home.path(), &server.uri("disk", &[connections]));
+        server.stop().unwrap();
+        Xfsprogs::newest().unwrap().repair_check(&path).unwrap();
     }
 }
 

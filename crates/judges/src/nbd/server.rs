@@ -36,7 +36,7 @@ impl NbdServer {
             let options = ["--foreground", "--unix"];
             options.into_iter().map(OsString::from).chain([socket.into()]).collect()
         };
-        Self::new("nbdkit", "install the Debian package nbdkit", all, arguments)
+        Self::new(find("nbdkit", "install the Debian package nbdkit")?, all, arguments)
     }
 
     /// qemu-nbd with these arguments, for 16 clients: the image and its options. The export is `disk`.
@@ -49,17 +49,23 @@ impl NbdServer {
             let options = ["--persistent", "--shared=16", "--export-name=disk"];
             options.into_iter().map(OsString::from).chain(socket).collect()
         };
-        Self::new("qemu-nbd", "install the Debian package qemu-utils", all, arguments)
+        Self::new(find("qemu-nbd", "install the Debian package qemu-utils")?, all, arguments)
+    }
+
+    /// `undercroft serve` of `program` with these arguments: devices and options.
+    ///
+    /// # Errors
+    /// It does not listen: the error carries what it said.
+    pub fn undercroft<A: AsRef<OsStr>>(program: &Path, arguments: &[A]) -> Result<Self, Error> {
+        let all = |socket: &Path| vec!["serve".into(), "--socket".into(), socket.into()];
+        Self::new(program.to_owned(), all, arguments)
     }
 
     fn new<A: AsRef<OsStr>>(
-        name: &'static str,
-        remedy: &'static str,
+        program: PathBuf,
         options: impl FnOnce(&Path) -> Vec<OsString>,
         arguments: &[A],
     ) -> Result<Self, Error> {
-        let missing = || Error::Missing { program: name.to_owned(), remedy };
-        let program = program::find(name.as_ref()).ok_or_else(missing)?;
         // Names of sockets are short.
         let home = tempfile::Builder::new().prefix("nbd-").tempdir_in("/tmp");
         let home = home.map_err(Error::io("cannot make a directory in", Path::new("/tmp")))?;
@@ -110,6 +116,11 @@ impl NbdServer {
         Ok(())
     }
 
+    /// Whether it has ended, by itself or by a kill.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_none_or(|process| !matches!(process.try_wait(), Ok(None)))
+    }
+
     /// Kills it as a crash would: nothing is written any more.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
@@ -117,6 +128,22 @@ impl NbdServer {
             let _ = process.wait();
         }
         let _ = std::fs::remove_file(self.socket());
+    }
+
+    /// Asks it to end, and waits for that.
+    ///
+    /// # Errors
+    /// It failed: the error carries what it said.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.signal(nix::sys::signal::Signal::SIGTERM);
+        let Some(mut process) = self.process.take() else { return Ok(()) };
+        let ended = process.wait().map_err(Error::io("cannot wait for", &self.program))?;
+        if ended.success() {
+            return Ok(());
+        }
+        let output = std::fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
+        let command = self.program.display().to_string();
+        Err(Error::Failed { command, status: ended.to_string(), output })
     }
 
     /// Stops it where it is; it neither answers nor closes anything.
@@ -149,6 +176,11 @@ impl Drop for NbdServer {
         }
         self.kill();
     }
+}
+
+fn find(name: &'static str, remedy: &'static str) -> Result<PathBuf, Error> {
+    let missing = || Error::Missing { program: name.to_owned(), remedy };
+    program::find(name.as_ref()).ok_or_else(missing)
 }
 
 /// The URI of an export on `socket`.

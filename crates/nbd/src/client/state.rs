@@ -25,6 +25,7 @@ use super::kept::Kept;
 use super::link::Link;
 use super::options::ClientOptions;
 use super::reason::Reason;
+use super::threads;
 use super::zeroes::Zeroes;
 use crate::protocol::WireError;
 
@@ -150,10 +151,15 @@ impl Shared {
         for flight in flights {
             frames.extend(state.launch(flight, link.as_deref(), &self.facts));
         }
+        let Some(link) = link else { return };
+        // A submitter that was told of an answer may go on in the thread that received it.
+        if threads::is_own() {
+            state.errands.extend(frames.into_iter().map(|frame| (Arc::clone(&link), frame)));
+            self.errand.notify_one();
+            return;
+        }
         drop(state);
-        if let Some(link) = link
-            && let Err(error) = link.send(&frames)
-        {
+        if let Err(error) = link.send(&frames) {
             self.broke(link.epoch, &error);
         }
     }

@@ -16,8 +16,8 @@ pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
     })
 }
 
-/// Whether the calling thread is one of a client. It answers requests, and must not wait for others
-/// that do.
+/// Whether the calling thread is one of a client. It answers requests, and must wait neither for
+/// others that do nor for room in a socket.
 pub(super) fn is_own() -> bool {
     IS_OWN.get()
 }

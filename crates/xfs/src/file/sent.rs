@@ -1,6 +1,6 @@
 //! Data that was sent to the device: dropped where it arrived, kept or lost where it did not.
 
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::inode::Inode;
 use crate::volume::Volume;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) fn release(inode: &Inode, number: u64) {
 /// may be written later, for want of space or of a lock, it stays. It also stays, to be read, on a
 /// volume that is read-only.
 pub(super) fn fail(volume: &Volume, inode: &Inode, error: &Error) -> Arc<str> {
-    let what: Arc<str> = error.to_string().into();
+    let what: Arc<str> = chain(error).into();
     let may_wait = matches!(error, Error::Busy(_) | Error::NoSpace { .. });
     if !may_wait && !volume.is_read_only() {
         let mut state = inode.write();

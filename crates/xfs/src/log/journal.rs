@@ -18,7 +18,7 @@ use super::worker::Worker;
 use super::writer::Writer;
 use crate::busy::{BusyExtents, Crowd};
 use crate::cache::{BufferRef, Cache};
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::geometry::Geometry;
 use crate::poison::Poison;
 use crate::rank;
@@ -453,18 +453,6 @@ fn on_error(journal: Weak<Journal>) -> FirstErrorHandler {
             journal.poison(&format!("data of a file could not be written: {}", chain(error)));
         }
     })
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 impl Drop for Permit<'_> {

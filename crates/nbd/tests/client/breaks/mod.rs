@@ -3,6 +3,7 @@
 
 mod load;
 mod stand;
+mod target;
 
 use stand::Stand;
 
@@ -27,4 +28,10 @@ fn nothing_is_lost_when_connections_are_cut() {
 #[test]
 fn nothing_is_lost_when_one_of_several_connections_is_cut() {
     Stand::Cut { connections: 4 }.run(4, BREAKS);
+}
+
+#[test]
+fn nothing_is_lost_when_connections_to_our_own_server_are_cut() {
+    Stand::Own { connections: 1 }.run(5, BREAKS);
+    Stand::Own { connections: 4 }.run(6, BREAKS);
 }

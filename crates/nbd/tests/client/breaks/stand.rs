@@ -8,12 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use undercroft_block::{BlockDevice, flush};
-use undercroft_judges::nbd::{NbdServer, Proxy};
+use undercroft_judges::nbd::Proxy;
 use undercroft_judges::random::Random;
 use undercroft_nbd::client;
 use undercroft_nbd::protocol::Uri;
 
 use super::load::{BLOCKS, Load};
+use super::target::Target;
+
+/// How often is looked whether a server has ended by itself, while the load comes to its end.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What is broken, and how.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +28,8 @@ pub(crate) enum Stand {
     Qcow2,
     /// nbdkit on a file, whose connections are cut.
     Cut { connections: usize },
+    /// Our own server on a file, whose connections are cut.
+    Own { connections: usize },
 }
 
 impl Stand {
@@ -36,7 +42,7 @@ impl Stand {
         let (export, connections) = match self {
             Self::CachedFile => ("", 1),
             Self::Qcow2 => ("disk", 1),
-            Self::Cut { connections } => ("", connections),
+            Self::Cut { connections } | Self::Own { connections } => ("", connections),
         };
         let connections = format!("x-connections={connections}");
         let open = |uri: &str| {
@@ -50,7 +56,7 @@ impl Stand {
         let mut random = Random::new(!seed);
         thread::scope(|scope| {
             // Servers end with the thread that starts them, so the load is in the other one.
-            scope.spawn(|| {
+            let worker = scope.spawn(|| {
                 while !done.load(Ordering::SeqCst) {
                     load.step(&device);
                 }
@@ -61,51 +67,56 @@ impl Stand {
                 self.strike(&mut server, &proxy, &mut random);
             }
             done.store(true, Ordering::SeqCst);
+            while !worker.is_finished() {
+                server.revive();
+                thread::sleep(LOOK);
+            }
         });
         proxy.delay(Duration::ZERO);
         load.step(&device);
         load.verify(&*device);
         flush(&*device).expect("a flush");
         // What the flush has covered survives the server, whoever looks.
-        server.kill();
-        server.start().expect("the server again");
+        server.restart(Duration::ZERO);
         drop(device);
-        load.verify(&open(&server.uri(export, &[])));
+        load.verify(&open(&server.uri(export)));
     }
 
-    fn serve(self, path: &Path) -> NbdServer {
+    fn serve(self, path: &Path) -> Target {
         let bytes = (BLOCKS * 4096).to_string();
         let format = if let Self::Qcow2 = self { "qcow2" } else { "raw" };
         let mut create = Command::new("qemu-img");
         create.args(["create", "-q", "-f", format]).arg(path).arg(bytes);
         assert!(create.status().expect("qemu-img").success());
-        let path = path.display().to_string();
-        let server = match self {
+        let file = path.display().to_string();
+        match self {
             Self::CachedFile => {
-                NbdServer::nbdkit(&["--filter=cache", "file", &path, "cache=writeback"])
+                Target::nbdkit(&["--filter=cache", "file", &file, "cache=writeback"])
             }
             Self::Qcow2 => {
-                NbdServer::qemu(&["--format=qcow2", "--cache=writeback", "--discard=unmap", &path])
+                Target::qemu(&["--format=qcow2", "--cache=writeback", "--discard=unmap", &file])
             }
-            Self::Cut { .. } => NbdServer::nbdkit(&["file", &path]),
-        };
-        server.expect("a server")
+            Self::Cut { .. } => Target::nbdkit(&["file", &file]),
+            Self::Own { .. } => Target::own(path),
+        }
     }
 
     /// One break.
-    fn strike(self, server: &mut NbdServer, proxy: &Proxy, random: &mut Random) {
+    fn strike(self, server: &mut Target, proxy: &Proxy, random: &mut Random) {
         let slow = if random.one_in(4) { random.below(3000) } else { 0 };
         proxy.delay(Duration::from_micros(slow));
         match self {
             Self::CachedFile | Self::Qcow2 => {
-                server.kill();
-                thread::sleep(Duration::from_millis(random.below(60)));
-                server.start().expect("the server again");
+                server.restart(Duration::from_millis(random.below(60)));
             }
-            Self::Cut { .. } if random.one_in(3) => proxy.cut(),
-            Self::Cut { .. } => {
-                proxy.cut_after(random.magnitude(21));
-                thread::sleep(Duration::from_millis(random.below(20)));
+            Self::Cut { .. } | Self::Own { .. } => {
+                if random.one_in(3) {
+                    proxy.cut();
+                } else {
+                    proxy.cut_after(random.magnitude(21));
+                    thread::sleep(Duration::from_millis(random.below(20)));
+                }
+                server.revive();
             }
         }
     }
