@@ -23,6 +23,7 @@ mod owners;
 mod rootless;
 mod rules;
 mod run;
+mod serve;
 mod shell;
 mod sources;
 mod stacks;

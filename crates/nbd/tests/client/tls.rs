@@ -2,14 +2,16 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use undercroft_block::testing::conformance::check;
-use undercroft_block::{SECTOR_SIZE, Sector};
+use undercroft_block::{BlockDevice, MemoryDevice, SECTOR_SIZE, Sector, read_buffer, write_all_at};
 use undercroft_judges::nbd::NbdServer;
 use undercroft_nbd::client;
 use undercroft_nbd::protocol::Uri;
+use undercroft_nbd::server::{self, Export, Listener, Server, Settings};
 
-use crate::{chain, device};
+use crate::{chain, device, open};
 
 fn openssl(home: &Path, arguments: &str) {
     let mut command = Command::new("openssl");
@@ -91,4 +93,45 @@ fn what_is_not_believed_is_refused() {
     let nobody = problem(&encrypted(&server, &[&directory(other.path()), "tls-verify-peer=0"]));
     assert!(nobody.contains("ertificate"), "{nobody}");
     device(&encrypted(&server, &[&right]));
+}
+
+/// Our own server, for our client and for libnbd (GnuTLS).
+#[test]
+fn a_server_of_our_own_encrypts_for_clients_with_certificates() {
+    let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    certificates(home.path());
+    certificates(other.path());
+    let tls = server::Tls::from_directory(home.path(), true, true).unwrap();
+    let listener = Listener::tcp("localhost:0").unwrap();
+    let port = listener.port().unwrap().unwrap();
+    let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(1 << 20));
+    let settings = Settings { tls: Some(tls), ..Settings::default() };
+    let exports = vec![Export::new("disk", memory)];
+    let served = Server::start(vec![listener], exports, settings).unwrap();
+    let uri = |scheme: &str, home: &Path| {
+        format!("{scheme}://localhost:{port}/disk?tls-certificates={}", home.display())
+    };
+
+    let right = uri("nbds", home.path());
+    let encrypted = open(&right);
+    // More than a record of TLS, and more than a socket takes at a time.
+    let bytes: Vec<u8> = (0..1 << 20).map(|place: u32| (place / 509) as u8).collect();
+    write_all_at(&encrypted, Sector(0), &bytes).unwrap();
+    assert!(*read_buffer(&encrypted, Sector(0), bytes.len()).unwrap() == *bytes);
+    let output = Command::new("nbdinfo").args(["--size", &right]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "1048576", "{said}");
+
+    let problem = |uri: &str| {
+        chain(&client::open(&Uri::parse(uri).unwrap(), true, None).map(drop).unwrap_err())
+    };
+    let plain = problem(&format!("nbd://localhost:{port}/disk"));
+    assert!(plain.contains("write nbds:// instead"), "{plain}");
+    let foreign = problem(&uri("nbds", other.path()));
+    assert!(foreign.contains("invalid peer certificate"), "{foreign}");
+    // A client of another authority that believes any server.
+    let unknown = problem(&format!("{}&tls-verify-peer=0", uri("nbds", other.path())));
+    assert!(unknown.contains("ertificate"), "{unknown}");
+    drop(encrypted);
+    served.stop().unwrap();
 }

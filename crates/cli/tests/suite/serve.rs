@@ -1,0 +1,115 @@
+//! Devices served to clients of others: the ways they come, and what they can ask.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use undercroft_judges::Xfsprogs;
+
+use crate::run::{program, sample, succeeds};
+
+const BYTES: u64 = 96 << 20;
+
+fn disk(home: &Path) -> String {
+    let path = home.join("disk");
+    File::create(&path).unwrap().set_len(BYTES).unwrap();
+    path.display().to_string()
+}
+
+fn nbdinfo(arguments: &[&str]) -> String {
+    let output = Command::new("nbdinfo").args(arguments).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {message}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// libnbd starts the server with its socket in LISTEN_FDS, as systemd would.
+#[test]
+fn a_service_manager_hands_on_its_sockets() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = disk(home.path());
+    let server = env!("CARGO_BIN_EXE_undercroft");
+    let size = nbdinfo(&["--size", "--", "[", server, "serve", &disk, "]"]);
+    assert_eq!(size.trim(), BYTES.to_string());
+}
+
+#[test]
+fn one_client_is_served_at_standard_input() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = disk(home.path());
+    let socket = home.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let server = thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let stdin = Stdio::from(OwnedFd::from(client));
+        program().args(["serve", "--stdio", &disk]).stdin(stdin).status().unwrap()
+    });
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    assert_eq!(nbdinfo(&["--size", &uri]).trim(), BYTES.to_string());
+    assert!(server.join().unwrap().success());
+
+    let no_socket = program().args(["serve", "--stdio", "/dev/null"]).stdin(Stdio::null()).output();
+    let message = String::from_utf8(no_socket.unwrap().stderr).unwrap();
+    assert!(message.contains("not a socket"), "{message}");
+}
+
+/// What a volume says is free can be overwritten, and nothing of the volume is missing.
+#[test]
+fn free_space_of_a_volume_is_free() {
+    let sample = sample(&[]);
+    let map = succeeds([
+        "serve",
+        "--read-only",
+        &sample.image,
+        "--exec",
+        "sh",
+        "-c",
+        "nbdinfo --map=undercroft:free \"$NBD_URI\"",
+    ]);
+    let ranges: Vec<[u64; 3]> = map
+        .lines()
+        .map(|line| {
+            let mut columns = line.split_whitespace().map(|word| word.parse().unwrap());
+            [(); 3].map(|()| columns.next().unwrap())
+        })
+        .collect();
+    let size = fs::metadata(&sample.image).unwrap().len();
+    let mut end = 0;
+    for [offset, length, _] in &ranges {
+        assert_eq!(*offset, end, "{map}");
+        end += length;
+    }
+    assert_eq!(end, size, "{map}");
+
+    let copy = sample.path("copy");
+    fs::copy(&sample.image, &copy).unwrap();
+    let file = File::options().write(true).open(&copy).unwrap();
+    let mut free = 0;
+    for [offset, length, flags] in ranges {
+        if flags & 1 == 1 {
+            let rubbish = vec![0xa5; usize::try_from(length).unwrap()];
+            file.write_all_at(&rubbish, offset).unwrap();
+            free += length;
+        }
+    }
+    drop(file);
+    let newest = Xfsprogs::newest().unwrap();
+    newest.repair_check(Path::new(&copy)).unwrap();
+    succeeds(["check", &copy]);
+    let told = newest.db(Path::new(&copy), &["sb 0", "p fdblocks", "p blocksize"]).unwrap();
+    let number = |name: &str| -> u64 {
+        let line = told.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")));
+        line.unwrap().trim().parse().unwrap()
+    };
+    // The superblock also counts blocks that allocation groups keep for their trees.
+    let counted = number("fdblocks") * number("blocksize");
+    assert!(free <= counted && free >= counted / 10 * 9, "{free} of {counted}: {map}");
+    let (one, other) = (sample.path("one"), sample.path("other"));
+    succeeds(["extract", &sample.image, &one]);
+    succeeds(["extract", &copy, &other]);
+    assert!(Command::new("diff").args(["-r", &one, &other]).status().unwrap().success());
+}
