@@ -64,6 +64,8 @@ enum Bench {
     Reflink(bench::ReflinkArguments),
     /// How fast our mount is, against a null server, the kernel and other mounts
     Mount(bench::MountArguments),
+    /// How fast our server of network disks is, against nbdkit and qemu-nbd
+    Nbd(bench::NbdArguments),
 }
 
 #[derive(Subcommand)]
@@ -141,6 +143,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),
         Task::Bench(Bench::Reflink(arguments)) => bench::reflink(arguments),
         Task::Bench(Bench::Mount(arguments)) => bench::mount(arguments),
+        Task::Bench(Bench::Nbd(arguments)) => bench::nbd(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Shrink(arguments)) => soak::shrink(arguments),

@@ -10,6 +10,7 @@
 mod layers;
 mod live;
 mod mount;
+mod nbd;
 mod peers;
 mod prototype;
 mod record;
@@ -29,6 +30,7 @@ use crate::{newest, shell, system, workspace};
 use layers::Layers;
 pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
 pub(crate) use mount::{MountArguments, run as mount};
+pub(crate) use nbd::{NbdArguments, nbd};
 use peers::{Competitor, Peers};
 use record::{Record, Row};
 pub(crate) use shared::{ReflinkArguments, reflink};
