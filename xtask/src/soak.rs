@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; long
 //! histories of the allocator and of files; many bios to a driver that fails.
 
+mod dist;
 mod mount;
 
 use std::fs;
@@ -11,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::{debian, shell, system, workspace};
+pub(crate) use dist::{DistArguments, run as dist};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
