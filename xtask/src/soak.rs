@@ -3,6 +3,7 @@
 
 mod dist;
 mod mount;
+mod publish;
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use clap::Args;
 use crate::{debian, shell, system, workspace};
 pub(crate) use dist::{DistArguments, run as dist};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
+pub(crate) use publish::run as publish;
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
 const LONGEST_INPUT: u32 = 8192;

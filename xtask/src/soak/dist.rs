@@ -97,6 +97,7 @@ fn judge(archive: &Path, deb: &Path, rpm: &Path) -> Result<()> {
     lintian.args(["--suppress-tags", "initial-upload-closes-no-bugs,bogus-mail-host"]);
     shell::run(lintian.arg(deb))?;
     shell::run(Command::new("dpkg").arg("--info").arg(deb))?;
+    // In a package of RPM a script makes the other names of the command.
     let listed = [
         shell::output(Command::new("dpkg").arg("--contents").arg(deb))?,
         shell::output(Command::new("rpm").args(["--query", "--package", "--list"]).arg(rpm))?,
@@ -105,8 +106,6 @@ fn judge(archive: &Path, deb: &Path, rpm: &Path) -> Result<()> {
     for list in listed {
         for part in [
             "bin/undercroft\n",
-            "sbin/fsck.undercroft",
-            "sbin/mount.undercroft",
             "man1/undercroft-build.1",
             "bash-completion/completions/undercroft",
             "/_undercroft",
@@ -217,9 +216,10 @@ fn rpm_root(work: &Path, rpm: &Path, script: &str) -> Result<()> {
     let recipes = root.join("recipes");
     fs::create_dir(&recipes)?;
     run_recipes(&recipes, "../usr/bin/undercroft", script)?;
+    shell::run(Command::new(root.join("usr/sbin/fsck.undercroft")).arg("--help"))?;
     shell::run(tool().args(["--erase", "undercroft"]))?;
     for path in ["usr/bin/undercroft", "usr/sbin/fsck.undercroft"] {
-        ensure!(!root.join(path).exists(), "rpm left {path}");
+        ensure!(root.join(path).symlink_metadata().is_err(), "rpm left {path}");
     }
     Ok(fs::remove_dir_all(root)?)
 }
