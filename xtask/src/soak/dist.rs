@@ -207,6 +207,8 @@ fn rpm_root(work: &Path, rpm: &Path, script: &str) -> Result<()> {
     println!("==> rpm");
     let root = work.join("rpm");
     afresh(&root)?;
+    // Every system has it.
+    fs::create_dir_all(root.join("usr/sbin"))?;
     let tool = || {
         let mut command = Command::new("rpm");
         command.arg("--root").arg(&root).arg("--nodeps");
