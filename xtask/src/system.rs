@@ -176,11 +176,12 @@ pub(crate) fn install(programs: &[Program]) -> Result<()> {
 
 /// Installs programs from crates.io into the cache directory, unless they are there.
 pub(crate) fn install_crates(crates: &[Crate]) -> Result<()> {
+    let root = cache::programs();
+    let mut list = workspace::cargo();
+    list.args(["install", "--list", "--root"]).arg(&root);
+    let there = shell::output(&mut list)?;
     for Crate { name, version } in crates {
-        let root = cache::programs();
-        let mut there = Command::new(root.join("bin").join(name));
-        let said = shell::output(there.arg("--version")).unwrap_or_default();
-        if said.split_whitespace().last() == Some(version) {
+        if there.lines().any(|line| line == format!("{name} v{version}:")) {
             continue;
         }
         println!("installing {name} {version} from crates.io");

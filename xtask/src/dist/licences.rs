@@ -113,7 +113,7 @@ fn standard(name: &str) -> Result<String> {
 /// Adds the licences that lie in or below a directory, by name of file.
 fn collect(directory: &Path, texts: &mut Vec<String>) -> Result<()> {
     let mut entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
-    entries.sort_by_key(std::fs::DirEntry::file_name);
+    entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (path, kind) = (entry.path(), entry.file_type()?);
         if kind.is_dir() {
