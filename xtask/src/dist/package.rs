@@ -5,12 +5,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
 use undercroft_judges::cache;
 
 use super::Release;
 use super::architecture::Architecture;
 use super::stage::Stage;
 use crate::{shell, workspace};
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+}
 
 /// An archive of `name` with what the stage has for all systems.
 pub(super) fn archive(stage: &Stage, release: &Release, to: &Path, name: &str) -> Result<()> {
@@ -53,15 +65,19 @@ pub(super) fn contents(architecture: Architecture, release: &Release, to: &Path)
     command.args(["--no-build-deps", "--spec-version", "1.5", "--override-filename", name]);
     command.args(["--target", architecture.triple(), "--quiet"]);
     shell::output(&mut command)?;
-    // It writes one beside each manifest.
+    // It writes one beside each manifest of the workspace.
+    let mut metadata = workspace::cargo();
+    metadata.args(["metadata", "--format-version", "1", "--no-deps"]);
+    let metadata: Metadata = serde_json::from_str(&shell::output(&mut metadata)?)?;
     let mut found = None;
-    for entry in fs::read_dir(workspace::root().join("crates"))? {
-        let file = entry?.path().join(format!("{name}.json"));
-        if file.starts_with(workspace::root().join("crates/cli")) {
+    for package in metadata.packages {
+        let file = package.manifest_path.with_file_name(format!("{name}.json"));
+        if package.name == "undercroft" {
             found = Some(fs::read_to_string(&file)?);
         }
-        if file.exists() {
-            fs::remove_file(&file)?;
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
         }
     }
     let text = found.context("cargo-cyclonedx wrote no list for the command")?;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::Release;
 use crate::{shell, workspace};
@@ -26,6 +26,7 @@ const NAMES: [(&str, &str); 2] =
 const OVERRIDES: &str = "\
 # One binary for every distribution and for containers without any.
 undercroft: statically-linked-binary
+undercroft: shared-library-lacks-prerequisites
 # Compressors that are linked in.
 undercroft: embedded-library *
 ";
@@ -65,6 +66,15 @@ impl Stage {
         stage.write("debian/copyright", &copyright()?)?;
         stage.write("debian/changelog", &changelog(release)?)?;
         stage.write("debian/overrides", OVERRIDES)?;
+        let changes = stage.root.join("debian/changelog.gz");
+        let log = workspace::root().join("CHANGELOG.md");
+        let mut gzip = Command::new("gzip");
+        gzip.args(["--best", "--no-name", "--stdout"]).arg(&log).stdin(Stdio::null());
+        let packed =
+            gzip.output().with_context(|| format!("cannot start `{}`", shell::line(&gzip)))?;
+        ensure!(packed.status.success(), "`{}` ended with {}", shell::line(&gzip), packed.status);
+        fs::write(&changes, packed.stdout)
+            .with_context(|| format!("cannot write {}", changes.display()))?;
         Ok(stage)
     }
 
@@ -103,7 +113,7 @@ fn copyright() -> Result<String> {
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
          Upstream-Name: undercroft\n\nFiles: *\nCopyright: the Undercroft contributors\n\
          License: Expat or Apache-2.0\nComment: What is linked into the program is listed in \
-         THIRD-PARTY.txt.gz, with its licences.\n\nLicense: Expat\n{mit}\nLicense: Apache-2.0\n On \
+         THIRD-PARTY.txt, with its licences.\n\nLicense: Expat\n{mit}\nLicense: Apache-2.0\n On \
          Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n"
     ))
 }

@@ -94,7 +94,10 @@ fn judge(archive: &Path, deb: &Path, rpm: &Path) -> Result<()> {
     let mut lintian = Command::new("lintian");
     lintian.args(["--fail-on", "error,warning", "--allow-root", "--no-tag-display-limit"]);
     // There is no bug that asks for a package of Debian, and no address of maintainers.
-    lintian.args(["--suppress-tags", "initial-upload-closes-no-bugs,bogus-mail-host"]);
+    lintian.args([
+        "--suppress-tags",
+        "initial-upload-closes-no-bugs,bogus-mail-host,bogus-mail-host-in-debian-changelog",
+    ]);
     shell::run(lintian.arg(deb))?;
     shell::run(Command::new("dpkg").arg("--info").arg(deb))?;
     // In a package of RPM a script makes the other names of the command.

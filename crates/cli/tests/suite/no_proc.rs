@@ -49,6 +49,8 @@ fn images_are_built_changed_and_read() {
     fs::create_dir_all(directory.join("tree/etc")).unwrap();
     fs::write(directory.join("tree/etc/hostname"), "box\n").unwrap();
     std::os::unix::fs::symlink("hostname", directory.join("tree/etc/link")).unwrap();
+    let set = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(directory.join("tree/etc/hostname"), "user.kept", b"yes", set).unwrap();
     succeeds(directory, "build tree disk.img");
     // Replaced, and two files that get their names together.
     succeeds(directory, "build --force tree disk.img");
@@ -60,6 +62,8 @@ fn images_are_built_changed_and_read() {
     succeeds(directory, "replay disk.img");
     succeeds(directory, "check disk.img");
     assert_eq!(succeeds(directory, "cat disk.img /etc/other"), "box\n");
+    let kept = "getxattr disk.img /etc/hostname user.kept";
+    assert!(succeeds(directory, kept).contains("yes"));
     succeeds(directory, "extract disk.img out");
     assert_eq!(fs::read_link(directory.join("out/etc/link")).unwrap(), Path::new("hostname"));
     Xfsprogs::newest().unwrap().repair_check(&directory.join("disk.img")).unwrap();
