@@ -171,3 +171,12 @@ fn the_hook_of_an_initramfs_replays() {
     fs::write(&other, [7; 4096]).unwrap();
     assert_eq!(works(&run(&script, &bin, &[], &[("ROOT", &other)])), "");
 }
+
+/// The Containerfile takes the binary of this version.
+#[test]
+fn the_containerfile_names_this_version() {
+    let file = recipe("../../Containerfile");
+    let file = fs::read_to_string(file).unwrap();
+    let version = concat!("ARG VERSION=", env!("CARGO_PKG_VERSION"));
+    assert!(file.lines().any(|line| line == version), "{file}");
+}
