@@ -18,7 +18,7 @@ const LARGEST: u64 = 11 << 20;
 pub(super) fn build(architecture: Architecture, stripped: &Path, debug: &Path) -> Result<()> {
     architecture.prepare()?;
     let mut cargo = architecture.cargo_build()?;
-    cargo.args(["--profile", "dist", "--locked", "--package", "undercroft"]);
+    cargo.args(["--profile", "distribution", "--locked", "--package", "undercroft"]);
     let paths = paths()?;
     // Paths of this machine, as they are in messages of panics and in debug information.
     let mut flags: Vec<OsString> = paths.iter().map(|(path, name)| remapped(path, name)).collect();
@@ -29,7 +29,7 @@ pub(super) fn build(architecture: Architecture, stripped: &Path, debug: &Path) -
     let c_flags: Vec<String> = c_flags.collect();
     cargo.env(format!("CFLAGS_{}", architecture.variable()), c_flags.join(" "));
     shell::run(&mut cargo)?;
-    let built = workspace::target(architecture.triple()).join("dist/undercroft");
+    let built = workspace::target(architecture.triple()).join("distribution/undercroft");
     split(architecture, &built, stripped, debug)?;
     let size = fs::metadata(stripped)?.len();
     ensure!(size <= LARGEST, "{} has {size} bytes; {LARGEST} are allowed", stripped.display());
