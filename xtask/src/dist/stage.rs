@@ -104,16 +104,18 @@ impl Stage {
 /// The file of that name in a Debian package, which names texts that every Debian has.
 fn copyright() -> Result<String> {
     let mit = fs::read_to_string(workspace::root().join("LICENSE-MIT"))?;
+    let holder = mit.lines().find_map(|line| line.strip_prefix("Copyright (c) "));
+    let holder = holder.context("LICENSE-MIT names no holder")?;
     let lines = mit.trim().lines().map(|line| match line.trim_end() {
         "" => " .\n".to_owned(),
         line => format!(" {line}\n"),
     });
-    let mit: String = lines.collect();
+    let text: String = lines.collect();
     Ok(format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
-         Upstream-Name: undercroft\n\nFiles: *\nCopyright: the Undercroft contributors\n\
+         Upstream-Name: undercroft\n\nFiles: *\nCopyright: {holder}\n\
          License: Expat or Apache-2.0\nComment: What is linked into the program is listed in \
-         THIRD-PARTY.txt, with its licences.\n\nLicense: Expat\n{mit}\nLicense: Apache-2.0\n On \
+         THIRD-PARTY.txt, with its licences.\n\nLicense: Expat\n{text}\nLicense: Apache-2.0\n On \
          Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n"
     ))
 }
@@ -125,7 +127,7 @@ fn changelog(release: &Release) -> Result<String> {
     let date = shell::output(date.args(["--utc", "--rfc-email", &epoch]).env("LC_ALL", "C"))?;
     Ok(format!(
         "undercroft ({}-1) unstable; urgency=medium\n\n  * Release; CHANGELOG.md says what \
-         changed.\n\n -- Undercroft contributors <undercroft@localhost>  {}\n",
+         changed.\n\n -- Undercroft developers <undercroft@localhost>  {}\n",
         release.version,
         date.trim()
     ))
