@@ -1,7 +1,9 @@
 //! `cargo xtask soak`: every fuzz target for a while, one after the other; many random images; long
 //! histories of the allocator and of files; many bios to a driver that fails.
 
+mod dist;
 mod mount;
+mod publish;
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +13,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::{debian, shell, system, workspace};
+pub(crate) use dist::{DistArguments, run as dist};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
+pub(crate) use publish::run as publish;
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
 const LONGEST_INPUT: u32 = 8192;
