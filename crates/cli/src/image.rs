@@ -223,7 +223,7 @@ impl ImageArgs {
     }
 
     /// Fails if a volume has something to replay that must not be replayed.
-    fn check_replay(&self, device: &Arc<dyn BlockDevice>) -> Result<()> {
+    pub(crate) fn check_replay(&self, device: &Arc<dyn BlockDevice>) -> Result<()> {
         if !self.no_replay {
             return Ok(());
         }

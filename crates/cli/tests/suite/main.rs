@@ -23,6 +23,7 @@ mod rootless;
 mod rules;
 mod run;
 mod shell;
+mod shrink;
 mod sources;
 mod stacks;
 mod targets;
