@@ -26,13 +26,18 @@ pub(super) struct Args {
     #[arg(long)]
     keep_inode_numbers: bool,
 
+    /// Make the partition, chosen by --partition, as short as the volume in the partition table, last
+    /// of all: a primary one, or one of a GPT.
+    #[arg(long, requires = "partition")]
+    partition_table: bool,
+
     /// Print the sizes as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let report = shrink::perform(&args.image, |device, progress| {
+    let report = shrink::perform(&args.image, args.partition_table, |device, progress| {
         maintain::minimise(device, args.keep_inode_numbers, progress)
     })?;
     shrink::print(&report, args.json, out)?;

@@ -10,9 +10,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use undercroft_block::BlockDevice;
-use undercroft_xfs::{Error, Volume};
+use undercroft_block::partition::shorten_partition;
+use undercroft_block::{BlockDevice, Sector};
 use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
+use undercroft_xfs::{Error, Volume};
 
 /// Make a volume smaller, in place: to a size, or to the smallest one. A file is cut behind it.
 ///
@@ -26,7 +27,8 @@ use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 /// kernel mounts the volume until it has, or --abandon has given it up. `undercroft grow` makes the
 /// volume as large as before.
 ///
-/// A partition or device keeps its length: the message says how much of it the volume needs.
+/// A partition or device keeps its length: the message says how much of it the volume needs. With
+/// --partition-table the entry of the partition is shortened, too.
 ///
 /// `undercroft minimise` goes on until nothing is gained any more.
 ///
@@ -44,6 +46,11 @@ pub(super) struct Args {
     /// stays where it is.
     #[arg(long, conflicts_with_all = ["size", "dry_run", "keep_inode_numbers", "json"])]
     abandon: bool,
+
+    /// Make the partition, chosen by --partition, as short as the volume in the partition table, last
+    /// of all: a primary one, or one of a GPT.
+    #[arg(long, requires = "partition", conflicts_with_all = ["dry_run", "abandon"])]
+    partition_table: bool,
 
     /// Give no inode another number: one in what would go is in the way.
     #[arg(long)]
@@ -145,7 +152,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let report = if args.dry_run {
         plan(args)?
     } else {
-        perform(&args.image, |device, progress| maintain::shrink(device, args.options(), progress))?
+        perform(&args.image, args.partition_table, |device, progress| {
+            maintain::shrink(device, args.options(), progress)
+        })?
     };
     print(&report, args.json, out)?;
     let failed = !report.done && !report.obstacles.is_empty();
@@ -153,7 +162,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 pub(super) fn print(report: &Report, json: bool, out: &mut dyn Write) -> Result<()> {
-    if json { report::json_line(out, report) } else { report.print(out) }
+    if json { Ok(report::json_line(out, report)?) } else { report.print(out) }
 }
 
 fn abandon(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
@@ -178,9 +187,10 @@ fn plan(args: &Args) -> Result<Report> {
 /// Makes a volume smaller, with progress, and cuts the file that it is in.
 pub(super) fn perform(
     image: &ImageArgs,
+    partition_table: bool,
     shrink: impl FnOnce(&Arc<dyn BlockDevice>, &mut dyn FnMut(u64, u64)) -> Result<Shrinkage, Error>,
 ) -> Result<Report> {
-    let device = image.writable_device()?;
+    let [disk, device] = image.writable_disk()?;
     image.check_replay(&device)?;
     // A volume whose shrinking was interrupted may not be one that can be opened.
     if Volume::open(Arc::clone(&device)).is_ok_and(|volume| volume.recovery().is_some()) {
@@ -192,8 +202,18 @@ pub(super) fn perform(
     let block_size = Volume::open(Arc::clone(&device))?.geometry().block_size() as u64;
     let report = Report::new(&change, block_size, true);
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
-    // The device is held until the file is cut.
-    cut(image, capacity, change.blocks.saturating_mul(block_size))?;
+    // The device is held until the file or the partition is cut.
+    let bytes = change.blocks.saturating_mul(block_size);
+    match image.partition().filter(|_| partition_table) {
+        Some(number) => {
+            let length = Sector::covering(bytes);
+            shorten_partition(disk.as_ref(), number, length).with_context(|| {
+                format!("the volume has {bytes} bytes now, and its partition is as long as before")
+            })?;
+            eprintln!("note: partition {number} has {bytes} bytes now");
+        }
+        None => cut(image, capacity, bytes)?,
+    }
     Ok(report)
 }
 

@@ -1,7 +1,10 @@
 //! `undercroft shrink`: its report, what it cuts, and everything that it refuses.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopDevice, LoopMount, Xfsprogs, image, kernel};
 
@@ -160,6 +163,53 @@ fn a_volume_inside_an_image_leaves_the_rest_alone() {
     assert!(after[after.len() - 4096..].iter().all(|byte| *byte == 0xdd));
     fs::write(&image.path, &after[MIB as usize..81 * MIB as usize]).unwrap();
     image.judged();
+}
+
+#[test]
+fn the_entry_of_a_partition_follows() {
+    if !kernel::available_or_report("undercroft::shrink::the_entry_of_a_partition_follows") {
+        return;
+    }
+    let image = Image::spread();
+    let disk = image.beside("disk");
+    let volume = fs::read(&image.path).unwrap();
+    for label in ["gpt", "dos"] {
+        let file = fs::File::create(&disk).unwrap();
+        file.set_len(170 * MIB).unwrap();
+        let table = format!("label: {label}\nstart=2048, size={}\n", 160 * MIB / 512);
+        sfdisk(&["--quiet", &disk], &table);
+        file.write_all_at(&volume, MIB).unwrap();
+        let arguments = ["shrink", "--partition", "1", "--partition-table", "--size", "80M", &disk];
+        let output = undercroft(arguments);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{message}");
+        assert!(message.contains(&format!("partition 1 has {} bytes now", 80 * MIB)), "{message}");
+        let found = json(&sfdisk(&["--json", &disk], ""));
+        let entry = &found["partitiontable"]["partitions"][0];
+        assert_eq!((entry["start"].as_u64(), entry["size"].as_u64()), (Some(2048), Some(163_840)));
+        let verdict = sfdisk(&["--verify", &disk], "");
+        assert!(verdict.contains("No errors detected"), "{verdict}");
+        succeeds(["check", "--partition", "1", &disk]);
+        let bytes = fs::read(&disk).unwrap();
+        fs::write(&image.path, &bytes[MIB as usize..81 * MIB as usize]).unwrap();
+        image.judged();
+    }
+    fails(2, ["shrink", "--partition-table", "--size", "80M", &image.path]);
+}
+
+/// Runs `sfdisk` with a script; returns what it says.
+fn sfdisk(arguments: &[&str], script: &str) -> String {
+    let mut child = Command::new("sfdisk")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use super::freelist;
 use super::tree::FreeSpaceBlocks;
-use crate::btree::{
-    Bnobt, BtreeKind, Cntbt, Cursor, Finobt, Inobt, Refcountbt, Rmapbt, WriteTree,
-};
+use crate::btree::{Bnobt, BtreeKind, Cntbt, Cursor, Finobt, Inobt, Refcountbt, Rmapbt, WriteTree};
 use crate::error::Error;
 use crate::group::GroupState;
 use crate::group_tree::{AgTree, BlockSource, FreeList, put_on_list, tree_blocks};

@@ -205,7 +205,12 @@ fn a_crash_while_inodes_get_new_numbers() {
     }
     for (format, guarded) in [(POINTERS, 6), (SCANNED, 3)] {
         let judge = cut_everywhere(volume(120 * MIB, INODES, format), 50 * MIB);
-        assert!(judge.guarded > guarded && judge.seen > 100, "{} and {}", judge.guarded, judge.seen);
+        assert!(
+            judge.guarded > guarded && judge.seen > 100,
+            "{} and {}",
+            judge.guarded,
+            judge.seen
+        );
     }
 }
 

@@ -18,8 +18,7 @@ pub(super) fn move_out(volume: &Volume, size: Size) -> Result<(), Error> {
     }
     loop {
         let mut trans = volume.begin()?;
-        let moved =
-            trans.in_group(ag, |trans, group| alloc::move_own_block(trans, group, end))?;
+        let moved = trans.in_group(ag, |trans, group| alloc::move_own_block(trans, group, end))?;
         trans.commit(&mut [])?;
         if !moved {
             return Ok(());

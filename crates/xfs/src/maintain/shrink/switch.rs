@@ -73,7 +73,8 @@ fn expect_empty(volume: &Volume, ag: AgNumber) -> Result<(), Error> {
     if known == u64::from(group.agf.length) && group.agi.count == group.agi.free_count {
         return Ok(());
     }
-    let what = format!("group {ag} is not empty after all; the volume is sound, and has its old size");
+    let what =
+        format!("group {ag} is not empty after all; the volume is sound, and has its old size");
     Err(Error::Invalid(what))
 }
 
