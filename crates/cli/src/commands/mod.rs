@@ -26,6 +26,7 @@ mod label;
 mod ln;
 mod ls;
 mod man;
+mod minimise;
 mod mkdir;
 mod mkfs;
 mod mknod;
@@ -108,6 +109,7 @@ enum Command {
     Resync(resync::Args),
     Grow(grow::Args),
     Shrink(shrink::Args),
+    Minimise(minimise::Args),
     Set(set::Args),
     Frag(frag::Args),
     Lab(lab::Args),
@@ -128,6 +130,7 @@ impl Command {
             Self::Fsck(args) => Some((&args.image, false)),
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Shrink(args) => Some((&args.image, args.json)),
+            Self::Minimise(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, false)),
@@ -204,6 +207,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Resync(args) => resync::run(args, out),
         Command::Grow(args) => grow::run(args, out),
         Command::Shrink(args) => shrink::run(args, out),
+        Command::Minimise(args) => minimise::run(args, out),
         Command::Set(args) => set::run(args, out),
         Command::Frag(args) => frag::run(args, out),
         Command::Lab(args) => lab::run(args, out),

@@ -30,6 +30,7 @@ const VOLUMES: [(&str, &[&str]); 16] = [
     ("extsize", &["disk.img"]),
     ("grow", &["root.img"]),
     ("shrink", &["root.img"]),
+    ("minimise", &["root.img"]),
     ("set", &["copy.img"]),
     ("resync", &["'mirror(a.img,b.img)'"]),
 ];

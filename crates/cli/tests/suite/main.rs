@@ -26,6 +26,7 @@ mod rootless;
 mod rules;
 mod run;
 mod shell;
+mod shrink;
 mod sources;
 mod stacks;
 mod targets;
