@@ -15,7 +15,7 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 16] = [
+const VOLUMES: [(&str, &[&str]); 17] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
