@@ -272,7 +272,8 @@ fn a_damaged_inode_is_found_before_anything_is_written() {
     let commands = [&format!("inode {last}")[..], "write -d core.magic 0"];
     Xfsprogs::newest().unwrap().db_expert(Path::new(&image.path), &commands).unwrap();
     let message = image.refused(&["--size", "80M"]);
-    assert!(message.contains(&last.to_string()), "{message}");
+    let is_named = message.contains("damaged inode") && message.contains("`undercroft check`");
+    assert!(is_named, "{message}");
 }
 
 #[test]
@@ -282,15 +283,17 @@ fn an_interrupted_shrink_is_given_up() {
     }
     let image = Image::spread();
     let shrunk = image.beside("shrunk");
+    // Nothing moves any more, so the old superblock counts what is there.
+    succeeds(["shrink", "--size", "80M", &image.path]);
+    succeeds(["grow", "--size", "160M", &image.path]);
     image::copy(Path::new(&image.path), Path::new(&shrunk)).unwrap();
     succeeds(["shrink", "--size", "80M", &shrunk]);
-    // What stays, with the first superblock in progress and a last copy that is old: the moment
-    // between the two in which kernels refuse it.
+    // The first superblock in progress, and the copy that is written last an old one: one of the
+    // moments in which kernels refuse the volume.
     let (mut bytes, old) = (fs::read(&shrunk).unwrap(), fs::read(&image.path).unwrap());
     let (group, end) = (20 * MIB as usize, bytes.len());
-    let copy = group * 3;
     bytes.extend(&old[end..]);
-    bytes[copy..copy + 512].copy_from_slice(&old[copy..copy + 512]);
+    bytes[group..group + 512].copy_from_slice(&old[..512]);
     fs::write(&image.path, &bytes).unwrap();
     let commands = ["sb 0", "write -d inprogress 1"];
     Xfsprogs::newest().unwrap().db_expert(Path::new(&image.path), &commands).unwrap();

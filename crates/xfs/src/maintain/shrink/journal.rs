@@ -30,6 +30,15 @@ pub(super) fn is_doomed(geometry: &Geometry, size: Size) -> bool {
     ag > last || (ag == last && end > u64::from(size.last))
 }
 
+/// Blocks in the first `length` of a group that the journal leaves.
+pub(super) fn leaves(geometry: &Geometry, size: Size, ag: AgNumber, length: u32) -> u32 {
+    let (group, start) = geometry.split_block(geometry.log_start);
+    if group != ag || !is_doomed(geometry, size) {
+        return 0;
+    }
+    start.0.saturating_add(geometry.log_blocks).min(length).saturating_sub(start.0)
+}
+
 /// Whether the journal may move at all.
 pub(super) fn can_move(geometry: &Geometry) -> bool {
     geometry.split_block(geometry.log_start).0.0 > 0

@@ -56,6 +56,8 @@ fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, 
             let end = extent.start.0.saturating_add(extent.len).min(length);
             free += u64::from(end.saturating_sub(extent.start.0));
         })?;
+        // It moves first.
+        free += u64::from(journal::leaves(volume.geometry(), size, ag, length));
     }
     let taken = u64::from(need) + own + SLACK;
     let missing = taken.saturating_sub(free);
