@@ -117,7 +117,7 @@ Examples:
   undercroft diff rootfs/ root.img                     is the image what it was made from?
   undercroft diff --ignore mtime,owner rootfs/ layer.tar.gz
   undercroft diff --ignore mtime --partition 2 disk.img docker-archive:saved-amd64.tar
-  undercroft diff --platform linux/arm64 --ignore mtime oci-archive:all.tar rootfs/
+  undercroft diff --platform linux/arm64 --ignore mtime rootfs/ oci-archive:all.tar
   undercroft diff --brief --exclude /var/cache a.img b.img
   undercroft diff -q a.img b.img || echo they differ
   docker export app | undercroft diff --ignore mtime - app.img
