@@ -5,6 +5,7 @@
 mod bench;
 mod boot;
 mod debian;
+mod dist;
 mod newest;
 mod public;
 mod shell;
@@ -38,6 +39,8 @@ enum Task {
     },
     /// Write the lists of public items under docs/public anew
     Public,
+    /// Make what users install, in target/dist: binaries, archives, packages
+    Dist(dist::DistArguments),
     /// Measure against other tools
     #[command(subcommand)]
     Bench(Bench),
@@ -108,6 +111,10 @@ enum Soak {
     Recovery(soak::RecoveryArguments),
     /// A small Debian on a disk that `build` made, started in QEMU
     Disk(boot::DiskArguments),
+    /// What `dist` makes: the same bytes twice, installed, run on other systems
+    Dist(soak::DistArguments),
+    /// Every crate as it would be published, and the oldest compiler
+    Publish,
     /// A container image of a small Debian, in layers: what others unpack is in our volume
     Layers(soak::LayersArguments),
     /// Suites of others on a mount of ours
@@ -138,6 +145,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
         Task::Public => public::write(),
+        Task::Dist(arguments) => dist::run(arguments),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),
         Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),
@@ -163,6 +171,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::NbdCeph(arguments)) => soak::nbd_ceph(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
+        Task::Soak(Soak::Dist(arguments)) => soak::dist(arguments),
+        Task::Soak(Soak::Publish) => soak::publish(),
         Task::Soak(Soak::Layers(arguments)) => soak::layers(arguments),
         Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),
         Task::Soak(Soak::MountKill(arguments)) => soak::mount_kill(arguments),

@@ -2,7 +2,9 @@
 //! histories of the allocator and of files; many bios to a driver that fails.
 
 mod ceph;
+mod dist;
 mod mount;
+mod publish;
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +15,9 @@ use clap::Args;
 
 use crate::{debian, shell, system, workspace};
 pub(crate) use ceph::{CephArguments, nbd_ceph};
+pub(crate) use dist::{DistArguments, run as dist};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
+pub(crate) use publish::run as publish;
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
 const LONGEST_INPUT: u32 = 8192;

@@ -61,6 +61,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
     program("bsdtar", "libarchive-tools"),
     program("mtree", "mtree-netbsd"),
+    program("/usr/share/initramfs-tools/hook-functions", "initramfs-tools-core"),
 ];
 
 /// The programs of the suites for mounts, beyond those of the tests.
@@ -101,6 +102,13 @@ pub(crate) struct Crate {
 pub(crate) const CRATES_FOR_TESTS: &[Crate] =
     &[Crate { name: "pjdfstest", version: "0.2.2" }, Crate { name: "fsx", version: "0.3.2" }];
 
+/// Makers of packages and of the list of contents.
+pub(crate) const CRATES_FOR_DIST: &[Crate] = &[
+    Crate { name: "cargo-deb", version: "3.8.0" },
+    Crate { name: "cargo-generate-rpm", version: "0.21.0" },
+    Crate { name: "cargo-cyclonedx", version: "0.5.9" },
+];
+
 /// The competitors of the benchmarks, beyond the judges.
 pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("mkfs.xfs", "xfsprogs"),
@@ -110,6 +118,38 @@ pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("xz", "xz-utils"),
     program("gzip", "gzip"),
     program("umoci", "umoci"),
+];
+
+/// What makes binaries and packages for distribution.
+pub(crate) const FOR_DIST: &[Program] = &[
+    program("git", "git"),
+    program("tar", "tar"),
+    program("zstd", "zstd"),
+    program("gzip", "gzip"),
+    program("sha256sum", "coreutils"),
+    program("cc", "gcc"),
+];
+
+/// What builds for 64-bit processors of Intel and AMD, beyond that.
+pub(crate) const FOR_X86_64: &[Program] = &[
+    program("musl-gcc", "musl-tools"),
+    program("x86_64-linux-gnu-objcopy", "binutils-x86-64-linux-gnu"),
+];
+
+/// What builds for 64-bit processors of ARM, beyond a compiler, which is not of Debian.
+pub(crate) const FOR_AARCH64: &[Program] = &[
+    program("aarch64-linux-gnu-objcopy", "binutils-aarch64-linux-gnu"),
+    program("/usr/share/doc/python3-venv/copyright", "python3-venv"),
+];
+
+/// What judges packages, and runs what is for another processor.
+pub(crate) const FOR_DIST_SOAKS: &[Program] = &[
+    program("lintian", "lintian"),
+    program("dpkg", "dpkg"),
+    program("rpm", "rpm"),
+    program("rpm2cpio", "rpm2cpio"),
+    program("cpio", "cpio"),
+    program("qemu-aarch64-static", "qemu-user-static"),
 ];
 
 /// What makes a small Debian.
@@ -148,11 +188,12 @@ pub(crate) fn install(programs: &[Program]) -> Result<()> {
 
 /// Installs programs from crates.io into the cache directory, unless they are there.
 pub(crate) fn install_crates(crates: &[Crate]) -> Result<()> {
+    let root = cache::programs();
+    let mut list = workspace::cargo();
+    list.args(["install", "--list", "--root"]).arg(&root);
+    let there = shell::output(&mut list)?;
     for Crate { name, version } in crates {
-        let root = cache::programs();
-        let mut there = Command::new(root.join("bin").join(name));
-        let said = shell::output(there.arg("--version")).unwrap_or_default();
-        if said.split_whitespace().last() == Some(version) {
+        if there.lines().any(|line| line == format!("{name} v{version}:")) {
             continue;
         }
         println!("installing {name} {version} from crates.io");

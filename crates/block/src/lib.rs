@@ -31,6 +31,10 @@
 //! # Ok::<(), undercroft_block::BlockError>(())
 //! ```
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 // The rooms, ground floor first: each uses only those on the floors before it.
 
 mod threads;

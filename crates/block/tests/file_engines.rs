@@ -90,6 +90,8 @@ fn the_engine_asked_for_is_used() {
     }
     let auto = FileOptions { engine: Engine::Auto, ..FileOptions::default() };
     assert_eq!(FileDevice::open_with(&path, &auto).unwrap().engine(), Engine::Threads);
+    let read = FileOptions { read_only: true, ..auto.clone() };
+    assert_eq!(FileDevice::open_with(&path, &read).unwrap().engine(), Engine::Uring);
     let direct = FileOptions { direct: true, ..auto };
     assert_eq!(FileDevice::open_with(&path, &direct).unwrap().engine(), Engine::Uring);
 }

@@ -38,9 +38,12 @@ fn without_io_uring(errno: i32, test: impl FnOnce() + Send) {
 }
 
 fn open(engine: Engine, direct: bool) -> Result<FileDevice, OpenError> {
+    open_with(&FileOptions { engine, direct, ..FileOptions::default() })
+}
+
+fn open_with(options: &FileOptions) -> Result<FileDevice, OpenError> {
     let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let options = FileOptions { engine, direct, ..FileOptions::default() };
-    FileDevice::from_file(file, "scratch", &options)
+    FileDevice::from_file(file, "scratch", options)
 }
 
 #[test]
@@ -62,6 +65,17 @@ fn the_refusal_is_announced_once_and_threads_take_over() {
     assert_eq!(announced.len(), 1, "{announced:?}");
     assert!(announced[0].contains("Operation not permitted"), "{announced:?}");
     assert!(announced[0].contains("using threads"), "{announced:?}");
+}
+
+#[test]
+fn files_that_are_only_read_have_threads_without_a_word() {
+    for errno in [libc::EPERM, libc::EMFILE] {
+        without_io_uring(errno, || {
+            let read = FileOptions { read_only: true, ..FileOptions::default() };
+            assert_eq!(open_with(&read).unwrap().engine(), Engine::Threads);
+        });
+    }
+    assert!(ANNOUNCED.lock().unwrap().iter().all(|line| !line.contains("Too many")));
 }
 
 #[test]

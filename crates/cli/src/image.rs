@@ -90,6 +90,18 @@ impl ImageArgs {
         self.open_device(false, self.part(), None)
     }
 
+    /// All of the image, and the device in it that the volume fills, for change.
+    pub(crate) fn writable_disk(&self) -> Result<[Arc<dyn BlockDevice>; 2]> {
+        let disk = self.open_disk(false, None)?;
+        let device = Self::part_of_disk(Arc::clone(&disk), self.part())?;
+        Ok([disk, device])
+    }
+
+    /// The number of the partition that is the volume.
+    pub(crate) const fn partition(&self) -> Option<u32> {
+        self.partition
+    }
+
     /// The file system, to be mounted. `part` counts where the arguments name none.
     pub(crate) fn open_for_mount(
         &self,
@@ -169,6 +181,14 @@ impl ImageArgs {
         part: Part,
         time_limit: Option<Duration>,
     ) -> Result<Arc<dyn BlockDevice>> {
+        Self::part_of_disk(self.open_disk(read_only, time_limit)?, part)
+    }
+
+    fn open_disk(
+        &self,
+        read_only: bool,
+        time_limit: Option<Duration>,
+    ) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| {
             eprintln!("note: {event}");
             if let MirrorEvent::Dropped { leg, .. } = event {
@@ -182,6 +202,10 @@ impl ImageArgs {
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }
+        Ok(disk)
+    }
+
+    fn part_of_disk(disk: Arc<dyn BlockDevice>, part: Part) -> Result<Arc<dyn BlockDevice>> {
         if let Some(number) = part.partition {
             return Ok(Arc::new(open_partition(&disk, number)?));
         }
@@ -236,7 +260,7 @@ impl ImageArgs {
     }
 
     /// Fails if a volume has something to replay that must not be replayed.
-    fn check_replay(&self, device: &Arc<dyn BlockDevice>) -> Result<()> {
+    pub(crate) fn check_replay(&self, device: &Arc<dyn BlockDevice>) -> Result<()> {
         if !self.no_replay {
             return Ok(());
         }

@@ -6,16 +6,16 @@
 //! ([`session`]), lines that are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
 //! ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for numbers
 //! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the names
-//! that `mount(8)` uses ([`mount_helper`]), and how a run ends ([`report`], [`failure`]).
+//! that `mount(8)` and `fsck(8)` use ([`helper`]), and how a run ends ([`report`], [`failure`]).
 
 mod commands;
 mod disk_options;
 mod disk_report;
 mod failure;
 mod format_options;
+mod helper;
 mod image;
 mod line_editor;
-mod mount_helper;
 mod mounts;
 mod output_file;
 mod owner;
@@ -32,8 +32,8 @@ mod words;
 
 use clap::{CommandFactory, Parser};
 use commands::Cli;
+use helper::Run;
 use mimalloc::MiMalloc;
-use mount_helper::Run;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
@@ -46,13 +46,18 @@ fn main() -> ExitCode {
     let mut options = std::env::args_os().take_while(|argument| argument != "--");
     let json = options.any(|argument| argument == "--json");
     let is_command = |word: &OsStr| Cli::command().find_subcommand(word).is_some();
-    let arguments = match mount_helper::arguments(std::env::args_os(), is_command) {
+    let arguments = match helper::arguments(std::env::args_os(), is_command) {
         Run::Command(arguments) => arguments,
         Run::Nothing => return ExitCode::SUCCESS,
     };
+    let usage_status = commands::usage_status(&arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return report::unparsed(&error, json),
+        Err(error) => {
+            let status = report::unparsed(&error, json);
+            let usage_status = usage_status.filter(|_| error.use_stderr());
+            return usage_status.map_or(status, ExitCode::from);
+        }
     };
     match commands::run(&cli) {
         Ok(outcome) => outcome.into(),

@@ -5,6 +5,10 @@
 //! decompressors) and the file system.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod diff;
 pub mod disk;
 pub mod layer;

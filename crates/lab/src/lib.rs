@@ -14,6 +14,10 @@
 //! The crate has no mechanism of its own: tags, queues and drivers are those of all programs. It
 //! simulates only the layer below them, a device that takes its time.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod affinity;
 pub mod age;
 pub mod alloc;

@@ -49,6 +49,10 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod condvar;
 mod held;
 mod raw;

@@ -16,12 +16,12 @@ mod handle;
 mod holes;
 mod links;
 mod listing;
-mod listxattrat;
 mod pass;
 mod passes;
 mod reader;
 mod walk;
 mod window;
+mod xattrat;
 mod xattrs;
 
 pub(crate) use batch::{BATCH_ENTRIES, Batch, Batches, Work};

@@ -42,6 +42,10 @@
 //! The crate knows no file system format and no devices. It is separate because it carries archive
 //! parsing and decompressors that users of the file system library have no need for.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod acl;
 pub mod ahead;
 mod chunk;

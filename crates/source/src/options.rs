@@ -42,7 +42,10 @@ impl Default for Options {
             strip_absolute: false,
             sorted: false,
             strict: false,
-            temporary_directory: std::env::temp_dir(),
+            temporary_directory: Some(std::env::temp_dir())
+                .filter(|directory| directory.is_dir())
+                // A small container has none.
+                .unwrap_or_else(|| ".".into()),
             threads: None,
             image: ImageOptions::default(),
             description: DescriptionOptions::default(),

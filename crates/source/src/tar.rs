@@ -24,7 +24,7 @@ mod spool;
 pub(crate) use compression::{Compression, MAGIC_LENGTH};
 pub use error::{Problem, TarError};
 pub use reader::TarReader;
-pub(crate) use reader::{LinkTargets, Member};
+pub(crate) use reader::{Content, Member, WHITEOUT};
 pub(crate) use spool::spool;
 
 use crate::ahead::{Ahead, Filling};
@@ -41,7 +41,7 @@ use std::sync::Arc;
 pub struct TarSource {
     archive: String,
     options: Options,
-    link_targets: LinkTargets,
+    content: Content,
     /// The archive, uncompressed, when a scan came to its end.
     scanned: Option<Region>,
     state: State,
@@ -102,7 +102,7 @@ impl TarSource {
         Ok(Self {
             archive,
             options: options.clone(),
-            link_targets: LinkTargets::Before,
+            content: Content::Tree,
             scanned: None,
             state: State::Fresh(origin),
             warnings: Warnings::default(),
@@ -114,9 +114,9 @@ impl TarSource {
         &self.archive
     }
 
-    /// Takes the archive as a layer, whose hard links may name files below.
+    /// Takes the archive as a layer.
     pub(crate) fn of_layer(mut self) -> Self {
-        self.link_targets = LinkTargets::Below;
+        self.content = Content::Layer;
         self
     }
 
@@ -151,8 +151,7 @@ impl TarSource {
         input: Box<dyn Input>,
         deliver: Deliver,
     ) -> Result<Ahead<Box<TarError>>, SourceError> {
-        let mut reader =
-            TarReader::over(&self.archive, input, &self.options).link_targets(self.link_targets);
+        let mut reader = TarReader::over(&self.archive, input, &self.options).content(self.content);
         let read = move |filling: &mut Filling<_>| {
             while let Some(entry) = reader.next_entry()? {
                 filling.entry(entry)?;

@@ -91,6 +91,10 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod available;
 mod batch;
 mod bitmap;

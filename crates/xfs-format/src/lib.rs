@@ -21,6 +21,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 // Rooms by floors, from the ground up: each imports only from floors above it in this list, which
 // `cargo xtask test` checks.
 

@@ -45,6 +45,10 @@
 // Without the internals much is unused in this build.
 #![cfg_attr(not(feature = "internals"), allow(unreachable_pub, dead_code, unused_imports))]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 // Rooms by floors, from the ground up: each imports only from floors above it in this list, which
 // `cargo xtask test` checks. Items without a page in the documentation are the engine's.
 

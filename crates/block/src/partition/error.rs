@@ -36,6 +36,19 @@ pub enum PartitionError {
         /// The numbers there are.
         present: String,
     },
+    /// Its entry cannot be changed.
+    #[error(
+        "the entry of partition {number} of {device} cannot be changed: {what}; a partitioning \
+         program may"
+    )]
+    Unchangeable {
+        /// Name of the device.
+        device: String,
+        /// The partition.
+        number: u32,
+        /// The reason.
+        what: String,
+    },
     /// The partition leaves the device.
     #[error(
         "partition {number} of {device} takes {length} sectors from {start}, the device has \

@@ -4,7 +4,7 @@
 use super::entry::Partition;
 use super::error::PartitionError;
 use crate::device::BlockDevice;
-use crate::plug::read_exact_at;
+use crate::plug::{flush, read_exact_at, write_all_at};
 use crate::units::{SECTOR_SIZE, Sector};
 
 pub(super) const MAGIC: &[u8; 8] = b"EFI PART";
@@ -106,6 +106,22 @@ fn header(
 }
 
 fn table(device: &dyn BlockDevice, header: &Header) -> Result<Copy, PartitionError> {
+    let table = match table_bytes(device, header)? {
+        Ok((_, table)) => table,
+        Err(what) => return Ok(Copy::Damaged(what)),
+    };
+    let entries = table.chunks_exact(header.entry_size as usize).zip(1..);
+    let per_block = header.block_size / SECTOR_SIZE;
+    Ok(Copy::Sound(
+        entries.filter_map(|(entry, number)| partition(entry, number, per_block)).collect(),
+    ))
+}
+
+/// Where the table of a header is, and its bytes, or its defect.
+fn table_bytes(
+    device: &dyn BlockDevice,
+    header: &Header,
+) -> Result<Result<(Sector, Vec<u8>), String>, PartitionError> {
     let per_block = header.block_size / SECTOR_SIZE;
     let bytes = u64::from(header.count) * u64::from(header.entry_size);
     let length = Sector::covering(bytes);
@@ -114,7 +130,7 @@ fn table(device: &dyn BlockDevice, header: &Header) -> Result<Copy, PartitionErr
         .and_then(|start| start.checked_add(length))
         .is_some_and(|end| end <= device.capacity());
     let (Some(place), true) = (place, inside) else {
-        return Ok(Copy::Damaged(format!("the table at block {} is not on it", header.table)));
+        return Ok(Err(format!("the table at block {} is not on it", header.table)));
     };
     // At most a mebibyte and a sector.
     let mut table = vec![0; (length.0 * SECTOR_SIZE) as usize];
@@ -123,13 +139,101 @@ fn table(device: &dyn BlockDevice, header: &Header) -> Result<Copy, PartitionErr
     }
     table.truncate(bytes as usize);
     if crc32fast::hash(&table) != header.table_crc {
-        let what = format!("checksum of the table at block {} does not match", header.table);
-        return Ok(Copy::Damaged(what));
+        return Ok(Err(format!("checksum of the table at block {} does not match", header.table)));
     }
-    let entries = table.chunks_exact(header.entry_size as usize).zip(1..);
-    Ok(Copy::Sound(
-        entries.filter_map(|(entry, number)| partition(entry, number, per_block)).collect(),
-    ))
+    Ok(Ok((place, table)))
+}
+
+/// Makes a partition end after its first `length` sectors, fewer than it has, in both copies, which
+/// must be sound.
+pub(super) fn shorten(
+    device: &dyn BlockDevice,
+    old: &Partition,
+    length: Sector,
+) -> Result<(), PartitionError> {
+    let number = old.number;
+    let refused =
+        |what| PartitionError::Unchangeable { device: device.name().to_owned(), number, what };
+    let mut defect = "neither copy of the table is sound".to_owned();
+    for block_size in [512, 4096] {
+        let (sectors, mut copies) = (block_size / SECTOR_SIZE, Vec::new());
+        // As many as a block and more.
+        for block in [(device.capacity().0 / sectors).saturating_sub(1), 1] {
+            match shortened(device, (block, block_size), old, length)? {
+                Ok(copy) => copies.push(copy),
+                Err(what) if !copies.is_empty() => defect = what,
+                Err(what) => defect = format!("the copy at the end: {what}"),
+            }
+        }
+        if copies.len() == 2 {
+            for copy in copies {
+                write_all_at(device, copy.table_at, &copy.table)?;
+                write_all_at(device, copy.header_at, &copy.header)?;
+                flush(device)?;
+            }
+            return Ok(());
+        }
+    }
+    Err(refused(defect))
+}
+
+/// A copy with a changed entry.
+struct Shortened {
+    header_at: Sector,
+    header: [u8; SECTOR_SIZE as usize],
+    table_at: Sector,
+    table: Vec<u8>,
+}
+
+/// The copy whose header is at a block, with a partition ending after its first `length` sectors; or
+/// its defect.
+fn shortened(
+    device: &dyn BlockDevice,
+    (block, block_size): (u64, u64),
+    old: &Partition,
+    length: Sector,
+) -> Result<Result<Shortened, String>, PartitionError> {
+    let sectors = block_size / SECTOR_SIZE;
+    let header_at = Sector(block.saturating_mul(sectors));
+    let mut bytes = [0; SECTOR_SIZE as usize];
+    if header_at >= device.capacity() {
+        return Ok(Err("it is not on the device".into()));
+    }
+    read_exact_at(device, header_at, &mut bytes)?;
+    if !bytes.starts_with(MAGIC) {
+        return Ok(Err(format!("no header at block {block}")));
+    }
+    let header = match header(&bytes, block, block_size) {
+        Ok(header) => header,
+        Err(what) => return Ok(Err(what)),
+    };
+    let (table_at, mut table) = match table_bytes(device, &header)? {
+        Ok(found) => found,
+        Err(what) => return Ok(Err(what)),
+    };
+    let mut entries = table.chunks_exact_mut(header.entry_size as usize).zip(1..);
+    let same = |(entry, number): &(&mut [u8], u32)| {
+        partition(entry, *number, sectors).as_ref() == Some(old)
+    };
+    let Some((entry, _)) = entries.find(same) else {
+        return Ok(Err("it has another entry".into()));
+    };
+    // No more than the old one.
+    let last = le64(entry, 32) + (length.0.div_ceil(sectors) - 1);
+    entry[40..48].copy_from_slice(&last.to_le_bytes());
+    put_checksums(&mut bytes, &table);
+    // Whole sectors are written; behind the table is nothing.
+    table.resize(table.len().next_multiple_of(SECTOR_SIZE as usize), 0);
+    Ok(Ok(Shortened { header_at, header: bytes, table_at, table }))
+}
+
+/// Puts the checksums of a table and of the header itself into its sector.
+fn put_checksums(header: &mut [u8; SECTOR_SIZE as usize], table: &[u8]) {
+    header[88..92].copy_from_slice(&crc32fast::hash(table).to_le_bytes());
+    let size = le32(header, 12) as usize;
+    header[HEADER_CRC..HEADER_CRC + 4].fill(0);
+    let sum = crc32fast::hash(&header[..size]);
+    header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// The partition of an entry; `None` for one that is not in use or ends before it starts.

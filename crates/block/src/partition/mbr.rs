@@ -3,12 +3,16 @@
 use super::entry::Partition;
 use super::error::PartitionError;
 use crate::device::BlockDevice;
-use crate::plug::read_exact_at;
+use crate::plug::{flush, read_exact_at, write_all_at};
 use crate::units::{SECTOR_SIZE, Sector};
 
 const TABLE: usize = 446;
 const ENTRY: usize = 16;
 const SIGNATURE: [u8; 2] = [0x55, 0xaa];
+/// Number of the last primary partition.
+pub(super) const PRIMARY: u32 = 4;
+/// Cylinder, head and sector of an end that these cannot tell.
+const FAR: [u8; 3] = [0xfe, 0xff, 0xff];
 /// Types of the partition that holds the logical ones.
 const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
 /// Logical partitions read before a chain counts as endless.
@@ -68,6 +72,22 @@ fn partition(number: u32, base: u64, entry: Entry) -> Option<Partition> {
         start: Sector(base + entry.start),
         length: Sector(entry.length),
     })
+}
+
+/// Makes a primary partition end after its first `length` sectors, fewer than it has.
+pub(super) fn shorten(
+    device: &dyn BlockDevice,
+    number: u32,
+    length: Sector,
+) -> Result<(), PartitionError> {
+    let mut bytes = [0; SECTOR_SIZE as usize];
+    read_exact_at(device, Sector(0), &mut bytes)?;
+    let entry = &mut bytes[TABLE + (number as usize - 1) * ENTRY..][..ENTRY];
+    entry[5..8].copy_from_slice(&FAR);
+    // Fewer than 32 bits tell.
+    entry[12..].copy_from_slice(&(length.0 as u32).to_le_bytes());
+    write_all_at(device, Sector(0), &bytes)?;
+    Ok(flush(device)?)
 }
 
 /// The four entries of a record; `None` if there is no record at `sector`.

@@ -1,4 +1,5 @@
-//! Partition tables of disk images: GPT and MBR are read, GPT is written.
+//! Partition tables of disk images: GPT and MBR are read, GPT is written, and an entry of
+//! either is made shorter.
 //!
 //! Tables come from outside: every number is checked, work and memory are bounded whatever the
 //! numbers, and a partition that leaves the device is an error when it is opened, not before.
@@ -8,6 +9,7 @@ mod error;
 mod gpt;
 mod mbr;
 mod new_gpt;
+mod shorten;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::stack::window::Window;
 pub use entry::Partition;
 pub use error::PartitionError;
 pub use new_gpt::{GPT_ENTRIES, GPT_NAME_MAX, Guid, NewGpt, NewPartition, gpt_bytes};
+pub use shorten::shorten_partition;
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

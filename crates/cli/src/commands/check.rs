@@ -57,22 +57,32 @@ struct Summary {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let device = args.image.device()?;
     let options = CheckOptions {
         threads: args.threads.get(),
         findings_max: args.max_findings,
         replay: args.image.may_replay(),
     };
+    volume(&args.image, &options, args.json, out)
+}
+
+/// Checks the volume of `image` and prints what it finds.
+pub(super) fn volume(
+    image: &ImageArgs,
+    options: &CheckOptions,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let device = image.device()?;
     // A reader that goes away ends the output, not the check.
     let mut written = Ok(());
-    let report = check::check(device, &options, &mut |finding| {
+    let report = check::check(device, options, &mut |finding| {
         if written.is_ok() {
-            written = print(&finding, args.json, out);
+            written = print(&finding, json, out);
         }
     });
-    let report = report.map_err(|error| args.image.explain(error.into()))?;
+    let report = report.map_err(|error| image.explain(error.into()))?;
     let outcome = if report.is_clean() { Outcome::Done } else { Outcome::Findings };
-    match written.and_then(|()| summarize(&report, args.json, out)) {
+    match written.and_then(|()| summarize(&report, json, out)) {
         // A reader of the first lines alone gets the verdict, too.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(outcome),
         written => Ok(written.map(|()| outcome)?),

@@ -2,8 +2,8 @@
 
 use crate::report::Outcome;
 use anyhow::Result;
-use clap::Command;
-use clap_complete::Shell;
+use clap::{Command, ValueEnum};
+use clap_complete::Generator;
 use std::io::Write;
 
 /// Print the completions of a shell.
@@ -15,10 +15,37 @@ pub(super) struct Args {
     shell: Shell,
 }
 
+/// The shells that there are completions for.
+#[derive(Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Nushell,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
+}
+
+impl Shell {
+    fn generator(self) -> Box<dyn Generator> {
+        match self {
+            Self::Bash => Box::new(clap_complete::Shell::Bash),
+            Self::Elvish => Box::new(clap_complete::Shell::Elvish),
+            Self::Fish => Box::new(clap_complete::Shell::Fish),
+            Self::Nushell => Box::new(clap_complete_nushell::Nushell),
+            Self::PowerShell => Box::new(clap_complete::Shell::PowerShell),
+            Self::Zsh => Box::new(clap_complete::Shell::Zsh),
+        }
+    }
+}
+
 /// Prints the completions of `command`, which is all of the command line.
 pub(super) fn run(args: &Args, mut command: Command, out: &mut dyn Write) -> Result<Outcome> {
+    command.set_bin_name("undercroft");
+    command.build();
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command, "undercroft", &mut script);
+    args.shell.generator().generate(&command, &mut script);
     out.write_all(&script)?;
     Ok(Outcome::Done)
 }

@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use undercroft_image::diff::{Aspect, DiffError, DiffOptions, Difference, Event, Summary, diff};
+use undercroft_source::oci::{ImageOptions, Platform};
 use undercroft_source::{Exclude, Options};
 
 /// Exit status when the trees could not be compared, as that of diff(1).
@@ -48,6 +49,11 @@ pub(super) struct Args {
     /// The volume is this partition of a disk; two numbers, 1,2, if those of A and B differ.
     #[arg(long, value_name = "N[,N]", value_delimiter = ',')]
     partition: Vec<u32>,
+
+    /// Of a container image with several, the one for this platform; two, linux/amd64,linux/arm64,
+    /// if those of A and B differ. By default that of this machine.
+    #[arg(long, value_name = "PLATFORM[,PLATFORM]", value_delimiter = ',')]
+    platform: Vec<Platform>,
 
     /// Leave out differences of these sorts, separated by commas.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
@@ -111,6 +117,7 @@ Examples:
   undercroft diff rootfs/ root.img                     is the image what it was made from?
   undercroft diff --ignore mtime,owner rootfs/ layer.tar.gz
   undercroft diff --ignore mtime --partition 2 disk.img docker-archive:saved-amd64.tar
+  undercroft diff --platform linux/arm64 --ignore mtime rootfs/ oci-archive:all.tar
   undercroft diff --brief --exclude /var/cache a.img b.img
   undercroft diff -q a.img b.img || echo they differ
   docker export app | undercroft diff --ignore mtime - app.img
@@ -139,17 +146,22 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.left == "-" && args.right == "-" {
         return Err(Usage("only one of the trees can be standard input".into()).into());
     }
-    let (first, second) = match args.partition[..] {
-        [] => (None, None),
-        [both] => (Some(both), Some(both)),
-        [first, second] => (Some(first), Some(second)),
-        _ => return Err(Usage("--partition takes one number, or two".into()).into()),
-    };
+    let partitions = for_each(&args.partition)
+        .ok_or_else(|| Usage("--partition takes one number, or two".into()))?;
+    let platforms = for_each(&args.platform)
+        .ok_or_else(|| Usage("--platform takes one platform, or two".into()))?;
     let exclude = Exclude::new(&args.exclude)?;
-    let source_options = Options { sorted: true, exclude: exclude.clone(), ..Options::default() };
-    let part = |partition| Part { offset: None, partition };
-    let mut one = tree::open(&args.left, part(first), &source_options)?;
-    let mut other = tree::open(&args.right, part(second), &source_options)?;
+    let open = |operand, partition: Option<&u32>, platform: Option<&Platform>| {
+        let options = Options {
+            sorted: true,
+            exclude: exclude.clone(),
+            image: ImageOptions { platform: platform.cloned(), ..ImageOptions::default() },
+            ..Options::default()
+        };
+        tree::open(operand, Part { offset: None, partition: partition.copied() }, &options)
+    };
+    let mut one = open(&args.left, partitions.0, platforms.0)?;
+    let mut other = open(&args.right, partitions.1, platforms.1)?;
     let mut options = DiffOptions::default().excluding(exclude);
     if args.holes {
         options = options.with(Aspect::Holes);
@@ -184,6 +196,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(outcome),
         written => Ok(written.map(|()| outcome)?),
     }
+}
+
+/// What an option says of each of the trees: one value for both, or one for each.
+fn for_each<T>(values: &[T]) -> Option<(Option<&T>, Option<&T>)> {
+    (values.len() <= 2).then(|| (values.first(), values.last()))
 }
 
 /// The name of a tree in messages.

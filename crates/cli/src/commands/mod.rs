@@ -15,6 +15,7 @@ mod extract;
 mod extsize;
 mod fallocate;
 mod frag;
+mod fsck;
 mod get;
 mod getacl;
 mod getxattr;
@@ -25,6 +26,7 @@ mod label;
 mod ln;
 mod ls;
 mod man;
+mod minimise;
 mod mkdir;
 mod mkfs;
 mod mknod;
@@ -84,7 +86,7 @@ Sizes are bytes, or numbers, also 1.5, with K, M, G, T, P, E (powers of 1024, as
 or KB, MB, GB ... (powers of 1000).
 
 Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a value that cannot be.
-`diff` ends as diff(1) does: 0 the same, 1 different, 2 it failed.";
+`diff` ends as diff(1) does: 0 the same, 1 different, 2 it failed; `fsck` as fsck(8) does.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -103,9 +105,11 @@ enum Command {
     Diff(diff::Args),
     Check(check::Args),
     Replay(replay::Args),
+    Fsck(fsck::Args),
     Resync(resync::Args),
     Grow(grow::Args),
     Shrink(shrink::Args),
+    Minimise(minimise::Args),
     Set(set::Args),
     Frag(frag::Args),
     Lab(lab::Args),
@@ -123,8 +127,10 @@ impl Command {
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),
+            Self::Fsck(args) => Some((&args.image, false)),
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Shrink(args) => Some((&args.image, args.json)),
+            Self::Minimise(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, false)),
@@ -143,10 +149,19 @@ impl Command {
     }
 }
 
+/// Exit status of wrong usage of the command with these arguments, where it is not the usual one.
+pub(crate) fn usage_status(arguments: &[std::ffi::OsString]) -> Option<u8> {
+    arguments.get(1).filter(|command| *command == "fsck").map(|_| fsck::WRONG_USAGE)
+}
+
 impl Cli {
     /// Exit status of a run that failed, where it is not the usual one.
     pub(crate) fn failure_status(&self) -> Option<u8> {
-        matches!(self.command, Command::Diff(_)).then_some(diff::TROUBLE)
+        match self.command {
+            Command::Diff(_) => Some(diff::TROUBLE),
+            Command::Fsck(_) => Some(fsck::TROUBLE),
+            _ => None,
+        }
     }
 }
 
@@ -188,9 +203,11 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Diff(args) => diff::run(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Replay(args) => replay::run(args, out),
+        Command::Fsck(args) => fsck::run(args, out),
         Command::Resync(args) => resync::run(args, out),
         Command::Grow(args) => grow::run(args, out),
         Command::Shrink(args) => shrink::run(args, out),
+        Command::Minimise(args) => minimise::run(args, out),
         Command::Set(args) => set::run(args, out),
         Command::Frag(args) => frag::run(args, out),
         Command::Lab(args) => lab::run(args, out),

@@ -75,11 +75,19 @@ impl From<Lsn> for Position {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let device: Arc<dyn BlockDevice> = if args.dry_run {
-        Arc::new(Overlay::new(args.image.device()?))
+    let report = replay(&args.image, args.dry_run)?;
+    if args.json {
+        report::json_line(out, &as_json(report.as_ref(), args.dry_run))?;
     } else {
-        args.image.writable_device()?
-    };
+        print(report.as_ref(), args.dry_run, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Replays the journal of the volume of `image`; `None` if it was clean.
+pub(super) fn replay(image: &ImageArgs, dry_run: bool) -> Result<Option<RecoveryReport>> {
+    let device: Arc<dyn BlockDevice> =
+        if dry_run { Arc::new(Overlay::new(image.device()?)) } else { image.writable_device()? };
     let progress = Progress::new();
     let report = recover(&device, &mut |step| {
         let (RecoveryProgress::Checking { done, total }
@@ -87,13 +95,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         progress.show_bytes(done * 512, total * 512);
     });
     drop(progress);
-    let report = report.map_err(|error| args.image.explain(error.into()))?;
-    if args.json {
-        report::json_line(out, &as_json(report.as_ref(), args.dry_run))?;
-    } else {
-        print(report.as_ref(), args.dry_run, out)?;
-    }
-    Ok(Outcome::Done)
+    report.map_err(|error| image.explain(error.into()))
 }
 
 fn as_json(report: Option<&RecoveryReport>, dry_run: bool) -> Report {
@@ -118,7 +120,12 @@ fn as_json(report: Option<&RecoveryReport>, dry_run: bool) -> Report {
     }
 }
 
-fn print(report: Option<&RecoveryReport>, dry_run: bool, out: &mut dyn Write) -> Result<()> {
+/// Tells what was done.
+pub(super) fn print(
+    report: Option<&RecoveryReport>,
+    dry_run: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
     let Some(report) = report else {
         return Ok(writeln!(out, "clean: nothing to replay")?);
     };

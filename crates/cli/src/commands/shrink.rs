@@ -9,8 +9,11 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use undercroft_xfs::Volume;
+use std::sync::Arc;
+use undercroft_block::partition::shorten_partition;
+use undercroft_block::{BlockDevice, Sector};
 use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
+use undercroft_xfs::{Error, Volume};
 
 /// Make a volume smaller, in place: to a size, or to the smallest one. A file is cut behind it.
 ///
@@ -21,9 +24,13 @@ use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 /// is changed if one would move, and the message names some. --dry-run says what would happen.
 ///
 /// An interruption loses nothing: the same command goes on. Between two writes of a superblock no
-/// kernel mounts the volume until it has. `undercroft grow` makes the volume as large as before.
+/// kernel mounts the volume until it has, or --abandon has given it up. `undercroft grow` makes the
+/// volume as large as before.
 ///
-/// A partition or device keeps its length: the message says how much of it the volume needs.
+/// A partition or device keeps its length: the message says how much of it the volume needs. With
+/// --partition-table the entry of the partition is shortened, too.
+///
+/// `undercroft minimise` goes on until nothing is gained any more.
 ///
 /// For example: undercroft shrink --size min --dry-run root.img
 #[derive(clap::Args)]
@@ -32,8 +39,18 @@ pub(super) struct Args {
     pub(super) image: ImageArgs,
 
     /// New size of the volume at most (such as 800M, 1.5G), or `min` for the smallest.
-    #[arg(long, value_name = "SIZE", value_parser = target)]
-    size: ShrinkTarget,
+    #[arg(long, value_name = "SIZE", value_parser = target, required_unless_present = "abandon")]
+    size: Option<ShrinkTarget>,
+
+    /// Give up a shrink that was interrupted: the groups that were to go are kept, and what moved
+    /// stays where it is.
+    #[arg(long, conflicts_with_all = ["size", "dry_run", "keep_inode_numbers", "json"])]
+    abandon: bool,
+
+    /// Make the partition, chosen by --partition, as short as the volume in the partition table, last
+    /// of all: a primary one, or one of a GPT.
+    #[arg(long, requires = "partition", conflicts_with_all = ["dry_run", "abandon"])]
+    partition_table: bool,
 
     /// Give no inode another number: one in what would go is in the way.
     #[arg(long)]
@@ -50,7 +67,9 @@ pub(super) struct Args {
 
 impl Args {
     fn options(&self) -> ShrinkOptions {
-        ShrinkOptions { target: self.size, keep_inode_numbers: self.keep_inode_numbers }
+        // Required where the shrink is not given up.
+        let target = self.size.unwrap_or(ShrinkTarget::Smallest);
+        ShrinkOptions { target, keep_inode_numbers: self.keep_inode_numbers }
     }
 }
 
@@ -64,7 +83,7 @@ fn target(text: &str) -> Result<ShrinkTarget, String> {
 
 /// Sizes before and after, and what moved or is in the way.
 #[derive(Serialize)]
-struct Report {
+pub(super) struct Report {
     block_size: u64,
     blocks_before: u64,
     blocks: u64,
@@ -127,14 +146,36 @@ impl Report {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let report = if args.dry_run { plan(args)? } else { shrink(args)? };
-    if args.json {
-        report::json_line(out, &report)?;
-    } else {
-        report.print(out)?;
+    if args.abandon {
+        return abandon(args, out);
     }
+    let report = if args.dry_run {
+        plan(args)?
+    } else {
+        perform(&args.image, args.partition_table, |device, progress| {
+            maintain::shrink(device, args.options(), progress)
+        })?
+    };
+    print(&report, args.json, out)?;
     let failed = !report.done && !report.obstacles.is_empty();
     Ok(if failed { Outcome::Findings } else { Outcome::Done })
+}
+
+pub(super) fn print(report: &Report, json: bool, out: &mut dyn Write) -> Result<()> {
+    if json { Ok(report::json_line(out, report)?) } else { report.print(out) }
+}
+
+fn abandon(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let device = args.image.writable_device()?;
+    maintain::abandon_shrink(&device)?;
+    let volume = Volume::open(Arc::clone(&device))?;
+    let bytes = volume.geometry().blocks.saturating_mul(volume.geometry().block_size() as u64);
+    let (size, groups) = (text::bytes(bytes), volume.geometry().ag_count);
+    writeln!(out, "no shrink is under way: the volume has {size} in {groups} groups")?;
+    if device.capacity().to_bytes().is_some_and(|capacity| capacity > bytes) {
+        eprintln!("note: its device is longer; `undercroft grow` makes the volume as long");
+    }
+    Ok(Outcome::Done)
 }
 
 fn plan(args: &Args) -> Result<Report> {
@@ -143,32 +184,57 @@ fn plan(args: &Args) -> Result<Report> {
     Ok(Report::new(&change, volume.geometry().block_size() as u64, false))
 }
 
-fn shrink(args: &Args) -> Result<Report> {
+/// Makes a volume smaller, with progress, and cuts the file that it is in.
+pub(super) fn perform(
+    image: &ImageArgs,
+    partition_table: bool,
+    shrink: impl FnOnce(&Arc<dyn BlockDevice>, &mut dyn FnMut(u64, u64)) -> Result<Shrinkage, Error>,
+) -> Result<Report> {
+    let [disk, device] = image.writable_disk()?;
+    image.check_replay(&device)?;
     // A volume whose shrinking was interrupted may not be one that can be opened.
-    let device = args.image.writable_device()?;
+    if Volume::open(Arc::clone(&device)).is_ok_and(|volume| volume.recovery().is_some()) {
+        eprintln!("note: {} was not unmounted cleanly; its journal is replayed", image.name());
+    }
     let progress = Progress::new();
-    let change = maintain::shrink(&device, args.options(), &mut |done, total| {
-        progress.show_bytes(done, total);
-    })?;
+    let change = shrink(&device, &mut |done, total| progress.show_bytes(done, total))?;
     drop(progress);
-    let block_size = Volume::open(device)?.geometry().block_size() as u64;
+    let block_size = Volume::open(Arc::clone(&device))?.geometry().block_size() as u64;
     let report = Report::new(&change, block_size, true);
-    cut(args, change.blocks.saturating_mul(block_size))?;
+    let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
+    // The device is held until the file or the partition is cut.
+    let bytes = change.blocks.saturating_mul(block_size);
+    match image.partition().filter(|_| partition_table) {
+        Some(number) => {
+            let length = Sector::covering(bytes);
+            shorten_partition(disk.as_ref(), number, length).with_context(|| {
+                format!("the volume has {bytes} bytes now, and its partition is as long as before")
+            })?;
+            eprintln!("note: partition {number} has {bytes} bytes now");
+        }
+        None => cut(image, capacity, bytes)?,
+    }
     Ok(report)
 }
 
-/// Cuts the file that the volume is in, if it is one, behind the `bytes` bytes of the volume.
-fn cut(args: &Args, bytes: u64) -> Result<()> {
-    let file = match (args.image.path(), args.image.start()) {
+/// Cuts the file that the volume is in, if it is one, behind the `bytes` bytes of the volume. Its device
+/// has `capacity` bytes.
+fn cut(image: &ImageArgs, capacity: u64, bytes: u64) -> Result<()> {
+    let file = match (image.path(), image.start()) {
         (Some(path), Some(start)) => regular(path)?.zip(start.checked_add(bytes)),
         _ => None,
     };
     let Some((file, end)) = file else {
-        eprintln!("note: the volume needs the first {bytes} bytes of its device or partition now");
+        let device = if image.start().is_some() { "device" } else { "partition" };
+        let free = capacity.saturating_sub(bytes);
+        eprintln!(
+            "note: the volume needs the first {bytes} bytes of its {device}; the {free} bytes \
+             behind may be cut"
+        );
         return Ok(());
     };
     let now = file.metadata()?.len();
-    if args.image.start() != Some(0) {
+    if image.start() != Some(0) {
         eprintln!("note: the volume ends at byte {end} of the image, which is as long as before");
     } else if now > end {
         file.set_len(end).with_context(|| format!("cannot cut the file at {end} bytes"))?;

@@ -188,7 +188,7 @@ fn help_completions_and_manual_pages() {
         assert!(help.contains(command), "{command}");
         succeeds([command, "--help"]);
     }
-    for shell in ["bash", "zsh", "fish"] {
+    for shell in ["bash", "elvish", "fish", "nushell", "powershell", "zsh"] {
         assert!(succeeds(["completions", shell]).contains("undercroft"));
     }
     assert!(succeeds(["man"]).starts_with(".ie"));

@@ -63,6 +63,12 @@ fn options_of_images_want_an_image() {
     }
     assert!(!Path::new(&path("new")).exists());
     fails(2, ["build", "--platform", "linux", &path("saved.tar"), &path("new")]);
+    let (saved, three) = (path("saved.tar"), "linux/arm64,linux/amd64,linux/amd64");
+    assert!(
+        fails(2, ["diff", "--platform", three, &saved, &saved]).contains("one platform, or two")
+    );
+    let said = fails(2, ["diff", "--platform", "linux/amd64,linux/arm64", &saved, &saved]);
+    assert!(said.contains("linux/amd64"), "there is one image: {said}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn redirected(sample: &Sample, script: &str) -> Output {
 }
 
 /// Overwrites the magic of an inode.
-fn damage_inode(sample: &Sample, path: &str) {
+pub(crate) fn damage_inode(sample: &Sample, path: &str) {
     let stat = succeeds(["stat", "--json", &sample.image, path]);
     let stat: Value = serde_json::from_str(&stat).unwrap();
     // In group 0 of a volume with eight inodes a block, the number is the place.

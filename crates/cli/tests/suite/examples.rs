@@ -15,12 +15,13 @@ const ELSEWHERE: [&str; 2] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 15] = [
+const VOLUMES: [(&str, &[&str]); 17] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
     ("describe", &["root.img", "disk.img"]),
+    ("fsck", &["root.img"]),
     ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("serve", &["root.img", "disk.img"]),
@@ -29,6 +30,7 @@ const VOLUMES: [(&str, &[&str]); 15] = [
     ("extsize", &["disk.img"]),
     ("grow", &["root.img"]),
     ("shrink", &["root.img"]),
+    ("minimise", &["root.img"]),
     ("set", &["copy.img"]),
     ("resync", &["'mirror(a.img,b.img)'"]),
 ];

@@ -56,10 +56,11 @@ fn text(bytes: &[u8]) -> &str {
 fn all_refuse(sample: &Sample, name: &str, expected: &str) {
     let tree = sample.path("tree");
     fs::create_dir_all(&tree).unwrap();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["mkdir", name, "/x"],
         &["replay", name],
         &["grow", name],
+        &["shrink", "--size", "min", name],
         &["set", "--label", "x", name],
         &["mkfs", "--force", name],
         &["build", "--force", &tree, name],

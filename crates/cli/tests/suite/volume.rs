@@ -131,8 +131,9 @@ fn a_volume_that_is_in_use_or_dirty() {
         return;
     }
     let sample = volume();
-    let changes: [&[&str]; 4] = [
+    let changes: [&[&str]; 5] = [
         &["grow", "--size", "100M"],
+        &["shrink", "--size", "min"],
         &["label", "--json"],
         &["set", "--uuid", SECOND],
         &["set", "--label", "x"],

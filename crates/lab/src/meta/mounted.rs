@@ -65,7 +65,9 @@ impl Directories for Made<'_> {
     fn stat(&self, directory: usize, name: &str) -> Result<u64, LabError> {
         let stat = statat(&self.open[directory], name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(failed("look at a file in", self.top))?;
-        Ok(stat.st_nlink)
+        // Its width depends on the architecture.
+        #[allow(clippy::unnecessary_cast, reason = "32 bits wide on some architectures")]
+        Ok(stat.st_nlink as u64)
     }
 
     fn delete(&self, directory: usize, name: &str) -> Result<(), LabError> {

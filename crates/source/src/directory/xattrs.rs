@@ -1,7 +1,7 @@
 //! Extended attributes of one file.
 
 use super::handle::Handle;
-use super::listxattrat::listed_bytes;
+use super::xattrat;
 use crate::Xattr;
 use crate::entry::MAX_XATTR_VALUE;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -26,14 +26,14 @@ impl Target<'_> {
     fn listed_bytes(self) -> Result<usize> {
         match self {
             Self::File(fd) => flistxattr_query(fd),
-            Self::Name(directory, name) => listed_bytes(directory, name)
+            Self::Name(directory, name) => xattrat::list(directory, name, &mut [])
                 .unwrap_or_else(|| llistxattr_query(path_in(directory, name))),
         }
     }
 }
 
 /// A path for calls that have no form with a directory: through /proc, which works at any depth of
-/// the directory.
+/// the directory. Linux 6.13 has better ones.
 fn path_in(directory: &Handle, name: &[u8]) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
     path.extend_from_slice(name);
@@ -62,19 +62,20 @@ impl XattrReader {
             Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
             other => other?,
         };
-        let path = match target {
-            Target::File(_) => Vec::new(),
-            Target::Name(directory, name) => path_in(directory, name),
-        };
         let length = match target {
             Target::File(fd) => flistxattr(fd, &mut self.list[..]),
-            Target::Name(..) => llistxattr(&path[..], &mut self.list[..]),
+            Target::Name(directory, name) => xattrat::list(directory, name, &mut self.list[..])
+                .unwrap_or_else(|| llistxattr(path_in(directory, name), &mut self.list[..])),
         }?;
         let mut xattrs = Vec::new();
         for name in self.list[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
             let read = match target {
                 Target::File(fd) => fgetxattr(fd, name, &mut self.value[..]),
-                Target::Name(..) => lgetxattr(&path[..], name, &mut self.value[..]),
+                Target::Name(directory, file) => {
+                    xattrat::get(directory, file, name, &mut self.value[..]).unwrap_or_else(|| {
+                        lgetxattr(path_in(directory, file), name, &mut self.value[..])
+                    })
+                }
             };
             match read {
                 Ok(size) => {

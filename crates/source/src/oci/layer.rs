@@ -2,7 +2,7 @@
 //!
 //! - `.wh.NAME` hides NAME in the layers below, and `.wh..wh..opq` all of its directory, wherever they
 //!   stand; so does a character device 0:0, as in the upper directory of an overlay, and the
-//!   attribute `trusted.overlay.opaque`.
+//!   attribute `trusted.overlay.opaque`. Below a file of the layer itself a mark hides nothing.
 //! - Other `trusted.overlay.` attributes are dropped, since overlayfs shows none; those by which it
 //!   finds contents elsewhere are refused.
 //! - In an eStargz layer the table of contents and the landmarks are no part of the tree.
@@ -11,12 +11,10 @@ use super::error::{ImageProblem, Role};
 use super::tree::{Body, Child, Directory, Node, NodeId, ROOT, Tree};
 use crate::entry::{Device, Entry, Kind, Xattr};
 use crate::region::Region;
-use crate::tar::{LinkTargets, Member, TarReader};
+use crate::tar::{Content, Member, TarReader, WHITEOUT};
 use crate::{EntryPath, Options, SourceError, Warnings};
 use std::collections::btree_map;
 
-/// What the name of a whiteout begins with.
-const WHITEOUT: &[u8] = b".wh.";
 /// The name that makes its directory opaque.
 const OPAQUE: &[u8] = b".wh..wh..opq";
 /// Attributes of overlayfs.
@@ -85,8 +83,8 @@ pub(super) fn read(
         Reading { layer, role: name.role, index: name.index, last: (Vec::new(), ROOT) };
     // Some tools make an archive of no entries without its end.
     if region.length() > 0 {
-        let mut reader = TarReader::headers_of(name.archive, region.clone(), options)
-            .link_targets(LinkTargets::Below);
+        let mut reader =
+            TarReader::headers_of(name.archive, region.clone(), options).content(Content::Layer);
         while let Some(member) = reader.next_member()?.filter(|_| go_on()) {
             reading.take(member)?;
         }

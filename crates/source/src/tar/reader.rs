@@ -46,14 +46,17 @@ pub(crate) struct Member {
     pub(crate) data: u64,
 }
 
-/// Which names a hard link may have.
+/// What an archive holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LinkTargets {
-    /// Those that came before in the archive.
-    Before,
-    /// Others, too: the archive is a layer, and they are in the layers below it.
-    Below,
+pub(crate) enum Content {
+    /// A tree.
+    Tree,
+    /// A layer: hard links may name what is in the layers below, and whiteouts hide it.
+    Layer,
 }
+
+/// What the name of a whiteout in a layer begins with.
+pub(crate) const WHITEOUT: &[u8] = b".wh.";
 
 /// Reads an uncompressed archive from a stream.
 pub struct TarReader {
@@ -62,7 +65,7 @@ pub struct TarReader {
     bytes: Bytes,
     extended: Extended,
     seen: SeenPaths,
-    link_targets: LinkTargets,
+    content: Content,
     /// Implicit parents, then the entry itself.
     ready: VecDeque<Member>,
     file: FileData,
@@ -110,7 +113,7 @@ impl TarReader {
             bytes: Bytes::new(input),
             extended: Extended::default(),
             seen: SeenPaths::default(),
-            link_targets: LinkTargets::Before,
+            content: Content::Tree,
             ready: VecDeque::new(),
             file: FileData::default(),
             at: 0,
@@ -133,9 +136,9 @@ impl TarReader {
         Ok(self.next_member()?.map(|member| member.entry))
     }
 
-    /// Takes hard links to names of layers below.
-    pub(crate) fn link_targets(mut self, targets: LinkTargets) -> Self {
-        self.link_targets = targets;
+    /// Takes the archive as one of such content.
+    pub(crate) fn content(mut self, content: Content) -> Self {
+        self.content = content;
         self
     }
 
@@ -271,8 +274,8 @@ impl TarReader {
         Ok(content)
     }
 
-    /// Decodes one entry into `ready` and `file`. `false` when it is excluded; then only its data in
-    /// `file` is left to skip.
+    /// Decodes one entry into `ready` and `file`. `false` when it is excluded or hides nothing;
+    /// then only its data in `file` is left to skip.
     fn entry(&mut self, header: &Header<'_>) -> Checked<bool> {
         let mut extensions = self.extended.take();
         let raw = extensions.sparse.name.take().or(extensions.path.take());
@@ -311,7 +314,9 @@ impl TarReader {
             }
             Body::Other(kind) => kind,
         };
-        if self.options.exclude.prunes(path.as_bytes(), kind == Kind::Directory, false) {
+        if self.options.exclude.prunes(path.as_bytes(), kind == Kind::Directory, false)
+            || self.hides_nothing(&path)
+        {
             return Ok(false);
         }
         if let Kind::HardLink(target) = &kind {
@@ -341,13 +346,22 @@ impl TarReader {
         Ok(true)
     }
 
+    /// Whether the entry is a whiteout below a file of its own layer: umoci writes one for each
+    /// child of a directory that became a file, which hides them by itself.
+    fn hides_nothing(&self, path: &EntryPath) -> bool {
+        self.content == Content::Layer
+            && path.split_last().is_some_and(|(parent, name)| {
+                name.starts_with(WHITEOUT) && self.seen.is_below_file(parent)
+            })
+    }
+
     /// Refuses a hard link whose target cannot be there.
     fn check_link(&self, path: &EntryPath, target: &EntryPath) -> Checked<()> {
         if self.options.exclude.matches_within(target.as_bytes()) {
             return Err(Problem::LinkTargetExcluded { target: target.as_bytes().to_vec() });
         }
         match self.seen.check_link_target(target) {
-            Err(Problem::LinkTargetMissing { .. }) if self.link_targets == LinkTargets::Below => {}
+            Err(Problem::LinkTargetMissing { .. }) if self.content == Content::Layer => {}
             other => other?,
         }
         if target == path { Err(Problem::LinkToItself) } else { Ok(()) }

@@ -90,6 +90,11 @@ impl SeenPaths {
         Ok(missing)
     }
 
+    /// Whether the path or one of its parents came before and is no directory.
+    pub(super) fn is_below_file(&self, path: &[u8]) -> bool {
+        self.missing_directories(path).is_err()
+    }
+
     /// Checks that a hard link may name the path: it came before and is no directory.
     pub(super) fn check_link_target(&self, target: &EntryPath) -> Result<(), Problem> {
         let path = target.as_bytes();

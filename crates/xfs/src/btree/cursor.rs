@@ -185,8 +185,7 @@ impl<K: BtreeKind> Cursor<K> {
         (at(index.wrapping_sub(1)), at(index + 1))
     }
 
-    /// Visits all blocks of a tree with its root in an inode; leaves are not read. A visit that
-    /// fails ends it.
+    /// Visits all blocks of a tree but the root; leaves are not read. A visit that fails ends it.
     ///
     /// # Errors
     /// Those of the store and of `visit`.

@@ -74,8 +74,10 @@ impl<K: BtreeKind> Cursor<K> {
         let node = Node::<K>::block(&buffer, Frame::block(store.geometry(), level));
         let key = (node.count() > 0).then(|| node.key(1));
         drop(node);
-        if let Some(key) = key {
-            self.lookup(store, &key, Lookup::LessOrEqual)?;
+        match key {
+            Some(key) => drop(self.lookup(store, &key, Lookup::LessOrEqual)?),
+            // A tree without records is its root.
+            None => self.load_root(store)?,
         }
         if self.levels.get(level).is_some_and(|place| place.pointer == pointer) {
             return Ok(level);

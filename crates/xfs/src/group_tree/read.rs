@@ -205,6 +205,25 @@ fn records<K: BtreeKind<Pointer = AgBlock>>(
     })
 }
 
+/// Visits the blocks of a tree of a locked group; leaves are not read.
+///
+/// # Errors
+/// The tree is damaged, or the device failed.
+pub(crate) fn tree_blocks<K: BtreeKind<Pointer = AgBlock>>(
+    volume: &Volume,
+    group: &GroupState,
+    mut visit: impl FnMut(AgBlock),
+) -> Result<(), Error> {
+    let mut tree = AgReader::<K> { volume, group, kind: PhantomData };
+    if let Root::Block { pointer, .. } = tree.root() {
+        visit(pointer);
+    }
+    Cursor::<K>::for_each_below_root(&mut tree, |block| {
+        visit(block);
+        Ok(())
+    })
+}
+
 /// A tree of a locked group, without a transaction.
 struct AgReader<'a, K> {
     volume: &'a Volume,

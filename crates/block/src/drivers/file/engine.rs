@@ -11,9 +11,10 @@ use rustix::io::Errno;
 /// How a file device moves bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// By how the file is opened: io_uring for direct I/O, if the system allows it, else threads.
-    /// Through the page cache a transfer is mostly a copy, which a ring does in the one thread that
-    /// enters it and threads do in parallel; that this makes threads faster was not measured.
+    /// By how the file is opened: io_uring, if the system allows it, for direct I/O and for files
+    /// that are only read, whose reads all wait for the disk together; else threads. A write
+    /// through the page cache is mostly a copy, which a ring does in the one thread that enters it
+    /// and threads do in parallel.
     #[default]
     Auto,
     /// io_uring, or an error where it is not allowed.

@@ -138,18 +138,27 @@ impl FileDevice {
                     None => Self::on_threads(file, options),
                 }
             }
-            Engine::Auto | Engine::Mixed if !options.direct => Self::on_threads(file, options),
-            Engine::Auto | Engine::Mixed if options.polled && !file.can_be_polled() => {
+            Engine::Auto | Engine::Mixed if !options.direct && !options.read_only => {
+                Self::on_threads(file, options)
+            }
+            Engine::Auto | Engine::Mixed
+                if options.direct && options.polled && !file.can_be_polled() =>
+            {
                 engine::announce(&Fallback::Interrupts(file.name().to_owned()));
                 Self::start(file, &FileOptions { polled: false, ..options.clone() })
             }
             Engine::Auto | Engine::Mixed => {
-                let error = match Self::on_uring(Arc::clone(&file), options) {
-                    Err(OpenError::Ring { name, source }) => Fallback::from_error(source)
-                        .map_err(|source| OpenError::Ring { name, source })?,
+                match Self::on_uring(Arc::clone(&file), options) {
+                    // A cold page cache is read more slowly without a ring, which is no news.
+                    Err(OpenError::Ring { .. }) if !options.direct => {}
+                    Err(OpenError::Ring { name, source }) => {
+                        let fallback = Fallback::from_error(source);
+                        engine::announce(
+                            &fallback.map_err(|source| OpenError::Ring { name, source })?,
+                        );
+                    }
                     opened => return opened,
-                };
-                engine::announce(&error);
+                }
                 Self::on_threads(file, options)
             }
         }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 
 use rustix::fs::{FallocateFlags, fallocate, fdatasync};
-use rustix::io::{Errno, ReadWriteFlags, pread, preadv, pwrite, pwritev2};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv, pwrite, pwritev, pwritev2};
 use smallvec::SmallVec;
 
 use super::clone_range::clone_range;
@@ -160,7 +160,8 @@ impl<'a> Call<'a> {
             let write = || match &*rest {
                 // The kernel has less to do for one piece than for a list of one.
                 [piece] if self.flags.is_empty() => pwrite(self.file, piece, offset),
-                pieces => pwritev2(self.file, pieces, offset, self.flags),
+                pieces if self.flags.is_empty() => pwritev(self.file, pieces, offset),
+                pieces => write_durably(self.file, pieces, offset, self.flags),
             };
             match retry(write) {
                 // No progress and no error: not possible for whole sectors; must not loop for ever.
@@ -180,6 +181,24 @@ impl<'a> Call<'a> {
         self.slices.clear();
         (self.bytes, self.whole) = (0, 0);
         Ok(())
+    }
+}
+
+/// Writes with `flags`, which make the write durable; where the system has no call for that, such as
+/// Linux before 4.7 and emulators of processors, by two.
+fn write_durably(
+    file: &File,
+    pieces: &[IoSlice<'_>],
+    offset: u64,
+    flags: ReadWriteFlags,
+) -> rustix::io::Result<usize> {
+    match pwritev2(file, pieces, offset, flags) {
+        Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
+            let written = pwritev(file, pieces, offset)?;
+            fdatasync(file)?;
+            Ok(written)
+        }
+        result => result,
     }
 }
 

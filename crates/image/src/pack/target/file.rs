@@ -1,5 +1,6 @@
 //! One file of an image on its way, or one device that is written in place.
 
+use super::naming::can_be_named;
 use super::qcow2;
 use crate::pack::PackError;
 use rustix::fs::{CWD, Mode, OFlags, ioctl_blksszget};
@@ -29,7 +30,9 @@ pub(super) struct TargetFile {
 pub(super) enum TargetKind {
     /// A file without a name: it vanishes when the process does.
     Anonymous { file: File, replace: bool },
-    /// A file with a name of its own, where the file system knows no others.
+    /// A file with a temporary name, where the file system knows no others, or where the system
+    /// offers no way to name one later (no /proc, and Linux before 6.10). It goes when the build
+    /// fails, but not when the process is killed.
     Named { file: NamedTempFile, replace: bool },
     /// A block device or a network disk, written in place.
     Device(Arc<dyn BlockDevice>),
@@ -254,11 +257,16 @@ fn new_file(image: &Path, replace: bool) -> Result<TargetKind, PackError> {
     let mode = Mode::from_raw_mode(0o666);
     match rustix::fs::openat(CWD, directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode)
     {
-        Ok(file) => Ok(TargetKind::Anonymous { file: File::from(file), replace }),
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
-            let file = temporary().tempfile_in(directory).map_err(failed)?;
-            Ok(TargetKind::Named { file, replace })
+        Ok(file) => {
+            let file = File::from(file);
+            if can_be_named(&file, directory) {
+                return Ok(TargetKind::Anonymous { file, replace });
+            }
         }
-        Err(error) => Err(failed(error.into())),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
+        }
+        Err(error) => return Err(failed(error.into())),
     }
+    let file = temporary().tempfile_in(directory).map_err(failed)?;
+    Ok(TargetKind::Named { file, replace })
 }

@@ -263,6 +263,21 @@ fn kinds() -> Vec<Stack> {
             ],
         ),
         (
+            "whiteouts below a directory that became a file",
+            // By itself the layer cannot be unpacked for overlayfs.
+            Umoci,
+            vec![
+                base(),
+                upper()
+                    .file("a", b"a file now")
+                    .mark("a/.wh.one")
+                    .mark("a/b/.wh.deep")
+                    .mark("a/b/.wh..wh..opq")
+                    .fifo("d")
+                    .mark("d/.wh.x"),
+            ],
+        ),
+        (
             "parents without entries",
             // Umoci gives new ones the time of the day.
             Overlay,

@@ -1,28 +1,21 @@
 //! The contents of files moved out of what goes.
 //!
-//! The reverse mappings there are read a window at a time, in the order of the device, with all
-//! reads of a window under way at once. Each piece then moves in one transaction, which the journal
-//! holds until the copy is durable: a crash leaves the old mapping or the new one, and what is left
-//! to do is what the reverse mappings still have.
+//! The mappings there come a window at a time, in the order of the device, and all reads of a window
+//! are under way at once. Each piece then moves in one transaction, which the journal holds until
+//! the copy is durable: a crash leaves the old mapping or the new one, and what is left to do is
+//! what still has its mapping there.
 
 use super::file_block;
 use super::file_data::FileData;
-use super::size::{DoomedPart, Size};
+use super::mappings::Mappings;
+use super::size::Size;
 use crate::error::Error;
 use crate::format::{FileType, RmapFlags, RmapRecord};
-use crate::group_tree::owners;
 use crate::inode::ForkKind;
-use crate::units::AgBlock;
+use crate::units::AgNumber;
 use crate::volume::Volume;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use undercroft_block::{Bio, Buffer, Plug};
-
-/// Bytes of a window.
-const WINDOW_BYTES: u64 = 32 << 20;
-
-/// Most mappings of a window.
-const WINDOW_RECORDS: usize = 4096;
 
 /// Moves all contents of files out of what goes when the volume gets this size; the volume gives
 /// out no space there. `moved` is told the blocks of each window.
@@ -32,44 +25,23 @@ pub(super) fn move_out(
     moved: &mut dyn FnMut(u64),
 ) -> Result<(), Error> {
     let mut data = FileData::new(volume, size);
-    for part in size.doomed(volume.geometry()) {
-        data.enter_group();
-        loop {
-            let records = window(volume, part)?;
-            if records.is_empty() {
-                break;
-            }
-            let copies = read(volume, part, &records)?;
-            for (record, copy) in records.iter().zip(&copies) {
-                move_record(volume, size, &mut data, part, record, copy.as_ref())?;
-            }
-            data.flush();
-            moved(records.iter().map(|record| u64::from(record.len)).sum());
+    let mut mappings = Mappings::new(volume, size);
+    while let Some((ag, records)) = mappings.window()? {
+        data.enter_group(ag);
+        let copies = read(volume, ag, &records)?;
+        for (record, copy) in records.iter().zip(&copies) {
+            move_record(volume, size, &mut data, ag, record, copy.as_ref())?;
         }
+        data.flush();
+        moved(records.iter().map(|record| u64::from(record.len)).sum());
     }
     Ok(())
-}
-
-/// The first mappings of files in a part of a group.
-fn window(volume: &Volume, part: DoomedPart) -> Result<Vec<RmapRecord>, Error> {
-    let most = (WINDOW_BYTES >> volume.geometry().block_log).max(1) as u32;
-    let (mut records, mut left) = (Vec::new(), most);
-    owners(volume, part.ag, AgBlock(part.start), part.len, |record| {
-        if record.owner.as_inode().is_some() {
-            let len = record.len.min(left);
-            left -= len;
-            records.push(RmapRecord { len, ..record });
-        }
-        let full = left == 0 || records.len() == WINDOW_RECORDS;
-        if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
-    Ok(records)
 }
 
 /// Reads the blocks of mappings, all at once; none of those without content.
 fn read(
     volume: &Volume,
-    part: DoomedPart,
+    ag: AgNumber,
     records: &[RmapRecord],
 ) -> Result<Vec<Option<Arc<Buffer>>>, Error> {
     let geometry = volume.geometry();
@@ -80,7 +52,7 @@ fn read(
         let other = RmapFlags::UNWRITTEN | RmapFlags::BMBT_BLOCK | RmapFlags::ATTR_FORK;
         waiters.push((!record.flags.intersects(other)).then(|| {
             let buffer = Buffer::zeroed((record.len as usize) << geometry.block_log);
-            let sector = geometry.ag_sector(part.ag, record.start);
+            let sector = geometry.ag_sector(ag, record.start);
             let (bio, waiter) = Bio::read(sector, buffer).waited();
             plug.submit(bio);
             waiter
@@ -97,13 +69,13 @@ fn move_record(
     volume: &Volume,
     size: Size,
     data: &mut FileData<'_>,
-    part: DoomedPart,
+    ag: AgNumber,
     record: &RmapRecord,
     copy: Option<&Arc<Buffer>>,
 ) -> Result<(), Error> {
     let Some(number) = record.owner.as_inode() else { return Ok(()) };
     let geometry = volume.geometry();
-    let start = geometry.fs_block(part.ag, record.start);
+    let start = geometry.fs_block(ag, record.start);
     let attribute = record.flags.contains(RmapFlags::ATTR_FORK);
     let kind = if attribute { ForkKind::Attr } else { ForkKind::Data };
     if record.flags.contains(RmapFlags::BMBT_BLOCK) {

@@ -1,11 +1,12 @@
-//! What lies in the part of a volume that goes, by the reverse mappings of its groups.
+//! What lies in the part of a volume that goes.
 
 use super::inodes::in_use;
 use super::journal;
+use super::mappings;
 use super::size::{DoomedPart, Size};
 use crate::error::Error;
 use crate::format::{RmapFlags, RmapOwner, RmapRecord};
-use crate::group_tree::{inode_chunks, owners};
+use crate::group_tree::{inode_chunks, owners, staging_extents};
 use crate::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use crate::volume::Volume;
 use std::fmt;
@@ -27,6 +28,11 @@ impl Amount {
     fn add(&mut self, blocks: u32) {
         self.extents += 1;
         self.blocks += u64::from(blocks);
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.extents += other.extents;
+        self.blocks += other.blocks;
     }
 }
 
@@ -117,8 +123,6 @@ pub(super) struct Doomed {
     pub(super) data: Amount,
     /// Blocks of attributes and mapping trees.
     pub(super) metadata: Amount,
-    /// Extents of the journal, in use or not.
-    pub(super) log_blocks: Vec<(FsBlock, u32)>,
     /// Inodes in use.
     pub(super) inodes: u64,
     /// What has to stay where it is.
@@ -126,8 +130,8 @@ pub(super) struct Doomed {
 }
 
 impl Doomed {
-    /// Looks at what goes when the volume gets this size. Groups are read one after the other, and
-    /// nothing of them is kept but counts. Inodes are in the way where they `keep` their numbers.
+    /// Looks at what goes when the volume gets this size. Nothing of the groups is kept but counts.
+    /// Inodes are in the way where they `keep` their numbers.
     pub(super) fn of(volume: &Volume, size: Size, keep: bool) -> Result<Self, Error> {
         let (mut doomed, mut first) = (Self::default(), Vec::new());
         for part in size.doomed(volume.geometry()) {
@@ -137,11 +141,16 @@ impl Doomed {
                     first.push(number);
                 }
             })?;
-            doomed.survey(volume, part)?;
+            doomed.obstacles.extend(staged(volume, part)?);
         }
         if keep && doomed.inodes > 0 {
             doomed.obstacles.insert(0, Obstacle::Inodes { count: doomed.inodes, first });
         }
+        mappings::for_each(volume, size, &mut |record| {
+            let is_data = !is_tree_block(&record);
+            let amount = if is_data { &mut doomed.data } else { &mut doomed.metadata };
+            amount.add(record.len);
+        })?;
         Ok(doomed)
     }
 
@@ -149,40 +158,39 @@ impl Doomed {
     pub(super) fn is_free(&self) -> bool {
         self.obstacles.is_empty()
     }
+}
 
-    fn survey(&mut self, volume: &Volume, part: DoomedPart) -> Result<(), Error> {
-        let group = part.ag;
-        let mut obstacles = Vec::new();
-        owners(volume, group, AgBlock(part.start), part.len, |record| {
-            let RmapRecord { start: block, owner, .. } = record;
-            match owner.as_inode() {
-                Some(_) if is_tree_block(&record) => self.metadata.add(record.len),
-                Some(_) => self.data.add(record.len),
-                None if owner == RmapOwner::LOG => {
-                    let start = volume.geometry().fs_block(group, block);
-                    self.log_blocks.push((start, record.len));
-                }
-                None if stays(part, owner) && obstacles.len() < NAMED => {
-                    obstacles.push(Obstacle::Blocks { group, block, owner });
-                }
-                None => {}
+/// Extents of the journal in what goes, in use or not, by the reverse mappings.
+pub(super) fn log_blocks(volume: &Volume, size: Size) -> Result<Vec<(FsBlock, u32)>, Error> {
+    let mut found = Vec::new();
+    for part in size.doomed(volume.geometry()) {
+        owners(volume, part.ag, AgBlock(part.start), part.len, |record| {
+            if record.owner == RmapOwner::LOG {
+                found.push((volume.geometry().fs_block(part.ag, record.start), record.len));
             }
             ControlFlow::Continue(())
         })?;
-        self.obstacles.append(&mut obstacles);
-        Ok(())
     }
+    Ok(found)
+}
+
+/// The first blocks in a part of a group that are set aside for copy-on-write: all else goes with
+/// its group, or moves.
+fn staged(volume: &Volume, part: DoomedPart) -> Result<Option<Obstacle>, Error> {
+    let (group, mut first) = (part.ag, None);
+    staging_extents(volume, group, |extent| {
+        if extent.start.0.saturating_add(extent.len) > part.start {
+            let block = extent.start.max(AgBlock(part.start));
+            let owner = RmapOwner::COW;
+            first.get_or_insert(Obstacle::Blocks { group, block, owner });
+        }
+    })?;
+    Ok(first)
 }
 
 /// Whether a mapping is that of a block of a mapping tree or of an attribute fork.
 fn is_tree_block(record: &RmapRecord) -> bool {
     record.flags.intersects(RmapFlags::BMBT_BLOCK | RmapFlags::ATTR_FORK)
-}
-
-/// Whether a structure of a group is in the way: headers and trees go with a whole group. Chunks of
-/// inodes are looked at by themselves.
-fn stays(part: DoomedPart, owner: RmapOwner) -> bool {
-    (part.start > 0 && owner != RmapOwner::INODES) || owner == RmapOwner::COW
 }
 
 /// Visits the inodes in use whose chunks reach into a part of a group.
@@ -204,21 +212,18 @@ fn inodes_in(
 /// Whether something in a group keeps it from going; inodes do where they `keep` their numbers.
 pub(super) fn holds_fixed(volume: &Volume, ag: AgNumber, keep: bool) -> Result<bool, Error> {
     let part = DoomedPart { ag, start: 0, len: volume.geometry().ag_length(ag) };
-    let (mut doomed, mut inodes) = (Doomed::default(), 0_u64);
+    let mut inodes = 0_u64;
     if keep {
         inodes_in(volume, part, |_| inodes += 1)?;
     }
-    if inodes == 0 {
-        doomed.survey(volume, part)?;
-    }
-    Ok(inodes > 0 || !doomed.obstacles.is_empty())
+    Ok(inodes > 0 || staged(volume, part)?.is_some())
 }
 
 /// The end of what has to stay where it is in a group that stays: inodes if they `keep` their
 /// numbers, and the root directory with the inodes behind it in any case.
 pub(super) fn fixed_end(volume: &Volume, ag: AgNumber, keep: bool) -> Result<u32, Error> {
     let geometry = volume.geometry();
-    let (mut end, per_block) = (0, geometry.inodes_per_block_log());
+    let (mut end, per_block) = (geometry.ag_header_blocks(), geometry.inodes_per_block_log());
     let (root_group, root) = geometry.split_inode(geometry.root_inode);
     inode_chunks(volume, ag, |chunk| {
         let is_root = ag == root_group && root.0.wrapping_sub(chunk.start.0) < 64;
@@ -227,14 +232,12 @@ pub(super) fn fixed_end(volume: &Volume, ag: AgNumber, keep: bool) -> Result<u32
             end = end.max(u32::try_from(window).unwrap_or(u32::MAX));
         }
     })?;
-    owners(volume, ag, AgBlock(0), geometry.ag_length(ag), |record| {
-        let moves = record.owner.as_inode().is_some()
-            || record.owner == RmapOwner::INODES
-            || (record.owner == RmapOwner::LOG && journal::can_move(geometry));
-        if !moves {
-            end = end.max(record.start.0.saturating_add(record.len));
-        }
-        ControlFlow::Continue(())
+    staging_extents(volume, ag, |extent| {
+        end = end.max(extent.start.0.saturating_add(extent.len));
     })?;
+    let (log_group, log) = geometry.split_block(geometry.log_start);
+    if ag == log_group && !journal::can_move(geometry) {
+        end = end.max(log.0.saturating_add(geometry.log_blocks));
+    }
     Ok(end)
 }

@@ -6,7 +6,7 @@ use crate::bmap;
 use crate::error::Error;
 use crate::format::{Extent, InodeFlags2, RmapFlags, RmapRecord};
 use crate::inode::ForkKind;
-use crate::units::{FileBlock, FsBlock, InodeNumber};
+use crate::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 use crate::volume::Volume;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +21,22 @@ pub(super) struct FileData<'v> {
     /// New places of blocks that have further owners, by the old ones: lengths and new places. Those
     /// in front of the owner at hand have no more owners there.
     shared: BTreeMap<u64, (u32, FsBlock)>,
+    /// The group at hand.
+    group: Option<AgNumber>,
 }
 
 impl<'v> FileData<'v> {
     pub(super) fn new(volume: &'v Volume, size: Size) -> Self {
         let plug = Plug::new(volume.cache().device());
-        Self { volume, size, plug, writes: Batch::new(), shared: BTreeMap::new() }
+        Self { volume, size, plug, writes: Batch::new(), shared: BTreeMap::new(), group: None }
     }
 
-    /// Begins with another group.
-    pub(super) fn enter_group(&mut self) {
-        self.shared.clear();
+    /// Goes on with a group, which may be another one.
+    pub(super) fn enter_group(&mut self, ag: AgNumber) {
+        if self.group != Some(ag) {
+            self.shared.clear();
+        }
+        self.group = Some(ag);
     }
 
     /// Sends what is held back.

@@ -8,10 +8,11 @@
 use super::size::Size;
 use super::switch;
 use crate::alloc::{self, Mode, Request};
+use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::format::RmapOwner;
 use crate::geometry::Geometry;
-use crate::group_tree::owners;
+use crate::group_tree::{free_extents, owners};
 use crate::units::{AgBlock, AgNumber, FsBlock};
 use crate::volume::{LiveOptions, Volume, write_copies};
 use std::ops::ControlFlow;
@@ -27,6 +28,15 @@ pub(super) fn is_doomed(geometry: &Geometry, size: Size) -> bool {
     let end = u64::from(start.0) + u64::from(geometry.log_blocks);
     let last = size.last_group();
     ag > last || (ag == last && end > u64::from(size.last))
+}
+
+/// Blocks in the first `length` of a group that the journal leaves.
+pub(super) fn leaves(geometry: &Geometry, size: Size, ag: AgNumber, length: u32) -> u32 {
+    let (group, start) = geometry.split_block(geometry.log_start);
+    if group != ag || !is_doomed(geometry, size) {
+        return 0;
+    }
+    start.0.saturating_add(geometry.log_blocks).min(length).saturating_sub(start.0)
 }
 
 /// Whether the journal may move at all.
@@ -48,7 +58,10 @@ pub(super) fn relocate(device: &Arc<dyn BlockDevice>, size: Size) -> Result<(), 
     let new = unused.map_or_else(|| take(device, size), Ok)?;
     copy(device.as_ref(), &geometry, new)?;
     switch::name_journal(device, new)?;
-    free(device, geometry.log_start, geometry.log_blocks)
+    let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    volume.bar(size.last_group(), AgBlock(size.last));
+    free(&volume, geometry.log_start, geometry.log_blocks)?;
+    volume.close()
 }
 
 /// Blocks of the journal in what stays that are not in use: an earlier shrink took them.
@@ -116,13 +129,55 @@ fn copy(device: &dyn BlockDevice, geometry: &Geometry, new: FsBlock) -> Result<(
 }
 
 /// Gives blocks back that the journal has left.
-pub(super) fn free(device: &Arc<dyn BlockDevice>, start: FsBlock, len: u32) -> Result<(), Error> {
-    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+///
+/// # Errors
+/// They do not belong to it; damage; the device failed.
+pub(super) fn free(volume: &Volume, start: FsBlock, len: u32) -> Result<(), Error> {
     let (ag, start) = volume.geometry().split_block(start);
     let mut trans = volume.begin()?;
     trans.in_group(ag, |trans, group| {
         alloc::free_in_group(trans, group, start, len, Some(RmapOwner::LOG))
     })?;
-    trans.commit(&mut [])?;
+    trans.commit(&mut [])
+}
+
+/// Gives all blocks back that belong to the journal and are not in use.
+pub(super) fn free_unused(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
+    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    let (geometry, mut unused) = (volume.geometry(), Vec::new());
+    for ag in (0..geometry.ag_count).map(AgNumber) {
+        owners(&volume, ag, AgBlock(0), geometry.ag_length(ag), |record| {
+            let start = geometry.fs_block(ag, record.start);
+            if record.owner == RmapOwner::LOG && start != geometry.log_start {
+                unused.push((start, record.len));
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    unused.into_iter().try_for_each(|(start, len)| free(&volume, start, len))?;
     volume.close()
+}
+
+/// Frees what a last group without reverse mappings has behind its new end when nothing there
+/// belongs to anything: a crash kept the journal's old blocks from being free.
+pub(super) fn free_lost(volume: &Volume, size: Size) -> Result<(), Error> {
+    let (geometry, ag) = (volume.geometry(), size.last_group());
+    if geometry.features.rmapbt() {
+        return Ok(());
+    }
+    let (mut at, mut lost) = (size.last, Vec::new());
+    free_extents::<Bnobt>(volume, ag, |extent| {
+        if extent.start.0 > at {
+            lost.push((at, extent.start.0 - at));
+        }
+        at = at.max(extent.start.0.saturating_add(extent.len));
+    })?;
+    let end = geometry.ag_length(ag);
+    if at < end {
+        lost.push((at, end - at));
+    }
+    for (start, len) in lost {
+        free(volume, geometry.fs_block(ag, AgBlock(start)), len)?;
+    }
+    Ok(())
 }

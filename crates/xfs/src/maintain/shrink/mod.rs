@@ -9,6 +9,8 @@ mod file_block;
 mod file_data;
 mod inodes;
 mod journal;
+mod mappings;
+mod own_blocks;
 mod place;
 mod plan;
 mod room;
@@ -32,7 +34,7 @@ use undercroft_block::BlockDevice;
 ///
 /// # Errors
 /// The size is impossible whatever the volume holds; it cannot be changed, as for
-/// [`Volume::open_live`], or has no reverse mappings; it is damaged; the device failed.
+/// [`Volume::open_live`], it is damaged; the device failed.
 pub fn shrinkage(volume: &Volume, options: ShrinkOptions) -> Result<Shrinkage, Error> {
     Ok(Plan::new(volume, options)?.shrinkage)
 }
@@ -79,6 +81,40 @@ pub fn shrink(
     Ok(shrinkage)
 }
 
+/// Makes the volume on `device`, which must not be open, as small as it can be, as [`shrink()`] does:
+/// until nothing is gained any more, as a plan has to allow for more than moves. Returns all that was
+/// done.
+///
+/// # Errors
+/// As [`shrink()`].
+pub fn minimise(
+    device: &Arc<dyn BlockDevice>,
+    keep_inode_numbers: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Shrinkage, Error> {
+    let options = ShrinkOptions { target: ShrinkTarget::Smallest, keep_inode_numbers };
+    let mut all = shrink(device, options, progress)?;
+    loop {
+        let next = shrinkage(&Volume::open(Arc::clone(device))?, options)?;
+        if next.blocks >= all.blocks || !next.obstacles.is_empty() {
+            return Ok(all);
+        }
+        all.add(shrink(device, options, progress)?);
+    }
+}
+
+/// Gives up a shrink that was interrupted: the groups that were to go are there as before, and what
+/// moved stays where it is. One that has lowered the number of groups in all copies of the
+/// superblock is past that: [`grow`](super::grow()) makes the volume as large as before. On a volume
+/// that no shrink was interrupted on, only the journal is replayed.
+///
+/// # Errors
+/// As for [`Volume::open_live`].
+pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
+    switch::undo(device)?;
+    journal::free_unused(device)
+}
+
 /// A step of moving everything out of what goes.
 enum Moved {
     Blocks(u64),
@@ -96,14 +132,20 @@ fn move_out(
     volume.bar(size.last_group(), AgBlock(size.last));
     inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;
     contents::move_out(&volume, size, &mut |blocks| moved(Moved::Blocks(blocks)))?;
-    volume.close()?;
-    let left = Doomed::of(&Volume::open(Arc::clone(device))?, size, true)?;
     // What the journal has left, and a crash kept from being free.
-    for (start, len) in left.log_blocks {
-        journal::free(device, start, len)?;
+    for (start, len) in doomed::log_blocks(&volume, size)? {
+        journal::free(&volume, start, len)?;
     }
+    // Last, as all that moves changes the trees.
+    own_blocks::move_out(&volume, size)?;
+    let left = Doomed::of(&volume, size, true)?;
+    let moving = left.data.blocks + left.metadata.blocks;
+    if left.is_free() && moving == 0 {
+        journal::free_lost(&volume, size)?;
+    }
+    volume.close()?;
     match left.obstacles.first() {
-        None if left.data.blocks + left.metadata.blocks == 0 => Ok(()),
+        None if moving == 0 => Ok(()),
         None => Err(Error::Invalid("contents of files came back to what goes".into())),
         Some(obstacle) => Err(Error::Invalid(format!(
             "while files moved, a structure of the volume grew into what goes, or did not leave it: \

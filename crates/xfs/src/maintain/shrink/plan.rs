@@ -52,6 +52,17 @@ pub struct Shrinkage {
     pub smallest: u64,
 }
 
+impl Shrinkage {
+    /// Counts one that followed this one.
+    pub(super) fn add(&mut self, next: Self) {
+        self.data.merge(next.data);
+        self.metadata.merge(next.metadata);
+        self.inodes += next.inodes;
+        self.journal = self.journal.max(next.journal);
+        (self.blocks, self.groups, self.smallest) = (next.blocks, next.groups, next.smallest);
+    }
+}
+
 /// A plan that was found possible, or not.
 pub(super) struct Plan {
     pub(super) size: Size,
@@ -68,10 +79,6 @@ impl Plan {
         let ShrinkOptions { target, keep_inode_numbers: keep } = options;
         let geometry = volume.geometry();
         volume.check_format_maintained()?;
-        if !geometry.features.rmapbt() {
-            let what = "it has no reverse mappings (rmapbt), by which a shrink finds what it moves";
-            return Err(Error::NotUsable(what.into()));
-        }
         let smallest = smallest(volume, keep)?;
         let mut size = match target {
             ShrinkTarget::Bytes(bytes) => Size::within(geometry, bytes)?,

@@ -3,12 +3,13 @@
 use super::doomed::Obstacle;
 use super::journal;
 use super::size::Size;
+use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::group::Reserved;
 use crate::group_tree::{free_extents, inode_chunks};
 use crate::space::Pool;
-use crate::units::AgNumber;
+use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 
 /// Blocks of a group that a full free list has, and splits of trees that moves cause.
@@ -37,14 +38,17 @@ struct Room {
 }
 
 /// The room in the first `length` blocks of a group, as a part of a volume of the size `size`. The
-/// space that its trees may grow into counts as used.
+/// space that its trees may grow into counts as used, and that for what they have behind.
 fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, Error> {
     let full = volume.geometry().ag_length(ag);
     let geometry = size.superblock(volume.superblock()).geometry();
     let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(Room::default()) };
     let group = guard.state();
     let need = Reserved::new(&geometry, ag).outstanding(&group.agf, &group.agi, Pool::Ordinary);
-    let mut free = u64::from(group.agf.free_blocks);
+    let (mut free, mut own) = (u64::from(group.agf.free_blocks), 0);
+    if length < full {
+        own = alloc::own_blocks_behind(volume, group, AgBlock(length))?.into();
+    }
     drop(guard);
     if length < full {
         free = 0;
@@ -52,9 +56,12 @@ fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, 
             let end = extent.start.0.saturating_add(extent.len).min(length);
             free += u64::from(end.saturating_sub(extent.start.0));
         })?;
+        // It moves first.
+        free += u64::from(journal::leaves(volume.geometry(), size, ag, length));
     }
-    let missing = (u64::from(need) + SLACK).saturating_sub(free);
-    let free = free.saturating_sub(u64::from(need) + SLACK);
+    let taken = u64::from(need) + own + SLACK;
+    let missing = taken.saturating_sub(free);
+    let free = free.saturating_sub(taken);
     Ok(Room { free, used: u64::from(length).saturating_sub(free), missing })
 }
 

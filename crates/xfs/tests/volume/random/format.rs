@@ -37,13 +37,14 @@ fn make_by_mkfs(random: &mut Random, image: &Path) -> String {
     let inode_log = (9 + random.below(3)).min(block_log - 1);
     let flag = |random: &mut Random| u8::from(!random.one_in(3));
     let (reflink, finobt, sparse) = (flag(random), flag(random), flag(random));
+    let rmapbt = flag(random);
     let (parent, exchange) = (flag(random), flag(random));
     let arguments = [
         ["-b".to_owned(), format!("size={}", 1 << block_log)],
         ["-d".to_owned(), format!("agcount={groups}")],
         ["-i".to_owned(), format!("size={},sparse={sparse},exchange={exchange}", 1 << inode_log)],
         ["-n".to_owned(), format!("size={},parent={parent}", 1 << directory_log)],
-        ["-m".to_owned(), format!("reflink={reflink},finobt={finobt},rmapbt=1")],
+        ["-m".to_owned(), format!("reflink={reflink},finobt={finobt},rmapbt={rmapbt}")],
     ];
     let mut arguments = arguments.concat();
     if random.one_in(2) {

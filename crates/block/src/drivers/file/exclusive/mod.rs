@@ -8,7 +8,8 @@
 //! Nothing keeps a kernel from making one more loop device of a locked file, and from mounting
 //! that. So [`Exclusive::check`] looks again. Not seen are mounts in other mount namespaces through
 //! loop devices that this process may not open, and what other machines do with a shared disk; a
-//! file system without locks has none to ask for.
+//! file system without locks has none to ask for. Without /proc there is no list of mounts: loop
+//! devices over a file are held all the same where /sys tells of them, which a mount excludes.
 
 mod alone;
 mod loops;
@@ -133,6 +134,11 @@ fn reopen_alone(file: &File, write: bool) -> Result<File, Refusal> {
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     open_alone(&path, write).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => Refusal::Taken(Holder::Program),
+        io::ErrorKind::NotFound => Refusal::Failed(io::Error::new(
+            io::ErrorKind::NotFound,
+            "a disk is opened for one program alone through /proc, which is not mounted: \
+             `mount -t proc proc /proc`",
+        )),
         _ => error.into(),
     })
 }

@@ -1,12 +1,14 @@
 //! The mounts of the kernel, as this process sees them.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Where the kernel lists the mounts of this process's namespace.
-pub(super) const LIST: &str = "/proc/self/mountinfo";
+const LIST: &str = "/proc/self/mountinfo";
 
 /// A disk that is mounted.
 pub(super) struct Mount {
@@ -15,9 +17,23 @@ pub(super) struct Mount {
     pub(super) at: PathBuf,
 }
 
-/// All mounts; file systems without a disk have numbers that no disk has.
+/// All mounts, none where /proc is not mounted; file systems without a disk have numbers that no
+/// disk has.
 pub(super) fn read() -> io::Result<Vec<Mount>> {
-    Ok(fs::read(LIST)?.split(|byte| *byte == b'\n').filter_map(parse).collect())
+    let list = open()?.map_or(Ok(Vec::new()), |mut file| {
+        let mut list = Vec::new();
+        file.read_to_end(&mut list).map(|_| list)
+    })?;
+    Ok(list.split(|byte| *byte == b'\n').filter_map(parse).collect())
+}
+
+/// Opens the list of the kernel; `None` where /proc is not mounted.
+pub(super) fn open() -> io::Result<Option<File>> {
+    match File::open(LIST) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Fields of a line: id, parent, major:minor, root, mount point, ...

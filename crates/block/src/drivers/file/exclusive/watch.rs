@@ -26,8 +26,8 @@ pub(super) struct Watch {
     own: Option<u64>,
     /// It had a name when it was opened.
     is_named: bool,
-    /// The list of mounts, of which the kernel tells when it has changed.
-    mounts: File,
+    /// The list of mounts, of which the kernel tells when it has changed; `None` without /proc.
+    mounts: Option<File>,
     scan: Mutex<Scan>,
 }
 
@@ -43,7 +43,7 @@ struct Scan {
 impl Watch {
     pub(super) fn new(file: File, own: Option<u64>) -> io::Result<Self> {
         let metadata = file.metadata()?;
-        let mounts = File::open(mounts::LIST)?;
+        let mounts = mounts::open()?;
         let identity = (metadata.dev(), metadata.ino());
         let scan = Mutex::new(Scan { next: Instant::now(), held: Vec::new() });
         Ok(Self { is_named: metadata.nlink() > 0, identity, file, own, mounts, scan })
@@ -80,8 +80,9 @@ impl Watch {
 
     /// Whether something was mounted or unmounted since the last call.
     fn mounts_changed(&self) -> bool {
+        let Some(mounts) = &self.mounts else { return false };
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut list = [PollFd::new(&self.mounts, PollFlags::PRI)];
+        let mut list = [PollFd::new(mounts, PollFlags::PRI)];
         let told = poll(&mut list, Some(&now));
         told.is_ok() && list[0].revents().intersects(PollFlags::PRI | PollFlags::ERR)
     }

@@ -94,6 +94,16 @@ pub(super) fn for_each_from(
     Ok(ControlFlow::Continue(()))
 }
 
+/// Visits all inodes in use of a volume.
+pub(in crate::maintain::shrink) fn for_each_in_use(
+    volume: &Volume,
+    visit: &mut dyn FnMut(InodeNumber) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut visit = |number| visit(number).map(ControlFlow::Continue);
+    (0..volume.geometry().ag_count)
+        .try_for_each(|ag| for_each_from(volume, AgNumber(ag), AgInode(0), &mut visit).map(drop))
+}
+
 /// The inodes of a chunk that are in use.
 pub(in crate::maintain::shrink) fn in_use(
     geometry: &Geometry,

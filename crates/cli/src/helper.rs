@@ -1,8 +1,8 @@
-//! The command under the names and in the forms that `mount(8)` uses.
+//! The command under the names and in the forms that `mount(8)` and `fsck(8)` use.
 //!
 //! `mount -t undercroft` runs `mount.undercroft IMAGE DIR -o OPTIONS`, `mount -t fuse.undercroft` runs
 //! `mount.fuse.undercroft` so, or by way of `mount.fuse` `undercroft IMAGE DIR -o OPTIONS`. All of them
-//! become `undercroft mount`.
+//! become `undercroft mount`. `fsck -t undercroft` runs `fsck.undercroft`, which becomes `undercroft fsck`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -25,6 +25,11 @@ pub(crate) fn arguments(
     let all: Vec<OsString> = arguments.into_iter().collect();
     let name = all.first().and_then(|name| Path::new(name).file_name());
     let is_helper = name.is_some_and(|name| name.as_bytes().starts_with(b"mount."));
+    if name.is_some_and(|name| name == "fsck.undercroft") {
+        let mut command = all;
+        command.insert(1, "fsck".into());
+        return Run::Command(command);
+    }
     let is_short = match all.get(1..) {
         Some([image, _, option, ..]) => {
             option == "-o" && !image.as_bytes().starts_with(b"-") && !is_command(image)
@@ -77,6 +82,12 @@ mod tests {
         let form = "undercroft disk.img /mnt -o rw";
         assert_eq!(run(form), command("undercroft mount disk.img /mnt -o rw"));
         assert_eq!(run("mount.fuse.undercroft disk.img /mnt -sf"), Run::Nothing);
+    }
+
+    #[test]
+    fn the_name_of_fsck_is_a_command() {
+        let form = "/sbin/fsck.undercroft -a /dev/sda1";
+        assert_eq!(run(form), command("/sbin/fsck.undercroft fsck -a /dev/sda1"));
     }
 
     #[test]

@@ -1,0 +1,71 @@
+//! `undercroft fsck`: the command as fsck(8) calls it.
+
+use super::{check, replay};
+use crate::image::ImageArgs;
+use crate::report::Outcome;
+use anyhow::Result;
+use std::io::Write;
+use undercroft_xfs::check::CheckOptions;
+
+/// Exit statuses of fsck(8).
+const CORRECTED: u8 = 1;
+const UNCORRECTED: u8 = 4;
+pub(crate) const TROUBLE: u8 = 8;
+pub(crate) const WRONG_USAGE: u8 = 16;
+
+/// Replay and check a volume as fsck(8) asks for it, with its exit statuses.
+///
+/// This is what `fsck.undercroft` does, a name that packages install for fsck(8). With -a, -p or -y the journal is replayed first, as a mount would do; else
+/// nothing is written. Faults are told, not repaired: that is xfs_repair(8)'s work.
+///
+/// Exit status: 0 no faults; 1 the journal was replayed, and no faults; 4 faults; 8 it failed; 16
+/// wrong usage.
+///
+/// For example: undercroft fsck -p root.img
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("write").args(["auto", "preen", "yes"]).multiple(true))]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) image: ImageArgs,
+
+    /// Replay the journal of a volume that was not unmounted.
+    #[arg(short)]
+    auto: bool,
+
+    /// The same.
+    #[arg(short)]
+    preen: bool,
+
+    /// The same.
+    #[arg(short)]
+    yes: bool,
+
+    /// Write nothing, which is so without -a, -p and -y, too.
+    #[arg(short, conflicts_with = "write")]
+    no: bool,
+
+    /// Check a clean volume, too, which is always done.
+    #[arg(short)]
+    force: bool,
+
+    /// Progress goes to a terminal in any case.
+    #[arg(short = 'C', value_name = "DESCRIPTOR", num_args = 0..=1, require_equals = false, hide = true)]
+    progress: Option<Option<i32>>,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let may_write = args.auto || args.preen || args.yes;
+    let replayed = match may_write.then(|| replay::replay(&args.image, false)).transpose()? {
+        Some(report) => {
+            replay::print(report.as_ref(), false, out)?;
+            report.is_some()
+        }
+        None => false,
+    };
+    let options = CheckOptions { replay: args.image.may_replay(), ..CheckOptions::default() };
+    Ok(match check::volume(&args.image, &options, false, out)? {
+        Outcome::Findings => Outcome::Status(UNCORRECTED),
+        _ if replayed => Outcome::Status(CORRECTED),
+        outcome => outcome,
+    })
+}

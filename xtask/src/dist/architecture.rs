@@ -1,0 +1,116 @@
+//! The processors that there are binaries for, and the tools that build for them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use undercroft_judges::cache;
+
+use crate::system::{self, Program};
+use crate::{shell, workspace};
+
+/// Programs from PyPI, which is where a zig comes as a package, and versions that are known to do.
+const FROM_PYPI: [&str; 2] = ["ziglang==0.13.0", "cargo-zigbuild==0.24.1"];
+
+/// A processor; the system is Linux, the C library musl, linked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Architecture {
+    #[value(name = "x86_64")]
+    X86_64,
+    Aarch64,
+}
+
+impl Architecture {
+    pub(crate) const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+
+    /// As Linux and RPM name it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    pub(super) const fn triple(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64-unknown-linux-musl",
+            Self::Aarch64 => "aarch64-unknown-linux-musl",
+        }
+    }
+
+    /// The part of names of environment variables for C compilers.
+    pub(super) fn variable(self) -> String {
+        self.triple().replace('-', "_")
+    }
+
+    /// What separates debug information.
+    pub(super) const fn objcopy(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64-linux-gnu-objcopy",
+            Self::Aarch64 => "aarch64-linux-gnu-objcopy",
+        }
+    }
+
+    const fn programs(self) -> &'static [Program] {
+        match self {
+            Self::X86_64 => system::FOR_X86_64,
+            Self::Aarch64 => system::FOR_AARCH64,
+        }
+    }
+
+    /// Installs what builds for it: standard library, compiler of C, tools for object files.
+    pub(super) fn prepare(self) -> Result<()> {
+        system::install(self.programs())?;
+        // Where cargo comes without rustup, the library has to be there.
+        if shell::find("rustup").is_some() {
+            let mut rustup = Command::new("rustup");
+            shell::run(rustup.current_dir(workspace::root()).args([
+                "target",
+                "add",
+                self.triple(),
+            ]))?;
+        }
+        if self == Self::Aarch64 { install_zig() } else { Ok(()) }
+    }
+
+    /// The cargo that builds for it: a compiler and linker of C for another processor comes with
+    /// zig.
+    pub(super) fn cargo_build(self) -> Result<Command> {
+        let mut command = match self {
+            Self::X86_64 => {
+                let mut cargo = workspace::cargo();
+                cargo.arg("build").env("CC_x86_64_unknown_linux_musl", "musl-gcc");
+                cargo
+            }
+            Self::Aarch64 => {
+                let programs = python().join("bin");
+                let mut cargo = Command::new(programs.join("cargo-zigbuild"));
+                let rest = std::env::var_os("PATH").unwrap_or_default();
+                let all = std::iter::once(programs).chain(std::env::split_paths(&rest));
+                cargo.arg("zigbuild").current_dir(workspace::root());
+                cargo.env("PATH", std::env::join_paths(all)?);
+                cargo
+            }
+        };
+        command.args(["--target", self.triple()]);
+        Ok(command)
+    }
+}
+
+/// Where packages of Python are.
+fn python() -> PathBuf {
+    cache::directory().join("python")
+}
+
+fn install_zig() -> Result<()> {
+    let directory = python();
+    let pip = directory.join("bin/pip");
+    let have = shell::output(Command::new(&pip).args(["freeze"])).unwrap_or_default();
+    if FROM_PYPI.iter().all(|package| have.lines().any(|line| line == *package)) {
+        return Ok(());
+    }
+    println!("installing {} from PyPI", FROM_PYPI.join(" "));
+    shell::run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
+    shell::run(Command::new(pip).args(["install", "--quiet"]).args(FROM_PYPI))
+}

@@ -1,0 +1,73 @@
+//! The static binary: the same bytes in every directory, without debug information, which lies
+//! beside it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::architecture::Architecture;
+use crate::{shell, workspace};
+
+/// Most bytes of the binary, so that growth is noticed.
+const LARGEST: u64 = 13 << 20;
+
+/// Compiles the command and writes `stripped`, and `debug` with what a debugger wants.
+pub(super) fn build(architecture: Architecture, stripped: &Path, debug: &Path) -> Result<()> {
+    architecture.prepare()?;
+    let mut cargo = architecture.cargo_build()?;
+    cargo.args(["--profile", "distribution", "--locked", "--package", "undercroft"]);
+    let paths = paths()?;
+    // Paths of this machine, as they are in messages of panics and in debug information.
+    let mut flags: Vec<OsString> = paths.iter().map(|(path, name)| remapped(path, name)).collect();
+    flags.push("-Clink-arg=-Wl,--build-id=sha1".into());
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(&OsString::from("\x1f")));
+    let c_flags =
+        paths.iter().map(|(path, name)| format!("-ffile-prefix-map={}={name}", path.display()));
+    let c_flags: Vec<String> = c_flags.collect();
+    cargo.env(format!("CFLAGS_{}", architecture.variable()), c_flags.join(" "));
+    shell::run(&mut cargo)?;
+    let built = workspace::target(architecture.triple()).join("distribution/undercroft");
+    split(architecture, &built, stripped, debug)?;
+    let size = fs::metadata(stripped)?.len();
+    ensure!(size <= LARGEST, "{} has {size} bytes; {LARGEST} are allowed", stripped.display());
+    println!("{}: {size} bytes", stripped.display());
+    Ok(())
+}
+
+/// Directories whose names are of this machine, and the names that stand for them; a later one
+/// may lie in an earlier one.
+fn paths() -> Result<Vec<(PathBuf, &'static str)>> {
+    let home = std::env::home_dir().context("no home directory is set")?;
+    let cargo = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let registry = cargo.join("registry/src");
+    let root = workspace::root().to_owned();
+    Ok(vec![
+        (home, "home"),
+        (registry, "registry"),
+        (root, "undercroft"),
+        (workspace::target(""), "target"),
+    ])
+}
+
+fn remapped(path: &Path, name: &str) -> OsString {
+    let mut flag = OsString::from("--remap-path-prefix=");
+    flag.push(path);
+    flag.push("=");
+    flag.push(name);
+    flag
+}
+
+/// Divides a binary in what runs and what a debugger wants.
+fn split(architecture: Architecture, built: &Path, stripped: &Path, debug: &Path) -> Result<()> {
+    let objcopy = || Command::new(architecture.objcopy());
+    let section = ["--compress-debug-sections", "--only-keep-debug"];
+    shell::run(objcopy().args(section).arg(built).arg(debug))?;
+    let mut strip = objcopy();
+    strip.arg("--strip-all").arg("--remove-section=.comment");
+    let mut link = OsString::from("--add-gnu-debuglink=");
+    link.push(debug);
+    shell::run(strip.arg(link).arg(built).arg(stripped))
+}

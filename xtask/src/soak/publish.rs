@@ -1,0 +1,33 @@
+//! `cargo xtask soak publish`: the crates as crates.io would get them, and with the oldest compiler
+//! that they promise to need.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::{shell, workspace};
+
+/// The oldest compiler, as all manifests name it.
+const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
+
+/// Packages and builds every crate from its package, each after those that it needs, and uploads
+/// none; then checks all of the workspace with the oldest compiler, which rustup brings.
+pub(crate) fn run() -> Result<()> {
+    let target = workspace::target("soak-publish");
+    let mut cargo = workspace::cargo();
+    cargo.args(["publish", "--workspace", "--dry-run", "--locked", "--target-dir"]).arg(&target);
+    shell::run(&mut cargo)?;
+    ensure!(
+        shell::find("rustup").is_some(),
+        "rustup is missing, which brings Rust {OLDEST}; with that compiler as `cargo`, run `cargo \
+         check --workspace --all-features --locked`"
+    );
+    let mut rustup = Command::new("rustup");
+    shell::run(rustup.args(["toolchain", "install", OLDEST, "--profile", "minimal"]))?;
+    let mut oldest = Command::new("rustup");
+    oldest.current_dir(workspace::root()).args(["run", OLDEST, "cargo", "check", "--workspace"]);
+    // Set by the cargo that runs us.
+    oldest.env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    oldest.args(["--all-features", "--locked", "--target-dir"]).arg(target.join(OLDEST));
+    shell::run(&mut oldest)
+}
