@@ -92,8 +92,7 @@ fn make(directory: &Path, architecture: Architecture, release: &Release) -> Resu
     let prints = printer(directory)?;
     let stage = Stage::make(directory.join("stage"), &prints, release)?;
     stage.put(&program, &licences::text(architecture)?)?;
-    let [archive, deb, rpm, contents] =
-        [".tar.zst", ".deb", ".rpm", ".cdx.json"].map(|end| file(end));
+    let [archive, deb, rpm, contents] = [".tar.zst", ".deb", ".rpm", ".cdx.json"].map(file);
     package::archive(&stage, release, &archive, &name)?;
     package::debian(architecture, release, &deb)?;
     package::rpm(architecture, release, &rpm)?;
