@@ -89,21 +89,25 @@ fn make(directory: &Path, architecture: Architecture, release: &Release) -> Resu
     let file = |end: &str| directory.join(format!("{name}{end}"));
     let (program, debug) = (file(""), file(".debug"));
     binary::build(architecture, &program, &debug)?;
-    // Pages and completions are the same for all processors; a program prints them that runs here.
-    let prints = if architecture.name() == std::env::consts::ARCH {
-        program.clone()
-    } else {
-        let mut cargo = workspace::cargo();
-        shell::run(cargo.args(["build", "--quiet", "--locked", "--package", "undercroft"]))?;
-        workspace::target("debug/undercroft")
-    };
+    let prints = printer(directory)?;
     let stage = Stage::make(directory.join("stage"), &prints, release)?;
     stage.put(&program, &licences::text(architecture)?)?;
-    let [archive, deb, rpm, contents] =
-        [".tar.zst", ".deb", ".rpm", ".cdx.json"].map(|end| file(end));
+    let [archive, deb, rpm, contents] = [".tar.zst", ".deb", ".rpm", ".cdx.json"].map(file);
     package::archive(&stage, release, &archive, &name)?;
     package::debian(architecture, release, &deb)?;
     package::rpm(architecture, release, &rpm)?;
     package::contents(architecture, release, &contents)?;
     Ok(vec![program, debug, archive, deb, rpm, contents])
+}
+
+/// A program that runs here and prints pages and completions, which are the same for all processors:
+/// the one that was made for this, if there is one.
+fn printer(directory: &Path) -> Result<PathBuf> {
+    let own = Architecture::ALL.into_iter().find(|one| one.name() == std::env::consts::ARCH);
+    if let Some(program) = own.map(|own| directory.join(name(own))).filter(|path| path.exists()) {
+        return Ok(program);
+    }
+    let mut cargo = workspace::cargo();
+    shell::run(cargo.args(["build", "--quiet", "--locked", "--package", "undercroft"]))?;
+    Ok(workspace::target("debug/undercroft"))
 }

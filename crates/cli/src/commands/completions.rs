@@ -22,8 +22,7 @@ enum Shell {
     Elvish,
     Fish,
     Nushell,
-    #[value(name = "powershell")]
-    PowerShell,
+    Powershell,
     Zsh,
 }
 
@@ -34,7 +33,7 @@ impl Shell {
             Self::Elvish => Box::new(clap_complete::Shell::Elvish),
             Self::Fish => Box::new(clap_complete::Shell::Fish),
             Self::Nushell => Box::new(clap_complete_nushell::Nushell),
-            Self::PowerShell => Box::new(clap_complete::Shell::PowerShell),
+            Self::Powershell => Box::new(clap_complete::Shell::PowerShell),
             Self::Zsh => Box::new(clap_complete::Shell::Zsh),
         }
     }

@@ -58,8 +58,8 @@ pub(super) fn relocate(device: &Arc<dyn BlockDevice>, size: Size) -> Result<(), 
     let new = unused.map_or_else(|| take(device, size), Ok)?;
     copy(device.as_ref(), &geometry, new)?;
     switch::name_journal(device, new)?;
-    let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    volume.bar(size.last_group(), AgBlock(size.last));
+    // Without a bar: in front of it may be no other space for the free list of the group.
+    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     free(&volume, geometry.log_start, geometry.log_blocks)?;
     volume.close()
 }

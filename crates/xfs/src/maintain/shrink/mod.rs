@@ -99,7 +99,7 @@ pub fn minimise(
         if next.blocks >= all.blocks || !next.obstacles.is_empty() {
             return Ok(all);
         }
-        all.add(shrink(device, options, progress)?);
+        all.add(&shrink(device, options, progress)?);
     }
 }
 

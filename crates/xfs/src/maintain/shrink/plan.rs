@@ -54,7 +54,7 @@ pub struct Shrinkage {
 
 impl Shrinkage {
     /// Counts one that followed this one.
-    pub(super) fn add(&mut self, next: Self) {
+    pub(super) fn add(&mut self, next: &Self) {
         self.data.merge(next.data);
         self.metadata.merge(next.metadata);
         self.inodes += next.inodes;
