@@ -130,13 +130,15 @@ fn move_out(
 ) -> Result<(), Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     volume.bar(size.last_group(), AgBlock(size.last));
+    // First, as what moves could take all space in the group, and its free list needs some.
+    own_blocks::move_out(&volume, size)?;
     inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;
     contents::move_out(&volume, size, &mut |blocks| moved(Moved::Blocks(blocks)))?;
     // What the journal has left, and a crash kept from being free.
     for (start, len) in doomed::log_blocks(&volume, size)? {
         journal::free(&volume, start, len)?;
     }
-    // Last, as all that moves changes the trees.
+    // Again, as all that moves changes the trees.
     own_blocks::move_out(&volume, size)?;
     let left = Doomed::of(&volume, size, true)?;
     let moving = left.data.blocks + left.metadata.blocks;
