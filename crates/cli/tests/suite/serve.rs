@@ -43,16 +43,17 @@ fn one_client_is_served_at_standard_input() {
     let disk = disk(home.path());
     let socket = home.path().join("socket");
     let listener = UnixListener::bind(&socket).unwrap();
+    let served = disk.clone();
     let server = thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
         let stdin = Stdio::from(OwnedFd::from(client));
-        program().args(["serve", "--stdio", &disk]).stdin(stdin).status().unwrap()
+        program().args(["serve", "--stdio", &served]).stdin(stdin).status().unwrap()
     });
     let uri = format!("nbd+unix:///?socket={}", socket.display());
     assert_eq!(nbdinfo(&["--size", &uri]).trim(), BYTES.to_string());
     assert!(server.join().unwrap().success());
 
-    let no_socket = program().args(["serve", "--stdio", "/dev/null"]).stdin(Stdio::null()).output();
+    let no_socket = program().args(["serve", "--stdio", &disk]).stdin(Stdio::null()).output();
     let message = String::from_utf8(no_socket.unwrap().stderr).unwrap();
     assert!(message.contains("not a socket"), "{message}");
 }
