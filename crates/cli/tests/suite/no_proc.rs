@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tempfile::TempDir;
 use undercroft_judges::kernel;
 use undercroft_judges::xfsprogs::Xfsprogs;
 
@@ -31,6 +32,11 @@ fn succeeds(directory: &Path, words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// A directory that is not hidden, as one in /dev/shm would be.
+fn visible_home() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<_> =
@@ -44,7 +50,7 @@ fn images_are_built_changed_and_read() {
     if !kernel::available_or_report("undercroft::no_proc::images_are_built_changed_and_read") {
         return;
     }
-    let home = tempfile::tempdir().unwrap();
+    let home = visible_home();
     let directory = home.path();
     fs::create_dir_all(directory.join("tree/etc")).unwrap();
     fs::write(directory.join("tree/etc/hostname"), "box\n").unwrap();
@@ -74,7 +80,7 @@ fn a_build_that_is_killed_leaves_nothing() {
     if !kernel::available_or_report("undercroft::no_proc::a_build_that_is_killed_leaves_nothing") {
         return;
     }
-    let home = tempfile::tempdir().unwrap();
+    let home = visible_home();
     let mut child = hidden()
         .args(["build", "--size=64M", "--uuid=2f5e0c3a-0000-4000-8000-000000000001", "-", "x.img"])
         .current_dir(home.path())
@@ -84,7 +90,7 @@ fn a_build_that_is_killed_leaves_nothing() {
         .unwrap();
     // Half of a file of an archive: the build has begun and waits for more.
     let tar = "printf x > file; truncate -s 8M file; tar -c file; rm file";
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = visible_home();
     let archive =
         Command::new("sh").args(["-c", tar]).current_dir(scratch.path()).output().unwrap();
     let mut pipe = child.stdin.take().unwrap();
