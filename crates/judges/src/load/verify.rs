@@ -82,7 +82,7 @@ pub(super) fn faults(root: &Path, worker: u64, history: &History) -> Result<Vec<
             }
             let bytes = fs::read(entry.path()).map_err(Error::io("cannot read", &entry.path()))?;
             let left = Left { name: Name { directory, name }, bytes };
-            let owner = owners.get(&left.name).and_then(|owners| owner_of(&left, owners));
+            let owner = owners.get(&left.name).and_then(|owners| owner_of(&left, owners, history));
             match owner {
                 Some(number) => found.entry(number).or_default().push(left),
                 None => faults.push(format!("{}: it was gone for good", left.name)),
@@ -96,15 +96,21 @@ pub(super) fn faults(root: &Path, worker: u64, history: &History) -> Result<Vec<
     Ok(faults)
 }
 
-/// The file it is, of those that may have the name: the one its first sector names, if there are
-/// several.
-fn owner_of(left: &Left, owners: &[u64]) -> Option<u64> {
+/// The file it is, of those that may have the name: the one that a sector names. Zeros and an empty
+/// file can be of each; then it is the one that must be somewhere, and has the fewest names.
+fn owner_of(left: &Left, owners: &[u64], history: &History) -> Option<u64> {
     if let [only] = owners {
         return Some(*only);
     }
-    match left.bytes.get(..SECTOR).map(read) {
-        Some(Found::Version { file, .. }) if owners.contains(&file) => Some(file),
-        _ => None,
+    let sectors = left.bytes.chunks_exact(SECTOR).map(read);
+    match sectors.into_iter().find(|found| *found != Found::Zeros) {
+        Some(Found::Version { file, .. }) => owners.contains(&file).then_some(file),
+        Some(_) => None,
+        None => {
+            let names = |owner: &&u64| history.files.get(owner).map(|file| &file.names);
+            let rank = |owner: &&u64| names(owner).map(|all| (all.contains(&None), all.len()));
+            owners.iter().min_by_key(rank).copied()
+        }
     }
 }
 
@@ -156,5 +162,42 @@ fn contents(number: u64, file: &File, left: &Left, faults: &mut Vec<String>) {
                 left.name
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operation::Way;
+    use super::*;
+
+    #[test]
+    fn a_file_of_zeros_is_the_one_that_replaced_another() {
+        let root = tempfile::tempdir().unwrap();
+        let worker = 4;
+        let (old, new) = (worker << 32 | 1, worker << 32 | 2);
+        let name = |number: u64| Name { directory: 0, name: format!("f{number}-1") };
+        let mut history = History::default();
+        for operation in [
+            Operation::Create { file: old, name: name(old) },
+            Operation::Create { file: new, name: name(new) },
+            Operation::Write { file: new, first: 0, count: 1, version: 1, way: Way::Cached },
+            Operation::Sync { file: new },
+            Operation::Replace { file: new, victim: old },
+            Operation::Sync { file: new },
+            Operation::Punch { file: new, first: 0, count: 1 },
+        ] {
+            history.begin(&operation);
+            history.acknowledge(&operation);
+        }
+        for path in directories(root.path(), worker) {
+            fs::create_dir_all(path).unwrap();
+        }
+        let found = || faults(root.path(), worker, &history).unwrap();
+        assert!(found()[0].contains("is lost"), "{:?}", found());
+        let path = directories(root.path(), worker)[0].join(&name(old).name);
+        fs::write(&path, [0; SECTOR]).unwrap();
+        assert_eq!(found(), [""; 0]);
+        fs::write(&path, [7; SECTOR]).unwrap();
+        assert_eq!(found().len(), 2);
     }
 }
