@@ -126,8 +126,10 @@ impl Turns {
         fio.arg(format!("--bs={}", load.block)).arg(format!("--numjobs={}", load.connections));
         fio.arg(format!("--iodepth={}", load.flight / load.connections));
         fio.arg(format!("--runtime={seconds}"));
-        let told: Value =
-            serde_json::from_str(&shell::output(&mut fio)?).context("fio told no JSON")?;
+        // Its NBD engine says on the same output that it has connected.
+        let text = shell::output(&mut fio)?;
+        let start = text.find('{').context("fio told no JSON")?;
+        let told: Value = serde_json::from_str(&text[start..]).context("fio told no JSON")?;
         let cpu = self.server.cpu_seconds()? - before;
         let job = &told["jobs"][0];
         let kind = if load.pattern.ends_with("read") { "read" } else { "write" };
