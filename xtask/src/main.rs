@@ -7,6 +7,7 @@ mod boot;
 mod debian;
 mod dist;
 mod newest;
+mod packages;
 mod public;
 mod shell;
 mod soak;

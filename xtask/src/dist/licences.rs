@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
 use spdx::{Expression, ParseMode};
 
 use super::architecture::Architecture;
+use crate::packages::{self, Package};
 use crate::{shell, workspace};
 
 /// What is linked in and is not a crate.
@@ -25,20 +25,6 @@ const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"
 /// licences sees to it that there is another.
 const NOT_TAKEN: [&str; 2] = ["GNU GENERAL PUBLIC LICENSE", "GNU LESSER GENERAL PUBLIC LICENSE"];
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    license: Option<String>,
-    source: Option<String>,
-    manifest_path: PathBuf,
-}
-
 /// The text: a list of all packages, then each licence with the packages that it is for.
 pub(super) fn text(architecture: Architecture) -> Result<String> {
     let mut list = String::from("This program is linked with:\n\n");
@@ -46,7 +32,7 @@ pub(super) fn text(architecture: Architecture) -> Result<String> {
     for package in linked(architecture)? {
         let name = format!("{} {}", package.name, package.version);
         writeln!(list, "{name}: {}", package.license.as_deref().unwrap_or_default())?;
-        for text in package.texts()? {
+        for text in texts_of(&package)? {
             texts.entry(text).or_default().push(name.clone());
         }
     }
@@ -70,11 +56,7 @@ fn linked(architecture: Architecture) -> Result<Vec<Package>> {
     command.args(["tree", "--locked", "--package", "undercroft", "--edges", "normal"]);
     command.args(["--prefix", "none", "--format", "{p}", "--target", architecture.triple()]);
     let tree = shell::output(&mut command)?;
-    let mut command = workspace::cargo();
-    command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
-    let metadata: Metadata = serde_json::from_str(&shell::output(&mut command)?)
-        .context("cannot read what `cargo metadata` says")?;
-    let mut packages = metadata.packages;
+    let mut packages = packages::all(&[])?;
     packages.retain(|package| {
         let line = format!("{} v{}", package.name, package.version);
         package.source.is_some()
@@ -87,21 +69,19 @@ fn linked(architecture: Architecture) -> Result<Vec<Package>> {
     Ok(packages)
 }
 
-impl Package {
-    /// Its licences as they are in its files, else as SPDX has them.
-    fn texts(&self) -> Result<Vec<String>> {
-        let root = self.manifest_path.parent().unwrap_or(Path::new("/"));
-        let mut texts = Vec::new();
-        collect(root, &mut texts).with_context(|| format!("cannot read {}", root.display()))?;
-        if !texts.is_empty() {
-            return Ok(texts);
-        }
-        let licence = self.license.as_deref().unwrap_or_default();
-        let expression = Expression::parse_mode(licence, ParseMode::LAX)
-            .map_err(|error| anyhow::anyhow!("{}: {error}", self.name))?;
-        // Any of them may be chosen where there are several; all are given.
-        expression.requirements().map(|one| standard(&one.req.license.to_string())).collect()
+/// The licences of a package as they are in its files, else as SPDX has them.
+fn texts_of(package: &Package) -> Result<Vec<String>> {
+    let root = package.manifest_path.parent().unwrap_or(Path::new("/"));
+    let mut texts = Vec::new();
+    collect(root, &mut texts).with_context(|| format!("cannot read {}", root.display()))?;
+    if !texts.is_empty() {
+        return Ok(texts);
     }
+    let licence = package.license.as_deref().unwrap_or_default();
+    let expression = Expression::parse_mode(licence, ParseMode::LAX)
+        .map_err(|error| anyhow::anyhow!("{}: {error}", package.name))?;
+    // Any of them may be chosen where there are several; all are given.
+    expression.requirements().map(|one| standard(&one.req.license.to_string())).collect()
 }
 
 /// The text of a licence without a holder.

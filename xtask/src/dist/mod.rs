@@ -36,7 +36,7 @@ struct Release {
     epoch: u64,
 }
 
-/// Where the files lie, whatever directory cargo builds in: manifests name it.
+/// Where the files lie, in all target directories of cargo: manifests name it.
 pub(crate) fn directory() -> PathBuf {
     workspace::root().join("target/dist")
 }
@@ -76,7 +76,7 @@ fn release(dirty: bool) -> Result<Release> {
     let changed = git(&["status", "--porcelain"])?;
     ensure!(
         dirty || changed.is_empty(),
-        "not all is committed, so nobody could make the same again; commit, or `--dirty`:\n{changed}"
+        "not all is committed, so the same could not be made again; commit, or `--dirty`:\n{changed}"
     );
     let epoch = git(&["log", "-1", "--format=%ct"])?.trim().parse();
     let epoch = epoch.context("git tells no time of the commit")?;

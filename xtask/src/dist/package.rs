@@ -5,24 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
 use undercroft_judges::cache;
 
 use super::Release;
 use super::architecture::Architecture;
 use super::stage::Stage;
-use crate::{shell, workspace};
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    manifest_path: PathBuf,
-}
+use crate::{packages, shell, workspace};
 
 /// An archive of `name` with what the stage has for all systems.
 pub(super) fn archive(stage: &Stage, release: &Release, to: &Path, name: &str) -> Result<()> {
@@ -66,11 +54,8 @@ pub(super) fn contents(architecture: Architecture, release: &Release, to: &Path)
     command.args(["--target", architecture.triple(), "--quiet"]);
     shell::output(&mut command)?;
     // It writes one beside each manifest of the workspace.
-    let mut metadata = workspace::cargo();
-    metadata.args(["metadata", "--format-version", "1", "--no-deps"]);
-    let metadata: Metadata = serde_json::from_str(&shell::output(&mut metadata)?)?;
     let mut found = None;
-    for package in metadata.packages {
+    for package in packages::own()? {
         let file = package.manifest_path.with_file_name(format!("{name}.json"));
         if package.name == "undercroft" {
             found = Some(fs::read_to_string(&file)?);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 use spdx::{Expression, ParseMode};
 
+use crate::packages::{self, Dependency, Package};
 use crate::{shell, workspace};
 
 /// Permissive only: the project is offered under MIT or Apache-2.0.
@@ -28,69 +28,41 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Where it runs: what crates need on other systems is never built.
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
-/// What `cargo metadata` tells of the dependency tree.
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    license: Option<String>,
-    /// `None` for those of this repository.
-    source: Option<String>,
-    dependencies: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    name: String,
-    req: String,
-    path: Option<String>,
-}
-
 /// Checks the dependency tree. Advisories are left out: they change without a change here.
 pub(super) fn check() -> Result<()> {
     check_fuzz_lock()?;
-    let mut command = workspace::cargo();
-    command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
-    command.args(TARGETS.iter().flat_map(|target| ["--filter-platform", target]));
-    let metadata: Metadata = serde_json::from_str(&shell::output(&mut command)?)
-        .context("cannot read what `cargo metadata` says")?;
-    let wrong: Vec<String> = metadata
-        .packages
+    let targets: Vec<&str> =
+        TARGETS.iter().flat_map(|target| ["--filter-platform", target]).collect();
+    let packages = packages::all(&targets)?;
+    let wrong: Vec<String> = packages
         .iter()
-        .filter_map(|package| package.judge().err())
+        .filter_map(|one| judge(one).err())
         .map(|error| format!("{error:#}"))
         .collect();
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-    tell(&metadata.packages);
+    tell(&packages);
     Ok(())
 }
 
-impl Package {
-    fn judge(&self) -> Result<()> {
-        let Self { name, version, .. } = self;
-        match &self.source {
-            None => {
-                let wild = |one: &&Dependency| one.req == "*" && one.path.is_none();
-                if let Some(one) = self.dependencies.iter().find(wild) {
-                    bail!("{name} takes any version of {}: name one", one.name);
-                }
+fn judge(package: &Package) -> Result<()> {
+    let Package { name, version, .. } = package;
+    match &package.source {
+        None => {
+            let wild = |one: &&Dependency| one.req == "*" && one.path.is_none();
+            if let Some(one) = package.dependencies.iter().find(wild) {
+                bail!("{name} takes any version of {}: name one", one.name);
             }
-            Some(source) => ensure!(source == REGISTRY, "{name} {version} comes from {source}"),
         }
-        let licence = self.license.as_deref();
-        let licence = licence.with_context(|| format!("{name} {version} names no licence"))?;
-        // Old manifests write `/` for `OR`.
-        let expression = Expression::parse_mode(licence, ParseMode::LAX)
-            .map_err(|error| anyhow::anyhow!("{name} {version}: {error}"))?;
-        let is_allowed = expression.evaluate(|one| ALLOWED.contains(&one.to_string().as_str()));
-        ensure!(is_allowed, "{name} {version} is under {licence}, which is not on the list");
-        Ok(())
+        Some(source) => ensure!(source == REGISTRY, "{name} {version} comes from {source}"),
     }
+    let licence = package.license.as_deref();
+    let licence = licence.with_context(|| format!("{name} {version} names no licence"))?;
+    // Old manifests write `/` for `OR`.
+    let expression = Expression::parse_mode(licence, ParseMode::LAX)
+        .map_err(|error| anyhow::anyhow!("{name} {version}: {error}"))?;
+    let is_allowed = expression.evaluate(|one| ALLOWED.contains(&one.to_string().as_str()));
+    ensure!(is_allowed, "{name} {version} is under {licence}, which is not on the list");
+    Ok(())
 }
 
 /// Says how many there are, and which of them in several versions.
@@ -118,31 +90,33 @@ fn check_fuzz_lock() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn package(license: Option<&str>, source: Option<&str>) -> Package {
         let [license, source] = [license, source].map(|text| text.map(str::to_owned));
         let (name, version) = ("one".to_owned(), "1.0.0".to_owned());
-        Package { name, version, license, source, dependencies: Vec::new() }
+        let manifest_path = PathBuf::new();
+        Package { name, version, license, source, manifest_path, dependencies: Vec::new() }
     }
 
     #[test]
     fn only_licences_on_the_list_pass() {
         for licence in ["MIT", "MIT/Apache-2.0", "Apache-2.0 / MIT", "GPL-2.0-only OR Zlib"] {
-            package(Some(licence), Some(REGISTRY)).judge().unwrap();
+            judge(&package(Some(licence), Some(REGISTRY))).unwrap();
         }
         for licence in [Some("GPL-2.0-only"), Some("MIT AND LGPL-3.0"), Some("unclear"), None] {
-            assert!(package(licence, Some(REGISTRY)).judge().is_err(), "{licence:?}");
+            assert!(judge(&package(licence, Some(REGISTRY))).is_err(), "{licence:?}");
         }
         let elsewhere = package(Some("MIT"), Some("git+https://example.org/one"));
-        assert!(elsewhere.judge().is_err());
+        assert!(judge(&elsewhere).is_err());
     }
 
     #[test]
     fn a_version_that_is_left_open_is_refused() {
         let mut own = package(Some("MIT"), None);
         own.dependencies.push(Dependency { name: "two".into(), req: "*".into(), path: None });
-        assert!(own.judge().unwrap_err().to_string().contains("two"));
+        assert!(judge(&own).unwrap_err().to_string().contains("two"));
         own.dependencies[0].path = Some("../two".into());
-        own.judge().unwrap();
+        judge(&own).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use crate::units::{SECTOR_SIZE, Sector};
 
 pub(super) const MAGIC: &[u8; 8] = b"EFI PART";
 pub(super) const HEADER_MIN: usize = 92;
-pub(super) const HEADER_CRC: usize = 16;
+const HEADER_CRC: usize = 16;
 pub(super) const ENTRY_MIN: u32 = 128;
 const ENTRY_MAX: u32 = 4096;
 /// Largest table read: eight times what tools write by default fits.
@@ -34,7 +34,7 @@ pub(super) fn read(device: &dyn BlockDevice) -> Result<Option<Vec<Partition>>, P
         for block in [Some(1), backup].into_iter().flatten() {
             match copy(device, block, block_size)? {
                 Copy::Absent => {}
-                Copy::Sound(partitions) => return Ok(Some(partitions)),
+                Copy::Sound(copy) => return Ok(Some(copy.partitions())),
                 Copy::Damaged(what) => damage = damage.or(Some(what)),
             }
         }
@@ -47,26 +47,48 @@ pub(super) fn read(device: &dyn BlockDevice) -> Result<Option<Vec<Partition>>, P
 
 enum Copy {
     Absent,
-    Sound(Vec<Partition>),
+    Sound(Box<SoundCopy>),
     Damaged(String),
+}
+
+struct SoundCopy {
+    header_at: Sector,
+    header_sector: [u8; SECTOR_SIZE as usize],
+    header: Header,
+    table_at: Sector,
+    table: Vec<u8>,
+}
+
+impl SoundCopy {
+    fn partitions(&self) -> Vec<Partition> {
+        let entries = self.table.chunks_exact(self.header.entry_size as usize).zip(1..);
+        let per_block = self.header.block_size / SECTOR_SIZE;
+        entries.filter_map(|(entry, number)| partition(entry, number, per_block)).collect()
+    }
 }
 
 fn copy(device: &dyn BlockDevice, block: u64, block_size: u64) -> Result<Copy, PartitionError> {
     // The block is 1 or on the device: no overflow.
-    let sector = Sector(block * (block_size / SECTOR_SIZE));
-    if sector >= device.capacity() {
+    let header_at = Sector(block * (block_size / SECTOR_SIZE));
+    if header_at >= device.capacity() {
         return Ok(Copy::Absent);
     }
-    let mut bytes = [0; SECTOR_SIZE as usize];
-    read_exact_at(device, sector, &mut bytes)?;
-    if !bytes.starts_with(MAGIC) {
+    let mut header_sector = [0; SECTOR_SIZE as usize];
+    read_exact_at(device, header_at, &mut header_sector)?;
+    if !header_sector.starts_with(MAGIC) {
         return Ok(Copy::Absent);
     }
-    let header = match header(&bytes, block, block_size) {
+    let header = match header(&header_sector, block, block_size) {
         Ok(header) => header,
         Err(what) => return Ok(Copy::Damaged(what)),
     };
-    table(device, &header)
+    Ok(match table(device, &header)? {
+        Ok((table_at, table)) => {
+            let copy = SoundCopy { header_at, header_sector, header, table_at, table };
+            Copy::Sound(Box::new(copy))
+        }
+        Err(what) => Copy::Damaged(what),
+    })
 }
 
 fn le32(bytes: &[u8], at: usize) -> u32 {
@@ -105,20 +127,8 @@ fn header(
     Ok(Header { block_size, table, count, entry_size, table_crc })
 }
 
-fn table(device: &dyn BlockDevice, header: &Header) -> Result<Copy, PartitionError> {
-    let table = match table_bytes(device, header)? {
-        Ok((_, table)) => table,
-        Err(what) => return Ok(Copy::Damaged(what)),
-    };
-    let entries = table.chunks_exact(header.entry_size as usize).zip(1..);
-    let per_block = header.block_size / SECTOR_SIZE;
-    Ok(Copy::Sound(
-        entries.filter_map(|(entry, number)| partition(entry, number, per_block)).collect(),
-    ))
-}
-
 /// Where the table of a header is, and its bytes, or its defect.
-fn table_bytes(
+fn table(
     device: &dyn BlockDevice,
     header: &Header,
 ) -> Result<Result<(Sector, Vec<u8>), String>, PartitionError> {
@@ -168,21 +178,13 @@ pub(super) fn shorten(
         if copies.len() == 2 {
             for copy in copies {
                 write_all_at(device, copy.table_at, &copy.table)?;
-                write_all_at(device, copy.header_at, &copy.header)?;
+                write_all_at(device, copy.header_at, &copy.header_sector)?;
                 flush(device)?;
             }
             return Ok(());
         }
     }
     Err(refused(defect))
-}
-
-/// A copy with a changed entry.
-struct Shortened {
-    header_at: Sector,
-    header: [u8; SECTOR_SIZE as usize],
-    table_at: Sector,
-    table: Vec<u8>,
 }
 
 /// The copy whose header is at a block, with a partition ending after its first `length` sectors; or
@@ -192,25 +194,14 @@ fn shortened(
     (block, block_size): (u64, u64),
     old: &Partition,
     length: Sector,
-) -> Result<Result<Shortened, String>, PartitionError> {
+) -> Result<Result<SoundCopy, String>, PartitionError> {
+    let mut changed = match copy(device, block, block_size)? {
+        Copy::Sound(copy) => *copy,
+        Copy::Damaged(what) => return Ok(Err(what)),
+        Copy::Absent => return Ok(Err(format!("no header at block {block}"))),
+    };
+    let SoundCopy { header_sector, header, table, .. } = &mut changed;
     let sectors = block_size / SECTOR_SIZE;
-    let header_at = Sector(block.saturating_mul(sectors));
-    let mut bytes = [0; SECTOR_SIZE as usize];
-    if header_at >= device.capacity() {
-        return Ok(Err("it is not on the device".into()));
-    }
-    read_exact_at(device, header_at, &mut bytes)?;
-    if !bytes.starts_with(MAGIC) {
-        return Ok(Err(format!("no header at block {block}")));
-    }
-    let header = match header(&bytes, block, block_size) {
-        Ok(header) => header,
-        Err(what) => return Ok(Err(what)),
-    };
-    let (table_at, mut table) = match table_bytes(device, &header)? {
-        Ok(found) => found,
-        Err(what) => return Ok(Err(what)),
-    };
     let mut entries = table.chunks_exact_mut(header.entry_size as usize).zip(1..);
     let same = |(entry, number): &(&mut [u8], u32)| {
         partition(entry, *number, sectors).as_ref() == Some(old)
@@ -221,14 +212,14 @@ fn shortened(
     // No more than the old one.
     let last = le64(entry, 32) + (length.0.div_ceil(sectors) - 1);
     entry[40..48].copy_from_slice(&last.to_le_bytes());
-    put_checksums(&mut bytes, &table);
+    put_checksums(header_sector, table);
     // Whole sectors are written; behind the table is nothing.
     table.resize(table.len().next_multiple_of(SECTOR_SIZE as usize), 0);
-    Ok(Ok(Shortened { header_at, header: bytes, table_at, table }))
+    Ok(Ok(changed))
 }
 
-/// Puts the checksums of a table and of the header itself into its sector.
-fn put_checksums(header: &mut [u8; SECTOR_SIZE as usize], table: &[u8]) {
+/// Puts the checksums of a table and of the header itself into the bytes of the header.
+pub(super) fn put_checksums(header: &mut [u8], table: &[u8]) {
     header[88..92].copy_from_slice(&crc32fast::hash(table).to_le_bytes());
     let size = le32(header, 12) as usize;
     header[HEADER_CRC..HEADER_CRC + 4].fill(0);

@@ -1,7 +1,7 @@
 //! A new GUID partition table, as the UEFI specification has it, written with both copies and a
 //! protective master boot record.
 
-use super::gpt::{ENTRY_MIN, HEADER_CRC, HEADER_MIN, MAGIC};
+use super::gpt::{ENTRY_MIN, HEADER_MIN, MAGIC, put_checksums};
 use crate::bio::BlockError;
 use crate::device::BlockDevice;
 use crate::plug::{flush, write_all_at};
@@ -125,9 +125,7 @@ impl NewGpt {
         put(72, &table_at.to_le_bytes());
         put(80, &(GPT_ENTRIES as u32).to_le_bytes());
         put(84, &ENTRY_MIN.to_le_bytes());
-        put(88, &crc32fast::hash(&table[..TABLE_BYTES as usize]).to_le_bytes());
-        let sum = crc32fast::hash(&block[..HEADER_MIN]);
-        block[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&sum.to_le_bytes());
+        put_checksums(&mut block, &table[..TABLE_BYTES as usize]);
         block
     }
 

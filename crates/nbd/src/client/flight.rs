@@ -220,7 +220,7 @@ impl Flight {
     ) -> io::Result<()> {
         let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let Some(request) = self.request.as_mut().filter(|_| self.command == Command::Read) else {
-            return Err(wrong("the server sent data that nobody asked for"));
+            return Err(unasked());
         };
         let skip = offset.checked_sub(self.offset);
         let skip = skip.filter(|skip| length <= self.length && *skip <= self.length - length);
@@ -269,6 +269,11 @@ fn copy(request: &Request) -> Arc<[u8]> {
     let mut bytes = Vec::with_capacity(request.length() as usize);
     request.gather().for_each(|piece| bytes.extend_from_slice(piece));
     bytes.into()
+}
+
+/// Data came where no read waits for it.
+pub(super) fn unasked() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the server sent data that no request asked for")
 }
 
 /// The error of the operating system for one of a server: the numbers are those of Linux.

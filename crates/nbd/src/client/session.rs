@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::answer::{self, Part};
 use super::error::ClientError;
 use super::facts::Facts;
-use super::flight::io_error;
+use super::flight::{io_error, unasked};
 use super::handshake::{Connection, Dialer};
 use super::kept::{Change, Content, together};
 use super::zeroes::Zeroes;
@@ -140,8 +140,7 @@ impl Connection {
                 Part::Status(found) => extents(found),
                 Part::Error(found) => error = error.or(Some(found)),
                 Part::Data { .. } | Part::Hole { .. } => {
-                    let what = "the server sent data that nobody asked for";
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, what).into());
+                    return Err(unasked().into());
                 }
             }
             if answer.last {

@@ -249,7 +249,7 @@ impl Shared {
                 self.break_session(state, epoch, &io_error(error));
             }
             _ if flight.request.is_none() => {
-                // What was answered is not durable, and nobody else would be told.
+                // Answered writes are not durable, and there is no other request to fail.
                 let reason = Reason::NotFlushed { device: self.name.clone(), error };
                 out.extend(state.die(&reason));
                 self.change.notify_all();

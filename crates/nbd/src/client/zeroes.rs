@@ -12,7 +12,7 @@ const MAX_RANGES: usize = 1 << 16;
 /// Shorter ranges are not worth it.
 const SHORTEST: u64 = 64 << 10;
 
-/// Ranges that read as zeroes, as long as nobody writes there.
+/// Ranges that read as zeroes, until something is written there.
 #[derive(Debug, Default)]
 pub(super) struct Zeroes {
     /// Ends by starts; no two touch.

@@ -90,8 +90,8 @@ fn what_is_not_believed_is_refused() {
     assert!(missing.contains("/nonexistent/ca-cert.pem"), "{missing}");
     // The server wants to know the client as well.
     std::fs::remove_file(other.path().join("client-cert.pem")).unwrap();
-    let nobody = problem(&encrypted(&server, &[&directory(other.path()), "tls-verify-peer=0"]));
-    assert!(nobody.contains("ertificate"), "{nobody}");
+    let stranger = problem(&encrypted(&server, &[&directory(other.path()), "tls-verify-peer=0"]));
+    assert!(stranger.contains("ertificate"), "{stranger}");
     device(&encrypted(&server, &[&right]));
 }
 

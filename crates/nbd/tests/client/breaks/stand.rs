@@ -76,7 +76,7 @@ impl Stand {
         load.step(&device);
         load.verify(&*device);
         flush(&*device).expect("a flush");
-        // What the flush has covered survives the server, whoever looks.
+        // Writes before the flush survive the server, also to another client.
         server.restart(Duration::ZERO);
         drop(device);
         load.verify(&open(&server.uri(export)));
