@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use undercroft_judges::damage::{CORPUS, Damage, volume};
-use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, Xfsprogs, image, kernel, rounds};
+use undercroft_judges::{Xfsprogs, image, kernel, rounds};
 
-use crate::run::{program, sample, succeeds};
+use crate::run::{crashed, program, sample, succeeds};
 
 /// All ways to read, as arguments after the name of the image.
 const READERS: [(&str, &[&str]); 6] = [
@@ -67,12 +66,7 @@ fn reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note() {
     let directory = tempfile::tempdir().unwrap();
     let (mounted, dirty) = (directory.path().join("mounted"), directory.path().join("dirty"));
     Xfsprogs::newest().unwrap().mkfs(&mounted, 64 << 20, &[]).unwrap();
-    let mount = LoopMount::new(&mounted, Access::ReadWrite, &[]).unwrap();
-    fs::write(mount.join("early"), "early").unwrap();
-    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
-    // The image of a volume in use, as a crash would leave it.
-    image::copy(&mounted, &dirty).unwrap();
-    mount.unmount().unwrap();
+    crashed(&mounted, &dirty);
 
     let before = fs::read(&dirty).unwrap();
     let output = program().args(["info", &dirty.display().to_string()]).output().unwrap();

@@ -9,7 +9,7 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::tree::{Options, compare};
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
 
-use crate::run::{Sample, fails, program, sample, succeeds, undercroft};
+use crate::run::{Sample, crashed, fails, program, sample, succeeds, undercroft};
 
 /// A volume of 64 MiB with a small tree.
 fn volume() -> Sample {
@@ -437,12 +437,7 @@ fn a_volume_that_was_not_unmounted_is_replayed_first() {
     let sample = volume();
     let mounted = sample.path("mounted");
     image::copy(Path::new(&sample.image), Path::new(&mounted)).unwrap();
-    let mount = LoopMount::new(Path::new(&mounted), Access::ReadWrite, &[]).unwrap();
-    fs::write(mount.join("early"), "early").unwrap();
-    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
-    // The image of a volume in use, as a crash would leave it.
-    image::copy(Path::new(&mounted), Path::new(&sample.image)).unwrap();
-    mount.unmount().unwrap();
+    crashed(Path::new(&mounted), Path::new(&sample.image));
     let message = fails(1, ["mkdir", "--no-replay", &sample.image, "/late"]);
     assert!(message.contains("not unmounted cleanly"), "{message}");
     let output = undercroft(["mkdir", &sample.image, "/late"]);

@@ -1,16 +1,14 @@
 //! The command as fsck(8) calls it: by a name of its own, with exit statuses of its own.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use undercroft_judges::mount::{Access, LoopMount};
 use undercroft_judges::xfsprogs::Xfsprogs;
 use undercroft_judges::{image, kernel};
 
 use crate::endings::damage_inode;
-use crate::run::{sample, succeeds};
+use crate::run::{crashed, sample, succeeds};
 
 /// Runs it as fsck(8) does, by the name of the file system's kind.
 fn fsck(words: &[&str]) -> Output {
@@ -54,12 +52,7 @@ fn a_journal_is_replayed_if_that_is_allowed() {
     let sample = sample(&["--size", "64M"]);
     let mounted = sample.path("mounted");
     image::copy(Path::new(&sample.image), Path::new(&mounted)).unwrap();
-    let mount = LoopMount::new(Path::new(&mounted), Access::ReadWrite, &[]).unwrap();
-    fs::write(mount.join("early"), "early").unwrap();
-    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
-    // The image of a volume in use, as a crash would leave it.
-    image::copy(Path::new(&mounted), Path::new(&sample.image)).unwrap();
-    mount.unmount().unwrap();
+    crashed(Path::new(&mounted), Path::new(&sample.image));
     ends(0, &["-n", &sample.image]);
     assert!(succeeds(["replay", "--dry-run", &sample.image]).contains("would replay"));
     ends(1, &["-p", &sample.image]);

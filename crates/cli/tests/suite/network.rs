@@ -7,18 +7,7 @@ use std::process::Command;
 use undercroft_judges::Xfsprogs;
 use undercroft_judges::nbd::NbdServer;
 
-use crate::run::{fails, succeeds};
-
-/// A tree with files small and large.
-fn tree(home: &Path) -> String {
-    let tree = home.join("tree");
-    fs::create_dir_all(tree.join("etc/deep")).unwrap();
-    for number in 0..300 {
-        fs::write(tree.join(format!("etc/{number}")), vec![number as u8; number * 40]).unwrap();
-    }
-    fs::write(tree.join("large"), vec![3; 9_000_000]).unwrap();
-    tree.display().to_string()
-}
+use crate::run::{fails, succeeds, tree};
 
 fn disk(home: &Path, format: &str) -> String {
     let path = home.join(format).display().to_string();

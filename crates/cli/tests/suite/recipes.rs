@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
+use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 
-use crate::run::{as_nobody, succeeds};
+use crate::run::{as_nobody, crashed, succeeds};
 
 fn recipe(name: &str) -> PathBuf {
     let recipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes");
@@ -41,11 +41,7 @@ fn works(output: &Output) -> String {
 fn snapshot(home: &Path) -> (String, String) {
     let [volume, origin] = ["snapshot.img", "origin.img"].map(|name| home.join(name));
     Xfsprogs::newest().unwrap().mkfs(&origin, 320 << 20, &[]).unwrap();
-    let mount = LoopMount::new(&origin, Access::ReadWrite, &[]).unwrap();
-    fs::write(mount.join("early"), "early").unwrap();
-    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
-    image::copy(&origin, &volume).unwrap();
-    mount.unmount().unwrap();
+    crashed(&origin, &volume);
     let volume = volume.display().to_string();
     let uuid = uuid(&volume);
     (volume, uuid)

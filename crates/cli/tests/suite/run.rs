@@ -5,6 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use undercroft_judges::mount::Access;
+use undercroft_judges::{LoopMount, image};
+
 /// The command, in an environment that changes nothing.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_undercroft"));
@@ -23,6 +26,15 @@ pub(crate) fn succeeds<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item =
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{message}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command that must succeed; returns its messages.
+#[track_caller]
+pub(crate) fn says<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> String {
+    let output = undercroft(args);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{message}");
+    message
 }
 
 /// Runs a command that must fail with `status`; returns its message.
@@ -80,4 +92,25 @@ pub(crate) fn as_nobody(home: &Path) -> Command {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
     command.env_remove("SOURCE_DATE_EPOCH").current_dir(home).stdin(Stdio::null());
     command
+}
+
+/// A tree with 200 small files and a large one.
+pub(crate) fn tree(home: &Path) -> String {
+    let tree = home.join("tree");
+    fs::create_dir_all(tree.join("etc/deep")).unwrap();
+    for number in 0..200 {
+        fs::write(tree.join(format!("etc/{number}")), vec![number as u8; number * 50]).unwrap();
+    }
+    fs::write(tree.join("large"), vec![3; 5_000_000]).unwrap();
+    tree.display().to_string()
+}
+
+/// Has a kernel write the file `early` on the volume `mounted`; `dirty` becomes the image of it in
+/// use, as a crash would leave it.
+pub(crate) fn crashed(mounted: &Path, dirty: &Path) {
+    let mount = LoopMount::new(mounted, Access::ReadWrite, &[]).unwrap();
+    fs::write(mount.join("early"), "early").unwrap();
+    rustix::fs::syncfs(fs::File::open(mount.path()).unwrap()).unwrap();
+    image::copy(mounted, dirty).unwrap();
+    mount.unmount().unwrap();
 }

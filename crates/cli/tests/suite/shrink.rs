@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopDevice, LoopMount, Xfsprogs, image, kernel};
 
-use crate::run::{fails, succeeds, undercroft};
+use crate::run::{fails, says, succeeds};
 
 const MIB: u64 = 1 << 20;
 
@@ -129,9 +129,7 @@ fn a_block_device_is_told_what_may_be_cut() {
     let image = Image::spread();
     let device = LoopDevice::attach(Path::new(&image.path)).unwrap();
     let name = device.path().display().to_string();
-    let output = undercroft(["shrink", "--size", "80M", &name]);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{message}");
+    let message = says(["shrink", "--size", "80M", &name]);
     let (needed, free) = (80 * MIB, 80 * MIB);
     let expected = format!("needs the first {needed} bytes of its device; the {free} bytes behind");
     assert!(message.contains(&expected), "{message}");
@@ -153,9 +151,7 @@ fn a_volume_inside_an_image_leaves_the_rest_alone() {
     bytes.extend(fs::read(&image.path).unwrap());
     bytes.extend([0xdd; 4096]);
     fs::write(&disk, &bytes).unwrap();
-    let output = undercroft(["shrink", "--offset", "1M", "--size", "80M", &disk]);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{message}");
+    let message = says(["shrink", "--offset", "1M", "--size", "80M", &disk]);
     assert!(message.contains(&format!("ends at byte {} of the image", 81 * MIB)), "{message}");
     let after = fs::read(&disk).unwrap();
     assert_eq!(after.len(), bytes.len());
@@ -180,9 +176,7 @@ fn the_entry_of_a_partition_follows() {
         sfdisk(&["--quiet", &disk], &table);
         file.write_all_at(&volume, MIB).unwrap();
         let arguments = ["shrink", "--partition", "1", "--partition-table", "--size", "80M", &disk];
-        let output = undercroft(arguments);
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{message}");
+        let message = says(arguments);
         assert!(message.contains(&format!("partition 1 has {} bytes now", 80 * MIB)), "{message}");
         let found = json(&sfdisk(&["--json", &disk], ""));
         let entry = &found["partitiontable"]["partitions"][0];

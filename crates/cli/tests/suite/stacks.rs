@@ -5,21 +5,10 @@ use std::path::Path;
 
 use undercroft_judges::Xfsprogs;
 
-use crate::run::{fails, succeeds, undercroft};
+use crate::run::{fails, succeeds, tree, undercroft};
 
 const SIZE: &str = "--size=64M";
 const UUID: &str = "--uuid=00000000-0000-0000-0000-000000000007";
-
-/// A tree with files small and large.
-fn tree(home: &Path) -> String {
-    let tree = home.join("tree");
-    fs::create_dir_all(tree.join("etc/deep")).unwrap();
-    for number in 0..200 {
-        fs::write(tree.join(format!("etc/{number}")), vec![number as u8; number * 50]).unwrap();
-    }
-    fs::write(tree.join("large"), vec![3; 5_000_000]).unwrap();
-    tree.display().to_string()
-}
 
 /// Replaces `$` by the directory.
 fn stack(home: &Path, text: &str) -> String {
