@@ -37,6 +37,7 @@ mod kind;
 mod mirror_leg;
 mod network;
 mod options;
+mod quotes;
 mod read;
 mod size;
 mod text;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::device::BlockDevice;
 use crate::stack::StackError;
 
-use super::options::quoted;
+use super::quotes::quoted;
 
 /// Beginnings of texts that name a device behind a network.
 const SCHEMES: [&str; 4] = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"];

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::kind::kind;
 use super::network::NetworkLeaf;
+use super::quotes::quoted;
 use crate::drivers::Engine;
 use crate::stack::StackError;
 use crate::stack::bytes::{Size, size};
@@ -88,10 +89,6 @@ fn is_bare(path: &str) -> bool {
         && !path.contains(['(', ')', ',', '"'])
         && path.trim_matches(' ') == path
         && kind(path.as_bytes()).is_none()
-}
-
-pub(super) fn quoted(path: &str) -> String {
-    format!("\"{}\"", path.replace('\\', r"\\").replace('"', "\\\""))
 }
 
 fn whole_sectors(text: &str) -> Result<u64, String> {
