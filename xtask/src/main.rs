@@ -43,8 +43,7 @@ enum Task {
     /// Make what users install, in target/dist: binaries, archives, packages
     Dist(dist::DistArguments),
     /// Measure against other tools
-    #[command(subcommand)]
-    Bench(Bench),
+    Bench(bench::Arguments),
     /// Look for defects for as long as wanted
     #[command(subcommand)]
     Soak(Soak),
@@ -54,22 +53,6 @@ enum Task {
         #[arg(long)]
         refresh: bool,
     },
-}
-
-#[derive(Subcommand)]
-enum Bench {
-    /// How fast a tree becomes an image
-    Build(bench::BuildArguments),
-    /// How fast empty files come and go, against the kernel on a copy of the image
-    Meta(bench::MetaArguments),
-    /// How fast a full journal is replayed, against the kernel on a copy of the image
-    Replay(bench::ReplayArguments),
-    /// Blocks shared with the source, against `cat` of the same bytes
-    Reflink(bench::ReflinkArguments),
-    /// How fast our mount is, against a null server, the kernel and other mounts
-    Mount(bench::MountArguments),
-    /// How fast our server of network disks is, against nbdkit and qemu-nbd
-    Nbd(bench::NbdArguments),
 }
 
 #[derive(Subcommand)]
@@ -147,12 +130,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Test { only } => test::run(only),
         Task::Public => public::write(),
         Task::Dist(arguments) => dist::run(arguments),
-        Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
-        Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),
-        Task::Bench(Bench::Replay(arguments)) => bench::replay(arguments),
-        Task::Bench(Bench::Reflink(arguments)) => bench::reflink(arguments),
-        Task::Bench(Bench::Mount(arguments)) => bench::mount(arguments),
-        Task::Bench(Bench::Nbd(arguments)) => bench::nbd(arguments),
+        Task::Bench(arguments) => bench::run(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Shrink(arguments)) => soak::shrink(arguments),

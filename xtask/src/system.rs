@@ -120,6 +120,10 @@ pub(crate) const FOR_BENCHMARKS: &[Program] = &[
     program("umoci", "umoci"),
 ];
 
+/// A dump of a volume, and what restores it.
+pub(crate) const FOR_DUMPS: &[Program] =
+    &[program("xfsdump", "xfsdump"), program("xfsrestore", "xfsdump"), program("bash", "bash")];
+
 /// What makes binaries and packages for distribution.
 pub(crate) const FOR_DIST: &[Program] = &[
     program("git", "git"),

@@ -8,15 +8,32 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use serde::Deserialize;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopDevice, LoopMount, Xfsprogs};
 
-use super::record::median;
+use super::comparison::{Comparison, Program, Unit};
 use super::working_directory;
 use crate::{newest, shell, system, workspace};
 
 /// Directories that the files of a dirty volume are spread over.
 const DIRECTORIES: usize = 1000;
+
+/// A case of the laboratory's experiment on empty files.
+#[derive(Deserialize)]
+struct MetaRecord {
+    target: String,
+    threads: usize,
+    directories: usize,
+    operations: Vec<Speed>,
+}
+
+/// One operation of a case, in the order of the rounds.
+#[derive(Deserialize)]
+struct Speed {
+    operation: String,
+    per_second: Vec<f64>,
+}
 
 /// Compare operations on empty files.
 #[derive(Args)]
@@ -51,7 +68,7 @@ pub(crate) struct ReplayArguments {
 }
 
 /// Creates, looks at and deletes files on two copies of one image, ours and the kernel's, in turn.
-pub(crate) fn meta(arguments: &MetaArguments) -> Result<()> {
+pub(super) fn meta(arguments: &MetaArguments) -> Result<Vec<Comparison>> {
     let (work, newest) = prepare(arguments.work.as_ref())?;
     let (base, ours, peer) = (work.join("base"), work.join("ours"), work.join("peer"));
     make(&base, arguments.size)?;
@@ -59,23 +76,52 @@ pub(crate) fn meta(arguments: &MetaArguments) -> Result<()> {
     copy(&base, &peer)?;
     let mount = LoopMount::new(&peer, Access::ReadWrite, &[])?;
     let mut lab = Command::new(workspace::target("release/undercroft"));
-    lab.args(["lab", "meta", "--repeat", &arguments.runs.to_string(), "--image"]).arg(&ours);
-    shell::run(lab.arg("--on").arg(mount.path()))?;
+    lab.args(["lab", "meta", "--json", "--repeat", &arguments.runs.to_string(), "--image"]);
+    let records = shell::output(lab.arg(&ours).arg("--on").arg(mount.path()))?;
     mount.unmount()?;
     newest.repair_check(&ours).context("our own volume is not clean")?;
-    [base, ours, peer].iter().try_for_each(|image| remove(image))
+    [base, ours, peer].iter().try_for_each(|image| remove(image))?;
+    in_pairs(&records)
+}
+
+/// The records of the laboratory, in which ours and the kernel's are two of the same case.
+fn in_pairs(records: &str) -> Result<Vec<Comparison>> {
+    let mut comparisons: Vec<Comparison> = Vec::new();
+    for line in records.lines() {
+        let record: MetaRecord =
+            serde_json::from_str(line).with_context(|| format!("not of an experiment: {line}"))?;
+        let name = if record.target == "undercroft" { "undercroft" } else { "the kernel's XFS" };
+        for Speed { operation, per_second } in record.operations {
+            let work = format!(
+                "{operation}, {} directories, {} threads",
+                record.directories, record.threads
+            );
+            let program = Program { name: name.to_owned(), values: per_second };
+            match comparisons.iter_mut().find(|comparison| comparison.work == work) {
+                Some(comparison) => comparison.programs.push(program),
+                None => comparisons.push(Comparison {
+                    programs: vec![program],
+                    ..Comparison::new(work, Unit::PerSecond, [])
+                }),
+            }
+        }
+    }
+    ensure!(!comparisons.is_empty(), "the laboratory printed no record");
+    Ok(comparisons)
 }
 
 /// Replays copies of one volume that the kernel left dirty: the kernel's mount against ours.
-pub(crate) fn replay(arguments: &ReplayArguments) -> Result<()> {
+pub(super) fn replay(arguments: &ReplayArguments) -> Result<Vec<Comparison>> {
     ensure!(arguments.runs > 0, "--runs must be at least 1");
     let (work, newest) = prepare(arguments.work.as_ref())?;
     let (base, ours, peer) = (work.join("base"), work.join("ours"), work.join("peer"));
     make(&base, arguments.size)?;
     soil(&base, arguments.files)?;
     let binary = workspace::target("release/undercroft");
-    print!("{}", shell::output(Command::new(&binary).args(["replay", "--dry-run"]).arg(&base))?);
-    let mut ratios = Vec::new();
+    eprint!("{}", shell::output(Command::new(&binary).args(["replay", "--dry-run"]).arg(&base))?);
+    let work_done = format!("the journal of {} new files", arguments.files);
+    let programs = ["undercroft replay", "mount by the kernel"];
+    let mut comparison = Comparison::new(work_done, Unit::Seconds, programs);
     for round in 1..=arguments.runs {
         copy(&base, &ours)?;
         copy(&base, &peer)?;
@@ -90,12 +136,12 @@ pub(crate) fn replay(arguments: &ReplayArguments) -> Result<()> {
         drop(device);
         let own =
             timed(|| shell::output(Command::new(&binary).arg("replay").arg(&ours)).map(drop))?;
-        println!("round {round}: kernel {kernel:.3} s, undercroft {own:.3} s");
-        ratios.push(kernel / own);
+        eprintln!("round {round}: kernel {kernel:.3} s, undercroft {own:.3} s");
+        comparison.add([own, kernel]);
         newest.repair_check(&ours).context("what we replayed is not clean")?;
     }
-    println!("median of the ratios: {:.2}", median(&ratios));
-    [base, ours, peer].iter().try_for_each(|image| remove(image))
+    [base, ours, peer].iter().try_for_each(|image| remove(image))?;
+    Ok(vec![comparison])
 }
 
 /// Our command, the judges, and a directory to work in.
@@ -139,6 +185,6 @@ pub(super) fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-fn remove(image: &Path) -> Result<()> {
+pub(super) fn remove(image: &Path) -> Result<()> {
     fs::remove_file(image).with_context(|| format!("cannot remove {}", image.display()))
 }

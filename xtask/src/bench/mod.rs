@@ -1,12 +1,7 @@
-//! `cargo xtask bench build`: how fast a tree becomes an image, side by side with other tools on
-//! the same work in one run.
-//!
-//! All competitors take turns, round after round, so that a disturbance of the machine hits all of
-//! them; what counts is the median, of the rounds after a first one. Before each turn, outside the
-//! measured time, the old output is removed, everything is written back, and the source is read
-//! through: it is in the page cache for all competitors, also on machines that give memory back to
-//! their host as soon as it is idle.
+//! `cargo xtask bench`: our programs side by side with others on the same work in one run.
 
+mod build;
+mod comparison;
 mod layers;
 mod live;
 mod mount;
@@ -15,51 +10,134 @@ mod peers;
 mod prototype;
 mod record;
 mod shared;
+mod shrink;
 mod source;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
-use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
-use undercroft_judges::Xfsprogs;
+use anyhow::{Context, Result};
+use clap::{Args, FromArgMatches, Subcommand};
 
-use crate::{newest, shell, system, workspace};
-use layers::Layers;
-pub(crate) use live::{MetaArguments, ReplayArguments, meta, replay};
-pub(crate) use mount::{MountArguments, run as mount};
-pub(crate) use nbd::{NbdArguments, nbd};
-use peers::{Competitor, Peers};
-use record::{Record, Row};
-pub(crate) use shared::{ReflinkArguments, reflink};
-use source::Source;
+use crate::workspace;
+use comparison::{Comparison, tables};
+use record::Chapter;
 
-/// Measure `undercroft build`.
+/// What to measure.
 #[derive(Args)]
-pub(crate) struct BuildArguments {
-    /// The tree to pack: `linux` is the source of the Debian package linux-source-6.1
-    #[arg(long, value_name = "NAME", default_value = "linux", conflicts_with_all = ["tar", "dir"])]
-    source: String,
-    /// The tree to pack as a plain tar archive
-    #[arg(long, requires = "dir")]
-    tar: Option<PathBuf>,
-    /// The same tree as a directory
-    #[arg(long, requires = "tar")]
-    dir: Option<PathBuf>,
-    /// Number of counted rounds
-    #[arg(long, default_value_t = 5)]
-    runs: usize,
-    /// Where images are written; a directory with room for the tree six times
-    #[arg(long)]
-    work: Option<PathBuf>,
-    /// Only these competitors, by name
-    #[arg(long, value_name = "NAME")]
-    only: Vec<String>,
-    /// Where to write the record of the run
-    #[arg(long)]
-    json: Option<PathBuf>,
+pub(crate) struct Arguments {
+    /// Keep the outcome in docs/measurements.json, and make docs/measurements.md anew
+    #[arg(long, global = true)]
+    record: bool,
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Everything below as it is without options; about an hour
+    All,
+    /// How fast a tree becomes an image
+    Build(build::BuildArguments),
+    /// How fast empty files come and go, against the kernel on a copy of the image
+    Meta(live::MetaArguments),
+    /// How fast a full journal is replayed, against the kernel on a copy of the image
+    Replay(live::ReplayArguments),
+    /// Blocks shared with the source, against `cat` of the same bytes
+    Reflink(shared::ReflinkArguments),
+    /// How fast a volume is made smaller, against a dump and a new volume
+    Shrink(shrink::ShrinkArguments),
+    /// How fast our mount is, against a null server, the kernel and other mounts
+    Mount(mount::MountArguments),
+    /// How fast our server of network disks is, against nbdkit and qemu-nbd
+    Nbd(nbd::NbdArguments),
+}
+
+/// All benchmarks, by name.
+const ALL: [&str; 7] = ["build", "meta", "replay", "reflink", "shrink", "mount", "nbd"];
+
+/// Measures, and prints tables.
+pub(crate) fn run(Arguments { record, bench }: &Arguments) -> Result<()> {
+    if !matches!(bench, Bench::All) {
+        return measure(bench, *record);
+    }
+    for name in ALL {
+        let command = Bench::augment_subcommands(clap::Command::new("bench"));
+        let bench = Bench::from_arg_matches(&command.try_get_matches_from(["bench", name])?)?;
+        measure(&bench, *record).with_context(|| format!("cargo xtask bench {name}"))?;
+    }
+    Ok(())
+}
+
+fn measure(bench: &Bench, keep: bool) -> Result<()> {
+    let Some([name, title, about]) = bench.words() else { return Ok(()) };
+    let comparisons = bench.comparisons()?;
+    println!("{}", tables(&comparisons));
+    if keep {
+        record::keep(Chapter::new(name, title, about, comparisons)?)?;
+    }
+    Ok(())
+}
+
+impl Bench {
+    fn comparisons(&self) -> Result<Vec<Comparison>> {
+        match self {
+            Self::All => Ok(Vec::new()),
+            Self::Build(arguments) => build::build(arguments),
+            Self::Meta(arguments) => live::meta(arguments),
+            Self::Replay(arguments) => live::replay(arguments),
+            Self::Reflink(arguments) => shared::reflink(arguments),
+            Self::Shrink(arguments) => shrink::shrink(arguments),
+            Self::Mount(arguments) => mount::run(arguments),
+            Self::Nbd(arguments) => nbd::nbd(arguments).map(|()| Vec::new()),
+        }
+    }
+
+    /// Its name, and the title and the first sentences of its chapter.
+    fn words(&self) -> Option<[&'static str; 3]> {
+        Some(match self {
+            Self::All => return None,
+            Self::Build(_) => [
+                "build",
+                "A tree becomes an image",
+                "The source is in the page cache; images are on disk, not synced.",
+            ],
+            Self::Meta(_) => [
+                "meta",
+                "Empty files",
+                "Our engine by its calls and the kernel's XFS by system calls, on copies of one \
+                 image, without fsync.",
+            ],
+            Self::Replay(_) => [
+                "replay",
+                "Replay of a full journal",
+                "Copies of a volume that the kernel gave up; the kernel's time is that of its mount.",
+            ],
+            Self::Reflink(_) => [
+                "reflink",
+                "Blocks shared with the source",
+                "On the kernel's XFS: an image whose files share blocks with the source, and the \
+                 same bytes copied into one file.",
+            ],
+            Self::Shrink(_) => [
+                "shrink",
+                "A volume made smaller",
+                "The kernel unpacked the tree. Ours works in place; the others make a new volume \
+                 of the mounted one.",
+            ],
+            Self::Mount(_) => [
+                "mount",
+                "A mount",
+                "`null` is a server that answers at once, on the same library: the price of the \
+                 protocol; `null-cached` lets the kernel keep names and attributes.",
+            ],
+            Self::Nbd(_) => [
+                "nbd",
+                "A server of network disks",
+                "A file in memory; fio with its NBD engine at a socket of the same machine.",
+            ],
+        })
+    }
 }
 
 /// The directory for images that was asked for, or that of the build.
@@ -67,84 +145,4 @@ fn working_directory(work: Option<&PathBuf>) -> Result<PathBuf> {
     let work = work.cloned().unwrap_or_else(|| workspace::target("bench"));
     fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     Ok(work)
-}
-
-/// Runs the benchmark.
-pub(crate) fn build(arguments: &BuildArguments) -> Result<()> {
-    ensure!(arguments.runs > 0, "--runs must be at least 1");
-    ensure!(
-        rustix::process::geteuid().is_root(),
-        "one of the competitors mounts its image; run as root"
-    );
-    system::install(system::FOR_BENCHMARKS)?;
-    let newest = newest::install(false)?;
-    let source = match (&arguments.tar, &arguments.dir) {
-        (Some(tar), Some(directory)) => Source::given(tar, directory)?,
-        _ if arguments.source == "linux" => Source::linux()?,
-        _ => bail!("--source {}: only `linux` is known; or give --tar and --dir", arguments.source),
-    };
-    shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
-
-    let work = working_directory(arguments.work.as_ref())?;
-    let layers = Layers::of(&source, &work)?;
-    let peers = Peers::prepare(&source, layers, &work, newest.clone())?;
-    let competitors: Vec<Competitor> = peers
-        .all()?
-        .into_iter()
-        .filter(|competitor| {
-            arguments.only.is_empty() || arguments.only.contains(&competitor.name.to_owned())
-        })
-        .collect();
-    ensure!(!competitors.is_empty(), "--only names no competitor");
-
-    let mut seconds = vec![Vec::new(); competitors.len()];
-    let mut ours = None;
-    for round in 0..=arguments.runs {
-        for (competitor, seconds) in competitors.iter().zip(&mut seconds) {
-            let (taken, output) = turn(&source, &peers, competitor)?;
-            eprintln!("round {round}: {} {taken:.2} s", competitor.name);
-            if round > 0 {
-                seconds.push(taken);
-            }
-            if competitor.ours {
-                judge(&peers, &newest, round)?;
-                ours = serde_json::from_str(output.trim()).ok().or(ours);
-            }
-        }
-    }
-    peers.clean()?;
-    let rows = competitors
-        .iter()
-        .zip(seconds)
-        .map(|(competitor, seconds)| Row::new(competitor, seconds))
-        .collect();
-    let record = Record::new(&source, &newest, rows, ours)?;
-    print!("{record}");
-    let path = arguments.json.clone().unwrap_or_else(|| work.join("build.json"));
-    fs::write(&path, serde_json::to_string_pretty(&record)? + "\n")
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    println!("\nrecord: {}", path.display());
-    Ok(())
-}
-
-/// One competitor's turn: its seconds and its output.
-fn turn(source: &Source, peers: &Peers, competitor: &Competitor) -> Result<(f64, String)> {
-    peers.clean()?;
-    peers.make_room(competitor)?;
-    rustix::fs::sync();
-    peers.read_through(source, competitor.input)?;
-    let mut command = Command::new("sh");
-    command.args(["-ec", &competitor.script]);
-    let started = Instant::now();
-    let output = shell::output(&mut command)
-        .with_context(|| format!("the competitor `{}` failed", competitor.name))?;
-    Ok((started.elapsed().as_secs_f64(), output))
-}
-
-/// Once, before anything counts: what we wrote must be a volume.
-fn judge(peers: &Peers, newest: &Xfsprogs, round: usize) -> Result<()> {
-    if round == 0 {
-        newest.repair_check(peers.image()).context("our own image is not clean")?;
-    }
-    Ok(())
 }

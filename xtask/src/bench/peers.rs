@@ -18,8 +18,6 @@ pub(super) struct Competitor {
     pub(super) input: Input,
     /// Whether it is this project.
     pub(super) ours: bool,
-    /// Whether it is no file system at all: the price of moving the bytes.
-    pub(super) floor: bool,
     /// Whether the image must have its size before.
     sized: bool,
     /// What `sh` runs; all of it is measured.
@@ -114,7 +112,7 @@ impl Peers {
         Ok(())
     }
 
-    /// All competitors, the floor first.
+    /// All competitors.
     pub(super) fn all(&self) -> Result<Vec<Competitor>> {
         let Quoted { tar, directory } = &self.source;
         let image = quoted(&self.image);
@@ -123,11 +121,8 @@ impl Peers {
         let newest = quoted(self.newest.tool("mkfs.xfs")?);
         let distribution = quoted(self.distribution.tool("mkfs.xfs")?);
         let mut all = vec![
-            Competitor {
-                floor: true,
-                sized: false,
-                ..peer("cat", Input::Tar, format!("cat {tar} > {image}"))
-            },
+            // No file system at all: the price of moving the bytes.
+            Competitor { sized: false, ..peer("cat", Input::Tar, format!("cat {tar} > {image}")) },
             self.our("undercroft from tar", Input::Tar, tar),
             self.our("undercroft from directory", Input::Directory, directory),
             peer(
@@ -192,7 +187,7 @@ impl Peers {
 }
 
 fn peer(name: &'static str, input: Input, script: String) -> Competitor {
-    Competitor { name, input, ours: false, floor: false, sized: true, script }
+    Competitor { name, input, ours: false, sized: true, script }
 }
 
 /// A path as one word for `sh`.

@@ -1,125 +1,92 @@
-//! The outcome of a run: a record for machines, from which the table for people is made.
+//! Runs that are kept: docs/measurements.json, and the page docs/measurements.md that is made of it.
 
 use std::fmt;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
-use serde::Serialize;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use undercroft_judges::Xfsprogs;
 
-use super::peers::Competitor;
-use super::source::{Input, Source};
+use super::comparison::{Comparison, tables};
 use crate::{shell, workspace};
 
-/// One competitor's times.
-#[derive(Serialize)]
-pub(super) struct Row {
-    name: &'static str,
-    input: Input,
-    ours: bool,
-    floor: bool,
-    /// In the order of the rounds.
-    seconds: Vec<f64>,
-    median: f64,
-}
+const INTRODUCTION: &str = "\
+# Measurements against other tools
 
-impl Row {
-    pub(super) fn new(competitor: &Competitor, seconds: Vec<f64>) -> Self {
-        let &Competitor { name, input, ours, floor, .. } = competitor;
-        Self { name, input, ours, floor, median: median(&seconds), seconds }
-    }
-}
+Made by `cargo xtask bench all --record` of the records in [measurements.json](measurements.json): do not
+edit. A number is the median of the rounds. In brackets, how many times as good ours is: the median of
+the ratios of each round, in which the programs take turns. Measurements of the parts, with what they
+taught, are in [MEASUREMENTS.md](../MEASUREMENTS.md).
+";
 
-/// The middle of the values; of two middle ones, their mean. Zero when there is none.
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => 0.0,
-        length if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-        _ => sorted[middle],
-    }
-}
-
-/// A whole run.
-#[derive(Serialize)]
-pub(super) struct Record {
+/// The outcome of one benchmark.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Chapter {
+    title: String,
+    /// The work that is measured, in sentences.
+    about: String,
+    /// The command that repeats it.
+    command: String,
     date: String,
-    source: String,
-    tar_bytes: u64,
+    commit: String,
     machine: Machine,
-    versions: Versions,
-    rows: Vec<Row>,
-    /// What our own command said about its last turn.
-    summary: Option<serde_json::Value>,
+    /// Versions, of the system and the newest.
+    xfsprogs: [String; 2],
+    comparisons: Vec<Comparison>,
 }
 
-/// Where the run was.
-#[derive(Serialize)]
-pub(super) struct Machine {
+/// The machine of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Machine {
     processor: String,
     processors: usize,
     memory_bytes: u64,
     kernel: String,
 }
 
-#[derive(Serialize)]
-struct Versions {
-    commit: String,
-    distribution_xfsprogs: String,
-    newest_xfsprogs: String,
-    mke2fs: String,
-    tar: String,
-}
-
-impl Record {
+impl Chapter {
+    /// A run that ended now on this machine. `name` is that of the benchmark.
     pub(super) fn new(
-        source: &Source,
-        newest: &Xfsprogs,
-        rows: Vec<Row>,
-        summary: Option<serde_json::Value>,
+        name: &str,
+        title: &str,
+        about: &str,
+        comparisons: Vec<Comparison>,
     ) -> Result<Self> {
         let version = |tools: &Xfsprogs| format!("{}.{}", tools.version().0, tools.version().1);
+        let mut git = Command::new("git");
+        git.current_dir(workspace::root()).args(["describe", "--always", "--dirty"]);
         Ok(Self {
-            date: now(),
-            source: source.name.clone(),
-            tar_bytes: source.tar_bytes,
+            title: title.to_owned(),
+            about: about.to_owned(),
+            command: format!("cargo xtask bench {name}"),
+            date: first_line(Command::new("date").args(["-u", "+%Y-%m-%d"])),
+            commit: first_line(&mut git),
             machine: Machine::here(),
-            versions: Versions {
-                commit: commit(),
-                distribution_xfsprogs: version(&Xfsprogs::distribution()?),
-                newest_xfsprogs: version(newest),
-                mke2fs: first_line(Command::new("sh").args(["-c", "mke2fs -V 2>&1"])),
-                tar: first_line(Command::new("tar").arg("--version")),
-            },
-            rows,
-            summary,
+            xfsprogs: [version(&Xfsprogs::distribution()?), version(&Xfsprogs::newest()?)],
+            comparisons,
         })
     }
 }
 
-impl fmt::Display for Machine {
+impl fmt::Display for Chapter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { processor, processors, kernel, .. } = self;
-        write!(formatter, "{processors} x {processor}, Linux {kernel}")
+        let Self { title, about, command, date, commit, machine, xfsprogs, comparisons } = self;
+        let Machine { processor, processors, memory_bytes, kernel } = machine;
+        let [system, newest] = xfsprogs;
+        writeln!(formatter, "## {title}\n\n{about}\n\n{}", tables(comparisons))?;
+        writeln!(
+            formatter,
+            "`{command}`: {date}, {commit}, {processors} x {processor}, {} GiB, Linux {kernel}, \
+             xfsprogs {system} and {newest}",
+            memory_bytes >> 30
+        )
     }
 }
 
-/// The moment, for a record.
-pub(super) fn now() -> String {
-    first_line(Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"]))
-}
-
-/// The version of the workspace.
-pub(super) fn commit() -> String {
-    let mut git = Command::new("git");
-    first_line(git.current_dir(workspace::root()).args(["describe", "--always", "--dirty"]))
-}
-
 impl Machine {
-    pub(super) fn here() -> Self {
+    fn here() -> Self {
         let field = |file: &str, name: &str| {
             let text = fs::read_to_string(file).unwrap_or_default();
             let line = text.lines().find(|line| line.starts_with(name));
@@ -137,52 +104,52 @@ impl Machine {
     }
 }
 
-/// What a program says first, or nothing when it cannot say it: no reason to lose a run.
+/// Keeps a chapter in the place of the one with its title.
+pub(super) fn keep(chapter: Chapter) -> Result<()> {
+    let (records, page) = paths();
+    let mut chapters = if records.exists() { read()? } else { Vec::new() };
+    match chapters.iter_mut().find(|old| old.title == chapter.title) {
+        Some(old) => *old = chapter,
+        None => chapters.push(chapter),
+    }
+    fs::write(&records, serde_json::to_string_pretty(&chapters)? + "\n")
+        .with_context(|| format!("cannot write {}", records.display()))?;
+    fs::write(&page, text(&chapters)).with_context(|| format!("cannot write {}", page.display()))
+}
+
+/// The records, and the page.
+fn paths() -> (PathBuf, PathBuf) {
+    let docs = workspace::root().join("docs");
+    (docs.join("measurements.json"), docs.join("measurements.md"))
+}
+
+fn read() -> Result<Vec<Chapter>> {
+    let (records, _) = paths();
+    let text = fs::read_to_string(&records)
+        .with_context(|| format!("cannot read {}", records.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} has no records", records.display()))
+}
+
+fn text(chapters: &[Chapter]) -> String {
+    chapters.iter().fold(INTRODUCTION.to_owned(), |text, chapter| format!("{text}\n{chapter}"))
+}
+
+/// The middle of the values; of two middle ones, their mean. Zero when there is none.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        length if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        _ => sorted[middle],
+    }
+}
+
+/// The first words of a program, or nothing when it has none: no reason to lose a run.
 fn first_line(command: &mut Command) -> String {
     let text = shell::output(command).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
-}
-
-impl fmt::Display for Record {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { source, machine, versions, rows, date, .. } = self;
-        writeln!(
-            formatter,
-            "\n{source}, {} rounds, {date}, {machine}, xfsprogs {} and {}\n",
-            rows.first().map_or(0, |row| row.seconds.len()),
-            versions.distribution_xfsprogs,
-            versions.newest_xfsprogs,
-        )?;
-        let find = |wanted: &dyn Fn(&Row) -> bool| {
-            rows.iter().find(|row| wanted(row)).map(|row| row.median)
-        };
-        let ratio = |above: Option<f64>, below: Option<f64>| match (above, below) {
-            (Some(above), Some(below)) if below > 0.0 => format!("{:.2}", above / below),
-            _ => "-".to_owned(),
-        };
-        let floor = find(&|row| row.floor);
-        let from_tar = find(&|row| row.ours && row.input == Input::Tar);
-        let from_directory = find(&|row| row.ours && row.input == Input::Directory);
-        writeln!(
-            formatter,
-            "| tool | median s | least s | most s | / floor | / ours from tar | / ours from directory |"
-        )?;
-        writeln!(formatter, "|---|---|---|---|---|---|---|")?;
-        for row in rows {
-            let least = row.seconds.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = row.seconds.iter().copied().fold(0.0, f64::max);
-            writeln!(
-                formatter,
-                "| {} | {:.2} | {least:.2} | {most:.2} | {} | {} | {} |",
-                row.name,
-                row.median,
-                ratio(Some(row.median), floor),
-                ratio(Some(row.median), from_tar),
-                ratio(Some(row.median), from_directory),
-            )?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -195,5 +162,11 @@ mod tests {
         assert!(close(&[3.0, 1.0, 2.0], 2.0));
         assert!(close(&[4.0, 1.0, 2.0, 3.0], 2.5));
         assert!(close(&[], 0.0));
+    }
+
+    #[test]
+    fn the_page_is_that_of_the_records() {
+        let page = fs::read_to_string(paths().1).unwrap();
+        assert_eq!(page, text(&read().unwrap()), "cargo xtask bench NAME --record");
     }
 }

@@ -11,8 +11,8 @@ use clap::Args;
 use undercroft_judges::LoopMount;
 use undercroft_judges::mount::Access;
 
-use super::live::{prepare, timed};
-use super::record::median;
+use super::comparison::{Comparison, Unit};
+use super::live::{prepare, remove, timed};
 use super::source::Source;
 use crate::{shell, workspace};
 
@@ -34,7 +34,7 @@ pub(crate) struct ReflinkArguments {
 }
 
 /// Takes turns with `cat`: the large files of the Linux tree, then a directory of large files.
-pub(crate) fn reflink(arguments: &ReflinkArguments) -> Result<()> {
+pub(super) fn reflink(arguments: &ReflinkArguments) -> Result<Vec<Comparison>> {
     ensure!(arguments.runs > 0 && arguments.gib > 0, "--runs and --gib must be at least 1");
     let (work, newest) = prepare(arguments.work.as_ref())?;
     let linux = Source::linux()?;
@@ -53,12 +53,14 @@ pub(crate) fn reflink(arguments: &ReflinkArguments) -> Result<()> {
     ]);
     shell::run(copy.arg(&large))?;
     make_disks(&disks, arguments.gib)?;
+    let mut comparisons = Vec::new();
     for (name, tree) in [("large files of the Linux tree", &large), ("files of 1 GiB", &disks)] {
-        compare(name, tree, &mount, arguments.runs)?;
+        comparisons.push(compare(name, tree, &mount, arguments.runs)?);
     }
     newest.repair_check(&mount.join("image")).context("our own image is not clean")?;
     mount.unmount()?;
-    fs::remove_file(&volume).with_context(|| format!("cannot remove {}", volume.display()))
+    remove(&volume)?;
+    Ok(comparisons)
 }
 
 /// Files of 1 GiB without a hole.
@@ -76,9 +78,9 @@ fn make_disks(directory: &Path, gib: u64) -> Result<()> {
     Ok(())
 }
 
-fn compare(name: &str, tree: &Path, mount: &LoopMount, runs: usize) -> Result<()> {
+fn compare(name: &str, tree: &Path, mount: &LoopMount, runs: usize) -> Result<Comparison> {
     let (image, joined) = (mount.join("image"), mount.join("joined"));
-    let mut ratios = Vec::new();
+    let mut comparison = Comparison::new(name, Unit::Seconds, ["build --reflink", "cat"]);
     for round in 0..=runs {
         for output in [&image, &joined] {
             if output.exists() {
@@ -102,7 +104,7 @@ fn compare(name: &str, tree: &Path, mount: &LoopMount, runs: usize) -> Result<()
         if round == 0 {
             let report: serde_json::Value = serde_json::from_str(report.trim())?;
             let number = |key: &str| report[key].as_u64().unwrap_or(0);
-            println!(
+            eprintln!(
                 "{name}: {} files, {} MB, of which {} MB shared",
                 number("files"),
                 number("bytes") / 1_000_000,
@@ -110,9 +112,8 @@ fn compare(name: &str, tree: &Path, mount: &LoopMount, runs: usize) -> Result<()
             );
             continue;
         }
-        println!("  round {round}: cat {peer:.3} s, undercroft {own:.3} s");
-        ratios.push(peer / own);
+        eprintln!("  round {round}: cat {peer:.3} s, undercroft {own:.3} s");
+        comparison.add([own, peer]);
     }
-    println!("  median of the ratios: {:.1}", median(&ratios));
-    Ok(())
+    Ok(comparison)
 }

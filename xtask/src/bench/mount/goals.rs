@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::groups::Row;
 use super::mounts::Peer;
+use crate::bench::comparison::Unit;
 
 /// In one row, ours must be at least so many times another.
 pub(super) struct Goal {
@@ -49,7 +48,6 @@ pub(super) const GOALS: [Goal; 25] = [
 ];
 
 /// A goal, and what came of it.
-#[derive(Serialize)]
 pub(super) struct Outcome {
     row: Row,
     other: Peer,
@@ -63,7 +61,7 @@ impl Goal {
     pub(super) fn outcome(&self, median: impl Fn(Row, Peer) -> Option<f64>) -> Option<Outcome> {
         let &Self { row, other, least } = self;
         let (ours, others) = (median(row, Peer::Ours)?, median(row, other)?);
-        let ratio = if row.in_seconds() { others / ours } else { ours / others };
+        let ratio = if row.unit() == Unit::Seconds { others / ours } else { ours / others };
         Some(Outcome { row, other, least, ratio, met: ratio >= least })
     }
 }

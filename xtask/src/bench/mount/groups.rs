@@ -12,9 +12,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use rustix::fs::OFlags;
-use serde::Serialize;
 
 use super::mounts::{Mounted, Peer};
+use crate::bench::comparison::Unit;
 use crate::bench::source::{Source, read_file};
 
 /// Files of a turn, and of a directory of few.
@@ -47,8 +47,7 @@ pub(super) enum Group {
 }
 
 /// One line of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Row {
     Create,
     Rename,
@@ -71,32 +70,36 @@ pub(super) enum Row {
 }
 
 impl Row {
-    pub(super) fn in_seconds(self) -> bool {
-        matches!(self, Self::Untar | Self::Find)
+    pub(super) fn unit(self) -> Unit {
+        match self {
+            Self::Untar | Self::Find => Unit::Seconds,
+            Self::Write | Self::ReadCached | Self::ReadDirect => Unit::MegabytesPerSecond,
+            _ => Unit::PerSecond,
+        }
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
-            Self::Create => "create and close, a second",
-            Self::Rename => "rename, a second",
-            Self::Unlink => "unlink, a second",
-            Self::Mkdir => "mkdir, a second",
-            Self::LargeCreate => "create among 10,000, a second",
-            Self::LargeRename => "rename among 10,000, a second",
-            Self::LargeUnlink => "unlink among 10,000, a second",
-            Self::LargeMkdir => "mkdir among 10,000, a second",
-            Self::StatUncached => "stat, nothing in the kernel, a second",
-            Self::StatCached => "stat again, a second",
-            Self::Open => "open and close, a second",
-            Self::Untar => "untar of the Linux tree and unmount, seconds",
-            Self::Find => "find -ls of it, cold, seconds",
-            Self::Write => "writes of 1 MiB and fsync, MB/s",
-            Self::ReadCached => "reads of 1 MiB, MB/s",
-            Self::ReadDirect => "reads of 1 MiB, O_DIRECT, MB/s",
-            Self::Fsync1 => "durable files of 4 KiB, 1 thread, a second",
-            Self::Fsync16 => "durable files of 4 KiB, 16 threads, a second",
+            Self::Create => "create and close",
+            Self::Rename => "rename",
+            Self::Unlink => "unlink",
+            Self::Mkdir => "mkdir",
+            Self::LargeCreate => "create among 10,000",
+            Self::LargeRename => "rename among 10,000",
+            Self::LargeUnlink => "unlink among 10,000",
+            Self::LargeMkdir => "mkdir among 10,000",
+            Self::StatUncached => "stat, nothing in the kernel",
+            Self::StatCached => "stat again",
+            Self::Open => "open and close",
+            Self::Untar => "untar of the Linux tree and unmount",
+            Self::Find => "find -ls of it, cold",
+            Self::Write => "writes of 1 MiB and fsync",
+            Self::ReadCached => "reads of 1 MiB",
+            Self::ReadDirect => "reads of 1 MiB, O_DIRECT",
+            Self::Fsync1 => "durable files of 4 KiB, 1 thread",
+            Self::Fsync16 => "durable files of 4 KiB, 16 threads",
         })
     }
 }

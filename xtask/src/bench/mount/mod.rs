@@ -7,8 +7,8 @@
 mod goals;
 mod groups;
 mod mounts;
-mod record;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -16,12 +16,14 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::comparison::Comparison;
+use super::record::median;
 use super::source::Source;
 use super::working_directory;
 use crate::{newest, shell, system, workspace};
-use groups::Group;
+use goals::GOALS;
+use groups::{Group, Row};
 use mounts::{Mounted, Peer};
-use record::Record;
 
 /// Measure `undercroft mount`.
 #[derive(Args)]
@@ -44,13 +46,10 @@ pub(crate) struct MountArguments {
     /// Where images are written
     #[arg(long)]
     work: Option<PathBuf>,
-    /// Where to write the record of the run
-    #[arg(long)]
-    json: Option<PathBuf>,
 }
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
+pub(super) fn run(arguments: &MountArguments) -> Result<Vec<Comparison>> {
     ensure!(arguments.runs > 0, "--runs must be at least 1");
     ensure!(rustix::process::geteuid().is_root(), "volumes are mounted; run as root");
     ensure!(std::path::Path::new("/dev/fuse").exists(), "no /dev/fuse; load the module `fuse`");
@@ -67,13 +66,11 @@ pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
     if let Some(processor) = arguments.processor {
         stay_on(processor)?;
     }
-    let mut record = Record::new(peers.clone());
+    let mut measured = BTreeMap::<Row, Comparison>::new();
     for group in groups {
+        let peers: Vec<Peer> = peers.iter().copied().filter(|peer| group.suits(*peer)).collect();
         for round in 1..=arguments.runs {
-            for peer in &peers {
-                if !group.suits(*peer) {
-                    continue;
-                }
+            for (turn, peer) in peers.iter().enumerate() {
                 let mut mounted = Mounted::new(*peer, &work, arguments.size)?;
                 let values = group
                     .measure(&mut mounted, source.as_ref())
@@ -81,18 +78,31 @@ pub(crate) fn run(arguments: &MountArguments) -> Result<()> {
                 mounted.unmount()?;
                 for (row, value) in values {
                     eprintln!("round {round}: {}, {row}: {value:.2}", peer.name());
-                    record.add(row, *peer, value);
+                    let names = peers.iter().map(|peer| peer.name());
+                    let comparison = measured
+                        .entry(row)
+                        .or_insert_with(|| Comparison::new(row.to_string(), row.unit(), names));
+                    comparison.programs[turn].values.push(value);
                 }
             }
         }
     }
-    record.finish();
-    print!("{record}");
-    let path = arguments.json.clone().unwrap_or_else(|| work.join("mount.json"));
-    fs::write(&path, serde_json::to_string_pretty(&record)? + "\n")
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    println!("\nrecord: {}", path.display());
-    Ok(())
+    print_goals(&measured);
+    Ok(measured.into_values().collect())
+}
+
+/// Says which goals were met.
+fn print_goals(measured: &BTreeMap<Row, Comparison>) {
+    let median_of = |row: Row, peer: Peer| {
+        let programs = &measured.get(&row)?.programs;
+        let program = programs.iter().find(|program| program.name == peer.name())?;
+        Some(median(&program.values))
+    };
+    println!("| row | times as fast as | goal | ratio | |\n|---|---|---|---|---|");
+    for outcome in GOALS.iter().filter_map(|goal| goal.outcome(median_of)) {
+        println!("{outcome}");
+    }
+    println!();
 }
 
 /// Those that were asked for, in order; or all.

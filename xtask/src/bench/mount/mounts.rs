@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use serde::Serialize;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, cache};
 
@@ -19,8 +18,7 @@ use crate::{shell, system, workspace};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One way to have a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Peer {
     Ours,
     /// Answers at once; the kernel asks each time.
