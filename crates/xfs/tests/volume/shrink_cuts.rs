@@ -124,9 +124,16 @@ impl Judge {
             Err(error) => {
                 assert!(error.to_string().contains("never finished"), "{what}: {error}");
                 self.guarded += 1;
-                self.repair(cut);
-                self.again(cut);
-                if self.guarded.is_multiple_of(rounds(4, 1)) {
+                // Each in turn in a check, so that every way and every moment has its turn; all of them
+                // in a soak.
+                let turn = |of: u32| rounds(self.guarded % 3 == of, true);
+                if turn(0) {
+                    self.repair(cut);
+                }
+                if turn(1) {
+                    self.again(cut);
+                }
+                if turn(2) {
                     self.give_up(cut);
                 }
             }
