@@ -136,8 +136,8 @@ const FULL: &[Line] = &[
     ),
     (
         "fsync",
-        "fsync --image @fsync.img --image-size 20G --mode 1 --mode async --threads 1 --threads 4 --threads 16 --files 20000 --repeat 7 --warm-up 2",
-        600,
+        "fsync --image @fsync.img --image-size 20G --mode 1 --mode async --threads 1 --threads 4 --threads 16 --files 5000 --repeat 7 --warm-up 2",
+        200,
     ),
     ("meta", "meta --image @meta.img --repeat 7", 200),
     ("iops", "iops --repeat 15", 200),
