@@ -90,7 +90,7 @@ fn dump(base: &Path, work: &Path, newest: &Xfsprogs) -> Result<f64> {
         newest.mkfs(&image, SMALL, &["-f"])?;
         let to = LoopMount::new(&image, Access::ReadWrite, &[])?;
         let mut copy = Command::new("bash");
-        let script = "set -o pipefail; xfsdump -J -L tree -M pipe -v silent - \"$0\" | xfsrestore -J -v silent - \"$1\"";
+        let script = "set -o pipefail; xfsdump -F -J -L tree -M pipe -v silent - \"$0\" | xfsrestore -F -J -v silent - \"$1\"";
         shell::run(copy.args(["-ec", script]).arg(from.path()).arg(to.path()))?;
         Ok(to.unmount()?)
     })?;
