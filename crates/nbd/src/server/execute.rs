@@ -7,10 +7,10 @@ use undercroft_block::{
     Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, Reason, Sector, SegmentList,
 };
 
+use super::answers::Answers;
 use super::export::{Export, MAX_PAYLOAD};
 use super::negotiation::Session;
 use super::outbox::Outbox;
-use super::answers::Answers;
 use super::reply::Asked;
 use super::status;
 use super::zeroes::{self, Runs};
@@ -224,13 +224,7 @@ impl Executor {
     }
 }
 
-fn answer(
-    asked: Asked,
-    answers: &mut Answers,
-    completion: Completion,
-    runs: &Runs,
-    charge: usize,
-) {
+fn answer(asked: Asked, answers: &mut Answers, completion: Completion, runs: &Runs, charge: usize) {
     match (completion.result, completion.buffer) {
         (Ok(()), Some(data)) if asked.is_read() => asked.data(answers, data, runs, charge),
         (Ok(()), _) => asked.done(answers, charge),

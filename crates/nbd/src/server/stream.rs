@@ -38,11 +38,7 @@ pub(super) fn send(socket: &OwnedFd, pieces: &[IoSlice<'_>]) -> io::Result<usize
     Ok(sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), flags)?)
 }
 
-fn receive(
-    socket: &OwnedFd,
-    pieces: &mut [IoSliceMut<'_>],
-    waiting: Waiting,
-) -> io::Result<usize> {
+fn receive(socket: &OwnedFd, pieces: &mut [IoSliceMut<'_>], waiting: Waiting) -> io::Result<usize> {
     let mut none = RecvAncillaryBuffer::default();
     let flags = match waiting {
         Waiting::No => RecvFlags::DONTWAIT,

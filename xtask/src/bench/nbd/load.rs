@@ -69,9 +69,11 @@ impl Load {
         client.args([uri, if self.reads() { "read" } else { "write" }]);
         client.args([self.block, self.connections, self.flight, seconds].map(|n| n.to_string()));
         let text = shell::output(&mut client)?;
-        let mut numbers = text.split_whitespace().map(str::parse::<f64>);
-        let mut number = || numbers.next().context("the client told no number")?.map_err(Into::into);
-        let (rate, cost): (f64, f64) = (number()?, number()?);
+        let mut numbers = text.split_whitespace().map(str::parse);
+        let mut number = || -> Result<f64> {
+            Ok(numbers.next().context("the client told too few numbers")??)
+        };
+        let (rate, cost) = (number()?, number()?);
         Ok(Found { rate, count: rate * seconds as f64, cost })
     }
 }
