@@ -37,6 +37,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("nbdkit", "nbdkit"),
     program("openssl", "openssl"),
     program("nbdinfo", "libnbd-bin"),
+    program("nbdsh", "python3-libnbd"),
     program("fio", "fio"),
     program("mount", "mount"),
     program("losetup", "mount"),

@@ -27,6 +27,7 @@ pub(super) struct Inner {
     pub(super) operation: Operation,
     pub(super) force_unit_access: bool,
     pub(super) immediate: bool,
+    pub(super) unwaiting: bool,
     pub(super) untorn: bool,
     /// Where the bio goes, in the addresses of the device that it has been handed to.
     pub(super) sector: Sector,
@@ -52,6 +53,7 @@ impl Recycle for Inner {
             operation: Operation::Flush,
             force_unit_access: false,
             immediate: false,
+            unwaiting: false,
             untorn: false,
             sector: Sector::ZERO,
             origin: Sector::ZERO,
@@ -147,6 +149,7 @@ impl Bio {
         inner.operation = operation;
         inner.force_unit_access = false;
         inner.immediate = false;
+        inner.unwaiting = false;
         inner.untorn = false;
         inner.sector = sector;
         inner.origin = sector;
@@ -168,11 +171,20 @@ impl Bio {
     /// A bio that does the same, without memory, and tells `receiver`.
     pub(super) fn sibling(&self, receiver: Receiver) -> Self {
         let Inner {
-            operation, force_unit_access, immediate, untorn, sector, origin, length, ..
+            operation,
+            force_unit_access,
+            immediate,
+            unwaiting,
+            untorn,
+            sector,
+            origin,
+            length,
+            ..
         } = *self.inner;
         let mut sibling = Self::new(operation, sector, length);
         sibling.inner.force_unit_access = force_unit_access;
         sibling.inner.immediate = immediate;
+        sibling.inner.unwaiting = unwaiting;
         sibling.inner.untorn = untorn;
         sibling.inner.origin = origin;
         sibling.inner.receiver = receiver;
@@ -233,6 +245,14 @@ impl Bio {
         self
     }
 
+    /// Lets the submitting thread do the work itself if the device has to wait for nothing: what is
+    /// in memory already, such as pages of a file. That saves two changes of threads, and takes the
+    /// submitter the time of a copy. Anything else goes the usual way.
+    pub fn unwaiting(mut self) -> Self {
+        self.inner.unwaiting = true;
+        self
+    }
+
     /// The operation of the bio.
     #[must_use]
     pub fn operation(&self) -> Operation {
@@ -248,6 +268,11 @@ impl Bio {
     /// Whether the submitter does nothing but wait for this bio.
     pub(crate) fn is_immediate(&self) -> bool {
         self.inner.immediate
+    }
+
+    /// Whether the submitting thread may do the work if nothing has to be waited for.
+    pub(crate) fn is_unwaiting(&self) -> bool {
+        self.inner.unwaiting
     }
 
     /// The first sector, in the addresses of the device that was handed the bio last.

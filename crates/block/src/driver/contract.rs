@@ -53,6 +53,14 @@ pub trait Driver: Send + Sync + 'static {
         let _ = request;
         None
     }
+
+    /// Does `request` in the calling thread, whichever it is, if nothing has to be waited for, and
+    /// says how that ended. `None` if something has to be, and nothing has changed then but
+    /// perhaps the memory that a read fills. Asked for [unwaiting](crate::Bio::unwaiting) bios.
+    fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        let _ = request;
+        None
+    }
 }
 
 /// The hardware queue that a driver queue is opened for.

@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     pub(super) operation: Operation,
     pub(super) force_unit_access: bool,
     pub(super) immediate: bool,
+    pub(super) unwaiting: bool,
     pub(super) sector: Sector,
     pub(super) length: u64,
     pub(super) segments: usize,
@@ -62,6 +63,7 @@ impl Recycle for Inner {
             operation: Operation::Flush,
             force_unit_access: false,
             immediate: false,
+            unwaiting: false,
             sector: Sector::ZERO,
             length: 0,
             segments: 0,
@@ -103,6 +105,7 @@ impl Request {
         inner.operation = bio.operation();
         inner.force_unit_access = bio.is_force_unit_access();
         inner.immediate = bio.is_immediate();
+        inner.unwaiting = bio.is_unwaiting();
         inner.sector = bio.sector();
         inner.length = bio.length();
         inner.segments = bio.segment_count();
@@ -130,6 +133,11 @@ impl Request {
     #[must_use]
     pub fn is_immediate(&self) -> bool {
         self.inner.immediate
+    }
+
+    /// Whether the submitting thread may serve this request if nothing has to be waited for.
+    pub(crate) fn is_unwaiting(&self) -> bool {
+        self.inner.unwaiting
     }
 
     /// The first sector.
@@ -228,6 +236,7 @@ impl Request {
         self.inner.length += bio.length();
         self.inner.segments += bio.segment_count();
         self.inner.immediate |= bio.is_immediate();
+        self.inner.unwaiting &= bio.is_unwaiting();
         self.inner.others.push(bio);
     }
 }

@@ -61,6 +61,14 @@ impl NbdServer {
         Self::new(program.to_owned(), all, arguments)
     }
 
+    /// `program` with the path of its socket as the first argument, and these behind it.
+    ///
+    /// # Errors
+    /// It does not listen: the error carries what it said.
+    pub fn at_socket<A: AsRef<OsStr>>(program: &Path, arguments: &[A]) -> Result<Self, Error> {
+        Self::new(program.to_owned(), |socket| vec![socket.into()], arguments)
+    }
+
     fn new<A: AsRef<OsStr>>(
         program: PathBuf,
         options: impl FnOnce(&Path) -> Vec<OsString>,

@@ -14,11 +14,18 @@ use super::export::MAX_PAYLOAD;
 use super::input::Input;
 use super::outbox::Outbox;
 use super::poll;
-use super::stream::Stream;
+use super::stream::{Stream, Waiting};
 use crate::protocol::{Command, CommandFlags, Request};
 
 /// Requests under one plug; then answers are sent.
 const BATCH: usize = 64;
+/// Bytes of data after which no more requests come under it: their buffers are still in the caches of
+/// the processor when they are sent.
+const BATCH_BYTES: u64 = 512 << 10;
+/// A write of so many bytes is received in its place, not with what came before it.
+const LONG: u64 = 32 << 10;
+/// The room for headers where writes are long.
+const HEADERS: usize = 1 << 10;
 /// The payload of a request for block status: all contexts that a server may have.
 const LONGEST_FILTER: u64 = 4096;
 
@@ -40,6 +47,10 @@ struct State {
     pending: Option<Pending>,
     /// Bytes of a payload that are not used.
     skip: u64,
+    /// Whether the last request was a long write. The next one may be, too.
+    long: bool,
+    /// Bytes of data of the requests under the plug.
+    batch: u64,
     /// The data of a request that waits for memory, in bytes.
     hungry: Option<usize>,
     /// Why nothing more is read.
@@ -82,8 +93,10 @@ impl<'c> Connection<'c> {
     }
 
     fn serve(&mut self) -> Result<End, End> {
+        // One for the life of the connection, for its memory; it holds nothing between batches.
+        let plug = Plug::new(&self.executor.export.device);
         loop {
-            let left = self.take_requests();
+            let left = self.take_requests(&plug);
             self.send();
             let left = left?;
             if self.outbox.is_broken() {
@@ -110,21 +123,21 @@ impl<'c> Connection<'c> {
     }
 
     /// Submits what has come, and has its answers wait until that is done.
-    fn take_requests(&mut self) -> Result<Left, End> {
+    fn take_requests(&mut self, plug: &Plug) -> Result<Left, End> {
         if self.state.ending.is_some() {
             return Ok(Left::Nothing);
         }
         self.outbox.cork();
-        let plug = Plug::new(&self.executor.export.device);
+        self.state.batch = 0;
         let mut left = Ok(Left::Maybe);
         for _ in 0..BATCH {
-            left = self.take_request(&plug);
-            if !matches!(left, Ok(Left::Maybe)) {
+            left = self.take_request(plug);
+            if !matches!(left, Ok(Left::Maybe)) || self.state.batch >= BATCH_BYTES {
                 break;
             }
         }
-        // Sends what it holds; devices that answer at once do.
-        drop(plug);
+        // Devices that answer at once do so now.
+        plug.flush();
         self.outbox.uncork();
         left
     }
@@ -172,6 +185,8 @@ impl<'c> Connection<'c> {
             return Ok(Left::Nothing);
         };
         self.input.consume(header);
+        self.state.batch = self.state.batch.saturating_add(data as u64);
+        self.state.long = payload >= LONG;
         match checked {
             Err(error) => {
                 self.state.skip = payload;
@@ -220,7 +235,10 @@ impl<'c> Connection<'c> {
     fn wait(&mut self) -> Result<(), End> {
         let reads = self.state.ending.is_none() && !self.is_hungry();
         // What was decrypted does not show in the socket.
-        if reads && self.stream.is_encrypted() && self.receive()? {
+        if reads && self.stream.is_encrypted() && self.receive(Waiting::No)? {
+            return Ok(());
+        }
+        if reads && self.is_alone() && self.receive_alone()? {
             return Ok(());
         }
         let mut wanted = PollFlags::empty();
@@ -237,11 +255,29 @@ impl<'c> Connection<'c> {
             self.outbox.unblock();
         }
         if ready.readable && reads {
-            self.receive()?;
+            self.receive(Waiting::No)?;
         } else if ready.gone {
             return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
         }
         Ok(())
+    }
+
+    /// Whether only the client, or the end of the server, can give this thread something to do.
+    fn is_alone(&self) -> bool {
+        self.idle.is_none()
+            && !self.stream.is_encrypted()
+            // In this order: a thread that sends has not ended its request.
+            && self.outbox.load.requests() == 0
+            && !self.outbox.is_blocked()
+            && self.outbox.is_empty()
+    }
+
+    /// Sleeps in the call that reads, which saves one that polls; whether there was something.
+    fn receive_alone(&mut self) -> Result<bool, End> {
+        let wake = Arc::clone(&self.outbox.wake);
+        let _receiving = wake.receiving();
+        // Whoever stops the server sees that this thread receives, or it sees the stop.
+        if self.stops.load(Ordering::SeqCst) { Ok(false) } else { self.receive(Waiting::Yes) }
     }
 
     /// Whether a request still has to wait for memory.
@@ -254,7 +290,7 @@ impl<'c> Connection<'c> {
     }
 
     /// Reads what has come; whether there was something.
-    fn receive(&mut self) -> Result<bool, End> {
+    fn receive(&mut self, waiting: Waiting) -> Result<bool, End> {
         let pending = self.state.pending.as_mut();
         let (filled, rest) = match pending {
             Some(pending) => (&mut pending.filled, &mut pending.buffer[..]),
@@ -262,10 +298,12 @@ impl<'c> Connection<'c> {
         };
         let rest = &mut rest[*filled..];
         let wanted = rest.len();
-        let mut pieces = [IoSliceMut::new(rest), IoSliceMut::new(self.input.room())];
+        let room = self.input.room();
+        let most = if self.state.long { room.len().min(HEADERS) } else { room.len() };
+        let mut pieces = [IoSliceMut::new(rest), IoSliceMut::new(&mut room[..most])];
         // An empty first piece would mean the end to some.
         let pieces = if wanted == 0 { &mut pieces[1..] } else { &mut pieces[..] };
-        match self.stream.receive(pieces) {
+        match self.stream.receive(pieces, waiting) {
             Ok(0) => self.state.ending = Some(End::Client),
             Ok(count) => {
                 *filled += count.min(wanted);

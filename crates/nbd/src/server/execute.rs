@@ -7,15 +7,21 @@ use undercroft_block::{
     Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, Reason, Sector, SegmentList,
 };
 
+use super::answers::Answers;
 use super::export::{Export, MAX_PAYLOAD};
 use super::negotiation::Session;
 use super::outbox::Outbox;
-use super::reply::{Asked, Reply};
+use super::reply::Asked;
 use super::status;
+use super::zeroes::{self, Runs};
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
 
 /// Memory that the answer to a block status may take, for each context.
 const STATUS: usize = 128 << 10;
+
+/// Up to so many bytes are moved by the thread of the connection, where that takes no more than a
+/// copy: short against the time in which a client notices that other answers are late.
+const OWN: u64 = 256 << 10;
 
 /// Of a range that will be needed, no more bytes than these are loaded.
 const MOST_CACHED: usize = 1 << 20;
@@ -115,7 +121,7 @@ impl Executor {
 
     /// What the answer repeats.
     pub(super) fn asked(&self, request: &Request) -> Asked {
-        Asked::new(self.dialect, request, request.command == Command::Read)
+        Asked::new(self.dialect, request)
     }
 
     /// Memory for data.
@@ -126,7 +132,8 @@ impl Executor {
 
     /// Refuses a request.
     pub(super) fn refuse(&self, request: &Request, error: WireError, charge: usize) {
-        self.outbox.push(self.asked(request).failed(error, &error.to_string(), charge));
+        let asked = self.asked(request);
+        self.outbox.push(|answers| asked.failed(answers, error, &error.to_string(), charge));
     }
 
     /// Carries out a request that was checked, with the payload of a write.
@@ -139,7 +146,7 @@ impl Executor {
     ) {
         let asked = self.asked(request);
         if request.length == 0 && request.command != Command::Flush {
-            return self.outbox.push(asked.done(charge));
+            return self.outbox.push(|answers| asked.done(answers, charge));
         }
         let sector = Sector(request.offset / undercroft_block::SECTOR_SIZE);
         let length = request.length;
@@ -170,11 +177,15 @@ impl Executor {
         };
         let is_durable = request.flags.contains(CommandFlags::FUA) && bio.operation().modifies();
         let bio = if is_durable { bio.force_unit_access() } else { bio };
+        let bio = if length <= OWN { bio.unwaiting() } else { bio };
         let outbox = Arc::clone(&self.outbox);
-        let wants_data = request.command == Command::Read;
         outbox.load.begin();
         plug.submit(bio.on_complete(move |completion| {
-            outbox.push(answer(asked, completion, wants_data, charge));
+            let runs = match &completion.buffer {
+                Some(data) if asked.is_read() => zeroes::runs(data),
+                _ => Runs::new(),
+            };
+            outbox.push(|answers| answer(asked, answers, completion, &runs, charge));
             outbox.load.end(&outbox.wake);
         }));
     }
@@ -208,21 +219,22 @@ impl Executor {
                 Some(status::chunk(context, &**source, range, self.dialect, only_one))
             })
             .collect();
-        self.outbox.push(self.asked(request).status(&chunks, charge));
+        let asked = self.asked(request);
+        self.outbox.push(|answers| asked.status(answers, &chunks, charge));
     }
 }
 
-fn answer(asked: Asked, completion: Completion, wants_data: bool, charge: usize) -> Reply {
+fn answer(asked: Asked, answers: &mut Answers, completion: Completion, runs: &Runs, charge: usize) {
     match (completion.result, completion.buffer) {
-        (Ok(()), Some(data)) if wants_data => asked.data(data, charge),
-        (Ok(()), _) => asked.done(charge),
+        (Ok(()), Some(data)) if asked.is_read() => asked.data(answers, data, runs, charge),
+        (Ok(()), _) => asked.done(answers, charge),
         // A hint, which the device need not follow.
         (Err(error), _) if completion.operation == Operation::Discard && is_missing(&error) => {
-            asked.done(charge)
+            asked.done(answers, charge);
         }
         (Err(error), _) => {
             let words = format!("{error}: {}", error.reason);
-            asked.failed(wire_error(&error), &words, charge)
+            asked.failed(answers, wire_error(&error), &words, charge);
         }
     }
 }

@@ -7,7 +7,11 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::net::{SocketFlags, accept_with, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, accept_with, sockopt};
+
+/// Bytes of answers that a socket of this machine holds: several long ones, so that their sender need
+/// not wait for the client in the middle of one.
+const ANSWERS: usize = 1 << 20;
 
 /// A socket on which a server waits for clients. One with a path removes it when it is dropped.
 #[derive(Debug)]
@@ -56,6 +60,11 @@ impl Listener {
         // that is gone is noticed.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_keepalive(&socket, true);
+        // TCP grows by itself.
+        if sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX) {
+            // It is less where the system allows less.
+            let _ = sockopt::set_socket_send_buffer_size(&socket, ANSWERS);
+        }
         Ok(socket)
     }
 }

@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answers;
 mod connection;
 mod end;
 mod execute;
@@ -34,6 +35,7 @@ mod reply;
 mod status;
 mod stream;
 mod tls;
+mod zeroes;
 
 pub use export::{Export, Extents};
 pub use hub::{Server, ServerError, Settings};

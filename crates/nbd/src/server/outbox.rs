@@ -5,27 +5,32 @@
 //! room. While that thread reads requests, answers wait for it, so that one call sends them all.
 //! Under TLS it alone sends.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
+use super::answers::Answers;
 use super::load::Load;
 use super::poll::Wake;
-use super::reply::Reply;
 use super::stream;
 
-/// Answers in one call, each of up to two pieces.
-const BATCH: usize = 64;
+/// How a call to send ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// All is sent, or left to the thread that is at it.
+    Done,
+    /// The thread of the connection has to go on: the socket is full, or failed.
+    Stuck,
+}
 
 /// The answers of a connection.
 pub(super) struct Outbox {
-    incoming: Mutex<Vec<Reply>>,
-    sender: Mutex<Sender>,
+    incoming: Mutex<Answers>,
+    /// What is being sent.
+    sender: Mutex<Answers>,
     /// Whether the thread of the connection will send.
     corked: AtomicBool,
     /// Whether the socket is full, so that only that thread sends.
@@ -36,14 +41,6 @@ pub(super) struct Outbox {
     direct: Option<Arc<OwnedFd>>,
     pub(super) wake: Arc<Wake>,
     pub(super) load: Load,
-}
-
-/// What is being sent.
-#[derive(Default)]
-struct Sender {
-    queue: VecDeque<Reply>,
-    /// Bytes of the first that were sent.
-    sent: usize,
 }
 
 impl Outbox {
@@ -60,9 +57,9 @@ impl Outbox {
         }
     }
 
-    /// Adds an answer, and sends it if no other thread does.
-    pub(super) fn push(&self, reply: Reply) {
-        self.incoming.lock().push(reply);
+    /// Adds the answer that `reply` appends, and sends it if no other thread does.
+    pub(super) fn push(&self, reply: impl FnOnce(&mut Answers)) {
+        reply(&mut self.incoming.lock());
         // Pairs with those of `uncork` and `send`: the answer is seen by the thread that sends, or
         // sent here.
         fence(Ordering::SeqCst);
@@ -70,7 +67,11 @@ impl Outbox {
             return;
         }
         match &self.direct {
-            Some(socket) => self.send(&mut |pieces| stream::send(socket, pieces)),
+            Some(socket) => {
+                if self.send(&mut |pieces| stream::send(socket, pieces)) == Sent::Stuck {
+                    self.wake.ring();
+                }
+            }
             None => self.wake.ring(),
         }
     }
@@ -87,31 +88,30 @@ impl Outbox {
     }
 
     /// Sends what is there, unless another thread does or the socket is full.
-    pub(super) fn send(&self, send: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>) {
+    pub(super) fn send(&self, send: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>) -> Sent {
+        let mut outcome = Sent::Done;
         loop {
             if self.blocked.load(Ordering::SeqCst) {
-                return;
+                return outcome;
             }
-            let Some(mut sender) = self.sender.try_lock() else { return };
-            match sender.run(self, send) {
+            let Some(mut sender) = self.sender.try_lock() else { return outcome };
+            match self.send_all(&mut sender, send) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.blocked.store(true, Ordering::SeqCst);
-                    drop(sender);
-                    self.wake.ring();
-                    return;
+                    return Sent::Stuck;
                 }
                 Err(_) => {
                     self.broken.store(true, Ordering::SeqCst);
-                    sender.drop_all(self);
-                    self.wake.ring();
+                    self.drop_all(&mut sender);
+                    outcome = Sent::Stuck;
                 }
             }
             drop(sender);
             fence(Ordering::SeqCst);
             // What came since the sender looked last was left to this thread.
             if self.incoming.lock().is_empty() {
-                return;
+                return outcome;
             }
         }
     }
@@ -140,36 +140,25 @@ impl Outbox {
     /// Whether all was sent.
     pub(super) fn is_empty(&self) -> bool {
         let sender = self.sender.lock();
-        sender.queue.is_empty() && self.incoming.lock().is_empty()
+        sender.is_empty() && self.incoming.lock().is_empty()
     }
-}
 
-impl Sender {
     /// Sends until nothing is left.
-    fn run(
-        &mut self,
-        outbox: &Outbox,
+    fn send_all(
+        &self,
+        sender: &mut Answers,
         send: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
     ) -> io::Result<()> {
         loop {
-            self.queue.extend(outbox.incoming.lock().drain(..));
-            if outbox.is_broken() {
-                self.drop_all(outbox);
+            sender.append(&mut self.incoming.lock());
+            if self.is_broken() {
+                self.drop_all(sender);
             }
-            if self.queue.is_empty() {
+            if sender.is_empty() {
                 return Ok(());
             }
-            let mut pieces = SmallVec::<[IoSlice<'_>; 2 * BATCH]>::new();
-            let mut skip = self.sent;
-            for reply in self.queue.iter().take(BATCH) {
-                for piece in [Some(&reply.head[..]), reply.data.as_deref()].into_iter().flatten() {
-                    let (gone, left) = piece.split_at(skip.min(piece.len()));
-                    skip -= gone.len();
-                    if !left.is_empty() {
-                        pieces.push(IoSlice::new(left));
-                    }
-                }
-            }
+            let pieces = sender.pieces();
+            let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
             let sent = send(&pieces);
             drop(pieces);
             let count = match sent {
@@ -178,32 +167,19 @@ impl Sender {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            self.consume(count, outbox);
-        }
-    }
-
-    /// Takes away what was sent.
-    fn consume(&mut self, count: usize, outbox: &Outbox) {
-        self.sent += count;
-        let mut given = 0;
-        while let Some(first) = self.queue.front() {
-            let length = first.head.len() + first.data.as_ref().map_or(0, |data| data.len());
-            if self.sent < length {
-                break;
+            let given = sender.consume(count);
+            if given > 0 {
+                self.load.give(given, &self.wake);
             }
-            self.sent -= length;
-            given += first.charge;
-            self.queue.pop_front();
-        }
-        if given > 0 {
-            outbox.load.give(given, &outbox.wake);
+            if count < wanted && self.direct.is_some() {
+                // The socket is full: another call would only say so.
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
         }
     }
 
-    fn drop_all(&mut self, outbox: &Outbox) {
-        self.queue.extend(outbox.incoming.lock().drain(..));
-        self.sent = 0;
-        let given = self.queue.drain(..).map(|reply| reply.charge).sum();
-        outbox.load.give(given, &outbox.wake);
+    fn drop_all(&self, sender: &mut Answers) {
+        let given = sender.clear() + self.incoming.lock().clear();
+        self.load.give(given, &self.wake);
     }
 }

@@ -1,22 +1,13 @@
-//! Answers as they go to the socket: a head, and data that is not copied.
+//! From what a request asked for to the bytes of its answer.
 
 use undercroft_block::Buffer;
 
+use super::answers::Answers;
+use super::zeroes::Runs;
 use crate::protocol::{
-    ChunkHeader, ChunkKind, Dialect, ErrorChunk, ReplyFlags, Request, SimpleReply, StatusChunk,
-    WireError,
+    ChunkHeader, ChunkKind, Command, CommandFlags, Dialect, ErrorChunk, Hole, ReplyFlags, Request,
+    SimpleReply, StatusChunk, WireError,
 };
-
-/// The longest head but for block status: header and offset.
-const HEAD: usize = 40;
-
-/// An answer.
-pub(super) struct Reply {
-    pub(super) head: Vec<u8>,
-    pub(super) data: Option<Buffer>,
-    /// Memory to give back when it was sent.
-    pub(super) charge: usize,
-}
 
 /// What an answer repeats of its request.
 #[derive(Clone, Copy)]
@@ -26,69 +17,134 @@ pub(super) struct Asked {
     offset: u64,
     /// Whether it is a read, which must be answered in chunks where there are some.
     is_read: bool,
+    /// Whether its data must be in one chunk.
+    in_one: bool,
 }
 
 impl Asked {
-    pub(super) fn new(dialect: Dialect, request: &Request, is_read: bool) -> Self {
-        Self { dialect, cookie: request.cookie, offset: request.offset, is_read }
+    pub(super) fn new(dialect: Dialect, request: &Request) -> Self {
+        Self {
+            dialect,
+            cookie: request.cookie,
+            offset: request.offset,
+            is_read: request.command == Command::Read,
+            in_one: request.flags.contains(CommandFlags::DF),
+        }
+    }
+
+    /// Whether the answer has data.
+    pub(super) fn is_read(self) -> bool {
+        self.is_read
     }
 
     /// Success without data.
-    pub(super) fn done(self, charge: usize) -> Reply {
-        self.bare(None, "", charge)
+    pub(super) fn done(self, answers: &mut Answers, charge: usize) {
+        answers.push(None, charge, |head| self.bare(None, "", head));
     }
 
     /// Failure, with words for people where the dialect has room for them.
-    pub(super) fn failed(self, error: WireError, message: &str, charge: usize) -> Reply {
-        self.bare(Some(error), message, charge)
+    pub(super) fn failed(
+        self,
+        answers: &mut Answers,
+        error: WireError,
+        message: &str,
+        charge: usize,
+    ) {
+        answers.push(None, charge, |head| self.bare(Some(error), message, head));
     }
 
-    fn bare(self, error: Option<WireError>, message: &str, charge: usize) -> Reply {
-        let mut head = Vec::with_capacity(HEAD);
+    fn bare(self, error: Option<WireError>, message: &str, head: &mut Vec<u8>) {
         let simple = match self.dialect {
             Dialect::Simple => true,
             Dialect::Structured => !self.is_read && error.is_none(),
             Dialect::Extended => false,
         };
         if simple {
-            SimpleReply { error, cookie: self.cookie }.encode(&mut head);
-            return Reply { head, data: None, charge };
+            return SimpleReply { error, cookie: self.cookie }.encode(head);
         }
+        let Some(error) = error else {
+            return self.chunk(ReplyFlags::DONE, ChunkKind::None, 0, head);
+        };
         let mut payload = Vec::new();
-        let kind = error.map_or(ChunkKind::None, |error| {
-            let message = fitting(message).to_owned();
-            let chunk = ErrorChunk { error, message, offset: None };
-            if chunk.encode(&mut payload).is_err() {
-                // A message with a NUL; the error counts without it.
-                payload.clear();
-                payload.extend_from_slice(&error.number().to_be_bytes());
-                payload.extend_from_slice(&[0, 0]);
-            }
-            ChunkKind::Error
-        });
-        self.chunk(ReplyFlags::DONE, kind, payload.len() as u64, &mut head);
+        let message = fitting(message).to_owned();
+        let chunk = ErrorChunk { error, message, offset: None };
+        if chunk.encode(&mut payload).is_err() {
+            // A message with a NUL; the error counts without it.
+            payload.clear();
+            payload.extend_from_slice(&error.number().to_be_bytes());
+            payload.extend_from_slice(&[0, 0]);
+        }
+        self.chunk(ReplyFlags::DONE, ChunkKind::Error, payload.len() as u64, head);
         head.extend_from_slice(&payload);
-        Reply { head, data: None, charge }
     }
 
-    /// The data of a read.
-    pub(super) fn data(self, data: Buffer, charge: usize) -> Reply {
-        if self.dialect == Dialect::Simple {
-            return Reply { data: Some(data), ..self.done(charge) };
+    /// The data of a read, in a chunk for each of `runs`, its parts: zeroes are not sent.
+    pub(super) fn data(self, answers: &mut Answers, mut data: Buffer, runs: &Runs, charge: usize) {
+        // Simple answers have no chunks, and one chunk is what the client wants at times.
+        let is_whole = runs.len() < 2 || self.in_one;
+        if self.dialect == Dialect::Simple || (is_whole && !runs.iter().all(|run| run.is_zero)) {
+            return self.piece(answers, data, self.offset, ReplyFlags::DONE, charge);
         }
-        let mut head = Vec::with_capacity(HEAD);
-        self.chunk(ReplyFlags::DONE, ChunkKind::OffsetData, data.len() as u64 + 8, &mut head);
-        head.extend_from_slice(&self.offset.to_be_bytes());
-        Reply { head, data: Some(data), charge }
+        let mut offset = self.offset;
+        for (index, run) in runs.iter().enumerate() {
+            let last = index + 1 == runs.len();
+            let (flags, charge) =
+                if last { (ReplyFlags::DONE, charge) } else { (ReplyFlags::empty(), 0) };
+            let rest = data.split_off(run.length.min(data.len()));
+            let piece = std::mem::replace(&mut data, rest);
+            if run.is_zero {
+                self.hole(answers, piece.len(), offset, flags, charge);
+            } else {
+                self.piece(answers, piece, offset, flags, charge);
+            }
+            offset += run.length as u64;
+        }
+    }
+
+    /// A part of the data of a read.
+    fn piece(
+        self,
+        answers: &mut Answers,
+        data: Buffer,
+        offset: u64,
+        flags: ReplyFlags,
+        charge: usize,
+    ) {
+        let length = data.len() as u64;
+        answers.push(Some(data), charge, |head| {
+            if self.dialect == Dialect::Simple {
+                return self.bare(None, "", head);
+            }
+            self.chunk(flags, ChunkKind::OffsetData, length + 8, head);
+            head.extend_from_slice(&offset.to_be_bytes());
+        });
+    }
+
+    /// Zeroes of a read.
+    fn hole(
+        self,
+        answers: &mut Answers,
+        length: usize,
+        offset: u64,
+        flags: ReplyFlags,
+        charge: usize,
+    ) {
+        // A payload is some MiB at most.
+        let hole = Hole { offset, length: length as u32 };
+        answers.push(None, charge, |head| {
+            self.chunk(flags, ChunkKind::OffsetHole, Hole::LENGTH as u64, head);
+            head.extend_from_slice(&hole.encode());
+        });
     }
 
     /// Block status, a chunk for each context.
-    pub(super) fn status(self, chunks: &[StatusChunk], charge: usize) -> Reply {
+    pub(super) fn status(self, answers: &mut Answers, chunks: &[StatusChunk], charge: usize) {
         let (mut head, mut payload) = (Vec::new(), Vec::new());
         for (index, chunk) in chunks.iter().enumerate() {
             payload.clear();
             if chunk.encode(self.dialect, &mut payload).is_err() {
-                return self.failed(WireError::Overflow, "a status beyond 32 bits", charge);
+                let words = "a status beyond 32 bits";
+                return self.failed(answers, WireError::Overflow, words, charge);
             }
             let last = index + 1 == chunks.len();
             let flags = if last { ReplyFlags::DONE } else { ReplyFlags::empty() };
@@ -96,7 +152,7 @@ impl Asked {
             self.chunk(flags, kind, payload.len() as u64, &mut head);
             head.extend_from_slice(&payload);
         }
-        Reply { head, data: None, charge }
+        answers.push(None, charge, |heads| heads.append(&mut head));
     }
 
     fn chunk(self, flags: ReplyFlags, kind: ChunkKind, length: u64, head: &mut Vec<u8>) {

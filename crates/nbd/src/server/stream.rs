@@ -1,4 +1,4 @@
-//! The bytes of a connection, plain or encrypted. Nothing here waits.
+//! The bytes of a connection, plain or encrypted. Nothing here waits unless it is asked to.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,6 +8,15 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg,
 };
 use rustls::ServerConnection;
+
+/// Whether a call waits for bytes when there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// It fails instead.
+    No,
+    /// Until there are some, or the end.
+    Yes,
+}
 
 /// A connection.
 pub(super) enum Stream {
@@ -29,9 +38,13 @@ pub(super) fn send(socket: &OwnedFd, pieces: &[IoSlice<'_>]) -> io::Result<usize
     Ok(sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), flags)?)
 }
 
-fn receive(socket: &OwnedFd, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+fn receive(socket: &OwnedFd, pieces: &mut [IoSliceMut<'_>], waiting: Waiting) -> io::Result<usize> {
     let mut none = RecvAncillaryBuffer::default();
-    Ok(recvmsg(socket, pieces, &mut none, RecvFlags::DONTWAIT)?.bytes)
+    let flags = match waiting {
+        Waiting::No => RecvFlags::DONTWAIT,
+        Waiting::Yes => RecvFlags::empty(),
+    };
+    Ok(recvmsg(socket, pieces, &mut none, flags)?.bytes)
 }
 
 impl Stream {
@@ -64,10 +77,14 @@ impl Stream {
         }
     }
 
-    /// Fills `pieces` with what has come; nothing means the end.
-    pub(super) fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    /// Fills `pieces` with what has come; nothing means the end. An encrypted one never waits.
+    pub(super) fn receive(
+        &mut self,
+        pieces: &mut [IoSliceMut<'_>],
+        waiting: Waiting,
+    ) -> io::Result<usize> {
         match self {
-            Self::Plain(socket) => receive(socket, pieces),
+            Self::Plain(socket) => receive(socket, pieces, waiting),
             Self::Tls(tls) => tls.receive(pieces),
         }
     }
@@ -146,7 +163,7 @@ struct Socket<'a>(&'a OwnedFd);
 
 impl io::Read for Socket<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        receive(self.0, &mut [IoSliceMut::new(bytes)])
+        receive(self.0, &mut [IoSliceMut::new(bytes)], Waiting::No)
     }
 }
 

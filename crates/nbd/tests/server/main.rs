@@ -3,6 +3,7 @@
 
 mod copies;
 mod rubbish;
+mod scripts;
 mod served;
 mod stalled;
 mod verified;

@@ -1,6 +1,6 @@
 //! Clients that do not take their answers, and too many clients.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -52,7 +52,31 @@ fn clients_beyond_the_limit_are_turned_away() {
     }
     let mut second = UnixStream::connect(served.path("socket")).unwrap();
     let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut second, &mut bytes).unwrap();
+    second.read_to_end(&mut bytes).unwrap();
     assert!(bytes.is_empty(), "a greeting in spite of the limit");
     drop(first);
+}
+
+#[test]
+fn clients_that_ask_for_nothing_do_not_hold_up_the_end() {
+    // With this grace the test ends only if the stop wakes them.
+    let grace = Duration::from_secs(24 * 3600);
+    let mut served = Served::new(memory, Settings { grace, ..Settings::default() });
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = UnixStream::connect(served.path("socket")).unwrap();
+            client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
+            let mut request = [0; 28];
+            request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
+            request[26] = 2;
+            client.write_all(&request).unwrap();
+            // The greeting, the export, and an answer with 512 bytes.
+            client.read_exact(&mut [0; 18 + 10 + 16 + 512]).unwrap();
+            client
+        })
+        .collect();
+    served.stop();
+    for mut client in clients {
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "a byte too many");
+    }
 }

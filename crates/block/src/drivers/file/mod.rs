@@ -12,6 +12,7 @@ mod mixed;
 mod open;
 mod threads;
 mod transfer;
+mod unwaiting;
 mod uring;
 
 use std::fmt;

@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{
     AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, fstatfs, ioctl_blksszget, major, minor,
@@ -28,6 +28,10 @@ pub(super) struct OpenFile {
     is_regular: bool,
     /// In sectors.
     capacity: AtomicU64,
+    /// Whether its file system keeps files in memory.
+    in_memory: bool,
+    /// Whether its file system has reads that give up instead of waiting.
+    gives_up: AtomicBool,
     /// What direct I/O asks for; `None` when transfers go through the page cache.
     direct: Option<Alignment>,
     /// `None` if it is only read, or its maker has the right to change it.
@@ -94,7 +98,20 @@ impl OpenFile {
         // A partial last sector counts; its missing bytes read as zeroes.
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
         let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        Ok(Self { file, name, read_only, is_regular, capacity, direct, exclusive: None })
+        let in_memory = is_regular && is_in_memory(&file);
+        let gives_up = AtomicBool::new(true);
+        let exclusive = None;
+        Ok(Self {
+            file,
+            name,
+            read_only,
+            is_regular,
+            capacity,
+            in_memory,
+            gives_up,
+            direct,
+            exclusive,
+        })
     }
 
     /// The same regular file once more, for direct I/O beside this one; `None` where the file
@@ -174,6 +191,22 @@ impl OpenFile {
             .any(|value| value.trim() == "1")
     }
 
+    /// Whether the bytes are in memory, and no transfer waits for a disk.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.in_memory
+    }
+
+    /// Whether a read can be asked to give up instead of waiting for a disk; it is assumed until the
+    /// file system says otherwise.
+    pub(super) fn gives_up(&self) -> bool {
+        self.direct.is_none() && self.gives_up.load(Ordering::Relaxed)
+    }
+
+    /// The file system does not have reads that give up.
+    pub(super) fn never_gives_up(&self) {
+        self.gives_up.store(false, Ordering::Relaxed);
+    }
+
     /// What requests must look like.
     pub(super) fn limits(&self) -> Limits {
         // Of disks the operating system says for each range that it cannot.
@@ -186,6 +219,13 @@ impl OpenFile {
             ..limits
         }
     }
+}
+
+/// Whether the file system of `file` keeps files in memory.
+fn is_in_memory(file: &File) -> bool {
+    /// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
+    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    fstatfs(file).is_ok_and(|status| IN_MEMORY.contains(&(status.f_type as u64)))
 }
 
 /// Makes the I/O of `file` direct; returns its alignment.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::open::OpenFile;
-use super::transfer;
+use super::{transfer, unwaiting};
 use crate::driver::{Driver, OpenError, QueueContext, Synchronous};
 use crate::request::{Failure, Request};
 use crate::units::{Limits, Sector};
@@ -40,5 +40,9 @@ impl Driver for ThreadsDriver {
 
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         Some(transfer::execute(&self.file, request))
+    }
+
+    fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        unwaiting::execute(&self.file, request)
     }
 }

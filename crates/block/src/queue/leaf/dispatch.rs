@@ -6,7 +6,7 @@ use crate::device::claim;
 use crate::driver::{Bell, Completions, Driver};
 use crate::queue::hardware::{HardwareQueue, Via};
 use crate::queue::options::Drive;
-use crate::request::{Request, RequestList};
+use crate::request::{Failure, Request, RequestList};
 use crate::statistics::Writers;
 use crate::threads::role::may_wait;
 
@@ -24,7 +24,12 @@ impl<D: Driver> Shared<D> {
         let may_execute =
             || hardware.deadlines.is_none() && requests.iter().all(Request::is_immediate);
         if self.options.drive == Drive::Inline || may_execute() {
-            self.execute(requests, hardware);
+            self.execute(requests, hardware, D::execute);
+        } else if hardware.deadlines.is_none() && requests.iter().any(Request::is_unwaiting) {
+            let unwaiting = |driver: &D, request: &mut Request| {
+                request.is_unwaiting().then(|| driver.execute_unwaiting(request)).flatten()
+            };
+            self.execute(requests, hardware, unwaiting);
         }
         if !requests.is_empty() {
             let waits = || hardware.counters.waits.add(1, Writers::Many);
@@ -32,10 +37,14 @@ impl<D: Driver> Shared<D> {
         }
     }
 
-    /// Does what the driver can do in this thread; leaves the rest in the list.
-    fn execute(&self, requests: &mut RequestList, hardware: &HardwareQueue) {
-        let bios = requests.iter().map(|request| request.bio_count() as u64).sum();
-        hardware.counters.queued_local.add(bios, Writers::Many);
+    /// Does in this thread what the driver can do there by `way`; leaves the rest in the list.
+    fn execute(
+        &self,
+        requests: &mut RequestList,
+        hardware: &HardwareQueue,
+        way: impl Fn(&D, &mut Request) -> Option<Result<(), Failure>>,
+    ) {
+        let mut bios = 0;
         let mut completions = Completions::default();
         let mut count = requests.len();
         while count > 0
@@ -44,8 +53,12 @@ impl<D: Driver> Shared<D> {
             if let Some(deadlines) = &hardware.deadlines {
                 deadlines.start(std::iter::once(&request));
             }
-            match self.driver.execute(&mut request) {
-                Some(result) => completions.push(request, result),
+            let requested = request.bio_count() as u64;
+            match way(&self.driver, &mut request) {
+                Some(result) => {
+                    bios += requested;
+                    completions.push(request, result);
+                }
                 None => {
                     if let Some(deadlines) = &hardware.deadlines {
                         deadlines.wait_again(&request);
@@ -55,6 +68,8 @@ impl<D: Driver> Shared<D> {
             }
             count -= 1;
         }
+        // The others are counted by the thread that takes them.
+        hardware.counters.queued_local.add(bios, Writers::Many);
         self.finish(hardware, &mut completions, Via::Submitter, Bell::wake);
     }
 

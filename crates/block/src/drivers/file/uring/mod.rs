@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) use queue::UringQueue;
 
 use super::open::OpenFile;
-use super::transfer;
+use super::{transfer, unwaiting};
 use crate::driver::{Driver, OpenError, QueueContext};
 use crate::memory::BufferPool;
 use crate::request::{Failure, Request};
@@ -59,6 +59,10 @@ impl Driver for UringDriver {
 
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         Some(transfer::execute(&self.file, request))
+    }
+
+    fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        unwaiting::execute(&self.file, request)
     }
 }
 

@@ -1,0 +1,137 @@
+//! Requests that the submitting thread serves itself, since nothing has to be waited for.
+
+use std::io::IoSliceMut;
+
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use smallvec::SmallVec;
+
+use super::open::{MAX_SEGMENTS, OpenFile};
+use super::transfer;
+use crate::bio::Operation;
+use crate::request::{Failure, Request};
+use crate::units::SECTOR_SIZE;
+
+/// Does what `request` asks, if that takes no more than a copy; `None` if it may take more.
+///
+/// Writes to files on disks may have to wait for room in the page cache or for the journal of their
+/// file system, and few file systems can be asked not to (ext4 cannot, Linux 6.18).
+pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Option<Result<(), Failure>> {
+    match request.operation() {
+        Operation::Read | Operation::Write | Operation::Flush if device.is_in_memory() => {
+            Some(transfer::execute(device, request))
+        }
+        Operation::Read if device.gives_up() => read(device, request),
+        _ => None,
+    }
+}
+
+/// Fills the memory of `request` from the page cache, if all of it is there.
+fn read(device: &OpenFile, request: &mut Request) -> Option<Result<(), Failure>> {
+    let length = request.length();
+    let offset = request.sector().0 * SECTOR_SIZE;
+    let mut pieces: SmallVec<[IoSliceMut<'_>; 16]> =
+        request.scatter().map(IoSliceMut::new).collect();
+    if pieces.len() > MAX_SEGMENTS {
+        return None;
+    }
+    match preadv2(device.file(), &mut pieces, offset, ReadWriteFlags::NOWAIT) {
+        // Less is there: the rest comes from the disk, or the file ends.
+        Ok(bytes) => (bytes as u64 == length).then_some(Ok(())),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            device.never_gives_up();
+            None
+        }
+        // It has to wait, or fails: the usual way says how.
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+
+    use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
+
+    use crate::{Bio, BlockDevice, Buffer, FileDevice, FileOptions, Plug, Sector};
+
+    fn device(file: File) -> Arc<dyn BlockDevice> {
+        let options = FileOptions::default();
+        Arc::new(FileDevice::from_file(file, "image", &options).unwrap())
+    }
+
+    /// Reads without waiting if that goes; returns the bytes, and whether this thread did it.
+    fn read(device: &Arc<dyn BlockDevice>, sector: u64, bytes: usize) -> (Buffer, bool) {
+        let (told, hears) = mpsc::channel();
+        let bio = Bio::read(Sector(sector), Buffer::zeroed(bytes)).unwaiting();
+        let plug = Plug::new(device);
+        plug.submit(bio.on_complete(move |completion| {
+            told.send((completion.into_buffer().unwrap(), thread::current().id())).unwrap();
+        }));
+        drop(plug);
+        let (buffer, by) = hears.recv().unwrap();
+        (buffer, by == thread::current().id())
+    }
+
+    #[test]
+    fn files_in_memory_are_read_and_written_by_the_submitter() {
+        let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(1 << 20).unwrap();
+        let device = device(file);
+        let submitter = thread::current().id();
+        let (told, hears) = mpsc::channel();
+        let bio = Bio::write(Sector(8), Buffer::copy_of(&[7; 4096])).unwaiting();
+        Plug::new(&device).submit(bio.on_complete(move |completion| {
+            completion.result.unwrap();
+            told.send(thread::current().id()).unwrap();
+        }));
+        assert_eq!(hears.recv().unwrap(), submitter);
+        let (bytes, is_own) = read(&device, 8, 4096);
+        assert!(is_own && *bytes == [7; 4096]);
+    }
+
+    #[test]
+    fn bios_that_do_not_ask_for_it_are_left_to_the_threads() {
+        let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(1 << 20).unwrap();
+        let device = device(file);
+        let submitter = thread::current().id();
+        let (told, hears) = mpsc::channel();
+        Plug::new(&device).submit(Bio::read(Sector(0), Buffer::zeroed(512)).on_complete(
+            move |completion| {
+                completion.result.unwrap();
+                told.send(thread::current().id()).unwrap();
+            },
+        ));
+        assert_ne!(hears.recv().unwrap(), submitter);
+    }
+
+    #[test]
+    fn what_is_not_in_memory_comes_from_the_disk() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..1 << 20).map(|index: u32| (index >> 9) as u8).collect();
+        file.write_all_at(&bytes, 0).unwrap();
+        file.sync_all().unwrap();
+        let device = device(file.try_clone().unwrap());
+        for sector in (0..2048).step_by(96) {
+            if sector % 192 == 0 {
+                // A hint, which the system need not follow; the bytes are the same in any case.
+                fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+            }
+            let (found, _) = read(&device, sector, 4096);
+            let start = sector as usize * 512;
+            assert!(found[..] == bytes[start..start + 4096], "sector {sector}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_file_reads_as_zeroes() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 700], 0).unwrap();
+        let (found, _) = read(&device(file), 0, 1024);
+        assert!(found[..] == [&[7; 700][..], &[0; 324]].concat());
+    }
+}
