@@ -132,7 +132,7 @@ impl Source for DescriptionSource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
         self.read()?;
         let Self { name, tree, options, passes, .. } = self;
-        passes.scan(|| walk(name, tree.as_ref(), options), visit)
+        passes.scan(|| walk(name, tree.as_ref(), options), &mut |entry| visit(&entry))
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {

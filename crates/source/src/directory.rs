@@ -14,11 +14,13 @@ mod batch;
 mod error;
 mod handle;
 mod holes;
+mod kept;
 mod links;
 mod listing;
 mod pass;
 mod passes;
 mod reader;
+mod sizes;
 mod walk;
 mod window;
 mod xattrat;
@@ -31,7 +33,9 @@ pub(crate) use holes::data_ranges;
 pub(crate) use passes::Passes;
 
 use crate::{Data, Entry, Lending, LentFile, Options, Source, SourceError};
+use kept::{Keeping, Kept, KeptWalk};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use walk::Walk;
 
 /// A directory tree.
@@ -39,6 +43,8 @@ pub struct DirectorySource {
     root: PathBuf,
     options: Options,
     passes: Passes,
+    /// What the scan saw, if that is not too much.
+    kept: Option<Arc<Kept>>,
 }
 
 impl DirectorySource {
@@ -49,26 +55,39 @@ impl DirectorySource {
     /// [`SourceError::Open`] when it is no directory that can be opened.
     pub fn open(root: &Path, options: &Options) -> Result<Self, SourceError> {
         // The directory is opened anew for each pass; this tells early that it can be.
-        walk(root, options)?;
+        walk(root, options, None)?;
         let (options, passes) = (options.clone(), Passes::new(options));
-        Ok(Self { root: root.into(), options, passes })
+        Ok(Self { root: root.into(), options, passes, kept: None })
     }
 }
 
-/// The walk over the tree of `root`.
-fn walk(root: &Path, options: &Options) -> Result<Box<dyn Batches>, SourceError> {
+/// The walk over the tree of `root`, or over what is `kept` of it.
+fn walk(
+    root: &Path,
+    options: &Options,
+    kept: Option<&Arc<Kept>>,
+) -> Result<Box<dyn Batches>, SourceError> {
     let handle = Handle::root(root)
         .map_err(|error| SourceError::Open { path: root.into(), source: error.into() })?;
-    Ok(Box::new(Walk::new(handle, options.exclude.clone())))
+    Ok(match kept {
+        Some(kept) => Box::new(KeptWalk::new(handle, kept)),
+        None => Box::new(Walk::new(handle, options.exclude.clone())),
+    })
 }
 
 impl Source for DirectorySource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
-        self.passes.scan(|| walk(&self.root, &self.options), visit)
+        let mut keeping = Keeping::new();
+        self.passes.scan(|| walk(&self.root, &self.options, None), &mut |entry| {
+            visit(&entry);
+            keeping.add(entry);
+        })?;
+        self.kept = keeping.finish();
+        Ok(())
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
-        self.passes.next_entry(|| walk(&self.root, &self.options))
+        self.passes.next_entry(|| walk(&self.root, &self.options, self.kept.as_ref()))
     }
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {

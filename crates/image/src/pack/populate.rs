@@ -65,7 +65,8 @@ pub(super) struct Populator<'a> {
     options: &'a PackOptions,
     writer: DataWriter,
     placement: DataPlacement,
-    /// The directory of the last entry: the next one is most often there too.
+    /// The directory of the last entry: the next one is most often there too. What creating files
+    /// changes of its inode is stored when it is left.
     last: (Vec<u8>, Arc<Inode>),
     summary: Summary,
     progress: Progress,
@@ -115,6 +116,7 @@ impl<'a> Populator<'a> {
 
     /// Waits for the data.
     pub(super) fn finish(self) -> Result<Summary, PackError> {
+        self.store_last().map_err(PackError::volume)?;
         self.writer.finish().map_err(PackError::volume)?;
         (self.report)(&self.progress);
         Ok(self.summary)
@@ -150,10 +152,17 @@ impl<'a> Populator<'a> {
     /// The directory at a path, which came before its contents.
     fn directory(&mut self, path: &[u8]) -> Result<Arc<Inode>, Error> {
         if self.last.0 != path {
+            self.store_last()?;
             let number = ops::resolve(self.volume, path)?;
             self.last = (path.to_vec(), self.volume.inode(number)?);
         }
         Ok(Arc::clone(&self.last.1))
+    }
+
+    /// Stores the inode of the directory of the last entry.
+    fn store_last(&self) -> Result<(), Error> {
+        let trans = self.volume.begin()?;
+        trans.commit(&mut [&mut InodeGuard::new(&self.last.1)])
     }
 
     /// Creates a new inode for an entry.
@@ -185,7 +194,8 @@ impl<'a> Populator<'a> {
             let placement = &mut self.placement;
             map = Some(ops::allocate_file(&mut trans, &mut inode, *size, ranges, placement)?);
         }
-        trans.commit(&mut [&mut parent, &mut inode])?;
+        // The parent's inode is stored when it is left.
+        trans.commit(&mut [&mut inode])?;
         Ok(map.filter(|map| !map.is_empty()))
     }
 

@@ -6,7 +6,7 @@ use super::error::{DescriptionError, DescriptionProblem, cut};
 use super::escape::unescape;
 use super::lines::Lines;
 use super::mtree::time;
-use super::tree::{Draft, File, Name, Stands, Whence};
+use super::tree::{Draft, File, Whence};
 use super::{check_target, check_xattrs, device_of_number, path};
 use crate::entry::{Kind, MAX_FILE_SIZE};
 use crate::{EntryPath, Xattr};
@@ -118,9 +118,7 @@ fn take(
         let target = payload.ok_or_else(|| {
             DescriptionProblem::value("PAYLOAD", b"-", "a hard link has the path of the file here")
         })?;
-        let stands = Stands::Link(absolute("PAYLOAD", &target)?);
-        draft.names.push(Name { path, line: number, stands });
-        return Ok(());
+        return draft.add_named(path, number, File::link(absolute("PAYLOAD", &target)?));
     }
     let xattrs = fields.0.map(xattr).collect::<Result<Vec<_>, _>>()?;
     let (mut whence, mut expected) = (Whence::Nowhere, Expected::default());

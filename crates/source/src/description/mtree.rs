@@ -22,6 +22,9 @@ use keywords::Keywords;
 use settle::Settling;
 use values::Type;
 
+/// Lines whose memory is given back at once.
+const PART_LINES: usize = 4096;
+
 /// A line about an entry.
 struct Line {
     path: EntryPath,
@@ -73,12 +76,21 @@ pub(super) fn read(
         return Err(lines.fault(DescriptionProblem::Truncated("its first name")));
     }
     let mut settling = Settling::new(contents, notes);
-    for Line { path, number, keywords } in
-        reader.merged().map_err(|(line, problem)| lines.fault_on(line, problem))?
-    {
+    let merged = reader.merged().map_err(|(line, problem)| lines.fault_on(line, problem))?;
+    for Line { path, number, keywords } in in_parts(merged) {
         settling.take(path, number, keywords).map_err(|problem| lines.fault_on(number, problem))?;
     }
     Ok(settling.finish())
+}
+
+/// The lines, whose memory is given back as they are taken: what becomes of them takes as much.
+fn in_parts(mut lines: Vec<Line>) -> impl Iterator<Item = Line> {
+    let mut parts = Vec::with_capacity(lines.len() / PART_LINES + 1);
+    while !lines.is_empty() {
+        parts.push(lines.split_off((lines.len() - 1) / PART_LINES * PART_LINES));
+        lines.shrink_to_fit();
+    }
+    parts.into_iter().rev().flatten()
 }
 
 /// Whether the next line goes on with this one: an odd number of backslashes ends it.
@@ -160,7 +172,10 @@ impl Reader {
 
     /// The lines in the order of paths, those about one path as one.
     fn merged(mut self) -> Result<Vec<Line>, (u64, DescriptionProblem)> {
-        self.lines.sort_by(|one, other| in_order(&one.path, &other.path));
+        // Numbers keep the order of lines about one path; a stable sort would need more memory.
+        self.lines.sort_unstable_by(|one, other| {
+            in_order(&one.path, &other.path).then(one.number.cmp(&other.number))
+        });
         let mut fault = None;
         self.lines.dedup_by(|line, earlier| {
             if line.path != earlier.path {

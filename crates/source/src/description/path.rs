@@ -23,6 +23,8 @@ pub(super) fn of_components<C: AsRef<[u8]>>(
     if path.len() > MAX_PATH {
         return Err(DescriptionProblem::PathLength(path.len()));
     }
+    // All of them are in memory at once.
+    path.shrink_to_fit();
     Ok(EntryPath::from_checked(path))
 }
 

@@ -31,7 +31,8 @@ pub(super) enum Whence {
 /// A file or directory without its names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
-    /// A regular file has no size here; its contents have one.
+    /// A regular file has no size here; its contents have one. In a draft, a hard link stands for the
+    /// file of another name.
     pub(super) kind: Kind,
     pub(super) told: Told,
     pub(super) xattrs: Box<[Xattr]>,
@@ -39,12 +40,17 @@ pub(super) struct File {
     pub(super) expected: Expected,
 }
 
-/// What a name stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stands {
-    File(FileId),
-    /// The file of another name.
-    Link(EntryPath),
+impl File {
+    /// What stands in a draft for the file of another name.
+    pub(super) fn link(target: EntryPath) -> Self {
+        Self {
+            kind: Kind::HardLink(target),
+            told: Told::default(),
+            xattrs: Box::default(),
+            whence: Whence::Nowhere,
+            expected: Expected::default(),
+        }
+    }
 }
 
 /// A name.
@@ -52,7 +58,7 @@ pub(super) enum Stands {
 pub(super) struct Name {
     pub(super) path: EntryPath,
     pub(super) line: u64,
-    pub(super) stands: Stands,
+    pub(super) file: FileId,
 }
 
 /// A tree that is being described.
@@ -78,8 +84,8 @@ impl Draft {
         line: u64,
         file: File,
     ) -> Result<(), DescriptionProblem> {
-        let stands = Stands::File(self.add(file)?);
-        self.names.push(Name { path, line, stands });
+        let file = self.add(file)?;
+        self.names.push(Name { path, line, file });
         Ok(())
     }
 
@@ -89,7 +95,9 @@ impl Draft {
         description: &str,
         exclude: &Exclude,
     ) -> Result<Tree, Box<DescriptionError>> {
-        self.names.sort_by(|one, other| in_order(&one.path, &other.path));
+        self.names.sort_unstable_by(|one, other| {
+            in_order(&one.path, &other.path).then(one.line.cmp(&other.line))
+        });
         let fault = |name: &Name, problem: DescriptionProblem| problem.at(description, name.line);
         for pair in self.names.windows(2) {
             if pair[0].path == pair[1].path {
@@ -97,72 +105,71 @@ impl Draft {
                 return Err(fault(&pair[1], DescriptionProblem::Duplicate { path, first }));
             }
         }
-        let mut ids = Vec::with_capacity(self.names.len());
-        for name in &self.names {
-            ids.push(self.file_of(name).map_err(|problem| fault(name, problem))?);
+        let mut links = Vec::new();
+        for (index, name) in self.names.iter().enumerate() {
+            if let Kind::HardLink(target) = self.kind(name) {
+                let file = self.linked(name, target).map_err(|problem| fault(name, problem))?;
+                links.push((index, file));
+            }
         }
-        self.check_parents(&ids, description)?;
-        Ok(Tree::new(self, ids, exclude))
+        for (index, file) in links {
+            self.names[index].file = file;
+        }
+        self.check_parents(description)?;
+        Ok(Tree::new(self, exclude))
     }
 
-    /// The file that a name stands for.
-    fn file_of(&self, name: &Name) -> Result<FileId, DescriptionProblem> {
-        let target = match &name.stands {
-            Stands::File(id) => return Ok(*id),
-            Stands::Link(target) => target,
-        };
+    /// The file of the name that `name` is a hard link to.
+    fn linked(&self, name: &Name, target: &EntryPath) -> Result<FileId, DescriptionProblem> {
         let refused = |reason| DescriptionProblem::Link {
             path: name.path.as_bytes().to_vec(),
             target: target.as_bytes().to_vec(),
             reason,
         };
         let found = self.names.binary_search_by(|other| in_order(&other.path, target));
-        match found.map(|index| &self.names[index].stands) {
-            Err(_) => Err(refused("is not described")),
-            Ok(Stands::Link(_)) => Err(refused("is a hard link itself; name the file")),
-            Ok(Stands::File(id)) if self.files[*id as usize].kind == Kind::Directory => {
-                Err(refused("is a directory"))
-            }
-            Ok(Stands::File(id)) => Ok(*id),
+        let Ok(found) = found else { return Err(refused("is not described")) };
+        let found = &self.names[found];
+        match self.kind(found) {
+            Kind::HardLink(_) => Err(refused("is a hard link itself; name the file")),
+            Kind::Directory => Err(refused("is a directory")),
+            _ => Ok(found.file),
         }
     }
 
+    fn kind(&self, name: &Name) -> &Kind {
+        &self.files[name.file as usize].kind
+    }
+
     /// Every name but the root lies in a directory.
-    fn check_parents(
-        &self,
-        ids: &[FileId],
-        description: &str,
-    ) -> Result<(), Box<DescriptionError>> {
+    fn check_parents(&self, description: &str) -> Result<(), Box<DescriptionError>> {
         // The names above the present one, from the root down.
-        let mut above: Vec<usize> = Vec::new();
-        for (index, name) in self.names.iter().enumerate() {
+        let mut above: Vec<&Name> = Vec::new();
+        for name in &self.names {
             let fault = |problem: DescriptionProblem| Err(problem.at(description, name.line));
-            let is_directory = |at: usize| self.files[ids[at] as usize].kind == Kind::Directory;
             let Some((parent, _)) = name.path.split_last() else {
-                if is_directory(index) {
+                if *self.kind(name) == Kind::Directory {
                     continue;
                 }
                 return fault(DescriptionProblem::RootNotDirectory);
             };
-            while above.last().is_some_and(|&at| !is_below(&name.path, &self.names[at].path)) {
+            while above.last().is_some_and(|above| !is_below(&name.path, &above.path)) {
                 above.pop();
             }
             let path = || name.path.as_bytes().to_vec();
-            if let Some(&at) = above.last()
-                && !is_directory(at)
+            if let Some(above) = above.last()
+                && *self.kind(above) != Kind::Directory
             {
-                let kind = kind_name(&self.files[ids[at] as usize].kind);
-                let Name { path: parent, line: first, .. } = &self.names[at];
-                let (parent, first) = (parent.as_bytes().to_vec(), *first);
+                let kind = kind_name(self.kind(above));
+                let (parent, first) = (above.path.as_bytes().to_vec(), above.line);
                 let path = path();
                 return fault(DescriptionProblem::ParentNotDirectory { path, parent, kind, first });
             }
-            let known = above.last().map_or(&b""[..], |&at| self.names[at].path.as_bytes());
+            let known = above.last().map_or(&b""[..], |above| above.path.as_bytes());
             if parent != known {
                 let (path, parent) = (path(), parent.to_vec());
                 return fault(DescriptionProblem::NoParent { path, parent });
             }
-            above.push(index);
+            above.push(name);
         }
         Ok(())
     }
@@ -189,44 +196,38 @@ fn kind_name(kind: &Kind) -> &'static str {
     }
 }
 
-/// A name of a finished tree.
-pub(super) struct Leaf {
-    pub(super) path: EntryPath,
-    pub(super) line: u64,
-    pub(super) file: FileId,
-}
-
 /// A finished tree.
 pub(super) struct Tree {
-    pub(super) leaves: Vec<Leaf>,
+    pub(super) names: Vec<Name>,
     files: Vec<File>,
     /// For each file its first name, and how many it has.
-    names: Vec<(usize, u32)>,
+    uses: Vec<(usize, u32)>,
 }
 
 impl Tree {
-    fn new(draft: Draft, ids: Vec<FileId>, exclude: &Exclude) -> Self {
-        let Draft { names, files } = draft;
-        let mut leaves: Vec<Leaf> = Vec::with_capacity(names.len());
-        let mut counts = vec![(0, 0); files.len()];
+    fn new(draft: Draft, exclude: &Exclude) -> Self {
+        let Draft { mut names, files } = draft;
+        let mut uses = vec![(0, 0); files.len()];
+        let mut kept = 0;
         let mut pruned: Option<EntryPath> = None;
-        for (Name { path, line, .. }, file) in names.into_iter().zip(ids) {
-            if pruned.as_ref().is_some_and(|pruned| is_below(&path, pruned)) {
-                continue;
+        names.retain(|Name { path, file, .. }| {
+            if pruned.as_ref().is_some_and(|pruned| is_below(path, pruned)) {
+                return false;
             }
-            let is_directory = files[file as usize].kind == Kind::Directory;
+            let is_directory = files[*file as usize].kind == Kind::Directory;
             if !path.is_root() && exclude.prunes(path.as_bytes(), is_directory, true) {
-                pruned = Some(path);
-                continue;
+                pruned = Some(path.clone());
+                return false;
             }
-            let (first, count) = &mut counts[file as usize];
+            let (first, count) = &mut uses[*file as usize];
             if *count == 0 {
-                *first = leaves.len();
+                *first = kept;
             }
             *count += 1;
-            leaves.push(Leaf { path, line, file });
-        }
-        Self { leaves, files, names: counts }
+            kept += 1;
+            true
+        });
+        Self { names, files, uses }
     }
 
     pub(super) fn file(&self, id: FileId) -> &File {
@@ -234,7 +235,7 @@ impl Tree {
     }
 
     /// The first name of a file, as an index, and the number of its names.
-    pub(super) fn names(&self, id: FileId) -> (usize, u32) {
-        self.names[id as usize]
+    pub(super) fn uses(&self, id: FileId) -> (usize, u32) {
+        self.uses[id as usize]
     }
 }

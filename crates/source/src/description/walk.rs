@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, HostFiles};
 use super::described::{ContentsFile, Described, Place, contents_problem};
-use super::tree::{File, Leaf, Tree, Whence};
+use super::tree::{File, Name, Tree, Whence};
 use crate::directory::{BATCH_ENTRIES, Batch, Batches, Work};
 use crate::entry::{Entry, Kind, Links};
 use crate::{Metadata, SourceError, Timestamp};
@@ -30,12 +30,12 @@ impl Walk {
     /// The work for one name.
     fn work(&mut self, index: usize) -> Result<Work, SourceError> {
         let tree = Arc::clone(&self.tree);
-        let leaf = &tree.leaves[index];
-        let file = tree.file(leaf.file);
-        let (first, names) = tree.names(leaf.file);
+        let name = &tree.names[index];
+        let file = tree.file(name.file);
+        let (first, names) = tree.uses(name.file);
         let mut entry = Entry {
-            path: leaf.path.clone(),
-            kind: Kind::HardLink(tree.leaves[first].path.clone()),
+            path: name.path.clone(),
+            kind: Kind::HardLink(tree.names[first].path.clone()),
             metadata: file.told.over(Some(&NOTHING)).unwrap_or(NOTHING),
             xattrs: Vec::new(),
             links: if names > 1 { Links::Several } else { Links::Single },
@@ -50,23 +50,23 @@ impl Walk {
         }
         Ok(Work::Described(Box::new(Described {
             entry,
-            place: self.place(&tree.leaves[first], file)?,
+            place: self.place(&tree.names[first], file)?,
             told: file.told,
             expected: file.expected.clone(),
             description: Arc::clone(&self.description),
-            line: leaf.line,
+            line: name.line,
         })))
     }
 
-    fn place(&mut self, leaf: &Leaf, file: &File) -> Result<Place, SourceError> {
+    fn place(&mut self, name: &Name, file: &File) -> Result<Place, SourceError> {
         let path = match &file.whence {
             Whence::Nowhere => return Ok(Place::Nowhere),
             Whence::Inline(bytes) => return Ok(Place::Inline(Arc::clone(bytes))),
-            Whence::AtPath => &leaf.path,
+            Whence::AtPath => &name.path,
             Whence::Below(path) => path,
             Whence::Host(path) => {
                 let found = self.host.file(path);
-                return self.placed(leaf, found, || path.clone());
+                return self.placed(name, found, || path.clone());
             }
         };
         let Some(contents) = &mut self.contents else { return Ok(Place::Nowhere) };
@@ -76,18 +76,18 @@ impl Walk {
         if found.is_err() && !matches!(file.kind, Kind::Regular { .. }) {
             return Ok(Place::Nowhere);
         }
-        self.placed(leaf, found, || shown)
+        self.placed(name, found, || shown)
     }
 
     fn placed(
         &self,
-        leaf: &Leaf,
+        name: &Name,
         found: Result<ContentsFile, rustix::io::Errno>,
         shown: impl FnOnce() -> PathBuf,
     ) -> Result<Place, SourceError> {
         found.map(Place::File).map_err(|error| {
-            let problem = contents_problem(leaf.path.as_bytes().to_vec(), shown(), error);
-            problem.at(&self.description, leaf.line).into()
+            let problem = contents_problem(name.path.as_bytes().to_vec(), shown(), error);
+            problem.at(&self.description, name.line).into()
         })
     }
 }
@@ -101,7 +101,7 @@ impl Batches for Walk {
         let mut batch = Batch { order: self.next as u64, work: Vec::new(), error: None };
         let (mut directories, mut last) = (0, None);
         while !self.failed
-            && self.next < self.tree.leaves.len()
+            && self.next < self.tree.names.len()
             && batch.work.len() < BATCH_ENTRIES
             && directories < BATCH_DIRECTORIES
         {

@@ -43,7 +43,7 @@ impl Passes {
     pub(crate) fn scan(
         &mut self,
         batches: impl FnOnce() -> Result<Box<dyn Batches>, SourceError>,
-        visit: &mut dyn FnMut(&Entry),
+        visit: &mut dyn FnMut(Entry),
     ) -> Result<(), SourceError> {
         if !matches!(self.state, State::Fresh) {
             return Err(SourceError::ScanTooLate);
@@ -51,7 +51,7 @@ impl Passes {
         self.state = State::Ended;
         let mut pass = self.start(batches()?, Wanted::Entries)?;
         while let Some(entry) = pass.next_entry()? {
-            visit(&entry);
+            visit(entry);
         }
         self.scanned = true;
         self.state = State::Scanned;

@@ -11,6 +11,7 @@ use super::batch::Work;
 use super::handle::{self, Handle};
 use super::holes::data_ranges;
 use super::links::{LinkTable, LinkedName};
+use super::sizes::TrueSizes;
 use super::xattrs::{Target, XattrReader};
 use crate::entry::{MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::pool::{BUFFER_SIZE, BufferPool};
@@ -83,6 +84,7 @@ pub(super) struct Reader<'a, S> {
     wants: ReaderWants<'a>,
     sink: S,
     xattrs: XattrReader,
+    sizes: TrueSizes,
     pending: Vec<Pending>,
     /// Bytes in `pending` outside of the buffer.
     entry_weight: usize,
@@ -106,6 +108,7 @@ impl<'a, S: Sink> Reader<'a, S> {
             wants,
             sink,
             xattrs: XattrReader::new(),
+            sizes: TrueSizes::default(),
             pending: Vec::new(),
             entry_weight: 0,
             lent: 0,
@@ -159,6 +162,12 @@ impl<'a, S: Sink> Reader<'a, S> {
             .read(target)
             .map_err(DirectoryError::reading("read the attributes of", &path))?;
         let size = stat.st_size as u64;
+        if size == 0
+            && file.is_none()
+            && !self.sizes.are_true(&stat, || open(directory, name, &path))?
+        {
+            check_empty(&open(directory, name, &path)?, &path)?;
+        }
         let data = match maybe_sparse(&stat, &xattrs) {
             true => match &file {
                 Some(fd) => ranges(fd, &path, size)?,
@@ -268,11 +277,7 @@ impl<'a, S: Sink> Reader<'a, S> {
             }
         }
         if size == 0 {
-            // Files of the kernel's own file systems have contents although their size is 0.
-            let mut byte = [0];
-            let found = retry_on_intr(|| pread(fd, &mut byte, 0))
-                .map_err(DirectoryError::reading("read", path))?;
-            check_size(path, size, found as u64)?;
+            check_empty(fd, path)?;
         } else if ranges.last().is_none_or(|last| last.end() < size) {
             // The file ends with a hole, so reading did not meet its end.
             let stat = fstat(fd).map_err(DirectoryError::reading("examine", path))?;
@@ -368,6 +373,14 @@ fn whole(size: u64) -> Vec<DataRange> {
 fn is_lent(lending: &Lending, stat: &Stat, data: &[DataRange]) -> bool {
     data.iter().any(|range| range.length >= lending.least())
         && lending.wants_from(handle::identity(stat).device)
+}
+
+/// Makes sure that a file of size 0 is empty: those of the kernel's own file systems have contents.
+fn check_empty(fd: &OwnedFd, path: &EntryPath) -> Result<(), DirectoryError> {
+    let mut byte = [0];
+    let found =
+        retry_on_intr(|| pread(fd, &mut byte, 0)).map_err(DirectoryError::reading("read", path))?;
+    check_size(path, 0, found as u64)
 }
 
 fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), DirectoryError> {

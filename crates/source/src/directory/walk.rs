@@ -15,10 +15,10 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// Most directories in a batch; each can keep a file descriptor open.
-const BATCH_DIRECTORIES: usize = 16;
+pub(super) const BATCH_DIRECTORIES: usize = 16;
 /// Levels of the current path whose directories stay open. Those above are opened again through `..`
 /// when the walk returns to them, so that depth does not use up file descriptors.
-const OPEN_LEVELS: usize = 64;
+pub(super) const OPEN_LEVELS: usize = 64;
 /// Bytes for one call that lists names.
 const LISTING_BUFFER: usize = 64 * 1024;
 

@@ -284,13 +284,14 @@ impl TarReader {
         let path = clean(&raw, self.options.strip_absolute)?;
         let link = extensions.link_path.take().unwrap_or_else(|| header.link_name().to_vec());
         let mut stored = extensions.size.map_or_else(|| header.size(), Ok)?;
-        let device = Device {
-            major: extensions
-                .dev_major
-                .map_or_else(|| Ok(header.device()?.major), Ok::<_, Problem>)?,
-            minor: extensions
-                .dev_minor
-                .map_or_else(|| Ok(header.device()?.minor), Ok::<_, Problem>)?,
+        let device = |extensions: &Extensions| -> Checked<Device> {
+            let (major, minor) = (extensions.dev_major, extensions.dev_minor);
+            if let (Some(major), Some(minor)) = (major, minor) {
+                return Ok(Device { major, minor });
+            }
+            let stored = header.device()?;
+            let (major, minor) = (major.unwrap_or(stored.major), minor.unwrap_or(stored.minor));
+            Ok(Device { major, minor })
         };
         let body = match header.entry_type() {
             b'0' | 0 | b'7' if !raw.ends_with(b"/") => {
@@ -300,8 +301,8 @@ impl TarReader {
             b'0' | 0 | b'7' | b'5' => Body::Other(Kind::Directory),
             b'1' => self.hard_link(&link, extensions.is_pax, &mut stored)?,
             b'2' => Body::Other(Kind::Symlink(symlink_target(link)?)),
-            b'3' => Body::Other(Kind::CharDevice(device)),
-            b'4' => Body::Other(Kind::BlockDevice(device)),
+            b'3' => Body::Other(Kind::CharDevice(device(&extensions)?)),
+            b'4' => Body::Other(Kind::BlockDevice(device(&extensions)?)),
             b'6' => Body::Other(Kind::Fifo),
             other => return Err(Problem::EntryType(other)),
         };

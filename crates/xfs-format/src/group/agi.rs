@@ -125,11 +125,15 @@ impl Agi {
             (336, self.inobt_blocks),
             (340, self.finobt_blocks),
         ];
-        let unlinked = self
-            .unlinked
-            .iter()
-            .enumerate()
-            .map(|(list, head)| (UNLINKED_OFFSET + 4 * list, head.0));
-        store_changes(edit, words.into_iter().chain(unlinked));
+        store_changes(edit, words.into_iter());
+        // Few transactions change a list, and all look: without a branch for each.
+        let stored = edit.bytes()[UNLINKED_OFFSET..UUID_OFFSET].chunks_exact(4);
+        let differs = stored
+            .zip(&self.unlinked)
+            .fold(false, |differs, (bytes, head)| differs | (bytes != head.0.to_be_bytes()));
+        if differs {
+            let heads = self.unlinked.iter().enumerate();
+            store_changes(edit, heads.map(|(list, head)| (UNLINKED_OFFSET + 4 * list, head.0)));
+        }
     }
 }

@@ -132,6 +132,8 @@ impl<'r> Near<'r> {
         }
         if !found || self.search.request.alignment > 1 {
             self.first_long_enough(trans, group)?;
+        } else if let Some(found) = self.at_hint(trans, group)? {
+            return Ok(Some(found));
         }
         // A lookup that found nothing of full length has ended this walk before it began.
         if self.size.is_active() {
@@ -139,6 +141,23 @@ impl<'r> Near<'r> {
             self.size.walk_leaf(&tree, |record| search.look(tree.group(), record))?;
         }
         Ok(self.search.best.map(Found::Extent))
+    }
+
+    /// The extent at the hint, if all of the request fits there: no other can be better, so the scan of
+    /// a leaf with any number of others would end at it.
+    fn at_hint(
+        &self,
+        trans: &mut Transaction<'_>,
+        group: &mut GroupState,
+    ) -> Result<Option<Found>, Error> {
+        let mut tree = AgTree::<Bnobt>::new(trans, group);
+        let key = BlockKey::at(self.search.hint);
+        let record = Cursor::<Bnobt>::new().find(&mut tree, &key, Lookup::LessOrEqual)?;
+        let Some(record) = record else { return Ok(None) };
+        let mut search = self.search.clone();
+        search.consider(group, record);
+        let best = search.best.filter(|_| search.is_at_hint(self.search.max_len));
+        Ok(best.map(Found::Extent))
     }
 
     /// Moves the by-size cursor to the first extent of its leaf that is long enough at all.

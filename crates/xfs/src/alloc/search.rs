@@ -33,6 +33,7 @@ pub(super) enum Found {
 }
 
 /// A search in one group.
+#[derive(Clone)]
 pub(super) struct Search<'r> {
     pub(super) request: &'r Request,
     /// Longest extent that may be given.

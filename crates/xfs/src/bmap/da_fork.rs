@@ -40,6 +40,15 @@ impl<'a> ForkReader<'a> {
         } else {
             FileBlock(block.0.saturating_add(self.block_blocks().into()))
         };
+        if let Some(extent) = extents.at_or_after(block)
+            && extent.offset <= block
+            && end <= extent.end()
+            && block < end
+        {
+            let (start, len) = within(&extent, block, end);
+            let sectors = len * geometry.sectors_per_block();
+            return Ok(Some(BufferAddress::contiguous(geometry.sector(start), sectors)));
+        }
         let mut parts: SmallVec<[_; 1]> = SmallVec::new();
         let mut next = block;
         while next < end {

@@ -74,8 +74,12 @@ fn pick(
     near: Option<AgInode>,
 ) -> Result<Option<AgInode>, Error> {
     let finobt = trans.geometry().features.finobt();
-    let choose = if finobt { choose_indexed } else { choose_scanning };
-    let mut record = choose(trans, group, near)?;
+    let mut with_free = Cursor::<Finobt>::new();
+    let mut record = if finobt {
+        choose_indexed(trans, group, near, &mut with_free)?
+    } else {
+        choose_scanning(trans, group, near)?
+    };
     if trans.volume().is_barred() && record.is_some_and(|record| !is_usable(trans, group, &record))
     {
         record = first_free(trans, group)?;
@@ -101,12 +105,13 @@ fn pick(
     cursor.update(&mut tree, &updated)?;
     if finobt {
         let mut tree = SpaceTree::<Finobt>::new(trans, group);
-        let mut cursor = Cursor::<Finobt>::new();
-        cursor.lookup(&mut tree, &record.start, Lookup::Equal)?;
+        if with_free.record(&tree)? != Some(record) {
+            with_free.lookup(&mut tree, &record.start, Lookup::Equal)?;
+        }
         if updated.freecount == 0 {
-            cursor.delete(&mut tree)?;
+            with_free.delete(&mut tree)?;
         } else {
-            cursor.update(&mut tree, &updated)?;
+            with_free.update(&mut tree, &updated)?;
         }
     }
     group.agi.free_count -= 1;
@@ -132,15 +137,16 @@ fn first_free(
     Cursor::<Finobt>::new().find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual)
 }
 
-/// The chunk with a free inode nearest to the parent, by the tree of such chunks.
+/// The chunk with a free inode nearest to the parent, by the tree of such chunks; `cursor` is most
+/// often there afterwards.
 fn choose_indexed(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     near: Option<AgInode>,
+    cursor: &mut Cursor<Finobt>,
 ) -> Result<Option<InodeChunkRecord>, Error> {
     let newest = group.agi.newest;
     let mut tree = SpaceTree::<Finobt>::new(trans, group);
-    let mut cursor = Cursor::<Finobt>::new();
     let Some(parent) = near else {
         // No parent in this group: the newest chunk, else the first.
         let record = cursor.find(&mut tree, &newest, Lookup::Equal)?;
@@ -155,7 +161,7 @@ fn choose_indexed(
     {
         return Ok(Some(left));
     }
-    let right = cursor.find(&mut tree, &parent, Lookup::GreaterOrEqual)?;
+    let right = cursor.next(&mut tree)?;
     Ok(match (left, right) {
         (Some(left), Some(right)) => {
             let left_distance = u64::from(parent.0 - left.start.0) + 63;

@@ -96,6 +96,8 @@ impl Keywords {
         let digest = Digest::parse(algorithm, value);
         let digest = digest.ok_or_else(|| DescriptionProblem::value("digest", value, reason))?;
         self.digests.retain(|known| known.algorithm != algorithm);
+        // Most lines have one, and all lines are in memory at once.
+        self.digests.reserve_exact(1);
         self.digests.push(digest);
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::super::contents::Contents;
 use super::super::described::{Expected, Told, no_mode};
 use super::super::error::{DescriptionProblem, cut};
 use super::super::notes::Notes;
-use super::super::tree::{Draft, File, FileId, Name, Stands, Whence};
+use super::super::tree::{Draft, File, FileId, Name, Whence};
 use super::keywords::{Keywords, Rare};
 use super::values::{Elsewhere, Type};
 use crate::entry::{Kind, MAX_FILE_SIZE};
@@ -88,7 +88,7 @@ impl<'a> Settling<'a> {
                 id
             }
         };
-        self.draft.names.push(Name { path, line, stands: Stands::File(id) });
+        self.draft.names.push(Name { path, line, file: id });
         Ok(())
     }
 

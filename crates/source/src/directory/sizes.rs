@@ -1,0 +1,47 @@
+//! File systems whose files have the size that they say.
+//!
+//! Those of the kernel's own file systems have contents although their size is 0, and of file systems
+//! in user space nothing is known: there an empty file has to be read.
+
+use super::handle;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Stat, fstatfs};
+
+/// Magic numbers of ext2 to ext4, XFS, btrfs, tmpfs, overlayfs, F2FS, bcachefs and ZFS.
+const KNOWN: [u32; 8] = [
+    0x0000_ef53,
+    0x5846_5342,
+    0x9123_683e,
+    0x0102_1994,
+    0x794c_7630,
+    0xf2f5_2010,
+    0xca45_1a4e,
+    0x2fc1_2fc1,
+];
+
+/// What is known of the file system that the last file was on.
+#[derive(Default)]
+pub(super) struct TrueSizes {
+    last: Option<(u64, bool)>,
+}
+
+impl TrueSizes {
+    /// Whether the size of a file is true. `open` opens it.
+    pub(super) fn are_true<E>(
+        &mut self,
+        stat: &Stat,
+        open: impl FnOnce() -> Result<OwnedFd, E>,
+    ) -> Result<bool, E> {
+        let device = handle::identity(stat).device;
+        if let Some((last, known)) = self.last
+            && last == device
+        {
+            return Ok(known);
+        }
+        let magic = fstatfs(open()?).map(|status| status.f_type);
+        // Numbers of 32 bits in a field of another width.
+        let known = magic.is_ok_and(|magic| KNOWN.contains(&(magic as u32)));
+        self.last = Some((device, known));
+        Ok(known)
+    }
+}
