@@ -49,7 +49,7 @@ enum Bench {
     Shrink(shrink::ShrinkArguments),
     /// How fast our mount is, against a null server, the kernel and other mounts
     Mount(mount::MountArguments),
-    /// How fast our server of network disks is, against nbdkit and qemu-nbd
+    /// How fast our server and our client of network disks are, against nbdkit, qemu-nbd and fio
     Nbd(nbd::NbdArguments),
 }
 
@@ -89,7 +89,7 @@ impl Bench {
             Self::Reflink(arguments) => shared::reflink(arguments),
             Self::Shrink(arguments) => shrink::shrink(arguments),
             Self::Mount(arguments) => mount::run(arguments),
-            Self::Nbd(arguments) => nbd::nbd(arguments).map(|()| Vec::new()),
+            Self::Nbd(arguments) => nbd::nbd(arguments),
         }
     }
 
@@ -133,8 +133,10 @@ impl Bench {
             ],
             Self::Nbd(_) => [
                 "nbd",
-                "A server of network disks",
-                "A file in memory; fio with its NBD engine at a socket of the same machine.",
+                "Network disks",
+                "Servers of a file in memory and of memory, with fio's NBD engine as the client at a \
+                 socket of the same machine; then our client beside fio's at nbdkit. The CPU time is \
+                 that of the server, and of the client where clients are compared.",
             ],
         })
     }

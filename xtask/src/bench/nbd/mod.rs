@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use undercroft_judges::nbd::NbdServer;
 
-use super::record::median;
+use super::comparison::{Comparison, Unit, tables};
 use super::working_directory;
 use crate::{shell, system, workspace};
 use load::{Found, Load};
@@ -46,7 +46,7 @@ pub(crate) struct NbdArguments {
     work: Option<PathBuf>,
     /// Only this comparison; may be given several times
     #[arg(long, value_name = "COMPARISON")]
-    only: Vec<Comparison>,
+    only: Vec<Compared>,
     /// Only loads whose name begins so, such as "4 KiB random reads"; may be given several times
     #[arg(long, value_name = "NAME")]
     load: Vec<String>,
@@ -54,7 +54,7 @@ pub(crate) struct NbdArguments {
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Comparison {
+enum Compared {
     /// Servers of a file
     File,
     /// Servers of memory
@@ -63,16 +63,12 @@ enum Comparison {
     Client,
 }
 
-/// A competitor and its measured turns with one load.
-struct Turns {
+/// A competitor.
+struct Competitor {
     name: &'static str,
     server: NbdServer,
     export: &'static str,
     client: Client,
-    /// Requests a second, and microseconds for one of the CPU of the server, or of the client if those
-    /// are compared.
-    rates: Vec<f64>,
-    costs: Vec<f64>,
 }
 
 /// Who brings the load.
@@ -86,7 +82,7 @@ enum Client {
 }
 
 /// Runs the benchmark.
-pub(crate) fn nbd(arguments: &NbdArguments) -> Result<()> {
+pub(super) fn nbd(arguments: &NbdArguments) -> Result<Vec<Comparison>> {
     ensure!(arguments.runs > 0 && arguments.seconds > 0, "--runs and --seconds must be at least 1");
     system::install(system::FOR_TESTS)?;
     shell::run(workspace::cargo().args(["build", "--release", "--package", "undercroft"]))?;
@@ -97,35 +93,48 @@ pub(crate) fn nbd(arguments: &NbdArguments) -> Result<()> {
     let home = tempfile::tempdir_in(working_directory(arguments.work.as_ref().or(Some(&memory)))?)?;
     let file = home.path().join("disk");
     fill(&file)?;
-    for comparison in [Comparison::File, Comparison::Memory, Comparison::Client] {
-        if arguments.only.is_empty() || arguments.only.contains(&comparison) {
-            compare(comparison, &file, arguments)?;
+    let mut all = Vec::new();
+    for compared in Compared::value_variants() {
+        if arguments.only.is_empty() || arguments.only.contains(compared) {
+            compare(*compared, &file, arguments, &mut all)?;
         }
     }
-    Ok(())
+    Ok(all)
 }
 
-fn compare(comparison: Comparison, file: &Path, arguments: &NbdArguments) -> Result<()> {
-    let mut all = competitors(comparison, file)?;
-    print!("\n{comparison:?}\n{:<24}{:>12}{:>8}", "load", "connections", "flight");
-    print!("{:>12}{:>10}", "ours/s", "us of CPU");
-    all.iter().skip(1).for_each(|peer| print!("{:>14}", format!("/ {}", peer.name)));
-    println!();
+/// Has all competitors take turns with each load: requests a second, and the CPU time of one.
+fn compare(
+    compared: Compared,
+    file: &Path,
+    arguments: &NbdArguments,
+    all: &mut Vec<Comparison>,
+) -> Result<()> {
+    let competitors = competitors(compared, file)?;
     for (name, pattern, block) in PATTERNS {
         let is_wanted =
             arguments.load.is_empty() || arguments.load.iter().any(|one| name.starts_with(&**one));
         // Our client has no load in order, which both would do from memory of the server alike.
-        if !is_wanted || (comparison == Comparison::Client && !pattern.starts_with("rand")) {
+        if !is_wanted || (compared == Compared::Client && !pattern.starts_with("rand")) {
             continue;
         }
         for (connections, flight) in LOADS {
-            let load = Load { name, pattern, block, connections, flight };
+            let load = Load { pattern, block, connections, flight };
+            let work = format!("{name}, {connections} connections, {flight} in flight");
+            let new = |unit| {
+                let names = competitors.iter().map(|competitor| competitor.name);
+                Comparison::new(work.as_str(), unit, names)
+            };
+            let (mut rates, mut costs) = (new(Unit::PerSecond), new(Unit::CpuMicroseconds));
             for _ in 0..arguments.runs {
-                for turns in &mut all {
-                    turns.take(&load, arguments.seconds)?;
-                }
+                let turns: Vec<(f64, f64)> = competitors
+                    .iter()
+                    .map(|competitor| competitor.turn(&load, arguments.seconds))
+                    .collect::<Result<_>>()?;
+                rates.add(turns.iter().map(|(rate, _)| *rate));
+                costs.add(turns.iter().map(|(_, cost)| *cost));
             }
-            print_row(&load, &mut all);
+            eprint!("{}", tables(&[rates.clone(), costs.clone()]));
+            all.extend([rates, costs]);
         }
     }
     Ok(())
@@ -141,40 +150,37 @@ fn fill(file: &Path) -> Result<()> {
 }
 
 /// The competitors in the order of their turns; ours comes first.
-fn competitors(comparison: Comparison, file: &Path) -> Result<Vec<Turns>> {
+fn competitors(compared: Compared, file: &Path) -> Result<Vec<Competitor>> {
     let path = file.display().to_string();
-    let turns = |name, server, export, client| {
-        let (rates, costs) = (Vec::new(), Vec::new());
-        Turns { name, server, export, client, rates, costs }
-    };
+    let competitor = |name, server, export, client| Competitor { name, server, export, client };
     let memory = || -> Result<NbdServer> {
         let server = NbdServer::nbdkit(&["memory", &BYTES.to_string()])?;
         copy(&path, &server.uri("", &[]))?;
         Ok(server)
     };
-    Ok(match comparison {
-        Comparison::File => {
+    Ok(match compared {
+        Compared::File => {
             let program = workspace::target("release/undercroft");
             let ours = NbdServer::undercroft(&program, &["--name", "disk", &path])?;
             let qemu = NbdServer::qemu(&["--format=raw", &path])?;
             vec![
-                turns("undercroft", ours, "disk", Client::Fio),
-                turns("nbdkit", NbdServer::nbdkit(&["file", &path])?, "", Client::Fio),
-                turns("qemu-nbd", qemu, "disk", Client::Fio),
+                competitor("undercroft", ours, "disk", Client::Fio),
+                competitor("nbdkit file", NbdServer::nbdkit(&["file", &path])?, "", Client::Fio),
+                competitor("qemu-nbd", qemu, "disk", Client::Fio),
             ]
         }
-        Comparison::Memory => {
+        Compared::Memory => {
             let program = workspace::target("release/examples/memory_server");
             let ours = NbdServer::at_socket(&program, &[BYTES.to_string()])?;
             copy(&path, &ours.uri("disk", &[]))?;
             vec![
-                turns("undercroft", ours, "disk", Client::Fio),
-                turns("nbdkit", memory()?, "", Client::Fio),
+                competitor("undercroft, memory", ours, "disk", Client::Fio),
+                competitor("nbdkit memory", memory()?, "", Client::Fio),
             ]
         }
-        Comparison::Client => vec![
-            turns("undercroft", memory()?, "", Client::Ours),
-            turns("fio", memory()?, "", Client::FioItself),
+        Compared::Client => vec![
+            competitor("our client", memory()?, "", Client::Ours),
+            competitor("fio", memory()?, "", Client::FioItself),
         ],
     })
 }
@@ -184,8 +190,10 @@ fn copy(file: &str, uri: &str) -> Result<()> {
     shell::run(Command::new("nbdcopy").args([file, uri]))
 }
 
-impl Turns {
-    fn take(&mut self, load: &Load, seconds: u64) -> Result<()> {
+impl Competitor {
+    /// Requests a second, and microseconds for one of the CPU of the server, or of the client if
+    /// those are compared.
+    fn turn(&self, load: &Load, seconds: u64) -> Result<(f64, f64)> {
         let uri = self.server.uri(self.export, &[]);
         let before = self.server.cpu_seconds()?;
         let Found { rate, count, cost } = match self.client {
@@ -193,28 +201,6 @@ impl Turns {
             Client::Ours => load.by_client(&uri, seconds)?,
         };
         let servers = (self.server.cpu_seconds()? - before) * 1e6 / count;
-        self.rates.push(rate);
-        self.costs.push(if self.client == Client::Fio { servers } else { cost });
-        Ok(())
-    }
-}
-
-/// Prints what was measured with one load, and forgets it.
-fn print_row(load: &Load, all: &mut [Turns]) {
-    let ratio = |ours: &[f64], other: &[f64]| {
-        let ratios: Vec<f64> = ours.iter().zip(other).map(|(one, other)| one / other).collect();
-        median(&ratios)
-    };
-    let [ours, peers @ ..] = &*all else { return };
-    print!("{:<24}{:>12}{:>8}", load.name, load.connections, load.flight);
-    print!("{:>12.0}{:>10.1}", median(&ours.rates), median(&ours.costs));
-    for peer in peers {
-        let (rate, cost) = (ratio(&ours.rates, &peer.rates), ratio(&ours.costs, &peer.costs));
-        print!("{:>14}", format!("{rate:.2} ({cost:.2})"));
-    }
-    println!();
-    for turns in all {
-        turns.rates.clear();
-        turns.costs.clear();
+        Ok((rate, if self.client == Client::Fio { servers } else { cost }))
     }
 }
