@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod boot;
 mod debian;
 mod dist;
@@ -40,6 +41,8 @@ enum Task {
     },
     /// Write the lists of public items under docs/public anew
     Public,
+    /// Make the book, in target/book/html, and check its links
+    Book,
     /// Make what users install, in target/dist: binaries, archives, packages
     Dist(dist::DistArguments),
     /// Measure against other tools
@@ -146,6 +149,10 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
         Task::Public => public::write(),
+        Task::Book => {
+            println!("{}", book::make()?.display());
+            Ok(())
+        }
         Task::Dist(arguments) => dist::run(arguments),
         Task::Bench(Bench::Build(arguments)) => bench::build(arguments),
         Task::Bench(Bench::Meta(arguments)) => bench::meta(arguments),

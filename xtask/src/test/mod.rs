@@ -1,12 +1,12 @@
 //! `cargo xtask test`: set-up, then every check, each a step that can be run alone.
 
-mod citations;
+pub(crate) mod citations;
 mod counts;
 mod layers;
 mod licences;
 mod programs;
 mod scratch;
-mod tidy;
+pub(crate) mod tidy;
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use undercroft_judges::{kernel, rounds};
 
-use crate::{newest, public, shell, system, tags, workspace};
+use crate::{book, newest, public, shell, system, tags, workspace};
 use counts::Counts;
 
 /// One check. The order is that of the run: the quick ones first.
@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Licences,
     /// All tests
     Tests,
+    /// The book and its links
+    Book,
     /// Models of tags and block layer: every interleaving of small cases, many of larger ones
     Models,
 }
@@ -70,6 +72,7 @@ impl Step {
             }
             Self::Licences => licences::check(),
             Self::Tests => tests(counts, None),
+            Self::Book => book::make().map(drop),
             Self::Models => tags::check_models(&mut |line| counts.line(line)),
         }
     }
