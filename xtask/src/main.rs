@@ -118,7 +118,7 @@ enum Soak {
     /// What `dist` makes: the same bytes twice, installed, run on other systems
     Dist(soak::DistArguments),
     /// Every crate as it would be published, and the oldest compiler
-    Publish,
+    Publish(soak::PublishArguments),
     /// A container image of a small Debian, in layers: what others unpack is in our volume
     Layers(soak::LayersArguments),
     /// Suites of others on a mount of ours
@@ -180,7 +180,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
         Task::Soak(Soak::Dist(arguments)) => soak::dist(arguments),
-        Task::Soak(Soak::Publish) => soak::publish(),
+        Task::Soak(Soak::Publish(arguments)) => soak::publish(arguments),
         Task::Soak(Soak::Layers(arguments)) => soak::layers(arguments),
         Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),
         Task::Soak(Soak::MountKill(arguments)) => soak::mount_kill(arguments),

@@ -112,6 +112,10 @@ pub(crate) const CRATES_FOR_TESTS: &[Crate] =
 pub(crate) const CRATES_FOR_BOOK: &[Crate] =
     &[Crate { name: "mdbook", version: "0.5.4", features: Some("search") }];
 
+/// What finds breaks of what is public.
+pub(crate) const CRATES_FOR_PUBLISHING: &[Crate] =
+    &[from_crates_io("cargo-semver-checks", "0.51.0")];
+
 /// Makers of packages and of the list of contents.
 pub(crate) const CRATES_FOR_DIST: &[Crate] = &[
     from_crates_io("cargo-deb", "3.8.0"),

@@ -28,7 +28,7 @@ pub(crate) enum Step {
     Fmt,
     /// Size, traces of work and neatness of the files in the repository; ways of imports; citations
     Tidy,
-    /// Lints
+    /// Lints; crates without their default features
     Clippy,
     /// Documentation and its links; lists of public items
     Docs,
@@ -41,6 +41,9 @@ pub(crate) enum Step {
     /// Models of tags and block layer: every interleaving of small cases, many of larger ones
     Models,
 }
+
+/// Crates that can do with less than their features without a choice.
+const WITH_DEFAULT_FEATURES: [&str; 2] = ["undercroft-source", "undercroft-image"];
 
 impl Step {
     /// The name on the command line.
@@ -57,15 +60,14 @@ impl Step {
                 layers::check(workspace::root())?;
                 citations::check(workspace::root())
             }
-            Self::Clippy => shell::run(workspace::cargo().args([
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--all-features",
-                "--",
-                "-D",
-                "warnings",
-            ])),
+            Self::Clippy => {
+                let all = ["clippy", "--workspace", "--all-targets", "--all-features"];
+                shell::run(workspace::cargo().args(all).args(["--", "-D", "warnings"]))?;
+                let mut less = workspace::cargo();
+                less.args(["clippy", "--no-default-features"]);
+                less.args(WITH_DEFAULT_FEATURES.map(|name| format!("--package={name}")));
+                shell::run(less.args(["--", "-D", "warnings"]))
+            }
             Self::Docs => {
                 public::write_documentation()?;
                 public::check()

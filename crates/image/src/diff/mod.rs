@@ -50,6 +50,7 @@ use undercroft_source::{EntryPath, Exclude, Source, SourceError};
 
 /// What of an entry is compared. Its name and its kind are in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Aspect {
     /// Permission bits.
     Mode,
@@ -142,6 +143,7 @@ pub enum Event<'a> {
 
 /// Counts of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Names that both have.
     pub common: u64,
