@@ -12,8 +12,8 @@ use crate::test::tidy;
 pub(super) fn check(root: &Path) -> Result<()> {
     let (mut names, mut faults) = (0, String::new());
     for path in pictures(&root.join("docs"))? {
-        let picture = fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let picture =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         for (file, name) in named(&picture) {
             names += 1;
             let mut text = String::new();

@@ -84,7 +84,11 @@ impl Sources {
                 left.push(path.display().to_string());
             }
         })?;
-        ensure!(left.is_empty(), "documents that are no chapters of {SUMMARY}: {}", left.join(", "));
+        ensure!(
+            left.is_empty(),
+            "documents that are no chapters of {SUMMARY}: {}",
+            left.join(", ")
+        );
         Ok(())
     }
 
@@ -166,7 +170,10 @@ mod tests {
     fn chapters_bring_what_they_link_to() {
         let root = repository(&[
             ("docs/SUMMARY.md", "- [a](a.md)\n- [top](../TOP.md)\n"),
-            ("docs/a.md", "[top](../TOP.md#x) [code](../src/b.rs) [here](#a)\n{{#include c.txt}}\n"),
+            (
+                "docs/a.md",
+                "[top](../TOP.md#x) [code](../src/b.rs) [here](#a)\n{{#include c.txt}}\n",
+            ),
             ("TOP.md", "[out](https://a.b/c.md)\n"),
             ("src/b.rs", ""),
             ("docs/c.txt", ""),

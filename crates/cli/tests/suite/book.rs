@@ -63,6 +63,7 @@ fn commands_of_the_book_work() {
 
 #[test]
 fn a_page_gives_its_commands_alone() {
-    let page = "$ not this\n```console\n$ one <<END\nword\nEND\noutput\n$ two\n```\n```sh\nthree\n```\n";
+    let page =
+        "$ not this\n```console\n$ one <<END\nword\nEND\noutput\n$ two\n```\n```sh\nthree\n```\n";
     assert_eq!(commands(page), "one <<END\nword\nEND\ntwo\n");
 }
