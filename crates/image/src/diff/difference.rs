@@ -25,7 +25,6 @@ pub enum Found {
 
 /// A difference of two entries: the value on the left, then that on the right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Change {
     /// Kind.
     Kind(&'static str, &'static str),

@@ -50,7 +50,6 @@ use undercroft_source::{EntryPath, Exclude, Source, SourceError};
 
 /// What of an entry is compared. Its name and its kind are in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Aspect {
     /// Permission bits.
     Mode,
