@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod boot;
 mod debian;
 mod dist;
@@ -40,6 +41,8 @@ enum Task {
     },
     /// Write the lists of public items under docs/public anew
     Public,
+    /// Make the book, in target/book/html, and check its links
+    Book,
     /// Make what users install, in target/dist: binaries, archives, packages
     Dist(dist::DistArguments),
     /// Measure against other tools
@@ -98,7 +101,7 @@ enum Soak {
     /// What `dist` makes: the same bytes twice, installed, run on other systems
     Dist(soak::DistArguments),
     /// Every crate as it would be published, and the oldest compiler
-    Publish,
+    Publish(soak::PublishArguments),
     /// A container image of a small Debian, in layers: what others unpack is in our volume
     Layers(soak::LayersArguments),
     /// Suites of others on a mount of ours
@@ -129,6 +132,10 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.task {
         Task::Test { only } => test::run(only),
         Task::Public => public::write(),
+        Task::Book => {
+            println!("{}", book::make()?.display());
+            Ok(())
+        }
         Task::Dist(arguments) => dist::run(arguments),
         Task::Bench(arguments) => bench::run(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
@@ -151,7 +158,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
         Task::Soak(Soak::Dist(arguments)) => soak::dist(arguments),
-        Task::Soak(Soak::Publish) => soak::publish(),
+        Task::Soak(Soak::Publish(arguments)) => soak::publish(arguments),
         Task::Soak(Soak::Layers(arguments)) => soak::layers(arguments),
         Task::Soak(Soak::Mount(arguments)) => soak::mount(arguments),
         Task::Soak(Soak::MountKill(arguments)) => soak::mount_kill(arguments),

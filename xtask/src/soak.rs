@@ -17,7 +17,7 @@ use crate::{debian, shell, system, workspace};
 pub(crate) use ceph::{CephArguments, nbd_ceph};
 pub(crate) use dist::{DistArguments, run as dist};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
-pub(crate) use publish::run as publish;
+pub(crate) use publish::{PublishArguments, run as publish};
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
 const LONGEST_INPUT: u32 = 8192;

@@ -97,17 +97,31 @@ pub(crate) const FOR_MOUNT_BENCHMARKS: &[Program] = &[
 pub(crate) struct Crate {
     name: &'static str,
     version: &'static str,
+    /// The features that are wanted, if not those that it has without a choice.
+    features: Option<&'static str>,
+}
+
+const fn from_crates_io(name: &'static str, version: &'static str) -> Crate {
+    Crate { name, version, features: None }
 }
 
 /// The suites for mounts that no distribution packages.
 pub(crate) const CRATES_FOR_TESTS: &[Crate] =
-    &[Crate { name: "pjdfstest", version: "0.2.2" }, Crate { name: "fsx", version: "0.3.2" }];
+    &[from_crates_io("pjdfstest", "0.2.2"), from_crates_io("fsx", "0.3.2")];
+
+/// What makes a book, without its server.
+pub(crate) const CRATES_FOR_BOOK: &[Crate] =
+    &[Crate { name: "mdbook", version: "0.5.4", features: Some("search") }];
+
+/// What finds breaks of what is public.
+pub(crate) const CRATES_FOR_PUBLISHING: &[Crate] =
+    &[from_crates_io("cargo-semver-checks", "0.51.0")];
 
 /// Makers of packages and of the list of contents.
 pub(crate) const CRATES_FOR_DIST: &[Crate] = &[
-    Crate { name: "cargo-deb", version: "3.8.0" },
-    Crate { name: "cargo-generate-rpm", version: "0.21.0" },
-    Crate { name: "cargo-cyclonedx", version: "0.5.9" },
+    from_crates_io("cargo-deb", "3.8.0"),
+    from_crates_io("cargo-generate-rpm", "0.21.0"),
+    from_crates_io("cargo-cyclonedx", "0.5.9"),
 ];
 
 /// The competitors of the benchmarks, beyond the judges.
@@ -197,13 +211,16 @@ pub(crate) fn install_crates(crates: &[Crate]) -> Result<()> {
     let mut list = workspace::cargo();
     list.args(["install", "--list", "--root"]).arg(&root);
     let there = shell::output(&mut list)?;
-    for Crate { name, version } in crates {
+    for Crate { name, version, features } in crates {
         if there.lines().any(|line| line == format!("{name} v{version}:")) {
             continue;
         }
         println!("installing {name} {version} from crates.io");
         let mut cargo = workspace::cargo();
         cargo.args(["install", "--locked", "--force", name, "--version", version, "--root"]);
+        if let Some(features) = features {
+            cargo.args(["--no-default-features", "--features", features]);
+        }
         // Built anew, and not in the target directory of this workspace.
         cargo.arg(&root).env_remove("CARGO_TARGET_DIR");
         shell::run(&mut cargo).with_context(|| {

@@ -31,7 +31,7 @@ struct PartitionReport {
 impl DiskReport {
     pub(crate) fn new(disk: &DiskSummary) -> Self {
         let partitions = disk.partitions.iter().zip(1..).map(|(partition, number)| {
-            let PartitionSummary { kind, name, id, start, length, is_volume } = partition;
+            let PartitionSummary { kind, name, id, start, length, is_volume, .. } = partition;
             PartitionReport {
                 number,
                 r#type: kind.name().to_owned(),

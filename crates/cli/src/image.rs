@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, LeafDescription, MirrorEvent};
-use undercroft_block::{BlockDevice, Sector, Window, mounted_at};
+use undercroft_block::{BlockDevice, Sector, Window, mounted_at, read_buffer};
 use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
@@ -207,7 +207,11 @@ impl ImageArgs {
 
     fn part_of_disk(disk: Arc<dyn BlockDevice>, part: Part) -> Result<Arc<dyn BlockDevice>> {
         if let Some(number) = part.partition {
-            return Ok(Arc::new(open_partition(&disk, number)?));
+            let partition = open_partition(&disk, number);
+            return match partition {
+                Err(_) if is_qcow2(disk.as_ref()) => Err(anyhow!(QCOW2)),
+                partition => Ok(Arc::new(partition?)),
+            };
         }
         let Some(offset) = part.offset else {
             return Ok(disk);
@@ -310,10 +314,13 @@ impl ImageArgs {
     /// Names the image, and the partitions when it is a disk with some.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let name = &self.image;
-        if self.offset.is_none()
-            && self.partition.is_none()
-            && let Ok(device) = self.open_device(true, self.part(), None)
-            && let Ok(table) = PartitionTable::read(device.as_ref())
+        let is_whole = self.offset.is_none() && self.partition.is_none();
+        let whole = if is_whole { self.open_disk(true, None).ok() } else { None };
+        if whole.as_ref().is_some_and(|disk| is_qcow2(disk.as_ref())) {
+            return anyhow!(QCOW2).context(format!("cannot open {name}"));
+        }
+        if let Some(disk) = whole
+            && let Ok(table) = PartitionTable::read(disk.as_ref())
             && !table.partitions.is_empty()
         {
             let numbers = table.numbers();
@@ -324,6 +331,14 @@ impl ImageArgs {
         }
         error.context(format!("cannot open {name}"))
     }
+}
+
+/// What to do with a form of image that is not read.
+const QCOW2: &str = "it is a qcow2 file, which is not read: `qemu-nbd --format=qcow2` makes it a network \
+                     disk, `qemu-img convert -O raw` a raw image";
+
+fn is_qcow2(disk: &dyn BlockDevice) -> bool {
+    read_buffer(disk, Sector(0), 512).is_ok_and(|bytes| bytes.starts_with(b"QFI\xfb"))
 }
 
 /// The part of an image that is the volume.

@@ -6,7 +6,7 @@
 //! ([`session`]), lines that are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
 //! ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for numbers
 //! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the names
-//! that `mount(8)` and `fsck(8)` use ([`helper`]), and how a run ends ([`report`], [`failure`]).
+//! that `mount(8)` and `fsck(8)` use ([`helper`]), arguments of commands ([`late`]), and how a run ends ([`report`], [`failure`]).
 
 mod commands;
 mod disk_options;
@@ -15,6 +15,7 @@ mod failure;
 mod format_options;
 mod helper;
 mod image;
+mod late;
 mod line_editor;
 mod mounts;
 mod output_file;
@@ -34,7 +35,7 @@ use clap::{CommandFactory, Parser};
 use commands::Cli;
 use helper::Run;
 use mimalloc::MiMalloc;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Run::Command(arguments) => arguments,
         Run::Nothing => return ExitCode::SUCCESS,
     };
+    late::called(arguments.get(1).map(OsString::as_os_str));
     let usage_status = commands::usage_status(&arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

@@ -81,7 +81,7 @@ struct Queue {
 }
 
 impl From<&QueueReport> for Queue {
-    fn from(QueueReport { name, statistics }: &QueueReport) -> Self {
+    fn from(QueueReport { name, statistics, .. }: &QueueReport) -> Self {
         Self {
             queue: name.to_string(),
             bios: statistics.bios,

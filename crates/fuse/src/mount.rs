@@ -89,6 +89,7 @@ pub enum Target {
 
 /// Why nothing was mounted.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum MountFailure {
     /// The system does not mount it there.
     #[error("cannot mount at {}: {}", at.display(), explain(error))]

@@ -42,6 +42,7 @@ pub struct MountOptions {
 
 /// An option that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum OptionError {
     /// No such option.
     #[error(

@@ -20,6 +20,7 @@ pub enum InUse {
 
 /// Why a mount did not go.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum UnmountFailure {
     /// Programs have files or directories of it open.
     #[error(

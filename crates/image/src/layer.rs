@@ -56,6 +56,7 @@ pub enum LayerError {
 
 /// What was done.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LayerSummary {
     /// Names that the layer took away, with all that was below them.
     pub removed: u64,

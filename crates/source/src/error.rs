@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 /// Why a source cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SourceError {
     /// The directory or archive does not open.
     #[error("cannot open the source {}: {source}; check that it exists and that you may read it", path.display())]

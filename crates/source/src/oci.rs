@@ -52,6 +52,7 @@ use walk::{LinkCounts, Walk};
 
 /// What a source tells of its container image.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImageReport {
     /// Where it is.
     pub spec: ImageSpec,

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Which tree to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SourceSpec {
     /// A directory or a tar file, plain or compressed. If it has the form of a container image, it
     /// is one.

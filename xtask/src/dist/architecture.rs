@@ -1,9 +1,10 @@
 //! The processors that there are binaries for, and the tools that build for them.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use undercroft_judges::cache;
 
@@ -50,6 +51,27 @@ impl Architecture {
             Self::X86_64 => "x86_64-linux-gnu-objcopy",
             Self::Aarch64 => "aarch64-linux-gnu-objcopy",
         }
+    }
+
+    /// What makes the linker leave out copies of functions, and a list of relocations that is ten times
+    /// as long: that of Rust's toolchain can. The one of zig does not know these options.
+    pub(super) fn link_flags(self) -> Result<Vec<OsString>> {
+        if self == Self::Aarch64 {
+            return Ok(Vec::new());
+        }
+        let sysroot = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+        let host = format!("lib/rustlib/{}-unknown-linux-gnu/bin/gcc-ld", std::env::consts::ARCH);
+        let linker = Path::new(sysroot.trim()).join(host);
+        ensure!(
+            linker.join("ld.lld").exists(),
+            "{} has no ld.lld; take the compiler from rustup, which brings it",
+            linker.display()
+        );
+        let mut place = OsString::from("-Clink-arg=-B");
+        place.push(linker);
+        let others = ["-fuse-ld=lld", "-Wl,--icf=all", "-Wl,-z,pack-relative-relocs"];
+        let others = others.map(|flag| format!("-Clink-arg={flag}").into());
+        Ok(std::iter::once(place).chain(others).collect())
     }
 
     const fn programs(self) -> &'static [Program] {

@@ -23,6 +23,7 @@ pub(super) fn build(architecture: Architecture, stripped: &Path, debug: &Path) -
     // Paths of this machine, as they are in messages of panics and in debug information.
     let mut flags: Vec<OsString> = paths.iter().map(|(path, name)| remapped(path, name)).collect();
     flags.push("-Clink-arg=-Wl,--build-id=sha1".into());
+    flags.extend(architecture.link_flags()?);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(&OsString::from("\x1f")));
     let c_flags =
         paths.iter().map(|(path, name)| format!("-ffile-prefix-map={}={name}", path.display()));

@@ -14,7 +14,8 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Result, bail};
 
 use super::tidy;
-use headings::{anchors, prose};
+use headings::anchors;
+pub(crate) use headings::prose;
 
 /// Where documents are that comments cite by their path.
 const DOCUMENTS: &str = "docs/";
@@ -119,7 +120,7 @@ impl Documents {
 }
 
 /// The path that a link in `file` leads to, from the root of the repository.
-fn resolve(file: &Path, link: &str) -> PathBuf {
+pub(crate) fn resolve(file: &Path, link: &str) -> PathBuf {
     let mut target = file.parent().map(Path::to_owned).unwrap_or_default();
     for part in Path::new(link).components() {
         match part {
@@ -171,7 +172,7 @@ fn paths(line: &str) -> impl Iterator<Item = String> {
 }
 
 /// Targets of links, those in code spans left out.
-fn links(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn links(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, _)| {
         let in_code = line[..at].matches('`').count() % 2 == 1;
         let rest = &line[at + 2..];

@@ -1,12 +1,12 @@
 //! `cargo xtask test`: set-up, then every check, each a step that can be run alone.
 
-mod citations;
+pub(crate) mod citations;
 mod counts;
 mod layers;
 mod licences;
 mod programs;
 mod scratch;
-mod tidy;
+pub(crate) mod tidy;
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use undercroft_judges::{kernel, rounds};
 
-use crate::{newest, public, shell, system, tags, workspace};
+use crate::{book, newest, public, shell, system, tags, workspace};
 use counts::Counts;
 
 /// One check. The order is that of the run: the quick ones first.
@@ -28,7 +28,7 @@ pub(crate) enum Step {
     Fmt,
     /// Size, traces of work and neatness of the files in the repository; ways of imports; citations
     Tidy,
-    /// Lints
+    /// Lints; crates without their default features
     Clippy,
     /// Documentation and its links; lists of public items
     Docs,
@@ -36,9 +36,14 @@ pub(crate) enum Step {
     Licences,
     /// All tests
     Tests,
+    /// The book and its links
+    Book,
     /// Models of tags and block layer: every interleaving of small cases, many of larger ones
     Models,
 }
+
+/// Crates that can do with less than their features without a choice.
+const WITH_DEFAULT_FEATURES: [&str; 2] = ["undercroft-source", "undercroft-image"];
 
 impl Step {
     /// The name on the command line.
@@ -55,21 +60,21 @@ impl Step {
                 layers::check(workspace::root())?;
                 citations::check(workspace::root())
             }
-            Self::Clippy => shell::run(workspace::cargo().args([
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--all-features",
-                "--",
-                "-D",
-                "warnings",
-            ])),
+            Self::Clippy => {
+                let all = ["clippy", "--workspace", "--all-targets", "--all-features"];
+                shell::run(workspace::cargo().args(all).args(["--", "-D", "warnings"]))?;
+                let mut less = workspace::cargo();
+                less.args(["clippy", "--no-default-features"]);
+                less.args(WITH_DEFAULT_FEATURES.map(|name| format!("--package={name}")));
+                shell::run(less.args(["--", "-D", "warnings"]))
+            }
             Self::Docs => {
                 public::write_documentation()?;
                 public::check()
             }
             Self::Licences => licences::check(),
             Self::Tests => tests(counts, None),
+            Self::Book => book::make().map(drop),
             Self::Models => tags::check_models(&mut |line| counts.line(line)),
         }
     }

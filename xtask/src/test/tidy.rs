@@ -43,7 +43,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
 }
 
 /// Calls `visit` with the path below `root` and the text of each file.
-pub(super) fn walk(
+pub(crate) fn walk(
     root: &Path,
     directory: &Path,
     visit: &mut impl FnMut(&Path, &str),

@@ -8,6 +8,7 @@ use crate::units::Sector;
 
 /// One device of a stack, with what passed through the leaves at or below it so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceReport {
     /// Devices above it.
     pub depth: usize,

@@ -9,6 +9,7 @@ use super::Statistics;
 /// Of all that a leaf reports, the counts add up to its [`Statistics`], but for the locks of staged
 /// requests, which belong to no hardware queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueReport {
     /// Which one.
     pub name: QueueName,

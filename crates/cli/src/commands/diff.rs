@@ -233,7 +233,7 @@ fn print_summary(
     summary: &Summary,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Summary { common, changed, only_left, only_right, bytes } = *summary;
+    let Summary { common, changed, only_left, only_right, bytes, .. } = *summary;
     if args.json {
         let same = summary.is_same();
         let report = Report { same, common, changed, only_left, only_right, bytes };

@@ -52,6 +52,7 @@ mod unmount;
 mod verb;
 
 use crate::image::ImageArgs;
+use crate::late::Late;
 use crate::report::Outcome;
 use crate::standard_output::StandardOutput;
 use anyhow::{Result, anyhow};
@@ -90,31 +91,31 @@ Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a valu
 
 #[derive(Subcommand)]
 enum Command {
-    Build(Box<build::Args>),
-    Mkfs(mkfs::Args),
-    Info(info::Args),
+    Build(Late<build::Args>),
+    Mkfs(Late<mkfs::Args>),
+    Info(Late<info::Args>),
     #[command(flatten)]
-    Verb(OnImage),
-    Shell(shell::Args),
-    Mount(mount::Args),
-    Unmount(unmount::Args),
-    Status(status::Args),
-    Serve(Box<serve::Args>),
-    Extract(extract::Args),
-    Describe(describe::Args),
-    Diff(diff::Args),
-    Check(check::Args),
-    Replay(replay::Args),
-    Fsck(fsck::Args),
-    Resync(resync::Args),
-    Grow(grow::Args),
-    Shrink(shrink::Args),
-    Minimise(minimise::Args),
-    Set(set::Args),
-    Frag(frag::Args),
-    Lab(lab::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    Verb(Box<OnImage>),
+    Shell(Late<shell::Args>),
+    Mount(Late<mount::Args>),
+    Unmount(Late<unmount::Args>),
+    Status(Late<status::Args>),
+    Serve(Late<serve::Args>),
+    Extract(Late<extract::Args>),
+    Describe(Late<describe::Args>),
+    Diff(Late<diff::Args>),
+    Check(Late<check::Args>),
+    Replay(Late<replay::Args>),
+    Fsck(Late<fsck::Args>),
+    Resync(Late<resync::Args>),
+    Grow(Late<grow::Args>),
+    Shrink(Late<shrink::Args>),
+    Minimise(Late<minimise::Args>),
+    Set(Late<set::Args>),
+    Frag(Late<frag::Args>),
+    Lab(Late<lab::Args>),
+    Completions(Late<completions::Args>),
+    Man(Late<man::Args>),
 }
 
 impl Command {
@@ -179,10 +180,14 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         return Err(anyhow!(why).context("cannot write to standard output"));
     }
     // A reader of the first lines closes the pipe before the last.
-    match (&cli.command, done) {
-        (_, Ok(outcome @ Outcome::Findings)) => Ok(outcome),
-        (Command::Extract(_) | Command::Describe(_) | Command::Shell(_), _) => Ok(Outcome::Cut),
-        (Command::Verb(OnImage::Get(on)), _) if on.verb.is_archive() => Ok(Outcome::Cut),
+    let is_cut = match &cli.command {
+        Command::Extract(_) | Command::Describe(_) | Command::Shell(_) => true,
+        Command::Verb(verb) => matches!(&**verb, OnImage::Get(on) if on.verb.is_archive()),
+        _ => false,
+    };
+    match done {
+        Ok(outcome @ Outcome::Findings) => Ok(outcome),
+        _ if is_cut => Ok(Outcome::Cut),
         _ => Ok(Outcome::Done),
     }
 }

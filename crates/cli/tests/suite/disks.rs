@@ -251,6 +251,11 @@ fn a_disk_for_qemu() {
     succeeds(["build", "--format=qcow2", "--size=40M", &own.path("tree"), &volume]);
     let about = json(&judge(&["qemu-img", "info", "--output=json", &volume]));
     assert_eq!(about["virtual-size"], 40 * MIB);
+    // They are not read, and the message says what reads them.
+    for read in [vec!["ls", &volume], vec!["ls", "--partition=1", &names[1]]] {
+        let message = fails(1, read);
+        assert!(message.contains("qemu-nbd"), "{message}");
+    }
 }
 
 #[test]

@@ -142,6 +142,7 @@ pub enum Event<'a> {
 
 /// Counts of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Names that both have.
     pub common: u64,

@@ -37,6 +37,7 @@ pub struct DiskOptions {
 
 /// A disk that was made.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DiskSummary {
     /// Identity of the disk.
     pub id: Uuid,
@@ -48,6 +49,7 @@ pub struct DiskSummary {
 
 /// A partition that was made.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PartitionSummary {
     /// What it is for.
     pub kind: PartitionKind,

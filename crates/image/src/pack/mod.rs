@@ -42,6 +42,7 @@ use uuid::Uuid;
 
 /// The volume that was built.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// Regular files.
     pub files: u64,

@@ -44,6 +44,7 @@ impl Free {
 
 /// How the file of an image holds its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageFormat {
     /// As they are.
     #[default]

@@ -18,6 +18,7 @@ use undercroft_xfs::{Error, Volume};
 
 /// How far a build is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Entries stored.
     pub entries: u64,

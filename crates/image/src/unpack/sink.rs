@@ -13,6 +13,7 @@ use undercroft_xfs::{OpenFile, ReadPattern};
 
 /// Counts of the files unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Regular files.
     pub files: u64,
@@ -53,6 +54,7 @@ impl Warnings {
 
 /// How far the work is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Names unpacked.
     pub entries: u64,

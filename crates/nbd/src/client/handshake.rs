@@ -60,6 +60,7 @@ impl Terms {
 
 /// An export as a server describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExportInfo {
     /// Its name; the default export has the empty name.
     pub name: String,

@@ -5,6 +5,7 @@ use std::fmt;
 /// The error of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u32)]
+#[non_exhaustive]
 pub enum WireError {
     /// Operation not permitted, as a write to a read-only export.
     NotPermitted = 1,

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 /// How a digest is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// MD5, as old descriptions have it.
     Md5,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// The language of a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DescriptionFormat {
     /// mtree(5).
     Mtree,

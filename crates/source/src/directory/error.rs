@@ -5,6 +5,7 @@ use std::io;
 
 /// Why an entry of a directory tree cannot be packed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DirectoryError {
     /// A file or directory cannot be read.
     #[error(

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The form in which an image lies on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageFormat {
     /// A directory with an OCI image layout.
     Oci,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Why rules cannot be used, or do not fit the tree.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuleError {
     /// A file of rules cannot be read.
     #[error("cannot read the rules in {}: {source}", path.display())]
@@ -39,6 +40,7 @@ fn more(others: usize) -> String {
 
 /// The defect of a rule.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuleProblem {
     /// No rule begins with this word.
     #[error("there is no rule {keyword}; the rules are {known}")]

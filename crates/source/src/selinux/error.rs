@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// Why the labels of a policy cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LabelError {
     /// A file cannot be read.
     #[error("cannot read {}: {source}; name the file_contexts of a policy, or its directory, such as /etc/selinux/targeted", path.display())]
@@ -28,6 +29,7 @@ pub enum LabelError {
 
 /// The defect of a line of `file_contexts`.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LabelProblem {
     /// Fewer words than an entry has.
     #[error("an entry is an expression, perhaps a kind, and a label; there is one word")]

@@ -1,13 +1,12 @@
 //! Which compression an archive has, and its decoder.
 
 use super::gzip::GzipReader;
-use liblzma::read::XzDecoder;
-use liblzma::stream::{CONCATENATED, Stream};
 use std::io::{self, BufReader, Read};
 
 /// Bytes at the start of a stream that tell its compression.
 pub(crate) const MAGIC_LENGTH: usize = 6;
 /// Most memory of an xz decoder. Level 9 takes 65 MiB.
+#[cfg(feature = "xz")]
 const XZ_MEMORY: u64 = 256 * 1024 * 1024;
 /// Compressed bytes that are read at a time.
 const READ_SIZE: usize = 256 * 1024;
@@ -38,15 +37,47 @@ impl Compression {
         self,
         reader: impl Read + Send + 'a,
     ) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let buffered = |reader| BufReader::with_capacity(READ_SIZE, reader);
-        Ok(match self {
-            Self::None => Box::new(reader),
-            Self::Gzip => Box::new(GzipReader::new(buffered(reader))),
-            Self::Zstd => Box::new(zstd::Decoder::with_buffer(buffered(reader))?),
-            Self::Xz => {
-                let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED)?;
-                Box::new(XzDecoder::new_stream(buffered(reader), stream))
-            }
-        })
+        match self {
+            Self::None => Ok(Box::new(reader)),
+            Self::Gzip => Ok(Box::new(GzipReader::new(buffered(reader)))),
+            Self::Zstd => zstd(reader),
+            Self::Xz => xz(reader),
+        }
     }
+}
+
+fn buffered<R: Read>(reader: R) -> BufReader<R> {
+    BufReader::with_capacity(READ_SIZE, reader)
+}
+
+#[cfg(feature = "zstd")]
+fn zstd<'a>(reader: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    Ok(Box::new(zstd::Decoder::with_buffer(buffered(reader))?))
+}
+
+#[cfg(not(feature = "zstd"))]
+fn zstd<'a>(_: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    Err(left_out("zstd"))
+}
+
+#[cfg(feature = "xz")]
+fn xz<'a>(reader: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    use liblzma::stream::{CONCATENATED, Stream};
+    let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED)?;
+    Ok(Box::new(liblzma::read::XzDecoder::new_stream(buffered(reader), stream)))
+}
+
+#[cfg(not(feature = "xz"))]
+fn xz<'a>(_: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    Err(left_out("xz"))
+}
+
+/// The error of a stream whose decoder is not part of this program.
+#[cfg(not(all(feature = "xz", feature = "zstd")))]
+fn left_out(name: &str) -> io::Error {
+    let what = format!(
+        "compressed with {name}, which this program was built without (feature `{name}` of \
+         undercroft-source); decompress it before"
+    );
+    io::Error::new(io::ErrorKind::Unsupported, what)
 }

@@ -4,6 +4,7 @@ use crate::log::LogState;
 
 /// Summary of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// Errors found, those beyond the limit of the options included.
     pub errors: u64,

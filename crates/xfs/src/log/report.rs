@@ -5,6 +5,7 @@ use crate::units::Lsn;
 
 /// What recovery found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecoveryReport {
     /// Position of the first record that was replayed.
     pub tail: Lsn,

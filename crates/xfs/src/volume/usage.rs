@@ -6,6 +6,7 @@ use crate::error::Error;
 /// The blocks and inodes of a volume, and the free ones. Of a live volume these are the present
 /// figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Usage {
     /// Bytes of a block.
     pub block_size: u32,

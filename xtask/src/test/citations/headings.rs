@@ -37,7 +37,7 @@ fn anchor(heading: &str) -> String {
 }
 
 /// The lines of a document that are no code, with their numbers.
-pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
         let fence = line.trim_start().starts_with("```");

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 /// How a file device moves bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Engine {
     /// By how the file is opened: io_uring, if the system allows it, for direct I/O and for files
     /// that are only read, whose reads all wait for the disk together; else threads. A write

@@ -20,6 +20,7 @@ const REGION: u64 = 1 << 20;
 
 /// How far a leg has been resynchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResyncProgress {
     /// Bytes copied.
     pub done: u64,
