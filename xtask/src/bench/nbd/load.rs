@@ -70,9 +70,8 @@ impl Load {
         client.args([self.block, self.connections, self.flight, seconds].map(|n| n.to_string()));
         let text = shell::output(&mut client)?;
         let mut numbers = text.split_whitespace().map(str::parse);
-        let mut number = || -> Result<f64> {
-            Ok(numbers.next().context("the client told too few numbers")??)
-        };
+        let mut number =
+            || -> Result<f64> { Ok(numbers.next().context("the client told too few numbers")??) };
         let (rate, cost) = (number()?, number()?);
         Ok(Found { rate, count: rate * seconds as f64, cost })
     }
