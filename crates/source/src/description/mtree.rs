@@ -22,14 +22,12 @@ use keywords::Keywords;
 use settle::Settling;
 use values::Type;
 
-/// Lines whose memory is given back at once.
-const PART_LINES: usize = 4096;
-
 /// A line about an entry.
 struct Line {
     path: EntryPath,
     number: u64,
-    keywords: Keywords,
+    /// In a place of their own, which is given back when the line is taken.
+    keywords: Box<Keywords>,
 }
 
 /// Where the reader is.
@@ -75,22 +73,14 @@ pub(super) fn read(
     if reader.lines.is_empty() {
         return Err(lines.fault(DescriptionProblem::Truncated("its first name")));
     }
-    let mut settling = Settling::new(contents, notes);
     let merged = reader.merged().map_err(|(line, problem)| lines.fault_on(line, problem))?;
-    for Line { path, number, keywords } in in_parts(merged) {
-        settling.take(path, number, keywords).map_err(|problem| lines.fault_on(number, problem))?;
+    let mut settling = Settling::new(contents, notes, merged.len());
+    for Line { path, number, keywords } in merged {
+        settling
+            .take(path, number, *keywords)
+            .map_err(|problem| lines.fault_on(number, problem))?;
     }
     Ok(settling.finish())
-}
-
-/// The lines, whose memory is given back as they are taken: what becomes of them takes as much.
-fn in_parts(mut lines: Vec<Line>) -> impl Iterator<Item = Line> {
-    let mut parts = Vec::with_capacity(lines.len() / PART_LINES + 1);
-    while !lines.is_empty() {
-        parts.push(lines.split_off((lines.len() - 1) / PART_LINES * PART_LINES));
-        lines.shrink_to_fit();
-    }
-    parts.into_iter().rev().flatten()
 }
 
 /// Whether the next line goes on with this one: an odd number of backslashes ends it.
@@ -122,7 +112,7 @@ impl Reader {
             }
             _ => {}
         }
-        let mut keywords = self.defaults.clone();
+        let mut keywords = Box::new(self.defaults.clone());
         words.try_for_each(|word| keywords.apply(word, number, notes))?;
         let path = self.path(name)?;
         let Some(kind) = keywords.kind else {
@@ -187,7 +177,7 @@ impl Reader {
                 fault = Some((line.number, problem));
             }
             let keywords = std::mem::take(&mut line.keywords);
-            earlier.keywords = keywords.over(std::mem::take(&mut earlier.keywords));
+            earlier.keywords = Box::new(keywords.over(*std::mem::take(&mut earlier.keywords)));
             earlier.number = line.number;
             true
         });

@@ -35,8 +35,14 @@ pub(super) struct Settling<'a> {
 }
 
 impl<'a> Settling<'a> {
-    pub(super) fn new(contents: Option<&'a mut Contents>, notes: &'a mut Notes) -> Self {
-        let (shared, draft) = (FxHashMap::default(), Draft::default());
+    /// Makes room for so many names, and files: a list that grows is there twice for a while.
+    pub(super) fn new(
+        contents: Option<&'a mut Contents>,
+        notes: &'a mut Notes,
+        names: usize,
+    ) -> Self {
+        let (names, files) = (Vec::with_capacity(names), Vec::with_capacity(names));
+        let (shared, draft) = (FxHashMap::default(), Draft { names, files });
         Self { contents, notes, users: None, groups: None, shared, draft }
     }
 
