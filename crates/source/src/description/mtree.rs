@@ -177,7 +177,7 @@ impl Reader {
                 fault = Some((line.number, problem));
             }
             let keywords = std::mem::take(&mut line.keywords);
-            earlier.keywords = Box::new(keywords.over(*std::mem::take(&mut earlier.keywords)));
+            *earlier.keywords = keywords.over(std::mem::take(&mut *earlier.keywords));
             earlier.number = line.number;
             true
         });
