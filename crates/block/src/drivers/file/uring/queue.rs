@@ -89,7 +89,7 @@ impl UringQueue {
     }
 
     /// Whether the memory of the pool is registered with the ring.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn is_registered(&self) -> bool {
         self.target.arena.is_some()
     }
