@@ -26,7 +26,7 @@ mod window;
 mod xattrat;
 mod xattrs;
 
-pub(crate) use batch::{BATCH_ENTRIES, Batch, Batches, Work};
+pub(crate) use batch::{Batch, Batches, Course, Work};
 pub use error::DirectoryError;
 pub(crate) use handle::Handle;
 pub(crate) use holes::data_ranges;

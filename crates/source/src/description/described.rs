@@ -71,6 +71,14 @@ pub(crate) struct Described {
 }
 
 impl Described {
+    /// The directory of the file with the contents.
+    pub(crate) fn directory(&self) -> Option<&Arc<Handle>> {
+        match &self.place {
+            Place::File(file) => Some(&file.directory),
+            Place::Nowhere | Place::Inline(_) => None,
+        }
+    }
+
     pub(super) fn fault(&self, problem: DescriptionProblem) -> Box<DescriptionError> {
         problem.at(&self.description, self.line)
     }

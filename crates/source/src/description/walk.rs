@@ -3,30 +3,41 @@
 use super::contents::{Contents, HostFiles};
 use super::described::{ContentsFile, Described, Place, contents_problem};
 use super::tree::{File, Name, Tree, Whence};
-use crate::directory::{BATCH_ENTRIES, Batch, Batches, Work};
+use crate::directory::{Batch, Batches, Course, Work};
 use crate::entry::{Entry, Kind, Links};
 use crate::{Metadata, SourceError, Timestamp};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Most directories in a batch; each keeps a file descriptor open.
-const BATCH_DIRECTORIES: usize = 16;
-
 /// A walk over a tree.
 pub(super) struct Walk {
-    description: Arc<str>,
-    tree: Arc<Tree>,
-    contents: Option<Contents>,
-    host: HostFiles,
-    next: usize,
-    failed: bool,
+    finder: Finder,
+    course: Course,
 }
 
 impl Walk {
     pub(super) fn new(description: Arc<str>, tree: Arc<Tree>, contents: Option<Contents>) -> Self {
-        Self { description, tree, contents, host: HostFiles::default(), next: 0, failed: false }
+        let finder = Finder { description, tree, contents, host: HostFiles::default() };
+        Self { finder, course: Course::default() }
     }
+}
 
+impl Batches for Walk {
+    fn next_batch(&mut self) -> Option<Batch> {
+        let Self { finder, course } = self;
+        course.next_batch(finder.tree.names.len(), |index| finder.work(index))
+    }
+}
+
+/// Finds the files that names of the tree have their contents in.
+struct Finder {
+    description: Arc<str>,
+    tree: Arc<Tree>,
+    contents: Option<Contents>,
+    host: HostFiles,
+}
+
+impl Finder {
     /// The work for one name.
     fn work(&mut self, index: usize) -> Result<Work, SourceError> {
         let tree = Arc::clone(&self.tree);
@@ -95,34 +106,3 @@ impl Walk {
 /// What an entry has before its file is known.
 const NOTHING: Metadata =
     Metadata { mode: 0, uid: 0, gid: 0, mtime: Timestamp { seconds: 0, nanoseconds: 0 } };
-
-impl Batches for Walk {
-    fn next_batch(&mut self) -> Option<Batch> {
-        let mut batch = Batch { order: self.next as u64, work: Vec::new(), error: None };
-        let (mut directories, mut last) = (0, None);
-        while !self.failed
-            && self.next < self.tree.names.len()
-            && batch.work.len() < BATCH_ENTRIES
-            && directories < BATCH_DIRECTORIES
-        {
-            match self.work(self.next) {
-                Ok(work) => {
-                    if let Work::Described(described) = &work
-                        && let Place::File(file) = &described.place
-                        && last.replace(Arc::as_ptr(&file.directory))
-                            != Some(Arc::as_ptr(&file.directory))
-                    {
-                        directories += 1;
-                    }
-                    batch.work.push(work);
-                    self.next += 1;
-                }
-                Err(error) => {
-                    self.failed = true;
-                    batch.error = Some(error);
-                }
-            }
-        }
-        (!batch.work.is_empty() || batch.error.is_some()).then_some(batch)
-    }
-}

@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 /// Most entries in a batch: enough that taking one costs nothing per entry, few enough that threads
 /// share the work of a small tree.
-pub(crate) const BATCH_ENTRIES: usize = 64;
+pub(super) const BATCH_ENTRIES: usize = 64;
+
+/// Most directories in a batch; each can keep a file descriptor open.
+pub(super) const BATCH_DIRECTORIES: usize = 16;
 
 /// Consecutive entries.
 pub(crate) struct Batch {
@@ -27,6 +30,58 @@ pub(crate) enum Work {
     Other { directory: Arc<Handle>, path: EntryPath, kind: FileType },
     /// An entry that a description tells of, with the file that has the rest.
     Described(Box<Described>),
+}
+
+impl Work {
+    /// The directory in which something is still to be looked at.
+    fn directory(&self) -> Option<&Arc<Handle>> {
+        match self {
+            Self::Entry(_) => None,
+            Self::Other { directory, .. } => Some(directory),
+            Self::Described(described) => described.directory(),
+        }
+    }
+}
+
+/// The way through a list of entries.
+#[derive(Default)]
+pub(crate) struct Course {
+    next: usize,
+    failed: bool,
+}
+
+impl Course {
+    /// The next batch of `count` entries; `work` says what is to be done for one.
+    pub(crate) fn next_batch(
+        &mut self,
+        count: usize,
+        mut work: impl FnMut(usize) -> Result<Work, SourceError>,
+    ) -> Option<Batch> {
+        let mut batch = Batch { order: self.next as u64, work: Vec::new(), error: None };
+        let (mut directories, mut last) = (0, None);
+        while !self.failed
+            && self.next < count
+            && batch.work.len() < BATCH_ENTRIES
+            && directories < BATCH_DIRECTORIES
+        {
+            match work(self.next) {
+                Ok(work) => {
+                    if let Some(directory) = work.directory().map(Arc::as_ptr)
+                        && last.replace(directory) != Some(directory)
+                    {
+                        directories += 1;
+                    }
+                    batch.work.push(work);
+                    self.next += 1;
+                }
+                Err(error) => {
+                    self.failed = true;
+                    batch.error = Some(error);
+                }
+            }
+        }
+        (!batch.work.is_empty() || batch.error.is_some()).then_some(batch)
+    }
 }
 
 /// All work of a pass. One thread at a time takes a batch.

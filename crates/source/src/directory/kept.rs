@@ -4,10 +4,10 @@
 //! Only so much is kept as takes little memory. Of a larger tree nothing is, and it is walked again.
 
 use super::DirectoryError;
-use super::batch::{BATCH_ENTRIES, Batch, Batches, Work};
+use super::batch::{Batch, Batches, Course, Work};
 use super::handle::Handle;
-use super::walk::{BATCH_DIRECTORIES, OPEN_LEVELS};
-use crate::{Entry, EntryPath, Kind};
+use super::walk::OPEN_LEVELS;
+use crate::{Entry, EntryPath, Kind, SourceError};
 use rustix::fs::FileType;
 use std::sync::Arc;
 
@@ -66,72 +66,59 @@ impl Keeping {
 /// A walk over what was kept.
 pub(super) struct KeptWalk {
     kept: Arc<Kept>,
-    next: usize,
-    /// From the root to the directory of the last file.
-    open: Vec<Arc<Handle>>,
-    failed: bool,
+    open: OpenPath,
+    course: Course,
 }
 
 impl KeptWalk {
     pub(super) fn new(root: Handle, kept: &Arc<Kept>) -> Self {
-        Self { kept: Arc::clone(kept), next: 0, open: vec![Arc::new(root)], failed: false }
+        let open = OpenPath(vec![Arc::new(root)]);
+        Self { kept: Arc::clone(kept), open, course: Course::default() }
+    }
+}
+
+impl Batches for KeptWalk {
+    fn next_batch(&mut self) -> Option<Batch> {
+        let Self { kept, open, course } = self;
+        course.next_batch(kept.0.len(), |index| open.work(&kept.0[index]))
+    }
+}
+
+/// The open directories from the root to that of the last file.
+struct OpenPath(Vec<Arc<Handle>>);
+
+impl OpenPath {
+    /// The work for one entry.
+    fn work(&mut self, known: &Known) -> Result<Work, SourceError> {
+        Ok(match known {
+            Known::Whole(entry) => Work::Entry(entry.clone()),
+            Known::File(path) => {
+                let parent = path.split_last().map_or(&b""[..], |(parent, _)| parent);
+                let directory = self.directory(parent)?;
+                Work::Other { directory, path: path.clone(), kind: FileType::RegularFile }
+            }
+        })
     }
 
     /// The directory at a path.
     fn directory(&mut self, path: &[u8]) -> Result<Arc<Handle>, DirectoryError> {
         loop {
             // The root is never left: every path lies in it.
-            let last = &self.open[self.open.len() - 1];
+            let last = &self.0[self.0.len() - 1];
             let known = last.path.as_bytes();
             let rest = match path.strip_prefix(known) {
                 Some([]) => return Ok(Arc::clone(last)),
                 Some(rest) if known.is_empty() => rest,
                 Some([b'/', rest @ ..]) => rest,
                 _ => {
-                    self.open.pop();
+                    self.0.pop();
                     continue;
                 }
             };
             let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
             let name = &rest[..end];
             let opened = last.directory(name, &Arc::new(last.path.join(name)))?;
-            self.open.push(Arc::new(opened));
+            self.0.push(Arc::new(opened));
         }
-    }
-}
-
-impl Batches for KeptWalk {
-    fn next_batch(&mut self) -> Option<Batch> {
-        let mut batch = Batch { order: self.next as u64, work: Vec::new(), error: None };
-        let (mut directories, mut current) = (0, None);
-        let kept = Arc::clone(&self.kept);
-        while !self.failed
-            && let Some(known) = kept.0.get(self.next)
-            && batch.work.len() < BATCH_ENTRIES
-            && directories < BATCH_DIRECTORIES
-        {
-            let work = match known {
-                Known::Whole(entry) => Work::Entry(entry.clone()),
-                Known::File(path) => {
-                    let parent = path.split_last().map_or(&b""[..], |(parent, _)| parent);
-                    match self.directory(parent) {
-                        Ok(directory) => {
-                            let before = current.replace(Arc::as_ptr(&directory));
-                            directories += usize::from(before != current);
-                            let (path, kind) = (path.clone(), FileType::RegularFile);
-                            Work::Other { directory, path, kind }
-                        }
-                        Err(error) => {
-                            self.failed = true;
-                            batch.error = Some(error.into());
-                            break;
-                        }
-                    }
-                }
-            };
-            batch.work.push(work);
-            self.next += 1;
-        }
-        (!batch.work.is_empty() || batch.error.is_some()).then_some(batch)
     }
 }

@@ -3,7 +3,7 @@
 //! Depth first, names in a directory sorted by bytes, a directory before its contents.
 
 use super::DirectoryError;
-use super::batch::{BATCH_ENTRIES, Batch, Batches, Work};
+use super::batch::{BATCH_DIRECTORIES, BATCH_ENTRIES, Batch, Batches, Work};
 use super::handle::{self, Handle};
 use super::links::Identity;
 use super::listing::Listing;
@@ -14,8 +14,6 @@ use rustix::fs::{AtFlags, FileType, statat};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Most directories in a batch; each can keep a file descriptor open.
-pub(super) const BATCH_DIRECTORIES: usize = 16;
 /// Levels of the current path whose directories stay open. Those above are opened again through `..`
 /// when the walk returns to them, so that depth does not use up file descriptors.
 pub(super) const OPEN_LEVELS: usize = 64;
