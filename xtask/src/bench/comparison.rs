@@ -4,8 +4,6 @@ use std::fmt::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::record::median;
-
 /// A kind of work, and the programs that did it in turn, ours first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Comparison {
@@ -122,6 +120,18 @@ fn table(comparisons: &[Comparison], text: &mut String) -> fmt::Result {
     Ok(())
 }
 
+/// The middle of the values; of two middle ones, their mean. Zero when there is none.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        length if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        _ => sorted[middle],
+    }
+}
+
 /// A number with three digits, or all that are before its point.
 fn short(value: f64) -> String {
     let digits = match value.abs() {
@@ -136,6 +146,14 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn medians() {
+        let close = |values: &[f64], expected: f64| (median(values) - expected).abs() < 1e-9;
+        assert!(close(&[3.0, 1.0, 2.0], 2.0));
+        assert!(close(&[4.0, 1.0, 2.0, 3.0], 2.5));
+        assert!(close(&[], 0.0));
+    }
 
     #[test]
     fn a_table_has_medians_and_says_how_many_times_ours_is_as_good() {

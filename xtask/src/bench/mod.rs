@@ -30,13 +30,19 @@ pub(crate) struct Arguments {
     #[arg(long, global = true)]
     record: bool,
     #[command(subcommand)]
-    bench: Bench,
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Everything below as it is without options; about an hour
+    All,
+    #[command(flatten)]
+    One(Bench),
 }
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Everything below as it is without options; about an hour
-    All,
     /// How fast a tree becomes an image
     Build(build::BuildArguments),
     /// How fast empty files come and go, against the kernel on a copy of the image
@@ -53,25 +59,17 @@ enum Bench {
     Nbd(nbd::NbdArguments),
 }
 
-/// All benchmarks, by name.
-const ALL: [&str; 7] = ["build", "meta", "replay", "reflink", "shrink", "mount", "nbd"];
-
 /// Measures, and prints tables.
-pub(crate) fn run(Arguments { record, bench }: &Arguments) -> Result<()> {
-    if !matches!(bench, Bench::All) {
-        return measure(bench, *record);
+pub(crate) fn run(Arguments { record, what }: &Arguments) -> Result<()> {
+    match what {
+        What::One(bench) => measure(bench, *record),
+        What::All => Bench::all()?.iter().try_for_each(|bench| measure(bench, *record)),
     }
-    for name in ALL {
-        let command = Bench::augment_subcommands(clap::Command::new("bench"));
-        let bench = Bench::from_arg_matches(&command.try_get_matches_from(["bench", name])?)?;
-        measure(&bench, *record).with_context(|| format!("cargo xtask bench {name}"))?;
-    }
-    Ok(())
 }
 
 fn measure(bench: &Bench, keep: bool) -> Result<()> {
-    let Some([name, title, about]) = bench.words() else { return Ok(()) };
-    let comparisons = bench.comparisons()?;
+    let [name, title, about] = bench.words();
+    let comparisons = bench.comparisons().with_context(|| format!("cargo xtask bench {name}"))?;
     println!("{}", tables(&comparisons));
     if keep {
         record::keep(Chapter::new(name, title, about, comparisons)?)?;
@@ -80,9 +78,19 @@ fn measure(bench: &Bench, keep: bool) -> Result<()> {
 }
 
 impl Bench {
+    /// All of them, without options.
+    fn all() -> Result<Vec<Self>> {
+        let command = Self::augment_subcommands(clap::Command::new("bench"));
+        let names: Vec<String> =
+            command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+        let parsed = |name: &String| {
+            Ok(Self::from_arg_matches(&command.clone().try_get_matches_from(["bench", name])?)?)
+        };
+        names.iter().map(parsed).collect()
+    }
+
     fn comparisons(&self) -> Result<Vec<Comparison>> {
         match self {
-            Self::All => Ok(Vec::new()),
             Self::Build(arguments) => build::build(arguments),
             Self::Meta(arguments) => live::meta(arguments),
             Self::Replay(arguments) => live::replay(arguments),
@@ -94,9 +102,8 @@ impl Bench {
     }
 
     /// Its name, and the title and the first sentences of its chapter.
-    fn words(&self) -> Option<[&'static str; 3]> {
-        Some(match self {
-            Self::All => return None,
+    fn words(&self) -> [&'static str; 3] {
+        match self {
             Self::Build(_) => [
                 "build",
                 "A tree becomes an image",
@@ -138,7 +145,7 @@ impl Bench {
                  socket of the same machine; then our client beside fio's at nbdkit. The CPU time is \
                  that of the server, and of the client where clients are compared.",
             ],
-        })
+        }
     }
 }
 

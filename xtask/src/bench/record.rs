@@ -134,18 +134,6 @@ fn text(chapters: &[Chapter]) -> String {
     chapters.iter().fold(INTRODUCTION.to_owned(), |text, chapter| format!("{text}\n{chapter}"))
 }
 
-/// The middle of the values; of two middle ones, their mean. Zero when there is none.
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => 0.0,
-        length if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-        _ => sorted[middle],
-    }
-}
-
 /// The first words of a program, or nothing when it has none: no reason to lose a run.
 fn first_line(command: &mut Command) -> String {
     let text = shell::output(command).unwrap_or_default();
@@ -155,14 +143,6 @@ fn first_line(command: &mut Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians() {
-        let close = |values: &[f64], expected: f64| (median(values) - expected).abs() < 1e-9;
-        assert!(close(&[3.0, 1.0, 2.0], 2.0));
-        assert!(close(&[4.0, 1.0, 2.0, 3.0], 2.5));
-        assert!(close(&[], 0.0));
-    }
 
     #[test]
     fn the_page_is_that_of_the_records() {

@@ -45,8 +45,8 @@ pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Vec<Comparison>> {
     let mut comparison = Comparison::new(work_done, Unit::Seconds, programs);
     for round in 1..=arguments.runs {
         let own = ours(&base, &work, &newest)?;
-        let dump = dump(&base, &work, &newest)?;
-        let tree = tree(&base, &work, &newest)?;
+        let dump = made(&base, &work, &newest, |from, image| dump(&newest, from, image))?;
+        let tree = made(&base, &work, &newest, |from, image| tree(&newest, from, image))?;
         eprintln!(
             "round {round}: undercroft {own:.2} s, xfsdump {dump:.2} s, mkfs.xfs -p {tree:.2} s"
         );
@@ -81,34 +81,34 @@ fn ours(base: &Path, work: &Path, newest: &Xfsprogs) -> Result<f64> {
     Ok(taken)
 }
 
-/// A new volume, and a dump of level 0 restored to it.
-fn dump(base: &Path, work: &Path, newest: &Xfsprogs) -> Result<f64> {
-    let image = work.join("restored");
+/// The time in which `make` makes a new volume of the mounted one.
+fn made(
+    base: &Path,
+    work: &Path,
+    newest: &Xfsprogs,
+    make: impl FnOnce(&Path, &Path) -> Result<()>,
+) -> Result<f64> {
+    let image = work.join("made");
     let from = LoopMount::new(base, Access::ReadOnly, &[])?;
     rustix::fs::sync();
-    let taken = timed(|| {
-        newest.mkfs(&image, SMALL, &["-f"])?;
-        let to = LoopMount::new(&image, Access::ReadWrite, &[])?;
-        let mut copy = Command::new("bash");
-        let script = "set -o pipefail; xfsdump -F -J -L tree -M pipe -v silent - \"$0\" | xfsrestore -F -J -v silent - \"$1\"";
-        shell::run(copy.args(["-ec", script]).arg(from.path()).arg(to.path()))?;
-        Ok(to.unmount()?)
-    })?;
+    let taken = timed(|| make(from.path(), &image))?;
     from.unmount()?;
     newest.repair_check(&image)?;
     remove(&image)?;
     Ok(taken)
 }
 
+/// A new volume, and a dump of level 0 restored to it.
+fn dump(newest: &Xfsprogs, from: &Path, image: &Path) -> Result<()> {
+    newest.mkfs(image, SMALL, &["-f"])?;
+    let to = LoopMount::new(image, Access::ReadWrite, &[])?;
+    let script = "set -o pipefail; xfsdump -F -J -L tree -M pipe -v silent - \"$0\" | xfsrestore -F -J -v silent - \"$1\"";
+    shell::run(Command::new("bash").args(["-ec", script]).arg(from).arg(to.path()))?;
+    Ok(to.unmount()?)
+}
+
 /// A new volume made of the mounted tree by the newest mkfs.xfs.
-fn tree(base: &Path, work: &Path, newest: &Xfsprogs) -> Result<f64> {
-    let image = work.join("made");
-    let from = LoopMount::new(base, Access::ReadOnly, &[])?;
-    rustix::fs::sync();
-    let prototype = from.path().to_str().context("the mount point is not in UTF-8")?;
-    let taken = timed(|| Ok(newest.mkfs(&image, SMALL, &["-f", "-p", prototype])?))?;
-    from.unmount()?;
-    newest.repair_check(&image)?;
-    remove(&image)?;
-    Ok(taken)
+fn tree(newest: &Xfsprogs, from: &Path, image: &Path) -> Result<()> {
+    let prototype = from.to_str().context("the mount point is not in UTF-8")?;
+    Ok(newest.mkfs(image, SMALL, &["-f", "-p", prototype])?)
 }

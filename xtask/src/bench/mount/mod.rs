@@ -16,8 +16,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::comparison::Comparison;
-use super::record::median;
+use super::comparison::{Comparison, median};
 use super::source::Source;
 use super::working_directory;
 use crate::{newest, shell, system, workspace};
