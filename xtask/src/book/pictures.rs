@@ -2,7 +2,7 @@
 //! says.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
@@ -33,7 +33,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn pictures(directory: &Path) -> Result<Vec<std::path::PathBuf>> {
+fn pictures(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

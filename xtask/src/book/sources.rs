@@ -55,14 +55,12 @@ impl Sources {
         let mut missing = String::new();
         for (page, text) in &self.pages {
             let linked = citations::prose(text).flat_map(|(_, line)| citations::links(line));
-            let targets = linked.chain(included(text)).filter(|target| !target.contains(':'));
-            for target in targets {
+            // Neither to other sites nor to a place of the same page.
+            let leaves = |target: &&str| !target.contains(':') && !target.starts_with('#');
+            for target in linked.chain(included(text)).filter(leaves) {
                 let path = target.split('#').next().unwrap_or_default();
                 let path = citations::resolve(page, path);
-                if path.as_os_str().is_empty() || self.pages.contains_key(&path) || path == *page {
-                    continue;
-                }
-                if target.starts_with('#') {
+                if path.as_os_str().is_empty() || self.pages.contains_key(&path) {
                     continue;
                 }
                 if path.extension().is_some_and(|end| end == "md") || !root.join(&path).exists() {
