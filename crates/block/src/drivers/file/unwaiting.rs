@@ -63,6 +63,23 @@ mod tests {
         Arc::new(FileDevice::from_file(file, "image", &options).unwrap())
     }
 
+    /// A file of 1 MiB in memory.
+    fn in_memory() -> Arc<dyn BlockDevice> {
+        let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(1 << 20).unwrap();
+        device(file)
+    }
+
+    /// Whether this thread does the work of `bio`, which succeeds.
+    fn is_own(device: &Arc<dyn BlockDevice>, bio: Bio) -> bool {
+        let (told, hears) = mpsc::channel();
+        Plug::new(device).submit(bio.on_complete(move |completion| {
+            completion.result.unwrap();
+            told.send(thread::current().id()).unwrap();
+        }));
+        hears.recv().unwrap() == thread::current().id()
+    }
+
     /// Reads without waiting if that goes; returns the bytes, and whether this thread did it.
     fn read(device: &Arc<dyn BlockDevice>, sector: u64, bytes: usize) -> (Buffer, bool) {
         let (told, hears) = mpsc::channel();
@@ -78,35 +95,16 @@ mod tests {
 
     #[test]
     fn files_in_memory_are_read_and_written_by_the_submitter() {
-        let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC).unwrap());
-        file.set_len(1 << 20).unwrap();
-        let device = device(file);
-        let submitter = thread::current().id();
-        let (told, hears) = mpsc::channel();
+        let device = in_memory();
         let bio = Bio::write(Sector(8), Buffer::copy_of(&[7; 4096])).unwaiting();
-        Plug::new(&device).submit(bio.on_complete(move |completion| {
-            completion.result.unwrap();
-            told.send(thread::current().id()).unwrap();
-        }));
-        assert_eq!(hears.recv().unwrap(), submitter);
+        assert!(is_own(&device, bio));
         let (bytes, is_own) = read(&device, 8, 4096);
         assert!(is_own && *bytes == [7; 4096]);
     }
 
     #[test]
     fn bios_that_do_not_ask_for_it_are_left_to_the_threads() {
-        let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC).unwrap());
-        file.set_len(1 << 20).unwrap();
-        let device = device(file);
-        let submitter = thread::current().id();
-        let (told, hears) = mpsc::channel();
-        Plug::new(&device).submit(Bio::read(Sector(0), Buffer::zeroed(512)).on_complete(
-            move |completion| {
-                completion.result.unwrap();
-                told.send(thread::current().id()).unwrap();
-            },
-        ));
-        assert_ne!(hears.recv().unwrap(), submitter);
+        assert!(!is_own(&in_memory(), Bio::read(Sector(0), Buffer::zeroed(512))));
     }
 
     #[test]
