@@ -40,15 +40,6 @@ impl<'a> ForkReader<'a> {
         } else {
             FileBlock(block.0.saturating_add(self.block_blocks().into()))
         };
-        if let Some(extent) = extents.at_or_after(block)
-            && extent.offset <= block
-            && end <= extent.end()
-            && block < end
-        {
-            let (start, len) = within(&extent, block, end);
-            let sectors = len * geometry.sectors_per_block();
-            return Ok(Some(BufferAddress::contiguous(geometry.sector(start), sectors)));
-        }
         let mut parts: SmallVec<[_; 1]> = SmallVec::new();
         let mut next = block;
         while next < end {
@@ -57,8 +48,12 @@ impl<'a> ForkReader<'a> {
                 break;
             };
             let (start, len) = within(&extent, next, end);
-            parts.push((geometry.sector(start), len * geometry.sectors_per_block()));
+            let (sector, sectors) = (geometry.sector(start), len * geometry.sectors_per_block());
             next = FileBlock(next.0 + u64::from(len));
+            if parts.is_empty() && next == end {
+                return Ok(Some(BufferAddress::contiguous(sector, sectors)));
+            }
+            parts.push((sector, sectors));
         }
         match (next == block, next < end) {
             (true, _) => Ok(None),
