@@ -133,19 +133,18 @@ fn copy(file: &OpenFile, out: &mut dyn Write, at: impl Fn() -> String + Copy) ->
     file.expect_reads(ReadPattern::Sequential);
     let ranges = file.data_ranges().with_context(at)?;
     let size = file.inode().read().core.size;
-    let mut buffer = vec![0; CHUNK];
+    let mut memory = Vec::new();
     let mut offset = 0;
     for range in ranges {
         holes(range.start.saturating_sub(offset), out)?;
         offset = range.start;
         while offset < range.end {
-            let wanted = usize::try_from(range.end - offset).unwrap_or(CHUNK).min(CHUNK);
-            let len = file.read(offset, &mut buffer[..wanted]).with_context(at)?;
+            let write = |lent: &[u8]| out.write_all(lent).map(|()| lent.len() as u64);
+            let len = file.lend(offset..range.end, &mut memory, write).with_context(at)??;
             if len == 0 {
                 return Ok(());
             }
-            out.write_all(&buffer[..len])?;
-            offset += len as u64;
+            offset += len;
         }
     }
     holes(size.saturating_sub(offset), out)

@@ -118,9 +118,6 @@ impl Args {
     }
 }
 
-/// Bytes read at a time.
-const CHUNK: usize = 1 << 20;
-
 fn copy(source: &OpenFile, dest: &Path) -> Result<()> {
     // Before the file is made: what cannot be read leaves nothing behind.
     source.read(0, &mut [])?;
@@ -128,17 +125,16 @@ fn copy(source: &OpenFile, dest: &Path) -> Result<()> {
     let ranges = source.data_ranges()?;
     let core = source.inode().read().core.clone();
     let file = File::create(dest)?;
-    let mut buffer = vec![0; CHUNK];
+    let mut memory = Vec::new();
     for range in ranges {
         let mut at = range.start;
         while at < range.end {
-            let len = usize::try_from(range.end - at).unwrap_or(CHUNK).min(CHUNK);
-            let len = source.read(at, &mut buffer[..len])?;
+            let write = |lent: &[u8]| file.write_all_at(lent, at).map(|()| lent.len() as u64);
+            let len = source.lend(at..range.end, &mut memory, write)??;
             if len == 0 {
                 break;
             }
-            file.write_all_at(&buffer[..len], at)?;
-            at += len as u64;
+            at += len;
         }
     }
     file.set_len(core.size)?;

@@ -74,9 +74,6 @@ pub enum Event<'a> {
 /// Names between two reports of progress.
 const REPORT_EVERY: u64 = 256;
 
-/// Bytes of a file that are handed over at a time.
-const PIECE_BYTES: usize = 1 << 20;
-
 /// One inode on its way out.
 pub(super) struct Item<'a> {
     subtree: Subtree<'a>,
@@ -143,19 +140,18 @@ impl Item<'_> {
         buffer: &mut Vec<u8>,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), UnpackError>,
     ) -> Result<u64, UnpackError> {
-        buffer.resize(PIECE_BYTES, 0);
         let mut bytes = 0;
         for range in ranges {
             let mut at = range.start;
             while at < range.end {
-                let len = usize::try_from(range.end - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-                let len = file.read(at, &mut buffer[..len]).map_err(|error| self.damaged(error))?;
+                let lent = file
+                    .lend(at..range.end, buffer, |lent| take(at, lent).map(|()| lent.len() as u64));
+                let len = lent.map_err(|error| self.damaged(error))??;
                 if len == 0 {
                     break;
                 }
-                take(at, &buffer[..len])?;
-                at += len as u64;
-                bytes += len as u64;
+                at += len;
+                bytes += len;
             }
         }
         Ok(bytes)

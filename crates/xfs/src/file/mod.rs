@@ -64,6 +64,7 @@ mod dirty;
 mod durable;
 mod edit;
 mod kind;
+mod lend;
 mod open;
 mod parts;
 mod read;

@@ -155,13 +155,16 @@ impl Source<'_> {
         let unit = self.volume.geometry().sector_size();
         while !part.range.is_empty() {
             let at = offset + part.range.start as u64;
-            let wanted = part.range.clone();
-            let copied =
-                self.ahead.map(|ahead| ahead.copy(self.volume, version, at, &mut bytes[wanted]));
-            let mut len = copied.unwrap_or(0);
+            let wanted = part.range.len();
+            let loan = self.ahead.and_then(|ahead| ahead.lend(self.volume, version, at, wanted));
+            let mut len = 0;
+            if let Some(loan) = loan {
+                len = loan.len();
+                bytes[part.range.start..part.range.start + len].copy_from_slice(loan.bytes());
+            }
             if len == 0 {
-                let gap = self.ahead.map_or(usize::MAX, |ahead| ahead.gap(at, part.range.len()));
-                len = part.range.len().min(gap);
+                let gap = self.ahead.map_or(usize::MAX, |ahead| ahead.gap(at, wanted));
+                len = wanted.min(gap);
                 let here = part.range.start..part.range.start + len;
                 fetch(self.volume, part.sector, part.skipped, &mut bytes[here])?;
             }

@@ -1,6 +1,6 @@
 //! Data that is read ahead of its readers.
 
-use crate::stand::{BLOCK, NOW, check_clean, find, make, open};
+use crate::stand::{BLOCK, NOW, check_clean, find, make, open, read_lent};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,6 +83,13 @@ impl Slow {
         assert!(bytes[..read] == self.model[at.min(end)..end], "{len} bytes at {at}");
     }
 
+    fn check_lent(&self, at: usize, len: usize) {
+        let mut bytes = vec![0; len];
+        let read = read_lent(&self.file, at as u64, &mut bytes).unwrap();
+        let end = self.model.len().min(at + len);
+        assert!(bytes[..read] == self.model[at.min(end)..end], "{len} bytes at {at}");
+    }
+
     fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
@@ -145,11 +152,38 @@ fn any_mixture_of_reads_is_that_of_the_file() {
             }
             for _ in 0..random(12) {
                 let len = random(100_000);
-                slow.check(at, len);
+                if random(2) == 0 {
+                    slow.check(at, len);
+                } else {
+                    slow.check_lent(at, len);
+                }
                 at += len;
             }
         }
     }
+}
+
+#[test]
+fn what_was_read_ahead_is_lent_where_it_lies() {
+    let len = 3 << 20;
+    let slow = slow(len, false, None);
+    slow.file.will_need(0..len as u64);
+    let mut memory = Vec::new();
+    let mut at = 0;
+    while at < len {
+        let model = &slow.model[at..];
+        // The bytes stay as they are while others are read, and no lock is held.
+        let lent = slow.file.lend(at as u64..len as u64, &mut memory, |lent| {
+            slow.check(len - BLOCK, BLOCK);
+            slow.file.will_not_need(0..len as u64);
+            assert!(lent == &model[..lent.len()], "{} bytes at {at}", lent.len());
+            slow.file.will_need((at + lent.len()) as u64..len as u64);
+            lent.len()
+        });
+        at += lent.unwrap();
+    }
+    assert!(memory.is_empty(), "nothing was copied");
+    assert_eq!(slow.file.lend(len as u64..len as u64 + 1, &mut memory, <[u8]>::len).unwrap(), 0);
 }
 
 #[test]

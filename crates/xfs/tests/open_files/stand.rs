@@ -72,6 +72,24 @@ pub(crate) fn read_all(file: &OpenFile) -> Vec<u8> {
     bytes
 }
 
+/// As [`OpenFile::read`], by way of what is lent.
+pub(crate) fn read_lent(file: &OpenFile, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+    let (mut memory, mut done) = (Vec::new(), 0);
+    while done < bytes.len() {
+        let range = offset + done as u64..offset + bytes.len() as u64;
+        let rest = &mut bytes[done..];
+        let len = file.lend(range, &mut memory, |lent| {
+            rest[..lent.len()].copy_from_slice(lent);
+            lent.len()
+        })?;
+        if len == 0 {
+            break;
+        }
+        done += len;
+    }
+    Ok(done)
+}
+
 /// Closes the volume, checks it whole, and opens it for reading.
 pub(crate) fn close(device: &Arc<dyn BlockDevice>, volume: &Volume) -> Arc<Volume> {
     volume.close().unwrap();

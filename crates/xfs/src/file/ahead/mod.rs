@@ -19,12 +19,15 @@ mod piece;
 mod pieces;
 mod window;
 
+pub(super) use piece::Loan;
 pub(super) use pieces::Ahead;
 pub use window::ReadPattern;
 
 use self::batch::Batch;
 use super::OpenFile;
+use super::kind::check_kind;
 use super::parts::stored_parts;
+use crate::error::Error;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
@@ -88,6 +91,22 @@ impl OpenFile {
             self.begin_ahead(next, &mut batch);
             batch.submit();
         }
+    }
+
+    /// Bytes of the file from the byte `at` on that were read ahead, at most `len`; `None` if there
+    /// are none, or if others may lie over them in memory.
+    pub(super) fn lent(&self, at: u64, len: usize) -> Result<Option<Loan>, Error> {
+        let Some(ahead) = self.ahead.get() else { return Ok(None) };
+        {
+            let state = self.inode.read();
+            check_kind(&self.volume, &state)?;
+            // What is dirty lies over what is on the device.
+            if state.memory.dirty.is_some() || state.core.size <= at {
+                return Ok(None);
+            }
+        }
+        let version = self.locks.stable_version();
+        Ok(ahead.lend(&self.volume, version, at, len))
     }
 
     fn ahead(&self) -> &Arc<Ahead> {

@@ -27,10 +27,12 @@ pub(super) struct Arrival {
     bytes: OnceLock<Option<Buffer>>,
 }
 
-/// Bytes copied from a piece.
-pub(super) struct Copied {
-    /// How many there were.
-    pub(super) len: usize,
+/// Bytes that were read ahead, where they lie. Whatever becomes of the file, they stay as they are.
+#[derive(Debug)]
+pub(in crate::file) struct Loan {
+    memory: Arc<Arrival>,
+    /// Of the memory.
+    range: Range<usize>,
     /// They had to be waited for.
     pub(super) was_late: bool,
 }
@@ -57,15 +59,25 @@ impl Arrival {
 }
 
 impl Piece {
-    /// Copies the bytes from the byte `at` of the file on, as far as it has them. `None` if its
-    /// read failed.
-    pub(super) fn copy(&self, at: u64, bytes: &mut [u8]) -> Option<Copied> {
+    /// The bytes from the byte `at` of the file on, as far as the piece has them, at most `len`.
+    /// `None` if its read failed.
+    pub(super) fn lend(&self, at: u64, len: usize) -> Option<Loan> {
         let was_late = self.memory.is_on_its_way();
-        let memory = self.memory.wait()?;
+        self.memory.wait()?;
         // Both less than a piece.
-        let inside = self.skipped + (at - self.range.start) as usize;
-        let len = bytes.len().min((self.range.end - at) as usize);
-        bytes[..len].copy_from_slice(&memory[inside..inside + len]);
-        Some(Copied { len, was_late })
+        let start = self.skipped + (at - self.range.start) as usize;
+        let len = len.min((self.range.end - at) as usize);
+        Some(Loan { memory: Arc::clone(&self.memory), range: start..start + len, was_late })
+    }
+}
+
+impl Loan {
+    pub(in crate::file) fn bytes(&self) -> &[u8] {
+        // There are some: a loan is made of what has arrived.
+        self.memory.wait().map_or(&[], |memory| &memory[self.range.clone()])
+    }
+
+    pub(in crate::file) const fn len(&self) -> usize {
+        self.range.end - self.range.start
     }
 }

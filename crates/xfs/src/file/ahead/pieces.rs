@@ -1,6 +1,6 @@
 //! The pieces of an open file that are read ahead of its reader.
 
-use super::piece::Piece;
+use super::piece::{Loan, Piece};
 use super::window::{ReadPattern, Window};
 use crate::volume::{Holder, Volume};
 use parking_lot::Mutex;
@@ -31,25 +31,26 @@ struct State {
 }
 
 impl Ahead {
-    /// Copies what was read ahead from the byte `at` of the file on; 0 bytes if nothing was.
-    pub(in crate::file) fn copy(
+    /// The bytes that were read ahead from the byte `at` of the file on, at most `len`; `None` if
+    /// there are none.
+    pub(in crate::file) fn lend(
         &self,
         volume: &Volume,
         version: Option<u64>,
         at: u64,
-        bytes: &mut [u8],
-    ) -> usize {
+        len: usize,
+    ) -> Option<Loan> {
         if self.count.load(Ordering::Relaxed) == 0 {
-            return 0;
+            return None;
         }
-        // The piece is this reader's meanwhile; another one reads for itself.
-        let Some(piece) = self.take(at, version) else { return 0 };
-        let Some(copied) = piece.copy(at, bytes) else { return 0 };
-        volume.read_ahead_memory().count_used(copied.len);
-        let is_left = at + (copied.len as u64) < piece.range.end;
-        if is_left || copied.was_late {
+        // The piece is this reader's while it waits; another one reads for itself.
+        let piece = self.take(at, version)?;
+        let loan = piece.lend(at, len)?;
+        volume.read_ahead_memory().count_used(loan.len());
+        let is_left = at + (loan.len() as u64) < piece.range.end;
+        if is_left || loan.was_late {
             let mut state = self.state.lock();
-            if copied.was_late {
+            if loan.was_late {
                 state.window.set_late();
             }
             if is_left {
@@ -57,7 +58,7 @@ impl Ahead {
                 self.count.store(state.pieces.len(), Ordering::Relaxed);
             }
         }
-        copied.len
+        Some(loan)
     }
 
     /// Bytes from `at` on before the next piece; `len` if none comes before.
