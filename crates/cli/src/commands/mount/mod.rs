@@ -1,6 +1,7 @@
 //! `undercroft mount`.
 
 mod background;
+mod capabilities;
 mod confine;
 mod log;
 mod notify;

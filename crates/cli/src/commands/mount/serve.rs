@@ -1,5 +1,6 @@
 //! The server: a volume mounted until it is unmounted, or a signal asks for that.
 
+use super::capabilities;
 use super::confine::confine;
 use super::log::Destination;
 use super::notify::notify;
@@ -42,6 +43,9 @@ fn signals() -> SigSet {
 /// Mounts. To be called before the process has threads: all of them get its signal mask.
 pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served> {
     signals().thread_block().context("cannot block signals")?;
+    if geteuid().is_root() {
+        capabilities::give_up().context("cannot give rights up")?;
+    }
     let destination = Destination::new(args.log.as_deref())?;
     let Place { target, directory } = place(argument)?;
     let limit = args.device_timeout.map(Duration::from_secs);
