@@ -45,3 +45,27 @@ impl TrueSizes {
         Ok(known)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{Mode, OFlags, fstat, open};
+    use rustix::io::Errno;
+
+    #[test]
+    fn each_file_system_is_judged_by_itself() {
+        let mut sizes = TrueSizes::default();
+        let mut are_true = |path: &str| {
+            let opened = || open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+            let stat = fstat(opened().unwrap()).unwrap();
+            sizes.are_true::<Errno>(&stat, opened).unwrap()
+        };
+        let program = std::env::current_exe().unwrap();
+        let program = program.to_str().unwrap();
+        for _ in 0..2 {
+            assert!(are_true(program));
+            assert!(!are_true("/proc/version"));
+            assert!(!are_true("/proc/uptime"));
+        }
+    }
+}

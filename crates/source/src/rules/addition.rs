@@ -74,7 +74,21 @@ impl HostFile {
         if !metadata.is_file() {
             return Err(RuleProblem::NotFile(path));
         }
-        Ok(Self { state: FileState::of(&metadata), path })
+        let file = Self { state: FileState::of(&metadata), path };
+        if file.state.size == 0 {
+            file.check_empty()?;
+        }
+        Ok(file)
+    }
+
+    /// Makes sure that nothing can be read: files of the kernel's own file systems have contents that
+    /// their size does not tell.
+    fn check_empty(&self) -> Result<(), RuleProblem> {
+        let file = File::open(&self.path).map_err(self.read("open"))?;
+        match file.read_at(&mut [0], 0).map_err(self.read("read"))? {
+            0 => Ok(()),
+            _ => Err(RuleProblem::NoSize(self.path.clone())),
+        }
     }
 
     fn read(&self, action: &'static str) -> impl Fn(io::Error) -> RuleProblem {

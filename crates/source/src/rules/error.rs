@@ -89,6 +89,9 @@ pub enum RuleProblem {
     /// The file to be added is something else.
     #[error("{} is no regular file; only those are added, directories are made with mkdir", .0.display())]
     NotFile(PathBuf),
+    /// The file to be added does not say how large it is.
+    #[error("{} has contents although its size is 0, as files of /proc and /sys do; add a copy of it", .0.display())]
+    NoSize(PathBuf),
     /// The file to be added has too many holes.
     #[error("{} has more than {} separate data ranges; copy it with cp --sparse=never", .0.display(), crate::entry::MAX_DATA_RANGES)]
     Fragmented(PathBuf),

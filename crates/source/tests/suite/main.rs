@@ -13,3 +13,4 @@ mod labels;
 mod random;
 mod rules;
 mod sorted;
+mod surveys;

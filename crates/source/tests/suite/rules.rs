@@ -337,6 +337,17 @@ fn a_file_that_changes_after_its_rule_was_read_is_refused() {
 }
 
 #[test]
+fn a_file_that_has_more_than_its_size_says_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let error = options("add /proc/version:/version\n", home.path()).unwrap_err();
+    assert!(error.contains("size is 0") && error.contains("add a copy"), "{error}");
+    fs::write(home.path().join("empty"), "").unwrap();
+    let options = options("add empty:/empty\n", home.path()).unwrap();
+    let (all, _) = read_path(&tree(home.path()), &options).unwrap();
+    assert_eq!(of(&all, "empty").contents(), b"");
+}
+
+#[test]
 fn an_archive_without_a_root_gets_one_that_rules_change() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("tar");

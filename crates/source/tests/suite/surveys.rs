@@ -1,0 +1,108 @@
+//! What the scan of a directory keeps for the pass behind it, and when it keeps nothing.
+
+use crate::collect::drain;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use undercroft_source::directory::DirectorySource;
+use undercroft_source::{Options, Source};
+
+fn scratch() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Scans a tree and reads it, and says whether the second pass went by what the first one saw: a
+/// file that was made between them is then missing.
+fn is_kept(root: &Path) -> bool {
+    let mut source = DirectorySource::open(root, &Options::default()).unwrap();
+    let mut scanned = Vec::new();
+    source.scan(&mut |entry| scanned.push(entry.path.clone())).unwrap();
+    let late = root.join("~late");
+    fs::write(&late, "x").unwrap();
+    let mut read: Vec<_> = drain(&mut source).unwrap().into_iter().map(|d| d.entry.path).collect();
+    fs::remove_file(late).unwrap();
+    // It is the last of all by its name.
+    let is_late = |path: &mut undercroft_source::EntryPath| path.as_bytes() == b"~late";
+    let found = read.pop_if(is_late).is_some();
+    assert_eq!(read, scanned);
+    !found
+}
+
+/// Directories in one another, each with a file of one byte.
+fn nested(root: &Path, levels: usize) -> PathBuf {
+    let mut directory = root.to_owned();
+    for _ in 0..levels {
+        directory.push("d");
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("f"), "x").unwrap();
+    }
+    directory
+}
+
+#[test]
+fn only_a_tree_of_few_levels_is_kept() {
+    // A file in 63 directories has 64 above it with the root.
+    for (levels, kept) in [(1, true), (63, true), (64, false), (200, false)] {
+        let root = scratch();
+        nested(root.path(), levels);
+        assert_eq!(is_kept(root.path()), kept, "{levels} levels");
+    }
+}
+
+#[test]
+fn only_a_tree_of_few_bytes_is_kept() {
+    let root = scratch();
+    let mut directory = root.path().to_owned();
+    for _ in 0..14 {
+        directory.push("d".repeat(255));
+        fs::create_dir(&directory).unwrap();
+    }
+    // Each costs more than its path of 3,590 bytes: 32 MiB are 9,347 of those at most.
+    let make = |numbers: std::ops::Range<usize>| {
+        numbers.for_each(|number| fs::write(directory.join(format!("{number:06}")), "").unwrap());
+    };
+    make(0..4000);
+    assert!(is_kept(root.path()));
+    make(4000..9400);
+    assert!(!is_kept(root.path()));
+}
+
+/// Directories and files below `root` that this process has open.
+fn open_below(root: &Path) -> usize {
+    let all = fs::read_dir("/proc/self/fd").unwrap();
+    let targets = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    targets
+        .filter(|path| path.as_os_str().as_bytes().starts_with(root.as_os_str().as_bytes()))
+        .count()
+}
+
+#[test]
+fn a_deep_tree_takes_few_descriptors() {
+    const LEVELS: usize = 900;
+    let root = scratch();
+    nested(root.path(), LEVELS);
+    let mut source = DirectorySource::open(root.path(), &Options::default()).unwrap();
+    let (mut count, mut most) = (0, 0);
+    let mut look = || {
+        count += 1;
+        if count % 50 == 0 {
+            most = most.max(open_below(root.path()));
+        }
+    };
+    source.scan(&mut |_| look()).unwrap();
+    while source.next_entry().unwrap().is_some() {
+        look();
+    }
+    assert_eq!(count, 2 * (1 + 2 * LEVELS));
+    // Those of 64 levels, and of 16 batches with 16 directories each.
+    assert!((1..400).contains(&most), "{most} are open");
+}
+
+#[test]
+fn a_scan_refuses_files_that_have_more_than_their_size_says() {
+    let root = Path::new("/proc/sys/fs/inotify");
+    let mut source = DirectorySource::open(root, &Options::default()).unwrap();
+    let error = source.scan(&mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("grew while it was read: it had 0 bytes"), "{error}");
+}
