@@ -22,6 +22,7 @@ mod notes;
 mod path;
 mod prototype;
 mod spec;
+mod stored;
 mod tree;
 mod verity;
 mod walk;

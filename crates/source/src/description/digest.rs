@@ -22,6 +22,16 @@ pub enum Algorithm {
     Verity,
 }
 
+/// All, by their numbers.
+const ALGORITHMS: [Algorithm; 6] = [
+    Algorithm::Md5,
+    Algorithm::Sha1,
+    Algorithm::Sha256,
+    Algorithm::Sha384,
+    Algorithm::Sha512,
+    Algorithm::Verity,
+];
+
 impl Algorithm {
     /// As messages name it.
     pub(crate) fn name(self) -> &'static str {
@@ -74,6 +84,30 @@ impl Digest {
         }
         text
     }
+}
+
+/// Digests in one piece of memory: for each the place of its algorithm in [`ALGORITHMS`], then its
+/// bytes.
+pub(super) fn packed(digests: &[Digest]) -> Box<[u8]> {
+    let length = digests.iter().map(|digest| 1 + digest.bytes.len()).sum();
+    let mut bytes = Vec::with_capacity(length);
+    for digest in digests {
+        bytes.push(digest.algorithm as u8);
+        bytes.extend_from_slice(&digest.bytes);
+    }
+    bytes.into()
+}
+
+/// The digests in a piece of memory.
+pub(super) fn unpacked(mut packed: &[u8]) -> Vec<Digest> {
+    let mut digests = Vec::new();
+    while let Some((number, rest)) = packed.split_first() {
+        let algorithm = ALGORITHMS[usize::from(*number)];
+        let (bytes, rest) = rest.split_at(algorithm.length());
+        digests.push(Digest { algorithm, bytes: bytes.into() });
+        packed = rest;
+    }
+    digests
 }
 
 /// Zeros for holes.

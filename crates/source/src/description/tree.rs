@@ -1,10 +1,11 @@
 //! A described tree in memory: files, and the names that stand for them.
 //!
 //! Names are kept in the order in which they are delivered, that of a directory: depth first, names
-//! sorted by bytes. A name costs some 250 bytes with its file, and its attributes.
+//! sorted by bytes. A name costs some 200 bytes with its file and a digest, and its attributes.
 
 use super::described::{Expected, Told};
 use super::error::{DescriptionError, DescriptionProblem};
+use super::stored::Stored;
 use crate::entry::{Kind, Xattr};
 use crate::{EntryPath, Exclude};
 use std::path::PathBuf;
@@ -65,16 +66,26 @@ pub(super) struct Name {
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) names: Vec<Name>,
-    pub(super) files: Vec<File>,
+    files: Vec<Stored>,
 }
 
 impl Draft {
+    /// A draft with room for so many names, and files: a list that grows is there twice for a while.
+    pub(super) fn with_capacity(names: usize) -> Self {
+        Self { names: Vec::with_capacity(names), files: Vec::with_capacity(names) }
+    }
+
     /// Adds a file; a fault if there are more than numbers for them.
     pub(super) fn add(&mut self, file: File) -> Result<FileId, DescriptionProblem> {
         let id = FileId::try_from(self.files.len())
             .map_err(|_| DescriptionProblem::Entries(FileId::MAX))?;
-        self.files.push(file);
+        self.files.push(file.into());
         Ok(id)
+    }
+
+    /// The file with this number.
+    pub(super) fn file(&self, id: FileId) -> File {
+        self.files[id as usize].file()
     }
 
     /// Adds a name with a file of its own.
@@ -137,7 +148,7 @@ impl Draft {
     }
 
     fn kind(&self, name: &Name) -> &Kind {
-        &self.files[name.file as usize].kind
+        self.files[name.file as usize].kind()
     }
 
     /// Every name but the root lies in a directory.
@@ -199,7 +210,7 @@ fn kind_name(kind: &Kind) -> &'static str {
 /// A finished tree.
 pub(super) struct Tree {
     pub(super) names: Vec<Name>,
-    files: Vec<File>,
+    files: Vec<Stored>,
     /// For each file its first name, and how many it has.
     uses: Vec<(usize, u32)>,
 }
@@ -214,7 +225,7 @@ impl Tree {
             if pruned.as_ref().is_some_and(|pruned| is_below(path, pruned)) {
                 return false;
             }
-            let is_directory = files[*file as usize].kind == Kind::Directory;
+            let is_directory = *files[*file as usize].kind() == Kind::Directory;
             if !path.is_root() && exclude.prunes(path.as_bytes(), is_directory, true) {
                 pruned = Some(path.clone());
                 return false;
@@ -230,8 +241,8 @@ impl Tree {
         Self { names, files, uses }
     }
 
-    pub(super) fn file(&self, id: FileId) -> &File {
-        &self.files[id as usize]
+    pub(super) fn file(&self, id: FileId) -> File {
+        self.files[id as usize].file()
     }
 
     /// The first name of a file, as an index, and the number of its names.

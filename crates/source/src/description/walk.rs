@@ -52,18 +52,24 @@ impl Finder {
             links: if names > 1 { Links::Several } else { Links::Single },
             replaces: false,
         };
+        let is_regular = matches!(file.kind, Kind::Regular { .. });
+        let is_complete = file.told.is_complete() && !(is_regular && first == index);
+        let place = match is_complete {
+            true => Place::Nowhere,
+            false => self.place(&tree.names[first], &file)?,
+        };
         if first == index {
-            entry.kind = file.kind.clone();
-            entry.xattrs = file.xattrs.to_vec();
+            entry.kind = file.kind;
+            entry.xattrs = file.xattrs.into_vec();
         }
-        if file.told.is_complete() && !matches!(entry.kind, Kind::Regular { .. }) {
+        if is_complete {
             return Ok(Work::Entry(entry));
         }
         Ok(Work::Described(Box::new(Described {
             entry,
-            place: self.place(&tree.names[first], file)?,
+            place,
             told: file.told,
-            expected: file.expected.clone(),
+            expected: file.expected,
             description: Arc::clone(&self.description),
             line: name.line,
         })))

@@ -35,14 +35,13 @@ pub(super) struct Settling<'a> {
 }
 
 impl<'a> Settling<'a> {
-    /// Makes room for so many names, and files: a list that grows is there twice for a while.
+    /// Makes room for so many names.
     pub(super) fn new(
         contents: Option<&'a mut Contents>,
         notes: &'a mut Notes,
         names: usize,
     ) -> Self {
-        let (names, files) = (Vec::with_capacity(names), Vec::with_capacity(names));
-        let (shared, draft) = (FxHashMap::default(), Draft { names, files });
+        let (shared, draft) = (FxHashMap::default(), Draft::with_capacity(names));
         Self { contents, notes, users: None, groups: None, shared, draft }
     }
 
@@ -77,7 +76,7 @@ impl<'a> Settling<'a> {
         let file = File { kind, told, xattrs: Box::default(), whence, expected };
         let id = match identity.as_ref().and_then(|identity| self.shared.get(identity)) {
             Some(&(id, first)) => {
-                let known = &self.draft.files[id as usize];
+                let known = self.draft.file(id);
                 let is_same = known.kind == file.kind
                     && known.told == file.told
                     && known.expected == file.expected;
