@@ -81,8 +81,8 @@ pub use drivers::{
 };
 pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, Segment, SegmentList};
 pub use plug::{
-    Plug, PlugThreshold, clone_range_at, flush, flush_thread as flush_plugs, read_buffer,
-    read_exact_at, read_into, write_all_at, write_zeroes_at,
+    Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
+    write_all_at, write_zeroes_at,
 };
 pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions};
 pub use request::{Failure, Request, RequestList};

@@ -24,8 +24,6 @@ mod thread;
 mod threshold;
 
 pub(crate) use single::submit_directly;
-pub use single::{
-    clone_range_at, flush, read_buffer, read_exact_at, read_into, write_all_at, write_zeroes_at,
-};
+pub use single::{flush, read_buffer, read_exact_at, read_into, write_all_at, write_zeroes_at};
 pub use thread::{Plug, flush_thread};
 pub use threshold::PlugThreshold;

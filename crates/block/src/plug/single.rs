@@ -1,7 +1,7 @@
 //! Bios one at a time, past any plug: for metadata and small reads, whose submitter waits.
 
 use super::screen::{for_each_fitting, screen};
-use crate::bio::{Bio, BlockError, FileRange};
+use crate::bio::{Bio, BlockError};
 use crate::device::{BlockDevice, route};
 use crate::memory::Buffer;
 use crate::request::{Request, RequestList};
@@ -90,20 +90,6 @@ pub fn write_zeroes_at(
         return Ok(());
     }
     submit_and_wait(device, Bio::write_zeroes(sector, bytes)).map(drop)
-}
-
-/// Makes `bytes` bytes (whole sectors) from `sector` on share the blocks of a file, in the order of
-/// what this thread submitted before.
-///
-/// # Errors
-/// As the device answered: most cannot do it, and some not for every range.
-pub fn clone_range_at(
-    device: &dyn BlockDevice,
-    sector: Sector,
-    bytes: u64,
-    source: FileRange,
-) -> Result<(), BlockError> {
-    submit_and_wait(device, Bio::clone_range(sector, bytes, source)).map(drop)
 }
 
 /// Makes everything submitted before durable.

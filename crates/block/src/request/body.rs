@@ -226,6 +226,8 @@ impl Request {
         let length = self.inner.length.saturating_add(bio.length());
         let segments = self.inner.segments + bio.segment_count();
         bio.operation() == self.inner.operation
+            // One may be refused where its neighbour, of another file, is not.
+            && bio.operation() != Operation::CloneRange
             && bio.is_force_unit_access() == self.inner.force_unit_access
             && (segments == 0 || length <= limits.max_request_bytes)
             && segments <= limits.max_segments

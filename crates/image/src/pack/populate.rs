@@ -5,8 +5,8 @@
 //! with the number of directories.
 
 use super::replaced::{self, Removed};
-use super::share::Transfer;
-use super::{PackError, PackOptions, Reflink, Summary, Survey};
+use super::share::Shares;
+use super::{PackError, PackOptions, Summary, Survey};
 use std::sync::Arc;
 use undercroft_source::{Entry, EntryPath, Kind, Metadata, Source, Timestamp as SourceTime};
 use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp, TimestampEncoding};
@@ -65,6 +65,7 @@ pub(super) struct Populator<'a> {
     volume: &'a Volume,
     options: &'a PackOptions,
     writer: DataWriter,
+    shares: Shares,
     placement: DataPlacement,
     /// The directory of the last entry: the next one is most often there too. What creating files
     /// changes of its inode is stored when it is left.
@@ -86,6 +87,7 @@ impl<'a> Populator<'a> {
             volume,
             options,
             writer: DataWriter::new(volume.geometry(), volume.cache().device()),
+            shares: Shares::new(volume.geometry().block_size() as u64, options.reflink),
             placement: DataPlacement::new(volume.geometry()),
             last: (Vec::new(), root),
             summary: Summary { directories: 1, ..Summary::default() },
@@ -101,6 +103,10 @@ impl<'a> Populator<'a> {
     /// Stores all entries of the source.
     pub(super) fn run(&mut self, source: &mut dyn Source) -> Result<(), PackError> {
         while let Some(entry) = source.next_entry()? {
+            if entry.replaces {
+                // Nothing is copied into blocks that have another owner by then.
+                self.shares.settle(&self.writer)?;
+            }
             let at = |source| PackError::Entry { path: entry.path.to_string(), source };
             let map = self.store(&entry).map_err(at)?;
             if let Some(map) = map {
@@ -116,8 +122,10 @@ impl<'a> Populator<'a> {
     }
 
     /// Waits for the data.
-    pub(super) fn finish(self) -> Result<Summary, PackError> {
+    pub(super) fn finish(mut self) -> Result<Summary, PackError> {
         self.store_last().map_err(PackError::volume)?;
+        self.shares.settle(&self.writer)?;
+        self.summary.shared_bytes = self.shares.bytes;
         self.writer.finish().map_err(PackError::volume)?;
         (self.report)(&self.progress);
         Ok(self.summary)
@@ -273,20 +281,16 @@ impl<'a> Populator<'a> {
         map: FileMap,
         entry: &Entry,
     ) -> Result<(), PackError> {
-        let mut file = self.writer.file(map);
         if let Some(lent) = source.lent_file()?
             && let Kind::Regular { data, .. } = &entry.kind
         {
-            let block = self.volume.geometry().block_size() as u64;
-            let always = self.options.reflink == Reflink::Always;
-            let path = &entry.path;
-            let transfer = Transfer { file, lent: &lent, block, always, path, refused: false };
-            self.summary.shared_bytes += transfer.run(data)?;
+            self.shares.send(&self.writer, map, lent, (&entry.path, data))?;
             let bytes = data.iter().map(|range| range.length).sum::<u64>();
             self.summary.bytes += bytes;
             self.progress.bytes += bytes;
             return Ok(());
         }
+        let mut file = self.writer.file(map);
         while let Some(data) = source.next_data()? {
             let chunk = data.chunk;
             file.put(data.offset, chunk.buffer(), chunk.range())

@@ -29,10 +29,10 @@ use std::sync::Arc;
 const ALIGNMENT: usize = 64;
 /// Bytes of entries (paths, attributes, range maps) at which results are handed over.
 const ENTRY_WEIGHT: usize = 256 * 1024;
-/// What an open file counts for in a queue, and how many are held back: some 200 are open at a time,
-/// of the 1,024 that a process may have in most places.
-const LENT_WEIGHT: usize = 512 * 1024;
-const LENT_MAX: usize = 4;
+/// What an open file counts for in a queue, and how many are held back, so that a consumer is not
+/// woken for each: some 300 are open at a time, of the 1,024 that a process may have in most places.
+const LENT_WEIGHT: usize = 256 * 1024;
+const LENT_MAX: usize = 8;
 
 /// What a reader produces, in order: an entry, then its data.
 pub(super) enum Item {

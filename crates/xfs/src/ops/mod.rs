@@ -42,7 +42,7 @@ pub use link::link;
 pub use locks::expect_mutable;
 pub use make::{create_unlinked, make, make_open};
 pub use metadata::{MetadataChange, change_metadata};
-pub use new_contents::{DataWriter, FileMap, FileWriter, allocate_file};
+pub use new_contents::{DataWriter, FileMap, FileWriter, RangeClone, allocate_file};
 pub use parents::{Parent, parents};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::{
-    Batch, Bio, BlockDevice, FileRange, Plug, PlugThreshold, Segment, SegmentList, clone_range_at,
+    Batch, Bio, BlockDevice, FileRange, Plug, PlugThreshold, Segment, SegmentList, Waiter,
 };
 
 /// A write is sent when it has this many bytes, a multiple of every block size; the plug merges small
@@ -96,7 +96,6 @@ fn map_run(
 /// Sends the data of files to the device. One per thread: it owns a plug.
 pub struct DataWriter {
     geometry: Arc<Geometry>,
-    device: Arc<dyn BlockDevice>,
     /// What the device wants memory to be a multiple of, in bytes; 1 = nothing.
     alignment: usize,
     plug: Plug,
@@ -108,7 +107,6 @@ impl DataWriter {
     pub fn new(geometry: &Geometry, device: &Arc<dyn BlockDevice>) -> Self {
         Self {
             geometry: Arc::new(geometry.clone()),
-            device: Arc::clone(device),
             alignment: device.limits().memory_alignment,
             plug: Plug::with_threshold(device, STAGED),
             writes: Batch::new(),
@@ -204,23 +202,22 @@ impl FileWriter<'_> {
         Ok(())
     }
 
-    /// Makes `length` bytes at `offset`, both multiples of the block size, share the blocks of a
-    /// file. `offset` is not below the end of the bytes before.
+    /// Has `length` bytes at `offset`, both multiples of the block size, share the blocks of a file.
+    /// `offset` is not below the end of the bytes before. The answer comes later.
     ///
     /// # Errors
-    /// The device cannot do it (`BlockError::cannot_clone`): the bytes have to be
-    /// [put](Self::put), all of them. Or it failed, or the bytes were not announced.
+    /// The bytes fall into a hole of the map: they were not announced.
     pub fn clone_range(
         &mut self,
         offset: u64,
         length: u64,
         source: &FileRange,
-    ) -> Result<(), Error> {
+    ) -> Result<RangeClone, Error> {
         let block_log = self.writer.geometry.block_log;
         debug_assert!((offset | length).trailing_zeros() >= block_log.into(), "whole blocks");
         self.send();
-        let (first_extent, end) = (self.extent, offset + length);
-        let mut at = offset;
+        let mut parts = SmallVec::new();
+        let (mut at, end) = (offset, offset + length);
         while at < end {
             let extent = self.extent_at(at)?;
             let piece = (extent.end().0 << block_log).min(end) - at;
@@ -228,20 +225,19 @@ impl FileWriter<'_> {
             let range =
                 FileRange { file: Arc::clone(&source.file), offset: source.offset + (at - offset) };
             let sector = self.writer.geometry.sector(start);
-            if let Err(error) = clone_range_at(&*self.writer.device, sector, piece, range) {
-                // The bytes before may be put anew.
-                self.extent = first_extent;
-                return Err(error.into());
-            }
+            let (bio, part) = Bio::clone_range(sector, piece, range).waited();
+            self.writer.plug.submit(bio);
+            parts.push(part);
             at += piece;
         }
         self.next = end;
-        Ok(())
+        Ok(RangeClone { parts })
     }
 
-    /// Sends the rest.
-    pub fn finish(mut self) {
+    /// Sends the rest, and gives the map back.
+    pub fn finish(mut self) -> FileMap {
         self.send();
+        std::mem::take(&mut self.map)
     }
 
     fn block_size(&self) -> u64 {
@@ -286,6 +282,31 @@ impl FileWriter<'_> {
         let segments = segments.aligned_to(self.writer.alignment);
         let sector = self.writer.geometry.sector(start);
         self.writer.plug.submit(Bio::write(sector, segments).in_batch(&self.writer.writes));
+    }
+}
+
+/// A range on its way to sharing the blocks of a file, in a part for each extent.
+#[must_use = "what is ignored may have been refused"]
+pub struct RangeClone {
+    parts: SmallVec<[Waiter; 1]>,
+}
+
+impl RangeClone {
+    /// Whether the answer is there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.parts.iter().all(Waiter::is_complete)
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// The device cannot do it (`BlockError::cannot_clone`): the bytes have to be
+    /// [put](FileWriter::put), all of them. Or it failed.
+    pub fn wait(self) -> Result<(), Error> {
+        // All are waited for: what comes after a refusal is to find none under way.
+        let answers = self.parts.into_iter().map(|part| part.wait().result);
+        Ok(answers.fold(Ok(()), Result::and)?)
     }
 }
 

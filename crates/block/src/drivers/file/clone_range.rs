@@ -42,7 +42,7 @@ mod tests {
 
     use super::*;
     use crate::drivers::{FileDevice, FileOptions, MemoryDevice};
-    use crate::{BlockDevice, BlockError, Sector, clone_range_at, read_exact_at, write_all_at};
+    use crate::{Bio, BlockDevice, BlockError, Plug, Sector, Waiter, read_exact_at, write_all_at};
 
     /// A file in memory, which shares no blocks with others.
     fn in_memory(name: &str) -> File {
@@ -51,9 +51,16 @@ mod tests {
         file
     }
 
-    fn cloned(device: &dyn BlockDevice) -> Result<(), BlockError> {
-        let source = FileRange { file: Arc::new(in_memory("source")), offset: 0 };
-        clone_range_at(device, Sector(8), 8192, source)
+    /// Has two ranges that lie side by side cloned from two files.
+    fn cloned(device: &Arc<dyn BlockDevice>) -> [Result<(), BlockError>; 2] {
+        let plug = Plug::new(device);
+        let clone = |sector| {
+            let source = FileRange { file: Arc::new(in_memory("source")), offset: 0 };
+            let (bio, waiter) = Bio::clone_range(Sector(sector), 8192, source).waited();
+            plug.submit(bio);
+            waiter
+        };
+        [8, 24].map(clone).map(|waiter: Waiter| waiter.wait().result)
     }
 
     #[test]
@@ -64,11 +71,13 @@ mod tests {
         };
         let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 10));
         for (device, asks) in [(file(), true), (memory, false)] {
-            write_all_at(&*device, Sector(8), &[7; 8192]).unwrap();
+            write_all_at(&*device, Sector(8), &[7; 16_384]).unwrap();
             assert_eq!(device.limits().clones_ranges, asks, "{}", device.name());
-            let error = cloned(&*device).unwrap_err();
-            assert!(error.cannot_clone(), "{error}: {}", error.reason);
-            let mut bytes = [0; 8192];
+            for answer in cloned(&device) {
+                let error = answer.unwrap_err();
+                assert!(error.cannot_clone(), "{error}: {}", error.reason);
+            }
+            let mut bytes = [0; 16_384];
             read_exact_at(&*device, Sector(8), &mut bytes).unwrap();
             assert!(bytes.iter().all(|byte| *byte == 7));
             // Other errors are no such refusals.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::clone_range::clone_range;
 use super::open::{MAX_SEGMENTS, OpenFile};
-use crate::bio::Operation;
+use crate::bio::{Bio, Operation};
 use crate::memory::Segment;
 use crate::request::{Failure, Request};
 use crate::units::SECTOR_SIZE;
@@ -202,18 +202,12 @@ fn write_durably(
     }
 }
 
-/// Shares blocks, bio by bio: each may have a file of its own.
+/// Shares blocks with the file of the one bio: clones are not merged.
 fn clone(file: &File, request: &Request) -> Result<(), Failure> {
-    let mut done = 0;
-    for bio in request.bios() {
-        // Made with one.
-        let Some(source) = bio.source() else { continue };
-        let offset = bio.sector().0 * SECTOR_SIZE;
-        retry(|| clone_range(file, offset, bio.length(), source))
-            .map_err(|error| Failure { done, reason: error.into() })?;
-        done += bio.length();
-    }
-    Ok(())
+    let offset = request.sector().0 * SECTOR_SIZE;
+    // Made with one.
+    let Some(source) = request.bios().find_map(Bio::source) else { return Ok(()) };
+    Ok(retry(|| clone_range(file, offset, request.length(), source))?)
 }
 
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else

@@ -10,7 +10,7 @@ use super::*;
 use crate::bio::FileRange;
 use crate::drivers::{FileDevice, FileOptions, MemoryDevice};
 use crate::testing::{Fault, FaultyDevice};
-use crate::{Batch, Buffer, Plug, clone_range_at, flush, read_buffer, read_exact_at, write_all_at};
+use crate::{Batch, Bio, Buffer, Plug, flush, read_buffer, read_exact_at, write_all_at};
 
 const SECTORS: u64 = 8192;
 
@@ -152,9 +152,12 @@ fn a_clone_is_refused_and_drops_no_leg() {
     };
     let legs = [leg(), leg()];
     assert!(legs[0].limits().clones_ranges);
-    let mirror = Mirror::new(legs.to_vec()).unwrap();
+    let mirror = Arc::new(Mirror::new(legs.to_vec()).unwrap());
     let source = FileRange { file: Arc::new(in_memory("source")), offset: 0 };
-    assert!(clone_range_at(&mirror, Sector(8), 4096, source).unwrap_err().cannot_clone());
+    let (bio, waiter) = Bio::clone_range(Sector(8), 4096, source).waited();
+    let device: Arc<dyn BlockDevice> = mirror.clone();
+    Plug::new(&device).submit(bio);
+    assert!(waiter.wait().result.unwrap_err().cannot_clone());
     assert_eq!(states(&mirror), [LegState::Live, LegState::Live]);
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct UringQueue {
     driver: Arc<UringDriver>,
     ring: Ring,
     target: Target,
+    /// A transfer came.
+    has_transferred: bool,
     /// By tag.
     slots: Vec<Slot>,
     in_flight: usize,
@@ -59,13 +61,9 @@ impl UringQueue {
     /// Opens a ring for `driver` in this thread, which will be the only one to use it.
     pub(super) fn open(driver: &Arc<UringDriver>, context: &QueueContext) -> io::Result<Self> {
         let entries = context.depth.saturating_add(SPARE_ENTRIES);
-        let mut ring = Ring::open(entries, driver.polled)?;
+        let ring = Ring::open(entries, driver.polled)?;
         ring.register_file(driver.file.file())?;
-        if let Some(arena) = driver.pool.as_ref().and_then(BufferPool::arena) {
-            // Refused where little memory may be locked; transfers work without.
-            let _ = ring.register_arena(arena);
-        }
-        let target = Target { arena: ring.arena().cloned(), block: driver.file.block() };
+        let target = Target { arena: None, block: driver.file.block() };
         let wakeup = Wakeup::new()?;
         // A thread that is stuck in a transfer could neither stop it nor start others.
         let flags = match driver.file.blocks_submitters() {
@@ -77,6 +75,7 @@ impl UringQueue {
             driver: Arc::clone(driver),
             ring,
             target,
+            has_transferred: false,
             slots: (0..context.depth).map(|_| Slot::default()).collect(),
             in_flight: 0,
             events: Vec::new(),
@@ -86,6 +85,18 @@ impl UringQueue {
             bell,
             rung: Vec::new(),
         })
+    }
+
+    /// Registers the memory of the pool, which the kernel clears for that: not before the first
+    /// transfer, for some volumes see none.
+    #[cold]
+    fn register_memory(&mut self) {
+        self.has_transferred = true;
+        if let Some(arena) = self.driver.pool.as_ref().and_then(BufferPool::arena) {
+            // Refused where little memory may be locked; transfers work without.
+            let _ = self.ring.register_arena(arena);
+            self.target.arena = self.ring.arena().cloned();
+        }
     }
 
     /// Whether the memory of the pool is registered with the ring.
@@ -207,6 +218,11 @@ impl DriverQueue for UringQueue {
                 let result = transfer::execute(&self.driver.file, &mut request);
                 completions.push(request, result);
                 continue;
+            }
+            if !self.has_transferred
+                && matches!(request.operation(), Operation::Read | Operation::Write)
+            {
+                self.register_memory();
             }
             let tag = request.tag();
             self.slots[tag as usize].begin(request);

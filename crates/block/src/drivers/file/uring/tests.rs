@@ -291,7 +291,10 @@ fn closing_waits_for_requests_in_flight() {
 }
 
 #[test]
-fn memory_of_the_pool_is_registered() {
+fn memory_of_the_pool_is_registered_when_it_is_needed() {
     let driver = driver(scratch(4096), true, false);
-    assert!(open(&driver).is_registered(), "this user may lock a megabyte");
+    let mut queue = open(&driver);
+    assert!(!queue.is_registered());
+    read(&mut queue, 0, Buffer::zeroed(512));
+    assert!(queue.is_registered(), "this user may lock a megabyte");
 }
