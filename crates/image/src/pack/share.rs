@@ -24,6 +24,9 @@ const LEAST: u64 = 64 << 10;
 /// directories, of the 1,024 that a process may have in most places.
 const MOST_UNDER_WAY: usize = 256;
 
+/// Clones of one file without an answer: one with many holes may have a million.
+const MOST_ASKED: usize = 4096;
+
 /// Has `source` lend its large files, if they are to be shared and the image may be able to.
 ///
 /// # Errors
@@ -64,7 +67,16 @@ struct UnderWay {
     path: EntryPath,
     lent: LentFile,
     map: FileMap,
-    clones: Vec<(Range<u64>, RangeClone)>,
+    clones: Clones,
+}
+
+/// The clones of a file.
+#[derive(Default)]
+struct Clones {
+    /// Without an answer yet.
+    asked: Vec<(Range<u64>, RangeClone)>,
+    /// To be copied.
+    refused: Vec<Range<u64>>,
 }
 
 impl Shares {
@@ -89,7 +101,7 @@ impl Shares {
         // What file systems like best may be more than what they need.
         let unit = lent.unit().min(LEAST);
         let unit = if unit.is_power_of_two() { unit.max(self.block) } else { self.block };
-        let mut clones = Vec::new();
+        let mut clones = Clones::default();
         let mut file = writer.file(map);
         for range in ranges {
             let all = range.offset..range.end();
@@ -104,20 +116,18 @@ impl Shares {
                 .clone_range(whole.start, whole.end - whole.start, &source)
                 .map_err(|error| failed(path, error))?;
             copy(&mut file, &lent, whole.end..all.end, path)?;
-            clones.push((whole, clone));
+            clones.asked.push((whole, clone));
+            if clones.asked.len() >= MOST_ASKED {
+                self.hear(&mut clones, &lent, path)?;
+            }
         }
         let map = file.finish();
         self.under_way.push_back(UnderWay { path: path.clone(), lent, map, clones });
         if self.under_way.len() >= MOST_UNDER_WAY {
-            // Waiting sends all that the plug holds, which is not to be done for each file.
-            while self.under_way.len() > MOST_UNDER_WAY / 2 {
-                self.settle_oldest(writer)?;
-            }
+            self.settle_first(writer, MOST_UNDER_WAY / 2)?;
         }
-        while self.under_way.front().is_some_and(UnderWay::is_complete) {
-            self.settle_oldest(writer)?;
-        }
-        Ok(())
+        let ended = self.under_way.iter().take_while(|file| file.is_complete()).count();
+        self.settle_first(writer, ended)
     }
 
     /// Waits for the answers to all clones, and copies what was refused.
@@ -125,18 +135,36 @@ impl Shares {
     /// # Errors
     /// As [`send`](Self::send).
     pub(super) fn settle(&mut self, writer: &DataWriter) -> Result<(), PackError> {
-        while !self.under_way.is_empty() {
-            self.settle_oldest(writer)?;
-        }
-        Ok(())
+        self.settle_first(writer, self.under_way.len())
     }
 
-    fn settle_oldest(&mut self, writer: &DataWriter) -> Result<(), PackError> {
-        let Some(UnderWay { path, lent, map, clones }) = self.under_way.pop_front() else {
-            return Ok(());
-        };
+    /// Waits for so many files that were sent first. The last one goes first: answers come in turn,
+    /// and who waits for each is woken for each.
+    fn settle_first(&mut self, writer: &DataWriter, count: usize) -> Result<(), PackError> {
+        let mut files: Vec<_> = self.under_way.drain(..count).collect();
+        let last = files.pop();
+        last.into_iter().chain(files).try_for_each(|file| self.settle_file(writer, file))
+    }
+
+    fn settle_file(&mut self, writer: &DataWriter, file: UnderWay) -> Result<(), PackError> {
+        let UnderWay { path, lent, map, mut clones } = file;
+        self.hear(&mut clones, &lent, &path)?;
         let mut file = writer.file(map);
-        for (range, clone) in clones {
+        for range in clones.refused {
+            copy(&mut file, &lent, range, &path)?;
+        }
+        file.finish();
+        Ok(lent.check()?)
+    }
+
+    /// Waits for the answers to what was asked for.
+    fn hear(
+        &mut self,
+        clones: &mut Clones,
+        lent: &LentFile,
+        path: &EntryPath,
+    ) -> Result<(), PackError> {
+        for (range, clone) in clones.asked.drain(..) {
             match clone.wait() {
                 Ok(()) => self.bytes += range.end - range.start,
                 Err(Error::Device(source)) if source.cannot_clone() && self.always => {
@@ -149,20 +177,19 @@ impl Shares {
                     if !error.io_error().is_some_and(of_range) {
                         lent.refuse();
                     }
-                    copy(&mut file, &lent, range, &path)?;
+                    clones.refused.push(range);
                 }
-                Err(error) => return Err(failed(&path, error)),
+                Err(error) => return Err(failed(path, error)),
             }
         }
-        file.finish();
-        Ok(lent.check()?)
+        Ok(())
     }
 }
 
 impl UnderWay {
     /// Whether all answers are there.
     fn is_complete(&self) -> bool {
-        self.clones.iter().all(|(_, clone)| clone.is_complete())
+        self.clones.asked.iter().all(|(_, clone)| clone.is_complete())
     }
 }
 

@@ -13,7 +13,8 @@ use undercroft_source::SourceSpec;
 
 use crate::judged::{assert_built, build, chain, image_of, options};
 
-/// A tree with files around every length at which something changes.
+/// A tree with files around every length at which something changes, and more than are shared at a
+/// time.
 fn tree(home: &Path) -> PathBuf {
     let tree = home.join("tree");
     fs::create_dir(&tree).unwrap();
@@ -22,6 +23,11 @@ fn tree(home: &Path) -> PathBuf {
     for length in [1, 4095, 4096, 64 * K - 1, 64 * K, 64 * K + 1, 100 * K, 1 << 20, 9_000_001] {
         let bytes: Vec<u8> = (0..length).map(|at| (at / 7 % 253) as u8 + 1).collect();
         fs::write(tree.join(format!("file-of-{length}")), bytes).unwrap();
+    }
+    fs::create_dir(tree.join("many")).unwrap();
+    for number in 0..600 {
+        let name = tree.join("many").join(number.to_string());
+        fs::write(name, vec![number as u8 | 1; 64 * K + number]).unwrap();
     }
     let sparse = File::create(tree.join("sparse")).unwrap();
     sparse.set_len(40 << 20).unwrap();
