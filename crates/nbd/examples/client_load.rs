@@ -85,7 +85,7 @@ fn run(device: &Arc<dyn BlockDevice>, seed: u64, load: Load) -> u64 {
     let mut count = 0;
     let mut out = load.flight;
     while out > 0 {
-        plug.flush();
+        // Sends what is staged, and receives.
         let first = queue.wait();
         let goes_on = start.elapsed() < load.time;
         let mut answered = |finished: Finished| {
