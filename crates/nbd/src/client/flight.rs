@@ -10,6 +10,7 @@ use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 use super::facts::Facts;
 use super::kept::{Change, Content};
 use super::seat::Seat;
+use super::spare::Spare;
 use crate::protocol::{self, Command, CommandFlags, Dialect, WireError};
 
 /// A request on its way.
@@ -77,7 +78,13 @@ impl Ended {
 impl Flight {
     /// What `request`, whose end is waited for at `seat`, takes. Copies what it writes: that is
     /// needed until it is flushed, and by then its memory belongs to its submitter again.
-    pub(super) fn plan(request: Request, port: usize, seat: &Arc<Seat>, facts: &Facts) -> Plan {
+    pub(super) fn plan(
+        request: Request,
+        port: usize,
+        seat: &Arc<Seat>,
+        facts: &Facts,
+        spare: &Spare,
+    ) -> Plan {
         let end = |request, result| Plan::End(Ended { request, seat: Arc::clone(seat), result });
         let offset = request.sector().0 * SECTOR_SIZE;
         let (length, durable) = (request.length(), request.is_force_unit_access());
@@ -103,7 +110,7 @@ impl Flight {
             }
             Operation::Write => {
                 (flight.command, flight.step) = (Command::Write, length);
-                flight.data = Some(copy(&request));
+                flight.data = Some(spare.copy(&request));
             }
             Operation::WriteZeroes if facts.can_write_zeroes() => {
                 flight.command = Command::WriteZeroes;
@@ -269,20 +276,6 @@ impl Flight {
         let Self { request, seat, .. } = self;
         request.zip(seat).map(|(request, seat)| Ended { request, seat, result })
     }
-}
-
-/// The bytes of a write.
-fn copy(request: &Request) -> Arc<[u8]> {
-    let mut pieces = request.gather();
-    let (first, second) = (pieces.next(), pieces.next());
-    if let (Some(first), None) = (first, second) {
-        return first.into();
-    }
-    drop(pieces);
-    // The length fits a request, which limits bound.
-    let mut bytes = Vec::with_capacity(request.length() as usize);
-    request.gather().for_each(|piece| bytes.extend_from_slice(piece));
-    bytes.into()
 }
 
 /// Data came where no read waits for it.

@@ -55,7 +55,9 @@ impl Keeper {
                 break;
             }
             let until = self.wake(&state);
-            shared.change.wait_until(&mut state, until);
+            if shared.change.wait_until(&mut state, until).timed_out() {
+                shared.spare.shrink();
+            }
         }
     }
 

@@ -31,6 +31,7 @@ mod receiver;
 mod seat;
 mod session;
 mod socket;
+mod spare;
 mod state;
 mod tls;
 mod zeroes;

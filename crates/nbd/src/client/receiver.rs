@@ -11,6 +11,7 @@ use super::channel;
 use super::flight::{Ended, Flight};
 use super::handshake::Terms;
 use super::link::Link;
+use super::port::Port;
 use super::seat::Seat;
 use super::state::{Over, Shared};
 
@@ -21,6 +22,19 @@ pub(super) struct Receiving {
     terms: Terms,
     /// Answered, and not handed in yet: together with what comes at the same time.
     ended: Vec<Ended>,
+}
+
+/// The time of a leader, which ends in a panic, too: others wait for that.
+struct Leading<'p> {
+    port: &'p Port<Receiving>,
+    /// What may go on.
+    rest: Option<Receiving>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.port.leave(self.rest.take());
+    }
 }
 
 /// Why nothing more can be received.
@@ -52,8 +66,8 @@ impl Shared {
         let mut mine = seat.take();
         let waits = waits && mine.is_empty() && !seat.is_called();
         let led = port.lead(seat, waits).map(|receiving| {
-            let rest = self.receive(receiving, seat, waits, &mut mine);
-            port.leave(rest);
+            let mut leading = Leading { port, rest: None };
+            leading.rest = self.receive(receiving, seat, waits, &mut mine);
         });
         if led.is_none() && waits {
             // Whatever it is that may keep a thread from sleeping: the caller looks, and comes again.
@@ -71,9 +85,9 @@ impl Shared {
     pub(super) fn watch(&self, port: usize, seat: &Arc<Seat>) {
         let port = &self.ports[port];
         while let Some(receiving) = port.watch() {
+            let mut leading = Leading { port, rest: None };
             // Nothing of what ends is its own.
-            let rest = self.receive(receiving, seat, true, &mut Vec::new());
-            port.leave(rest);
+            leading.rest = self.receive(receiving, seat, true, &mut Vec::new());
         }
     }
 

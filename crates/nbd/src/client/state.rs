@@ -29,6 +29,7 @@ use super::port::Port;
 use super::reason::Reason;
 use super::receiver::Receiving;
 use super::seat::Seat;
+use super::spare::Spare;
 use super::zeroes::Zeroes;
 use crate::protocol::WireError;
 
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     pub(super) options: ClientOptions,
     pub(super) facts: Facts,
     pub(super) zeroes: Zeroes,
+    pub(super) spare: Spare,
     /// One for each connection.
     pub(super) ports: Vec<Port<Receiving>>,
     pub(super) state: Mutex<State>,
@@ -114,6 +116,7 @@ impl Shared {
             options,
             facts,
             zeroes: Zeroes::default(),
+            spare: Spare::default(),
             ports: watchers.iter().map(|seat| Port::new(Arc::clone(seat))).collect(),
             state: Mutex::new(state),
             change: Condvar::new(),
@@ -186,7 +189,7 @@ impl Shared {
         if request.operation().modifies() {
             self.zeroes.forget(offset, length);
         }
-        Flight::plan(request, port, seat, &self.facts)
+        Flight::plan(request, port, seat, &self.facts, &self.spare)
     }
 
     /// Takes the flight of `cookie`, an answer to which came in the session `epoch`; none if there is
@@ -272,7 +275,8 @@ impl Shared {
             state.kept.push(change);
         }
         if flight.is_flush() {
-            state.kept.release(flight.mark);
+            // What begins the next flush has room in it.
+            self.spare.put(state.kept.release(flight.mark), self.options.unflushed / 2);
         }
         if flight.go_on(&self.facts) {
             self.send(state, flight);
