@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use undercroft_block::{
-    Bio, BlockDevice, Buffer, CompletionQueue, Finished, Plug, SECTOR_SIZE, Sector,
+    Bio, BlockDevice, Buffer, CompletionQueue, Finished, Plug, SECTOR_SIZE, Sector, Segment,
 };
 use undercroft_nbd::client::open;
 use undercroft_nbd::protocol::Uri;
@@ -72,28 +72,32 @@ fn run(device: &Arc<dyn BlockDevice>, seed: u64, load: Load) -> u64 {
     let queue = CompletionQueue::new();
     let plug = Plug::new(device);
     let mut random = seed.wrapping_mul(2).wrapping_add(1);
-    let mut submit = |buffer: Buffer| {
+    // All writes share their bytes, as those of fio do.
+    let bytes = Arc::new(Buffer::zeroed(load.bytes));
+    let mut submit = |buffer: Option<Buffer>| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let place = (random >> 33) % load.places;
         let sector = Sector(place * load.bytes as u64 / SECTOR_SIZE);
-        let bio = if load.writes { Bio::write(sector, buffer) } else { Bio::read(sector, buffer) };
+        let bio = match buffer {
+            Some(buffer) => Bio::read(sector, buffer),
+            None => Bio::write(sector, Segment::new(&bytes, 0..load.bytes)),
+        };
         plug.submit(bio.in_queue(&queue, 0));
     };
-    let buffer = || Buffer::zeroed(load.bytes);
+    let buffer = || (!load.writes).then(|| Buffer::zeroed(load.bytes));
     (0..load.flight).for_each(|_| submit(buffer()));
     let start = Instant::now();
     let mut count = 0;
     let mut out = load.flight;
     while out > 0 {
-        plug.flush();
+        // Sends what is staged, and receives.
         let first = queue.wait();
         let goes_on = start.elapsed() < load.time;
         let mut answered = |finished: Finished| {
             let back = finished.completion.into_buffer().expect("the server answers");
             count += 1;
-            // Reads give their buffer back; a write needs another.
             if goes_on {
-                submit(if load.writes { buffer() } else { back });
+                submit((!load.writes).then_some(back));
             } else {
                 out -= 1;
             }

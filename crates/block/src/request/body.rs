@@ -187,6 +187,12 @@ impl Request {
         inner.first.iter_mut().chain(&mut inner.others)
     }
 
+    /// Takes the request out, for a driver that [executes](crate::Driver::execute) it and lets other
+    /// threads have it meanwhile. It has to be put back before that returns.
+    pub fn take(&mut self) -> Self {
+        Self { inner: std::mem::replace(&mut self.inner, Recycled::cleared()) }
+    }
+
     /// The bios, to be answered or to go into another request.
     pub(crate) fn take_bios(&mut self) -> impl Iterator<Item = Bio> + use<> {
         self.inner.first.take().into_iter().chain(std::mem::take(&mut self.inner.others))

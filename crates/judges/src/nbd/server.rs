@@ -174,6 +174,21 @@ impl NbdServer {
     /// Stops it where it is; it neither answers nor closes anything.
     pub fn freeze(&self) {
         self.signal(nix::sys::signal::Signal::SIGSTOP);
+        let Some(process) = &self.process else { return };
+        // Its other threads may still run when the signal has been sent.
+        let tasks = format!("/proc/{}/task", process.id());
+        let stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state comes behind the name, which may hold anything but is in parentheses.
+            stat.rsplit(')')
+                .next()
+                .is_none_or(|rest| !rest.trim_start().starts_with(['R', 'S', 'D']))
+        };
+        while let Ok(mut tasks) = std::fs::read_dir(&tasks)
+            && !tasks.all(|task| task.is_ok_and(stopped))
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets it go on.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::channel::{self, Receiver};
+use super::channel::Receiver;
 use super::handshake::Terms;
 use crate::protocol::{
     ChunkHeader, ChunkKind, ErrorChunk, Hole, ProtocolError, ReplyFlags, ReplyHeader, SimpleReply,
@@ -82,7 +82,7 @@ fn part(receiver: &mut Receiver, terms: &Terms, chunk: &ChunkHeader) -> io::Resu
         return Err(wrong(ProtocolError::TooLong { what: "payload of a chunk", length, limit }));
     }
     if let ChunkKind::None = chunk.kind {
-        channel::skip(receiver, chunk.length)?;
+        receiver.skip(chunk.length)?;
         return Ok(Part::Nothing);
     }
     let mut payload = vec![0; chunk.length as usize];

@@ -1,24 +1,29 @@
 //! The driver of an export, and the device over it.
 
+use std::cell::RefCell;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use undercroft_block::{
-    Completer, Completions, Driver, DriverQueue, Leaf, Limits, OpenError, QueueContext,
-    QueueOptions, RequestList, Sector, Wait,
+    Completions, Driver, DriverQueue, Failure, Leaf, Limits, OpenError, QueueContext, QueueOptions,
+    Request, RequestList, Sector, Wait,
 };
 
 use super::error::ClientError;
 use super::facts::Facts;
+use super::flight::Ended;
 use super::handshake::{Dialer, ExportInfo};
-use super::keeper::{Keeper, STEP_LIMIT, run_errands};
+use super::keeper::{Keeper, STEP_LIMIT};
 use super::options::ClientOptions;
+use super::port::Port;
+use super::seat::Seat;
 use super::state::{Phase, Shared};
-use super::threads;
 use crate::protocol::Uri;
 
 /// Requests in flight in one hardware queue. Servers work on 16 at a time in each connection, and
@@ -34,12 +39,21 @@ pub struct NbdDriver {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A hardware queue of an [`NbdDevice`]: it only begins requests, which end in threads of the
-/// driver.
+/// A hardware queue of an [`NbdDevice`]: its thread sends and receives.
 pub struct NbdQueue {
     shared: Arc<Shared>,
-    index: usize,
+    port: usize,
+    seat: Arc<Seat>,
+    in_flight: usize,
+    /// The last descriptor to [`expect`](DriverQueue::expect) something at, a duplicate of the one
+    /// with this number.
+    event: Option<(i32, Arc<OwnedFd>)>,
+    expects: bool,
 }
+
+/// A request up to this length that its submitter waits for is done by that thread. A longer one may
+/// be a part of one that was cut, and its parts are to be under way together.
+const SHORT: u64 = 64 << 10;
 
 impl NbdDriver {
     /// Opens the export that `uri` names. Nothing is tried twice here: a server that is not there is
@@ -57,33 +71,37 @@ impl NbdDriver {
             return Err(ClientError::ReadOnly { uri: uri.to_string() });
         }
         let facts = Facts::new(first.terms, read_only || is_read_only);
-        let shared = Arc::new(Shared::new(dialer, options, facts));
+        let thread = |source| ClientError::Thread { uri: uri.to_string(), source };
+        let ports = 0..facts.connections(options.connections);
+        let watchers: Vec<_> =
+            ports.map(|_| Seat::new()).collect::<Result<_, _>>().map_err(thread)?;
+        let shared = Arc::new(Shared::new(dialer, options, facts, &watchers));
         let failed = |source| ClientError::Handshake { uri: uri.to_string(), source };
         first.learn_zeroes(&facts, &shared.zeroes).map_err(failed)?;
         let connections = shared.dialer.join(first, &facts, options.connections, limit)?;
 
-        let thread = |source| ClientError::Thread { uri: uri.to_string(), source };
         // Made before its threads, so that one that cannot start stops the others.
         let driver = Self { shared, threads: Mutex::default() };
         let mut keeper = Keeper::new(&driver.shared);
         keeper.install(&mut driver.shared.state.lock(), connections).map_err(thread)?;
         driver.spawn("nbd-keeper", move || keeper.run()).map_err(thread)?;
-        let shared = Arc::clone(&driver.shared);
-        driver.spawn("nbd-errands", move || run_errands(&shared)).map_err(thread)?;
+        for (port, seat) in watchers.into_iter().enumerate() {
+            let shared = Arc::clone(&driver.shared);
+            driver.spawn("nbd-watcher", move || shared.watch(port, &seat)).map_err(thread)?;
+        }
         Ok(driver)
     }
 
     fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let thread = threads::spawn(name, run)?;
+        let thread = Builder::new().name(name.to_owned()).spawn(run)?;
         self.threads.lock().push(thread);
         Ok(())
     }
 
     /// Queues that suit the connections: one for each.
     fn queue_options(&self, time_limit: Option<Duration>) -> QueueOptions {
-        let connections = self.shared.facts.connections(self.shared.options.connections);
         QueueOptions {
-            hardware_queues: connections,
+            hardware_queues: self.shared.ports.len(),
             depth: DEPTH,
             max_depth: DEPTH,
             time_limit,
@@ -140,14 +158,51 @@ impl Driver for NbdDriver {
         self.shared.facts.read_only
     }
 
-    fn attach(&self, completer: Completer) {
-        // Called once.
-        let _ = self.shared.completer.set(completer);
+    fn open_queue(self: &Arc<Self>, context: &QueueContext) -> Result<NbdQueue, OpenError> {
+        let thread = |source| OpenError::Thread { name: self.shared.name.clone(), source };
+        Ok(NbdQueue {
+            shared: Arc::clone(&self.shared),
+            port: context.index % self.shared.ports.len(),
+            seat: Seat::new().map_err(thread)?,
+            in_flight: 0,
+            event: None,
+            expects: false,
+        })
     }
 
-    fn open_queue(self: &Arc<Self>, context: &QueueContext) -> Result<NbdQueue, OpenError> {
-        Ok(NbdQueue { shared: Arc::clone(&self.shared), index: context.index })
+    fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        if request.length() > SHORT {
+            return None;
+        }
+        let (number, seat) = here()?;
+        let port = number % self.shared.ports.len();
+        let mut ended = self.shared.begin(std::iter::once(request.take()), port, &seat);
+        loop {
+            // There is one request of this thread.
+            if let Some(Ended { request: done, result, .. }) = ended.pop() {
+                *request = done;
+                return Some(result);
+            }
+            ended = self.shared.attend(port, &seat, true);
+        }
     }
+}
+
+/// A number for the calling thread, and its seat for requests that it does itself.
+fn here() -> Option<(usize, Arc<Seat>)> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static HERE: RefCell<Option<(usize, Arc<Seat>)>> = const { RefCell::new(None) };
+    }
+    let find = |here: &RefCell<Option<(usize, Arc<Seat>)>>| {
+        let mut here = here.borrow_mut();
+        if here.is_none() {
+            // Without a descriptor the thread of the queue does them.
+            *here = Some((NEXT.fetch_add(1, Ordering::Relaxed), Seat::new().ok()?));
+        }
+        here.clone()
+    };
+    HERE.try_with(find).ok().flatten()
 }
 
 impl Drop for NbdDriver {
@@ -157,13 +212,9 @@ impl Drop for NbdDriver {
         state.phase = Phase::Closed;
         let links = std::mem::take(&mut state.links);
         self.shared.change.notify_all();
-        self.shared.errand.notify_all();
         drop(state);
         links.iter().for_each(|link| link.disconnect());
-        // A receiver may drop the device with its last answer. The threads end by themselves then.
-        if threads::is_own() {
-            return;
-        }
+        self.shared.ports.iter().for_each(Port::close);
         for thread in self.threads.get_mut().drain(..) {
             let joined = thread.join();
             debug_assert!(joined.is_ok(), "a thread of the client panicked");
@@ -171,23 +222,65 @@ impl Drop for NbdDriver {
     }
 }
 
+impl NbdQueue {
+    /// Hands in what has ended.
+    fn complete(&mut self, ended: Vec<Ended>, completions: &mut Completions) {
+        self.in_flight -= ended.len();
+        for Ended { request, result, .. } in ended {
+            completions.push(request, result);
+        }
+    }
+}
+
 impl DriverQueue for NbdQueue {
     fn start(&mut self, requests: &mut RequestList, completions: &mut Completions) {
+        self.in_flight += requests.len();
         let requests = std::iter::from_fn(|| requests.pop());
-        self.shared.begin(requests, self.index, completions);
+        let ended = self.shared.begin(requests, self.port, &self.seat);
+        self.complete(ended, completions);
     }
 
-    // Requests end in the threads that receive, so there is nothing to collect or to wait for.
-
-    fn reap(&mut self, _completions: &mut Completions, _wait: Wait) -> io::Result<()> {
+    fn reap(&mut self, completions: &mut Completions, wait: Wait) -> io::Result<()> {
+        let waits = wait != Wait::No && completions.is_empty();
+        let ended = self.shared.attend(self.port, &self.seat, waits);
+        self.complete(ended, completions);
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        0
+        self.in_flight
     }
 
     fn waker(&self) -> Waker {
-        Waker::noop().clone()
+        Arc::clone(&self.seat).into()
+    }
+
+    /// Others receive meanwhile.
+    fn expect(&mut self, event: BorrowedFd<'_>) -> Option<Instant> {
+        let number = event.as_raw_fd();
+        if self.event.as_ref().is_none_or(|(known, _)| *known != number) {
+            let copy = event.try_clone_to_owned().ok();
+            self.event = copy.map(|copy| (number, Arc::new(copy)));
+        }
+        let copy = self.event.as_ref().map(|(_, copy)| Arc::clone(copy));
+        let has_arrived = copy.is_none() || self.seat.call_also(copy);
+        self.shared.ports[self.port].expect();
+        self.expects = true;
+        has_arrived.then(Instant::now)
+    }
+
+    fn ignore(&mut self) {
+        if std::mem::take(&mut self.expects) {
+            self.seat.call_also(None);
+            self.shared.ports[self.port].ignore();
+        }
+    }
+}
+
+impl Drop for NbdQueue {
+    /// What is in flight was answered at its time limit.
+    fn drop(&mut self) {
+        self.seat.leave();
+        self.shared.ports[self.port].depart(&self.seat, false);
     }
 }

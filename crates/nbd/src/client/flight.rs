@@ -4,18 +4,23 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use smallvec::SmallVec;
 use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 
 use super::facts::Facts;
 use super::kept::{Change, Content};
+use super::seat::Seat;
+use super::spare::Spare;
 use crate::protocol::{self, Command, CommandFlags, Dialect, WireError};
 
 /// A request on its way.
 pub(super) struct Flight {
     /// None: a flush of the client's own.
     pub(super) request: Option<Request>,
-    /// The index of its hardware queue.
-    pub(super) queue: usize,
+    /// Where its end is waited for.
+    seat: Option<Arc<Seat>>,
+    /// The number of the connection that it uses.
+    pub(super) port: usize,
     command: Command,
     offset: u64,
     /// Bytes of the range.
@@ -50,7 +55,7 @@ pub(super) struct Frame {
 /// How a request ended.
 pub(super) struct Ended {
     pub(super) request: Request,
-    pub(super) queue: usize,
+    pub(super) seat: Arc<Seat>,
     pub(super) result: Result<(), Failure>,
 }
 
@@ -62,16 +67,31 @@ pub(super) enum Plan {
     End(Ended),
 }
 
+impl Ended {
+    /// Gives it to the thread that waits for it.
+    pub(super) fn deliver(self) {
+        let seat = Arc::clone(&self.seat);
+        seat.deliver(self);
+    }
+}
+
 impl Flight {
-    /// What `request` of the hardware queue `queue` takes. Copies what it writes: that is needed
-    /// until it is flushed, and by then its memory belongs to its submitter again.
-    pub(super) fn plan(request: Request, queue: usize, facts: &Facts) -> Plan {
-        let end = |request, result| Plan::End(Ended { request, queue, result });
+    /// What `request`, whose end is waited for at `seat`, takes. Copies what it writes: that is
+    /// needed until it is flushed, and by then its memory belongs to its submitter again.
+    pub(super) fn plan(
+        request: Request,
+        port: usize,
+        seat: &Arc<Seat>,
+        facts: &Facts,
+        spare: &Spare,
+    ) -> Plan {
+        let end = |request, result| Plan::End(Ended { request, seat: Arc::clone(seat), result });
         let offset = request.sector().0 * SECTOR_SIZE;
         let (length, durable) = (request.length(), request.is_force_unit_access());
         let mut flight = Self {
             request: None,
-            queue,
+            seat: Some(Arc::clone(seat)),
+            port,
             command: Command::Flush,
             offset,
             length,
@@ -90,7 +110,7 @@ impl Flight {
             }
             Operation::Write => {
                 (flight.command, flight.step) = (Command::Write, length);
-                flight.data = Some(copy(&request));
+                flight.data = Some(spare.copy(&request));
             }
             Operation::WriteZeroes if facts.can_write_zeroes() => {
                 flight.command = Command::WriteZeroes;
@@ -114,7 +134,8 @@ impl Flight {
     pub(super) fn own_flush() -> Self {
         Self {
             request: None,
-            queue: 0,
+            seat: None,
+            port: 0,
             command: Command::Flush,
             offset: 0,
             length: 0,
@@ -211,13 +232,12 @@ impl Flight {
         !self.is_read() || self.received == self.length
     }
 
-    /// Fills a part of the memory of a read by `fill`, piece by piece.
-    pub(super) fn fill(
+    /// The memory for a part of the range of a read, which is going to be filled.
+    pub(super) fn pieces(
         &mut self,
         offset: u64,
         length: u64,
-        mut fill: impl FnMut(&mut [u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
+    ) -> io::Result<SmallVec<[&mut [u8]; 4]>> {
         let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let Some(request) = self.request.as_mut().filter(|_| self.command == Command::Read) else {
             return Err(unasked());
@@ -230,7 +250,9 @@ impl Flight {
         if length > self.length - self.received {
             return Err(wrong("the server sent data twice"));
         }
+        self.received += length;
         let mut left = length;
+        let mut pieces = SmallVec::new();
         for piece in request.scatter() {
             let size = piece.len() as u64;
             if skip >= size {
@@ -238,37 +260,22 @@ impl Flight {
                 continue;
             }
             let end = size.min(skip + left);
-            // Both are at most the length of the piece.
-            fill(&mut piece[skip as usize..end as usize])?;
             left -= end - skip;
+            // Both are at most the length of the piece.
+            pieces.push(&mut piece[skip as usize..end as usize]);
             skip = 0;
             if left == 0 {
                 break;
             }
         }
-        self.received += length;
-        Ok(())
+        Ok(pieces)
     }
 
     /// The end of the request, if it is one of a submitter.
     pub(super) fn end(self, result: Result<(), Failure>) -> Option<Ended> {
-        let Self { request, queue, .. } = self;
-        request.map(|request| Ended { request, queue, result })
+        let Self { request, seat, .. } = self;
+        request.zip(seat).map(|(request, seat)| Ended { request, seat, result })
     }
-}
-
-/// The bytes of a write.
-fn copy(request: &Request) -> Arc<[u8]> {
-    let mut pieces = request.gather();
-    let (first, second) = (pieces.next(), pieces.next());
-    if let (Some(first), None) = (first, second) {
-        return first.into();
-    }
-    drop(pieces);
-    // The length fits a request, which limits bound.
-    let mut bytes = Vec::with_capacity(request.length() as usize);
-    request.gather().for_each(|piece| bytes.extend_from_slice(piece));
-    bytes.into()
 }
 
 /// Data came where no read waits for it.

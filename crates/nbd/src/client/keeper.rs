@@ -2,18 +2,18 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::error::ClientError;
+use super::flight::Ended;
 use super::handshake::Connection;
 use super::link::Link;
+use super::port::Port;
 use super::reason::Reason;
-use super::receiver;
+use super::receiver::Receiving;
 use super::state::{Phase, Shared, State};
-use super::threads;
 
 /// Pauses between attempts to connect: from the first one on each is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -27,7 +27,6 @@ type Attempt = Arc<Mutex<Option<Result<Vec<Connection>, ClientError>>>>;
 /// The thread, and those that it looks after.
 pub(super) struct Keeper {
     shared: Arc<Shared>,
-    receivers: Vec<JoinHandle<()>>,
     attempt: Option<Attempt>,
     /// When the next attempt may begin.
     next: Instant,
@@ -38,7 +37,7 @@ impl Keeper {
     /// One for `shared`.
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         let (next, pause) = (Instant::now(), Duration::ZERO);
-        Self { shared: Arc::clone(shared), receivers: Vec::new(), attempt: None, next, pause }
+        Self { shared: Arc::clone(shared), attempt: None, next, pause }
     }
 
     /// The life of the thread: until the device is closed.
@@ -56,10 +55,10 @@ impl Keeper {
                 break;
             }
             let until = self.wake(&state);
-            shared.change.wait_until(&mut state, until);
+            if shared.change.wait_until(&mut state, until).timed_out() {
+                shared.spare.shrink();
+            }
         }
-        drop(state);
-        self.part();
     }
 
     /// When it has to look again, if nothing happens before.
@@ -83,8 +82,8 @@ impl Keeper {
             // One that broke before it was of use is like one that could not be made.
             self.pause = if state.useful { Duration::ZERO } else { longer(self.pause) };
             self.next = Instant::now() + self.pause;
-            // They may be answering, and give back what they have.
-            MutexGuard::unlocked(state, || self.part());
+            // Threads that receive give back what they have.
+            MutexGuard::unlocked(state, || self.shared.ports.iter().for_each(Port::retire));
             return;
         }
         let result = self.attempt.as_ref().and_then(|attempt| attempt.lock().take());
@@ -124,7 +123,7 @@ impl Keeper {
         let (shared, changes) = (Arc::clone(&self.shared), state.kept.snapshot());
         let attempt = Attempt::default();
         let result = Arc::clone(&attempt);
-        threads::spawn("nbd-connect", move || {
+        std::thread::Builder::new().name("nbd-connect".to_owned()).spawn(move || {
             let (wanted, limit) = (shared.options.connections, shared.options.timeout);
             let limit = limit.min(STEP_LIMIT);
             let made = shared.dialer.reopen(&shared.facts, &changes, wanted, limit);
@@ -141,28 +140,27 @@ impl Keeper {
     /// Begins a session on `connections`.
     pub(super) fn install(
         &mut self,
-        state: &mut State,
+        state: &mut MutexGuard<'_, State>,
         connections: Vec<Connection>,
     ) -> io::Result<()> {
         state.epoch += 1;
-        let mut links = Vec::with_capacity(connections.len());
-        // Receivers wait for the lock of the state before they take anything.
-        let start = |connection: Connection| -> io::Result<()> {
+        let (mut links, mut receiving) = (Vec::new(), Vec::new());
+        for connection in connections {
             let Connection { socket, receiver, sender, terms } = connection;
             // From here on the keeper minds the limits.
             socket.set_timeout(None)?;
-            links.push(Arc::new(Link::new(state.epoch, terms.dialect, socket, sender)));
-            self.receivers.push(receiver::start(&self.shared, state.epoch, receiver, terms)?);
-            Ok(())
-        };
-        let started = connections.into_iter().try_for_each(start);
-        if started.is_err() {
-            links.iter().for_each(|link| link.shut());
-        } else {
-            state.begin_session(links, &self.shared.facts);
-            self.shared.errand.notify_one();
+            let link = Arc::new(Link::new(state.epoch, terms.dialect, socket, sender));
+            receiving.push(Receiving::new(&link, receiver, terms));
+            links.push(link);
         }
-        started
+        let frames = state.begin_session(links, &self.shared.facts);
+        for (port, receiving) in self.shared.ports.iter().zip(receiving) {
+            port.open(receiving);
+        }
+        for (port, (link, frames)) in frames.into_iter().enumerate() {
+            self.shared.send_on(state, port, &link, frames);
+        }
+        Ok(())
     }
 
     /// Ends what has waited too long; and the device, if it may have lost a write by that.
@@ -182,50 +180,17 @@ impl Keeper {
         let ended = state.expire(limit, &reason);
         let epoch = state.epoch;
         MutexGuard::unlocked(state, || {
-            self.shared.answer(ended);
+            ended.into_iter().for_each(Ended::deliver);
             self.shared.broke(epoch, &reason.to_error());
         });
     }
 
     fn end(&self, state: &mut MutexGuard<'_, State>, reason: &Reason) {
         let ended = state.die(reason);
-        MutexGuard::unlocked(state, || self.shared.answer(ended));
-    }
-
-    /// Waits for the receivers, whose connections are shut.
-    fn part(&mut self) {
-        for receiver in self.receivers.drain(..) {
-            // A panic of one would be an error of our own, and its request is failed by its drop.
-            let joined = receiver.join();
-            debug_assert!(joined.is_ok(), "a receiver panicked");
-        }
+        MutexGuard::unlocked(state, || ended.into_iter().for_each(Ended::deliver));
     }
 }
 
 fn longer(pause: Duration) -> Duration {
     (2 * pause).clamp(FIRST_PAUSE, LONGEST_PAUSE)
-}
-
-/// The life of the thread that sends what receivers have to say: until the device is closed.
-pub(super) fn run_errands(shared: &Arc<Shared>) {
-    let mut state = shared.state.lock();
-    loop {
-        if matches!(state.phase, Phase::Closed) {
-            return;
-        }
-        let errands = std::mem::take(&mut state.errands);
-        if errands.is_empty() {
-            shared.errand.wait(&mut state);
-            continue;
-        }
-        MutexGuard::unlocked(&mut state, || {
-            for group in errands.chunk_by(|(one, _), (other, _)| Arc::ptr_eq(one, other)) {
-                let Some((link, _)) = group.first() else { continue };
-                let frames: Vec<_> = group.iter().map(|(_, frame)| frame.clone()).collect();
-                if let Err(error) = link.send(&frames) {
-                    shared.broke(link.epoch, &error);
-                }
-            }
-        });
-    }
 }

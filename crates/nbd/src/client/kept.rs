@@ -75,14 +75,16 @@ impl Kept {
         self.first + self.entries.len() as u64
     }
 
-    /// Forgets what a flush has covered.
-    pub(super) fn release(&mut self, mark: u64) {
-        while self.first < mark
-            && let Some(change) = self.entries.pop_front()
-        {
-            self.bytes -= change.bytes();
-            self.first += 1;
-        }
+    /// Forgets what a flush has covered; returns the memory of it.
+    pub(super) fn release(&mut self, mark: u64) -> impl Iterator<Item = Arc<[u8]>> + use<> {
+        let covered = mark.saturating_sub(self.first).min(self.entries.len() as u64);
+        self.first += covered;
+        let covered: Vec<Change> = self.entries.drain(..covered as usize).collect();
+        self.bytes -= covered.iter().map(Change::bytes).sum::<u64>();
+        covered.into_iter().filter_map(|change| match change.content {
+            Content::Bytes(bytes, _) => Some(bytes),
+            Content::Zeroes(_) | Content::Durable => None,
+        })
     }
 
     /// Bytes of memory that are kept.
@@ -112,7 +114,7 @@ impl Kept {
     }
 
     pub(super) fn clear(&mut self) {
-        self.release(self.mark());
+        drop(self.release(self.mark()));
     }
 }
 
@@ -176,9 +178,9 @@ mod tests {
         kept.push(bytes(512, 512));
         let mark = kept.mark();
         kept.push(bytes(1024, 512));
-        kept.release(mark);
+        drop(kept.release(mark));
         assert_eq!((kept.len(), kept.bytes(), kept.snapshot()[0].offset), (1, 512 + ENTRY, 1024));
-        kept.release(mark);
+        drop(kept.release(mark));
         assert_eq!(kept.len(), 1, "a flush releases nothing twice");
         kept.clear();
         assert_eq!((kept.len(), kept.bytes()), (0, 0));

@@ -1,7 +1,9 @@
 //! A connection while a device uses it.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -10,31 +12,58 @@ use super::flight::Frame;
 use super::socket::Socket;
 use crate::protocol::{Command, CommandFlags, Dialect, Request};
 
+/// Most frames of one call.
+const BATCH: usize = 256;
+
 /// The sending side of a connection.
 pub(super) struct Link {
     /// The session that it belongs to.
     pub(super) epoch: u64,
     pub(super) dialect: Dialect,
     socket: Arc<Socket>,
-    sender: Mutex<Sender>,
+    outgoing: Mutex<Outgoing>,
+    /// Something waits for room in the socket.
+    has_rest: AtomicBool,
+}
+
+struct Outgoing {
+    sender: Sender,
+    /// In the order in which they are sent.
+    frames: VecDeque<Frame>,
+    /// Bytes of the first one that were sent.
+    sent: usize,
 }
 
 impl Link {
     pub(super) fn new(epoch: u64, dialect: Dialect, socket: Arc<Socket>, sender: Sender) -> Self {
-        Self { epoch, dialect, socket, sender: Mutex::new(sender) }
+        let outgoing = Mutex::new(Outgoing { sender, frames: VecDeque::new(), sent: 0 });
+        Self { epoch, dialect, socket, outgoing, has_rest: AtomicBool::new(false) }
     }
 
-    /// Sends `frames` with as few calls as possible. May wait for the server: a thread that receives
-    /// must not come here, or both sides could wait for each other.
-    pub(super) fn send(&self, frames: &[Frame]) -> io::Result<()> {
-        let mut pieces = Vec::with_capacity(2 * frames.len());
-        for frame in frames {
-            pieces.push(IoSlice::new(&frame.header));
-            if let Some(data) = &frame.data {
-                pieces.push(IoSlice::new(&data[..frame.length]));
-            }
-        }
-        self.sender.lock().send(&mut pieces)
+    /// Sends `frames` with as few calls as possible, and never waits for the server. What there is
+    /// no room for goes on with the next ones, or when somebody finds that there
+    /// [is](Self::has_rest) a rest, and room for it. Returns whether there is none.
+    pub(super) fn send(&self, frames: impl IntoIterator<Item = Frame>) -> io::Result<bool> {
+        let mut outgoing = self.outgoing.lock();
+        outgoing.frames.extend(frames);
+        let all = outgoing.push()?;
+        self.has_rest.store(!all, Ordering::SeqCst);
+        Ok(all)
+    }
+
+    /// Whether something waits for room.
+    pub(super) fn has_rest(&self) -> bool {
+        self.has_rest.load(Ordering::SeqCst)
+    }
+
+    /// Sends more of the rest, as there is room.
+    pub(super) fn go_on(&self) -> io::Result<()> {
+        self.send([]).map(drop)
+    }
+
+    /// The socket, to wait for it.
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// Ends the connection for all threads.
@@ -49,12 +78,37 @@ impl Link {
             Request { command: Command::Disconnect, flags, cookie: 0, offset: 0, length: 0 };
         let mut header = Vec::new();
         // Nothing is under way. A server that takes nothing any more is not waited for.
-        if request.encode(self.dialect, &mut header).is_ok()
-            && let Some(mut sender) = self.sender.try_lock()
-        {
-            let _ = self.socket.set_timeout(Some(super::socket::LEAVE));
-            let _ = sender.send(&mut [IoSlice::new(&header)]);
+        if request.encode(self.dialect, &mut header).is_ok() {
+            let _ = self.send([Frame { header, data: None, length: 0 }]);
         }
         self.shut();
+    }
+}
+
+impl Outgoing {
+    /// Sends what there is room for; whether nothing is left.
+    fn push(&mut self) -> io::Result<bool> {
+        while !self.frames.is_empty() {
+            let mut pieces = Vec::with_capacity(2 * self.frames.len().min(BATCH));
+            for frame in self.frames.iter().take(BATCH) {
+                pieces.push(IoSlice::new(&frame.header));
+                if let Some(data) = &frame.data {
+                    pieces.push(IoSlice::new(&data[..frame.length]));
+                }
+            }
+            let mut rest = &mut pieces[..];
+            IoSlice::advance_slices(&mut rest, self.sent);
+            match self.sender.try_send(rest)? {
+                0 => return Ok(false),
+                sent => self.sent += sent,
+            }
+            while let Some(frame) = self.frames.front()
+                && self.sent >= frame.header.len() + frame.length
+            {
+                self.sent -= frame.header.len() + frame.length;
+                self.frames.pop_front();
+            }
+        }
+        self.sender.try_push()
     }
 }

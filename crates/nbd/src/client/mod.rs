@@ -1,12 +1,16 @@
 //! The client: an export of a server as a device.
 //!
 //! ```text
-//! hardware queues --> flights --> links (one connection each) --> server
-//!                       ^                                           |
-//!                       +-- keeper (breaks, limits)   receivers <---+  (answer bios themselves)
+//! threads that wait --> flights --> links (one connection each) --> server
+//!        ^                ^                                           |
+//!        |                +-- keeper (breaks, limits)                 |
+//!      seats <-- one of them, or a watcher, receives for all <--------+
 //! ```
 //!
-//! A queue thread sends, on the connection of its queue; the receiver of that connection answers.
+//! A thread that submits sends by itself, and one that waits for an answer receives: its own, and
+//! those of others, until it has its own. `port` says whose turn it is. Nothing here waits for room
+//! in a socket, so a thread that receives may send, too.
+//!
 //! Requests are found by their cookies. What is promised when a connection breaks is in
 //! `docs/nbd.md`, and why in `docs/decisions/nbd.md`.
 
@@ -21,12 +25,14 @@ mod keeper;
 mod kept;
 mod link;
 mod options;
+mod port;
 mod reason;
 mod receiver;
+mod seat;
 mod session;
 mod socket;
+mod spare;
 mod state;
-mod threads;
 mod tls;
 mod zeroes;
 

@@ -1,22 +1,22 @@
 //! The socket of a connection.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg, sockopt,
+};
 
 use crate::protocol::Transport;
 
 /// A peer that acknowledges nothing for so long is gone.
 const PEER_LOST: Duration = Duration::from_secs(15);
-
-/// How long a server is waited for that does not take the last command.
-pub(super) const LEAVE: Duration = Duration::from_secs(1);
 
 /// The socket of a connection. Readers and writers share it.
 #[derive(Debug)]
@@ -46,6 +46,20 @@ impl Socket {
         }
     }
 
+    /// Fills `pieces` with what comes, and waits for it if `waits`; nothing means the end.
+    pub(super) fn receive(&self, pieces: &mut [IoSliceMut<'_>], waits: bool) -> io::Result<usize> {
+        let flags = if waits { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        let mut none = RecvAncillaryBuffer::default();
+        Ok(rustix::io::retry_on_intr(|| recvmsg(self, pieces, &mut none, flags))?.bytes)
+    }
+
+    /// Sends some of `pieces` if there is room at once: else the error is one that would block.
+    pub(super) fn try_send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let mut none = SendAncillaryBuffer::default();
+        Ok(rustix::io::retry_on_intr(|| sendmsg(self, pieces, &mut none, flags))?)
+    }
+
     /// Ends all reading and writing, in other threads, too.
     pub(super) fn shut(&self) {
         // One that is not connected any more is as good as shut.
@@ -53,6 +67,15 @@ impl Socket {
             Self::Tcp(socket) => socket.shutdown(Shutdown::Both),
             Self::Unix(socket) => socket.shutdown(Shutdown::Both),
         };
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(socket) => socket.as_fd(),
+            Self::Unix(socket) => socket.as_fd(),
+        }
     }
 }
 

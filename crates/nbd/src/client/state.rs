@@ -1,10 +1,10 @@
 //! What all threads of a device share: requests under way, writes that are kept, the connections.
 //!
 //! ```text
-//! queue threads --begin--> flights --answers--> receivers --> submitters
-//!                             |                     |
-//!                             |                   kept (until a flush is answered)
-//!                          keeper: limits of time; after a break: connects, sends kept, then flights
+//! threads --begin--> flights --answers--> whoever receives --> seats of those who wait
+//!                       |                     |
+//!                       |                   kept (until a flush is answered)
+//!                    keeper: limits of time; after a break: connects, sends kept, then flights
 //! ```
 //!
 //! One connection that breaks ends the session: all are closed and made anew, since a write that is
@@ -12,11 +12,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use undercroft_block::{Completer, Completions, Failure, Request};
+use smallvec::SmallVec;
+use undercroft_block::{Failure, Request};
 
 use super::facts::Facts;
 use super::flight::{Ended, Flight, Frame, Plan, io_error};
@@ -24,8 +25,11 @@ use super::handshake::Dialer;
 use super::kept::Kept;
 use super::link::Link;
 use super::options::ClientOptions;
+use super::port::Port;
 use super::reason::Reason;
-use super::threads;
+use super::receiver::Receiving;
+use super::seat::Seat;
+use super::spare::Spare;
 use super::zeroes::Zeroes;
 use crate::protocol::WireError;
 
@@ -37,12 +41,12 @@ pub(super) struct Shared {
     pub(super) options: ClientOptions,
     pub(super) facts: Facts,
     pub(super) zeroes: Zeroes,
-    pub(super) completer: OnceLock<Completer>,
+    pub(super) spare: Spare,
+    /// One for each connection.
+    pub(super) ports: Vec<Port<Receiving>>,
     pub(super) state: Mutex<State>,
     /// For the keeper: something has changed that it waits for.
     pub(super) change: Condvar,
-    /// For the thread that sends what receivers have to say.
-    pub(super) errand: Condvar,
 }
 
 /// What their lock protects.
@@ -63,7 +67,6 @@ pub(super) struct State {
     flushing: bool,
     /// Writes that are answered when there is room for what they wrote.
     withheld: Vec<Ended>,
-    pub(super) errands: Vec<(Arc<Link>, Frame)>,
     /// Why the last session ended.
     pub(super) why: String,
     /// Whether the session has answered anything.
@@ -87,7 +90,13 @@ pub(super) enum Phase {
 pub(super) struct Over;
 
 impl Shared {
-    pub(super) fn new(dialer: Dialer, options: ClientOptions, facts: Facts) -> Self {
+    /// What threads share of a device on a connection for each of `watchers`.
+    pub(super) fn new(
+        dialer: Dialer,
+        options: ClientOptions,
+        facts: Facts,
+        watchers: &[Arc<Seat>],
+    ) -> Self {
         let state = State {
             phase: Phase::Down,
             epoch: 0,
@@ -98,7 +107,6 @@ impl Shared {
             kept: Kept::default(),
             flushing: false,
             withheld: Vec::new(),
-            errands: Vec::new(),
             why: String::new(),
             useful: true,
         };
@@ -108,29 +116,30 @@ impl Shared {
             options,
             facts,
             zeroes: Zeroes::default(),
-            completer: OnceLock::new(),
+            spare: Spare::default(),
+            ports: watchers.iter().map(|seat| Port::new(Arc::clone(seat))).collect(),
             state: Mutex::new(state),
             change: Condvar::new(),
-            errand: Condvar::new(),
         }
     }
 
-    /// Starts `requests` of the hardware queue `queue`; what ends at once goes to `completions`.
+    /// Starts `requests` on the connection `port`; their ends are told at `seat`. Those that end at
+    /// once are returned.
     pub(super) fn begin(
         &self,
         requests: impl Iterator<Item = Request>,
-        queue: usize,
-        completions: &mut Completions,
-    ) {
-        let mut flights = Vec::new();
+        port: usize,
+        seat: &Arc<Seat>,
+    ) -> Vec<Ended> {
+        let (mut flights, mut ended) = (SmallVec::<[Flight; 1]>::new(), Vec::new());
         for request in requests {
-            match self.plan(request, queue) {
+            match self.plan(request, port, seat) {
                 Plan::Send(flight) => flights.push(flight),
-                Plan::End(Ended { request, result, .. }) => completions.push(request, result),
+                Plan::End(end) => ended.push(end),
             }
         }
         if flights.is_empty() {
-            return;
+            return ended;
         }
         let mut state = self.state.lock();
         let refusal = match &state.phase {
@@ -141,31 +150,27 @@ impl Shared {
         if let Some(refusal) = refusal {
             drop(state);
             let failure = Failure::from(refusal);
-            for ended in flights.into_iter().filter_map(|flight| flight.end(Err(failure.clone()))) {
-                completions.push(ended.request, ended.result);
-            }
-            return;
+            ended.extend(flights.into_iter().filter_map(|flight| flight.end(Err(failure.clone()))));
+            return ended;
         }
-        let link = state.link(queue);
-        let mut frames = Vec::with_capacity(flights.len());
+        let link = state.link(port);
+        let mut frames = SmallVec::<[Frame; 1]>::new();
         for flight in flights {
             frames.extend(state.launch(flight, link.as_deref(), &self.facts));
         }
-        let Some(link) = link else { return };
-        // A submitter that was told of an answer may go on in the thread that received it.
-        if threads::is_own() {
-            state.errands.extend(frames.into_iter().map(|frame| (Arc::clone(&link), frame)));
-            self.errand.notify_one();
-            return;
-        }
         drop(state);
-        if let Err(error) = link.send(&frames) {
-            self.broke(link.epoch, &error);
+        let Some(link) = link else { return ended };
+        match link.send(frames) {
+            Ok(true) => {}
+            // This thread comes to receive soon, and finds it then if nobody is there.
+            Ok(false) => self.ports[port].stir(false),
+            Err(error) => self.broke(link.epoch, &error),
         }
+        ended
     }
 
     /// What a request takes; one of zeroes, nothing where there are zeroes.
-    fn plan(&self, mut request: Request, queue: usize) -> Plan {
+    fn plan(&self, mut request: Request, port: usize, seat: &Arc<Seat>) -> Plan {
         let offset = request.sector().0 * undercroft_block::SECTOR_SIZE;
         let length = request.length();
         if self.zeroes.cover(offset, length) {
@@ -173,10 +178,10 @@ impl Shared {
             match request.operation() {
                 Read => {
                     request.scatter().for_each(|piece| piece.fill(0));
-                    return Plan::End(Ended { request, queue, result: Ok(()) });
+                    return Plan::End(Ended { request, seat: Arc::clone(seat), result: Ok(()) });
                 }
                 WriteZeroes | Discard => {
-                    return Plan::End(Ended { request, queue, result: Ok(()) });
+                    return Plan::End(Ended { request, seat: Arc::clone(seat), result: Ok(()) });
                 }
                 _ => {}
             }
@@ -184,11 +189,11 @@ impl Shared {
         if request.operation().modifies() {
             self.zeroes.forget(offset, length);
         }
-        Flight::plan(request, queue, &self.facts)
+        Flight::plan(request, port, seat, &self.facts, &self.spare)
     }
 
-    /// Takes the flight of `cookie`, of which a receiver of the session `epoch` has an answer; none
-    /// if there is none of this number.
+    /// Takes the flight of `cookie`, an answer to which came in the session `epoch`; none if there is
+    /// none of this number.
     pub(super) fn take(&self, epoch: u64, cookie: u64) -> Result<Option<Flight>, Over> {
         let mut state = self.state.lock();
         if state.epoch != epoch || !matches!(state.phase, Phase::Up) {
@@ -214,7 +219,7 @@ impl Shared {
             }
         };
         drop(state);
-        self.answer(flight.end(Err(reason.to_error().into())).into_iter().collect());
+        flight.end(Err(reason.to_error().into())).into_iter().for_each(Ended::deliver);
     }
 
     /// Notes that the flight of `cookie` is answered, with success unless it has an error; what ends
@@ -270,10 +275,11 @@ impl Shared {
             state.kept.push(change);
         }
         if flight.is_flush() {
-            state.kept.release(flight.mark);
+            // What begins the next flush has room in it.
+            self.spare.put(state.kept.release(flight.mark), self.options.unflushed / 2);
         }
         if flight.go_on(&self.facts) {
-            self.run_errand(state, flight);
+            self.send(state, flight);
         } else if flight.request.is_none() {
             state.flushing = false;
         } else if let Some(ended) = flight.end(Ok(())) {
@@ -285,17 +291,32 @@ impl Shared {
         }
         if state.kept.bytes() > self.options.unflushed / 2 && !state.flushing {
             state.flushing = true;
-            self.run_errand(state, Flight::own_flush());
+            self.send(state, Flight::own_flush());
         }
     }
 
-    /// Has a command sent that a receiver must not send itself.
-    fn run_errand(&self, state: &mut MutexGuard<'_, State>, flight: Flight) {
-        let link = state.link(flight.queue);
+    /// Sends the next command of a flight.
+    fn send(&self, state: &mut MutexGuard<'_, State>, flight: Flight) {
+        let port = flight.port;
+        let link = state.link(port);
         let frame = state.launch(flight, link.as_deref(), &self.facts);
-        if let (Some(link), Some(frame)) = (link, frame) {
-            state.errands.push((link, frame));
-            self.errand.notify_one();
+        if let Some(link) = link {
+            self.send_on(state, port, &link, frame);
+        }
+    }
+
+    /// Sends `frames` on the connection `port`, whose answers somebody has to wait for.
+    pub(super) fn send_on(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        port: usize,
+        link: &Link,
+        frames: impl IntoIterator<Item = Frame>,
+    ) {
+        match link.send(frames) {
+            Ok(true) => {}
+            Ok(false) => self.ports[port].stir(true),
+            Err(error) => self.break_session(state, link.epoch, &error),
         }
     }
 
@@ -314,32 +335,16 @@ impl Shared {
             io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
             _ => why.to_string(),
         };
-        state.errands.clear();
         state.links.iter().for_each(|link| link.shut());
         self.change.notify_all();
-    }
-
-    /// Hands in what ended, by hardware queue. No lock of the device may be held.
-    pub(super) fn answer(&self, ended: Vec<Ended>) {
-        // Without it no queue was opened, and nothing begun.
-        let Some(completer) = self.completer.get() else { return };
-        let mut completions = Completions::default();
-        let mut ended = ended.into_iter().peekable();
-        while let Some(Ended { request, queue, result }) = ended.next() {
-            completions.push(request, result);
-            if ended.peek().is_none_or(|next| next.queue != queue) {
-                completer.complete(queue, &mut completions);
-                completions = Completions::default();
-            }
-        }
     }
 }
 
 impl State {
-    /// The connection for a hardware queue; none while there is no session.
-    fn link(&self, queue: usize) -> Option<Arc<Link>> {
-        let up = matches!(self.phase, Phase::Up) && !self.links.is_empty();
-        up.then(|| Arc::clone(&self.links[queue % self.links.len()]))
+    /// The connection with this number; none while there is no session.
+    fn link(&self, port: usize) -> Option<Arc<Link>> {
+        let up = matches!(self.phase, Phase::Up);
+        self.links.get(port).filter(|_| up).map(Arc::clone)
     }
 
     /// Notes a flight that is to be sent, under a new cookie.
@@ -359,17 +364,23 @@ impl State {
         frame
     }
 
-    /// Begins the session of `links`: what is under way is sent on them.
-    pub(super) fn begin_session(&mut self, links: Vec<Arc<Link>>, facts: &Facts) {
+    /// Begins the session of `links`; returns what is under way, to be sent on each of them.
+    pub(super) fn begin_session(
+        &mut self,
+        links: Vec<Arc<Link>>,
+        facts: &Facts,
+    ) -> Vec<(Arc<Link>, Vec<Frame>)> {
         (self.phase, self.links, self.useful) = (Phase::Up, links, false);
         let mark = self.kept.mark();
-        let links = &self.links;
+        let mut frames: Vec<_> =
+            self.links.iter().map(|link| (Arc::clone(link), Vec::new())).collect();
         for (cookie, flight) in &mut self.flights {
-            let link = &links[flight.queue % links.len()];
             flight.mark = mark;
-            let frame = flight.frame(*cookie, link.dialect, facts);
-            self.errands.push((Arc::clone(link), frame));
+            if let Some((link, frames)) = frames.get_mut(flight.port) {
+                frames.push(flight.frame(*cookie, link.dialect, facts));
+            }
         }
+        frames
     }
 
     /// When the first request under way has waited for `limit`.
@@ -393,7 +404,6 @@ impl State {
     /// Ends the device: all that is under way, and all that follows, fails with `reason`.
     pub(super) fn die(&mut self, reason: &Reason) -> Vec<Ended> {
         self.phase = Phase::Dead(reason.clone());
-        self.errands.clear();
         self.kept.clear();
         self.links.iter().for_each(|link| link.shut());
         let failure = Failure::from(reason.to_error());

@@ -60,6 +60,11 @@ impl Stand {
                 while !done.load(Ordering::SeqCst) {
                     load.step(&device);
                 }
+                // A cut that waits for its bytes may still come, and take the server with it.
+                proxy.delay(Duration::ZERO);
+                load.step(&device);
+                load.verify(&*device);
+                flush(&*device).expect("a flush");
             });
             for _ in 0..breaks {
                 // Time for some writes, or hardly any.
@@ -72,10 +77,6 @@ impl Stand {
                 thread::sleep(LOOK);
             }
         });
-        proxy.delay(Duration::ZERO);
-        load.step(&device);
-        load.verify(&*device);
-        flush(&*device).expect("a flush");
         // Writes before the flush survive the server, also to another client.
         server.restart(Duration::ZERO);
         drop(device);

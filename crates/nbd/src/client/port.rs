@@ -1,0 +1,389 @@
+//! Who receives from a connection: at each time one thread, and rather one that waits for an answer
+//! than one that would have to be woken to tell another.
+//!
+//! ```text
+//! lead --> receives for all --> leave --> the next one that waits
+//!             ^                    |
+//!             +---- watcher <------+  nobody has led for a while: it receives until somebody waits
+//! ```
+//!
+//! A thread that leaves with its answer most often comes back with the next request. So the watcher
+//! is not called then; it looks by itself, from time to time, whether the place is taken.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::seat::Seat;
+
+/// How long nobody may have led before the watcher does.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The place of the thread that receives from a connection, in all sessions of a device; `R` is what
+/// it receives with.
+pub(super) struct Port<R> {
+    state: Mutex<PortState<R>>,
+    watcher: Arc<Seat>,
+    /// For the watcher.
+    unattended: Condvar,
+    /// For the thread that retires the port.
+    left: Condvar,
+}
+
+struct PortState<R> {
+    /// While there is a session and nobody leads.
+    free: Option<R>,
+    leader: Option<Arc<Seat>>,
+    /// They sleep, and would lead.
+    waiting: VecDeque<Arc<Seat>>,
+    /// Was called to lead.
+    next: Option<Arc<Seat>>,
+    /// Changes of the leader.
+    turns: u64,
+    /// The watcher need not wait.
+    hurry: bool,
+    /// Threads that sleep elsewhere and cannot lead.
+    expecting: usize,
+    has_session: bool,
+    closed: bool,
+}
+
+impl<R> Port<R> {
+    /// One without a session.
+    pub(super) fn new(watcher: Arc<Seat>) -> Self {
+        let state = PortState {
+            free: None,
+            leader: None,
+            waiting: VecDeque::new(),
+            next: None,
+            turns: 0,
+            hurry: false,
+            expecting: 0,
+            has_session: false,
+            closed: false,
+        };
+        let (unattended, left) = (Condvar::new(), Condvar::new());
+        Self { state: Mutex::new(state), watcher, unattended, left }
+    }
+
+    /// Makes the thread at `seat` the leader if nobody leads. If it `waits`, it is called else when
+    /// its turn comes.
+    pub(super) fn lead(&self, seat: &Arc<Seat>, waits: bool) -> Option<R> {
+        let mut state = self.state.lock();
+        let invited = state.next.as_ref().is_none_or(|next| Arc::ptr_eq(next, seat));
+        if invited && state.free.is_some() {
+            state.remove(seat);
+            return state.start(seat);
+        }
+        if waits {
+            if !state.knows(seat) {
+                state.waiting.push_back(Arc::clone(seat));
+            }
+            if state.leader.as_ref().is_some_and(|leader| Arc::ptr_eq(leader, &self.watcher)) {
+                self.watcher.call();
+            }
+        }
+        None
+    }
+
+    /// The leader goes, and leaves what it received with unless that is of no use any more.
+    pub(super) fn leave(&self, receiving: Option<R>) {
+        let mut state = self.state.lock();
+        state.leader = None;
+        state.turns += 1;
+        state.free = receiving.filter(|_| state.has_session);
+        state.invite();
+        if state.expecting > 0 && state.next.is_none() {
+            self.unattended.notify_all();
+        }
+        drop(state);
+        self.left.notify_all();
+    }
+
+    /// The thread at `seat` does not wait any more, unless it `returns` at once.
+    pub(super) fn depart(&self, seat: &Arc<Seat>, returns: bool) {
+        let mut state = self.state.lock();
+        let invited = state.next.as_ref().is_some_and(|next| Arc::ptr_eq(next, seat));
+        if invited && returns {
+            return;
+        }
+        state.remove(seat);
+        state.invite();
+    }
+
+    /// Gives the port the connection of a session.
+    pub(super) fn open(&self, receiving: R) {
+        let mut state = self.state.lock();
+        (state.free, state.has_session, state.hurry) = (Some(receiving), true, true);
+        state.invite();
+        self.unattended.notify_all();
+    }
+
+    /// Takes the connection away, and waits until nobody receives from it. It must be shut.
+    pub(super) fn retire(&self) {
+        let mut state = self.state.lock();
+        (state.has_session, state.free, state.next) = (false, None, None);
+        while state.leader.is_some() {
+            self.left.wait(&mut state);
+        }
+    }
+
+    /// Has somebody look at the connection now. Without a leader that is the watcher, if
+    /// `unattended` is set.
+    pub(super) fn stir(&self, unattended: bool) {
+        let mut state = self.state.lock();
+        let leader = state.leader.clone();
+        if unattended && leader.as_ref().is_none_or(|leader| Arc::ptr_eq(leader, &self.watcher)) {
+            state.hurry = true;
+            self.unattended.notify_all();
+        }
+        drop(state);
+        if let Some(leader) = leader {
+            leader.call();
+        }
+    }
+
+    /// A thread is going to sleep elsewhere, and is told of its answers there.
+    pub(super) fn expect(&self) {
+        let mut state = self.state.lock();
+        state.expecting += 1;
+        if state.leader.is_none() {
+            self.unattended.notify_all();
+        }
+    }
+
+    /// The same thread is awake again.
+    pub(super) fn ignore(&self) {
+        self.state.lock().expecting -= 1;
+    }
+
+    /// Ends the watcher.
+    pub(super) fn close(&self) {
+        self.state.lock().closed = true;
+        self.unattended.notify_all();
+        self.watcher.call();
+    }
+
+    /// The watcher waits until nobody has led for a while, and leads then; none when the port is
+    /// closed.
+    pub(super) fn watch(&self) -> Option<R> {
+        let mut state = self.state.lock();
+        let mut seen = None;
+        loop {
+            self.watcher.hear();
+            if state.closed {
+                return None;
+            }
+            let is_idle = state.hurry || state.expecting > 0 || seen == Some(state.turns);
+            if is_idle && state.free.is_some() {
+                (state.hurry, state.next) = (false, None);
+                return state.start(&self.watcher);
+            }
+            seen = Some(state.turns);
+            if state.free.is_some() || state.leader.is_some() {
+                self.unattended.wait_for(&mut state, PAUSE);
+            } else {
+                self.unattended.wait(&mut state);
+            }
+        }
+    }
+}
+
+impl<R> PortState<R> {
+    fn start(&mut self, seat: &Arc<Seat>) -> Option<R> {
+        self.turns += 1;
+        self.leader = Some(Arc::clone(seat));
+        self.free.take()
+    }
+
+    /// Whether `seat` waits or was called.
+    fn knows(&self, seat: &Arc<Seat>) -> bool {
+        self.next.iter().chain(&self.waiting).any(|other| Arc::ptr_eq(other, seat))
+    }
+
+    fn remove(&mut self, seat: &Arc<Seat>) {
+        self.waiting.retain(|other| !Arc::ptr_eq(other, seat));
+        if self.next.as_ref().is_some_and(|next| Arc::ptr_eq(next, seat)) {
+            self.next = None;
+        }
+    }
+
+    /// Calls the next one to lead, if nobody does.
+    fn invite(&mut self) {
+        if self.free.is_some() && self.next.is_none() {
+            self.next = self.waiting.pop_front();
+            if let Some(next) = &self.next {
+                next.call();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use rustix::event::PollFlags;
+
+    use super::*;
+
+    /// A server that answers each byte with itself, and those who ask it.
+    struct Asking {
+        port: Port<UnixStream>,
+        sender: UnixStream,
+        seats: Vec<Arc<Seat>>,
+        /// How many answers each has got.
+        answers: Vec<AtomicU32>,
+    }
+
+    impl Asking {
+        fn new(askers: usize) -> (Self, std::thread::JoinHandle<()>) {
+            let (here, there) = UnixStream::pair().unwrap();
+            let echo = std::thread::spawn(move || {
+                let (mut from, mut to) = (&there, &there);
+                let mut bytes = [0; 64];
+                while let Ok(count @ 1..) = from.read(&mut bytes) {
+                    to.write_all(&bytes[..count]).unwrap();
+                }
+            });
+            let port = Port::new(Seat::new().unwrap());
+            let receiver = here.try_clone().unwrap();
+            receiver.set_nonblocking(true).unwrap();
+            port.open(receiver);
+            let seats = (0..askers).map(|_| Seat::new().unwrap()).collect();
+            let answers = (0..askers).map(|_| AtomicU32::new(0)).collect();
+            (Self { port, sender: here, seats, answers }, echo)
+        }
+
+        fn has(&self, own: usize, answers: u32) -> bool {
+            self.answers[own].load(Ordering::SeqCst) >= answers
+        }
+
+        /// As a device does it: receives until it has so many answers or is called.
+        fn receive(&self, own: usize, answers: u32, mut socket: &UnixStream) {
+            let mut bytes = [0; 3];
+            while !self.has(own, answers) && !self.seats[own].is_called() {
+                match socket.read(&mut bytes) {
+                    Ok(count) => bytes[..count].iter().for_each(|&asker| {
+                        self.answers[asker as usize].fetch_add(1, Ordering::SeqCst);
+                        if asker as usize != own {
+                            self.seats[asker as usize].call();
+                        }
+                    }),
+                    Err(_) => {
+                        self.seats[own].sleep(Some((socket.as_fd(), PollFlags::IN))).unwrap();
+                    }
+                }
+            }
+        }
+
+        fn wait(&self, own: usize, answers: u32) {
+            let seat = &self.seats[own];
+            while !self.has(own, answers) {
+                match self.port.lead(seat, true) {
+                    Some(socket) => {
+                        self.receive(own, answers, &socket);
+                        self.port.leave(Some(socket));
+                    }
+                    None => {
+                        seat.sleep(None).unwrap();
+                        seat.hear();
+                        self.port.depart(seat, !self.has(own, answers));
+                        continue;
+                    }
+                }
+                seat.hear();
+            }
+        }
+
+        fn ask(&self, own: usize) {
+            (&self.sender).write_all(&[own as u8]).unwrap();
+        }
+    }
+
+    /// There is no watcher here that would mend what was forgotten: then this would hang.
+    #[test]
+    fn somebody_who_waits_always_receives() {
+        const ROUNDS: u32 = 5_000;
+        let (asking, echo) = Asking::new(4);
+        std::thread::scope(|scope| {
+            for own in 0..4 {
+                let asking = &asking;
+                scope.spawn(move || {
+                    for round in 1..=ROUNDS {
+                        asking.ask(own);
+                        asking.wait(own, round);
+                    }
+                });
+            }
+        });
+        let state = asking.port.state.lock();
+        assert!(state.leader.is_none() && state.next.is_none() && state.waiting.is_empty());
+        assert!(state.free.is_some());
+        drop(state);
+        drop(asking);
+        echo.join().unwrap();
+    }
+
+    /// The first one is called to lead, and does something else.
+    #[test]
+    fn the_watcher_stands_in_for_one_who_does_not_come() {
+        let (asking, echo) = Asking::new(2);
+        let first = &asking.seats[0];
+        let socket = asking.port.lead(&asking.seats[1], true).unwrap();
+        assert!(asking.port.lead(first, true).is_none());
+        asking.port.leave(Some(socket));
+        assert!(first.is_called());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while let Some(socket) = asking.port.watch() {
+                    while !asking.port.watcher.is_called() {
+                        let mut bytes = [0; 1];
+                        if (&socket).read(&mut bytes).is_ok() {
+                            asking.answers[usize::from(bytes[0])].fetch_add(1, Ordering::SeqCst);
+                            asking.seats[usize::from(bytes[0])].call();
+                        } else {
+                            let wanted = Some((socket.as_fd(), PollFlags::IN));
+                            asking.port.watcher.sleep(wanted).unwrap();
+                        }
+                    }
+                    asking.port.leave(Some(socket));
+                }
+            });
+            for round in 1..=20 {
+                asking.ask(1);
+                asking.wait(1, round);
+            }
+            asking.port.close();
+        });
+        drop(asking);
+        echo.join().unwrap();
+    }
+
+    #[test]
+    fn a_port_is_retired_when_its_leader_has_left() {
+        let port = Port::new(Seat::new().unwrap());
+        let seat = Seat::new().unwrap();
+        port.open(1);
+        let first = port.lead(&seat, true);
+        assert_eq!(first, Some(1));
+        std::thread::scope(|scope| {
+            let retiring = scope.spawn(|| port.retire());
+            while port.state.lock().has_session {
+                std::thread::yield_now();
+            }
+            assert!(!retiring.is_finished());
+            port.leave(first);
+            retiring.join().unwrap();
+        });
+        assert_eq!(port.lead(&seat, true), None, "what was received with is gone");
+        port.open(2);
+        assert!(seat.is_called());
+        assert_eq!(port.lead(&seat, true), Some(2));
+    }
+}
