@@ -9,6 +9,7 @@ mod grow;
 mod identity;
 #[path = "../allocator/judged.rs"]
 mod judged;
+#[allow(dead_code, reason = "the soak of cuts uses more of it")]
 mod random;
 mod shrink;
 mod shrink_cuts;

@@ -22,7 +22,6 @@ pub use doomed::{Amount, Obstacle};
 pub use plan::{ShrinkOptions, ShrinkTarget, Shrinkage};
 
 use crate::error::Error;
-use crate::units::AgBlock;
 use crate::volume::{LiveOptions, Volume};
 use doomed::Doomed;
 use plan::Plan;
@@ -129,7 +128,7 @@ fn move_out(
     moved: &mut dyn FnMut(Moved),
 ) -> Result<(), Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    volume.bar(size.last_group(), AgBlock(size.last));
+    room::bar(&mut volume, size)?;
     // First, as what moves could take all space in the group, and its free list needs some.
     own_blocks::move_out(&volume, size)?;
     inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;
