@@ -16,6 +16,7 @@ mod shrink_cuts;
 mod shrink_inodes;
 mod shrink_moves;
 mod shrink_random;
+mod shrink_staging;
 #[path = "../journal/tree.rs"]
 mod tree;
 #[path = "../journal/work.rs"]

@@ -22,6 +22,7 @@ pub use doomed::{Amount, Obstacle};
 pub use plan::{ShrinkOptions, ShrinkTarget, Shrinkage};
 
 use crate::error::Error;
+use crate::recovery;
 use crate::volume::{LiveOptions, Volume};
 use doomed::Doomed;
 use plan::Plan;
@@ -51,7 +52,11 @@ pub fn shrink(
 ) -> Result<Shrinkage, Error> {
     switch::resume(device)?;
     // Its journal is replayed by that, if there is something to replay.
-    Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
+    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    // A kernel that did not end well left them, and replay frees them; not so where the journal was
+    // emptied by another program. Kernels do not look for them then.
+    recovery::free_staging(&volume)?;
+    volume.close()?;
     let volume = Volume::open(Arc::clone(device))?;
     let plan = Plan::new(&volume, options)?;
     plan.check(volume.geometry().block_log)?;

@@ -7,7 +7,7 @@ use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::group::Reserved;
-use crate::group_tree::{free_extents, inode_chunks};
+use crate::group_tree::{free_extents, inode_chunks, staging_extents};
 use crate::space::Pool;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
@@ -72,6 +72,11 @@ fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, 
         // It moves first.
         free += u64::from(journal::leaves(volume.geometry(), size, ag, length));
     }
+    // Freed ahead of all else.
+    staging_extents(volume, ag, |extent| {
+        let end = extent.start.0.saturating_add(extent.len).min(length);
+        free += u64::from(end.saturating_sub(extent.start.0));
+    })?;
     let taken = u64::from(need) + own + SLACK;
     let missing = taken.saturating_sub(free);
     let free = free.saturating_sub(taken);
