@@ -7,6 +7,7 @@
 #[path = "../tests/allocator/judged.rs"]
 mod judged;
 #[path = "../tests/volume/random/mod.rs"]
+#[allow(dead_code, reason = "the soak of cuts uses more of it")]
 mod random;
 
 use random::{Round, round};

@@ -47,6 +47,7 @@ pub(super) fn insert(
         refresh_longest(trans, group, &mut sizes)?;
     }
     group.agf.free_blocks += freed.len;
+    group.busy.became_free(freed);
     if let Some(search) = trans.volume().near_search() {
         search.replaced(group.number, &old, &[union]);
     }

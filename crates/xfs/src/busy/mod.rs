@@ -50,6 +50,8 @@ pub struct BusyExtents {
     count: AtomicUsize,
     /// The greatest block number less the first block that is never given out; 0 without any.
     barred: AtomicU32,
+    /// Free blocks from there on.
+    free_behind_bar: AtomicU32,
     /// Grows with every removal.
     generation: AtomicU64,
     /// Blocks that are not free, and wait all the same.
@@ -176,11 +178,13 @@ impl BusyExtents {
         self.count.store(extents.len() + bar, Ordering::Release);
     }
 
-    /// Bars the blocks from `start` on: they are never given out again, whatever they hold. A group
-    /// without a bar pays nothing for this, as its searches look here only where something is busy.
-    pub(crate) fn bar(&self, start: AgBlock) {
+    /// Bars the blocks from `start` on, of which `free` are free: they are never given out again,
+    /// whatever they hold. A group without a bar pays nothing for this, as its searches look here only
+    /// where something is busy.
+    pub(crate) fn bar(&self, start: AgBlock, free: u32) {
         let extents = self.extents.lock();
         self.barred.store(u32::MAX - start.0, Ordering::Release);
+        self.free_behind_bar.store(free, Ordering::Release);
         self.counted(&extents);
     }
 
@@ -188,6 +192,21 @@ impl BusyExtents {
     pub(crate) fn in_front_of_bar(&self, free: AllocRecord) -> AllocRecord {
         let end = u32::MAX - self.barred.load(Ordering::Acquire);
         AllocRecord { len: free.len.min(end.saturating_sub(free.start.0)), ..free }
+    }
+
+    /// Free blocks that the group counts and never gives out.
+    #[inline]
+    pub(crate) fn free_behind_bar(&self) -> u32 {
+        self.free_behind_bar.load(Ordering::Acquire)
+    }
+
+    /// Counts blocks that became free, where they lie behind the bar.
+    #[inline]
+    pub(crate) fn became_free(&self, freed: AllocRecord) {
+        if self.barred.load(Ordering::Acquire) > 0 {
+            let behind = freed.len - self.in_front_of_bar(freed).len;
+            self.free_behind_bar.fetch_add(behind, Ordering::AcqRel);
+        }
     }
 
     fn removed(&self, extents: &BTreeMap<u32, Busy>) {

@@ -26,6 +26,7 @@ mod tests;
 mod transaction;
 
 pub(crate) use clean::write_unmount_record;
+pub(crate) use orphans::free_staging;
 
 use crate::error::Error;
 use crate::file::free_orphans;
@@ -171,7 +172,7 @@ fn complete(
     }
     report.intents = unfinished.len() as u64;
     report.unlinked = free_orphans(&volume)?;
-    report.cow_extents = orphans::free_staging(&volume)?;
+    report.cow_extents = free_staging(&volume)?;
     volume.close()?;
     clean::clear_flags(device.as_ref(), volume.geometry())
 }

@@ -34,7 +34,7 @@ fn staged(volume: &Volume, ag: AgNumber) -> Result<Vec<AllocRecord>, Error> {
 }
 
 /// Frees everything that is set aside for copy-on-write; returns the number of extents.
-pub(super) fn free_staging(volume: &Volume) -> Result<u64, Error> {
+pub(crate) fn free_staging(volume: &Volume) -> Result<u64, Error> {
     let mut count = 0;
     for ag in groups(volume) {
         for extents in staged(volume, ag)?.chunks(STEP) {

@@ -313,11 +313,12 @@ impl Volume {
         self.near_search.as_deref()
     }
 
-    /// Gives no space out from block `start` of group `ag` on: what lies there will go.
-    pub(crate) fn bar(&mut self, ag: AgNumber, start: AgBlock) {
+    /// Gives no space out from block `start` of group `ag` on, where `free` blocks are free: what lies
+    /// there will go.
+    pub(crate) fn bar(&mut self, ag: AgNumber, start: AgBlock, free: u32) {
         self.barred = true;
         self.allocating_groups = ag.0 + 1;
-        self.group(ag).busy.bar(start);
+        self.group(ag).busy.bar(start, free);
     }
 
     /// Whether there is a [bar](Self::bar).

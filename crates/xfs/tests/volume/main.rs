@@ -9,12 +9,14 @@ mod grow;
 mod identity;
 #[path = "../allocator/judged.rs"]
 mod judged;
+#[allow(dead_code, reason = "the soak of cuts uses more of it")]
 mod random;
 mod shrink;
 mod shrink_cuts;
 mod shrink_inodes;
 mod shrink_moves;
 mod shrink_random;
+mod shrink_staging;
 #[path = "../journal/tree.rs"]
 mod tree;
 #[path = "../journal/work.rs"]

@@ -43,6 +43,12 @@ fn spread(image: &Path, size: u64, ballast: &str, arguments: &[&str]) {
     run_mounted(image, SCRIPT, &["spread", ballast]);
 }
 
+/// Two files that lie in turns in the same blocks, in a directory that goes: in pieces that become one
+/// when they move, so that their mapping trees lose blocks that were to move as well.
+const TURNS: &str = "for d in $(seq 8); do mkdir d$d; : > d$d/a; : > d$d/b; done; \
+                     for i in $(seq 0 299); do for d in 5 6 7; do for f in a b; do \
+                     fallocate -o $((i * 4096)) -l 4096 d$d/$f; done; done; done; sync";
+
 /// Number of shared extents that the kernel sees in the copies of files.
 fn shared(image: &Path) -> usize {
     let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
@@ -92,5 +98,25 @@ fn contents_move_into_what_stays() {
         assert!(grown.status.success(), "{name}: {}", String::from_utf8_lossy(&grown.stderr));
         mount.unmount().unwrap();
         judged::sound(&ours, &format!("{name}, grown again"));
+    }
+}
+
+#[test]
+fn mapping_trees_that_shrink_while_they_move() {
+    let name = "xfs::volume::shrink_moves::mapping_trees_that_shrink_while_they_move";
+    if !kernel::available_or_report(name) {
+        return;
+    }
+    for rmapbt in ["rmapbt=1", "rmapbt=0"] {
+        let directory = tempfile::tempdir().unwrap();
+        let (ours, before) = (directory.path().join("ours"), directory.path().join("before"));
+        let arguments = ["-d", "agcount=8", "-l", "agnum=0", "-n", "parent=0", "-m", rmapbt];
+        Xfsprogs::newest().unwrap().mkfs(&ours, 512 * MIB, &arguments).unwrap();
+        run_mounted(&ours, TURNS, &["turns"]);
+        image::copy(&ours, &before).unwrap();
+        let done = shrink(&ours, ShrinkTarget::Bytes(130 * MIB)).unwrap();
+        assert!(done.metadata.blocks > 6, "{rmapbt}: {done:?}");
+        judged::sound(&ours, rmapbt);
+        same(&before, &ours);
     }
 }

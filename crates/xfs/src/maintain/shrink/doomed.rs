@@ -6,7 +6,7 @@ use super::mappings;
 use super::size::{DoomedPart, Size};
 use crate::error::Error;
 use crate::format::{RmapFlags, RmapOwner, RmapRecord};
-use crate::group_tree::{inode_chunks, owners, staging_extents};
+use crate::group_tree::{inode_chunks, owners};
 use crate::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use crate::volume::Volume;
 use std::fmt;
@@ -68,15 +68,6 @@ pub enum Obstacle {
         /// Its group.
         group: AgNumber,
     },
-    /// Blocks that cannot be moved yet.
-    Blocks {
-        /// Their group.
-        group: AgNumber,
-        /// The first of them.
-        block: AgBlock,
-        /// The owner of that.
-        owner: RmapOwner,
-    },
     /// The files do not fit in what stays.
     Space {
         /// Blocks that would have to move.
@@ -106,9 +97,6 @@ impl fmt::Display for Obstacle {
                  room for {room}"
             ),
             Self::Journal { group } => write!(f, "the journal is in group {group}"),
-            Self::Blocks { group, block, owner } => {
-                write!(f, "block {block} of group {group} belongs to {owner}")
-            }
             Self::Space { needed, free } => {
                 write!(f, "{needed} blocks would have to move, and what stays has {free} for them")
             }
@@ -141,7 +129,6 @@ impl Doomed {
                     first.push(number);
                 }
             })?;
-            doomed.obstacles.extend(staged(volume, part)?);
         }
         if keep && doomed.inodes > 0 {
             doomed.obstacles.insert(0, Obstacle::Inodes { count: doomed.inodes, first });
@@ -174,20 +161,6 @@ pub(super) fn log_blocks(volume: &Volume, size: Size) -> Result<Vec<(FsBlock, u3
     Ok(found)
 }
 
-/// The first blocks in a part of a group that are set aside for copy-on-write: all else goes with
-/// its group, or moves.
-fn staged(volume: &Volume, part: DoomedPart) -> Result<Option<Obstacle>, Error> {
-    let (group, mut first) = (part.ag, None);
-    staging_extents(volume, group, |extent| {
-        if extent.start.0.saturating_add(extent.len) > part.start {
-            let block = extent.start.max(AgBlock(part.start));
-            let owner = RmapOwner::COW;
-            first.get_or_insert(Obstacle::Blocks { group, block, owner });
-        }
-    })?;
-    Ok(first)
-}
-
 /// Whether a mapping is that of a block of a mapping tree or of an attribute fork.
 fn is_tree_block(record: &RmapRecord) -> bool {
     record.flags.intersects(RmapFlags::BMBT_BLOCK | RmapFlags::ATTR_FORK)
@@ -216,7 +189,7 @@ pub(super) fn holds_fixed(volume: &Volume, ag: AgNumber, keep: bool) -> Result<b
     if keep {
         inodes_in(volume, part, |_| inodes += 1)?;
     }
-    Ok(inodes > 0 || staged(volume, part)?.is_some())
+    Ok(inodes > 0)
 }
 
 /// The end of what has to stay where it is in a group that stays: inodes if they `keep` their
@@ -231,9 +204,6 @@ pub(super) fn fixed_end(volume: &Volume, ag: AgNumber, keep: bool) -> Result<u32
             let window = (u64::from(chunk.start.0) + 64).div_ceil(1 << per_block);
             end = end.max(u32::try_from(window).unwrap_or(u32::MAX));
         }
-    })?;
-    staging_extents(volume, ag, |extent| {
-        end = end.max(extent.start.0.saturating_add(extent.len));
     })?;
     let (log_group, log) = geometry.split_block(geometry.log_start);
     if ag == log_group && !journal::can_move(geometry) {

@@ -26,9 +26,8 @@ pub(super) fn move_tree_block(
         let mut inode = volume.lock_inode(number)?;
         trans.claim(1)?;
         bmap::extents(volume, &inode, kind)?;
-        // What a scan found may have left its tree since.
-        let is_scanned = !volume.geometry().features.rmapbt();
-        if is_scanned && !bmap::tree_block_list(volume, &inode, kind)?.contains(&block) {
+        // It may have left its tree since it was found, as data that moved has fewer mappings.
+        if !bmap::tree_block_list(volume, &inode, kind)?.contains(&block) {
             return trans.commit(&mut [&mut inode]);
         }
         trans.lock_groups([volume.geometry().split_block(block).0])?;

@@ -22,7 +22,7 @@ pub use doomed::{Amount, Obstacle};
 pub use plan::{ShrinkOptions, ShrinkTarget, Shrinkage};
 
 use crate::error::Error;
-use crate::units::AgBlock;
+use crate::recovery;
 use crate::volume::{LiveOptions, Volume};
 use doomed::Doomed;
 use plan::Plan;
@@ -52,7 +52,11 @@ pub fn shrink(
 ) -> Result<Shrinkage, Error> {
     switch::resume(device)?;
     // Its journal is replayed by that, if there is something to replay.
-    Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
+    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    // A kernel that did not end well left them, and replay frees them; not so where the journal was
+    // emptied by another program. Kernels do not look for them then.
+    recovery::free_staging(&volume)?;
+    volume.close()?;
     let volume = Volume::open(Arc::clone(device))?;
     let plan = Plan::new(&volume, options)?;
     plan.check(volume.geometry().block_log)?;
@@ -129,7 +133,7 @@ fn move_out(
     moved: &mut dyn FnMut(Moved),
 ) -> Result<(), Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    volume.bar(size.last_group(), AgBlock(size.last));
+    room::bar(&mut volume, size)?;
     // First, as what moves could take all space in the group, and its free list needs some.
     own_blocks::move_out(&volume, size)?;
     inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;

@@ -7,7 +7,7 @@ use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::group::Reserved;
-use crate::group_tree::{free_extents, inode_chunks};
+use crate::group_tree::{free_extents, inode_chunks, staging_extents};
 use crate::space::Pool;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
@@ -18,6 +18,19 @@ const SLACK: u64 = 16;
 /// Blocks that kernels set aside of a whole volume, and the share of it.
 const SET_ASIDE_MAX: u64 = 8192;
 const SET_ASIDE_SHARE: u64 = 20;
+
+/// Has the volume give nothing out of what goes.
+pub(super) fn bar(volume: &mut Volume, size: Size) -> Result<(), Error> {
+    let (ag, mut free) = (size.last_group(), 0);
+    if size.last < volume.geometry().ag_length(ag) {
+        free_extents::<Bnobt>(volume, ag, |extent| {
+            let end = extent.start.0.saturating_add(extent.len);
+            free += end.saturating_sub(extent.start.0.max(size.last));
+        })?;
+    }
+    volume.bar(ag, AgBlock(size.last), free);
+    Ok(())
+}
 
 /// What moves.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +72,11 @@ fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, 
         // It moves first.
         free += u64::from(journal::leaves(volume.geometry(), size, ag, length));
     }
+    // Freed ahead of all else.
+    staging_extents(volume, ag, |extent| {
+        let end = extent.start.0.saturating_add(extent.len).min(length);
+        free += u64::from(end.saturating_sub(extent.start.0));
+    })?;
     let taken = u64::from(need) + own + SLACK;
     let missing = taken.saturating_sub(free);
     let free = free.saturating_sub(taken);

@@ -9,8 +9,9 @@ use undercroft_judges::random::Random;
 /// Most operations.
 const OPERATIONS: usize = 6000;
 
-/// Does operations until 30 to 95 % of the volume are in use.
-pub(super) fn age(root: &Path, random: &mut Random) {
+/// Does operations until 30 to 95 % of the volume are in use. Returns `false` if the kernel shut the
+/// volume down.
+pub(super) fn age(root: &Path, random: &mut Random) -> bool {
     let share = 30 + random.below(66);
     let mut aged = Aged { directories: vec![root.to_owned()], files: Vec::new(), next: 0 };
     for step in 0..OPERATIONS {
@@ -24,7 +25,7 @@ pub(super) fn age(root: &Path, random: &mut Random) {
     for index in (0..aged.files.len()).step_by(7) {
         let _ = fs::remove_file(&aged.files[index]);
     }
-    File::open(root).unwrap().sync_all().unwrap();
+    File::open(root).and_then(|root| root.sync_all()).is_ok()
 }
 
 fn used(root: &Path) -> u64 {
