@@ -89,6 +89,8 @@ impl LentFile {
             .piece(length, |space| retry_on_intr(|| pread(&self.file, &mut *space, offset)))
             .map_err(|error| DirectoryError::read("read", &self.path, error))?;
         if chunk.is_empty() {
+            // It says where it ends now; one that has grown again ended here.
+            self.check()?;
             let (path, expected) = (self.path.clone(), self.size);
             return Err(DirectoryError::Shrank { path, expected, found: offset }.into());
         }
