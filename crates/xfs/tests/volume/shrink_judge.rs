@@ -52,7 +52,7 @@ impl Judge {
         let recorded: Arc<dyn BlockDevice> = Arc::clone(&recorder) as _;
         let journal = shrink(&recorded, to);
         let after = open(&recorded);
-        assert!(contents(&after) == before);
+        same(&contents(&after), &before, "shrunk");
         let blocks = [blocks, after.superblock().blocks];
         assert!(blocks[1] < blocks[0] && blocks[1] <= to >> after.geometry().block_log);
         let may_lose = if rmapbt || journal == 0 { 0 } else { log_blocks.into() };
@@ -68,7 +68,7 @@ impl Judge {
                 let blocks = volume.superblock().blocks;
                 let full = blocks % u64::from(volume.superblock().ag_blocks) == 0;
                 assert!(self.blocks.contains(&blocks) || full, "{what}: {blocks} blocks");
-                assert!(contents(&volume) == self.before, "{what}: files differ");
+                same(&contents(&volume), &self.before, what);
                 self.seen += 1;
                 let [mounts, goes_on] = self.every.map(|every| self.seen.is_multiple_of(every));
                 if mounts && by_kernel {
@@ -152,8 +152,7 @@ impl Judge {
             self.lost += 1;
         }
         judged::sound(image, what);
-        let found = contents(&Volume::open(device(image)).unwrap());
-        assert!(found == self.before, "{what}: files differ");
+        same(&contents(&Volume::open(device(image)).unwrap()), &self.before, what);
     }
 }
 
@@ -190,7 +189,8 @@ fn repair(image: &Path, what: &str) {
     assert!(done.status.success(), "{what}: {done:?}");
 }
 
-/// The tree without what moves may change: numbers of inodes. Names of one inode have one number.
+/// The tree without what moves may change: numbers of inodes, and of blocks, for a file in more pieces
+/// has more blocks of its mapping tree. Names of one inode have one number.
 fn contents(volume: &Volume) -> Tree {
     let mut numbers = BTreeMap::new();
     let found = tree(volume).unwrap().into_iter();
@@ -198,9 +198,21 @@ fn contents(volume: &Volume) -> Tree {
         let (number, rest) = text.split_once(' ').unwrap();
         let next = numbers.len();
         let number = *numbers.entry(number.to_owned()).or_insert(next);
-        (path, format!("{number} {rest}"))
+        let (front, counted) = rest.split_once(" blocks ").unwrap();
+        let (_, back) = counted.split_once(' ').unwrap();
+        (path, format!("{number} {front} {back}"))
     });
     told.collect()
+}
+
+/// Names the first file that differs.
+fn same(found: &Tree, expected: &Tree, what: &str) {
+    let paths = found.keys().chain(expected.keys());
+    if let Some(path) = paths.into_iter().find(|path| found.get(*path) != expected.get(*path)) {
+        let (found, expected) = (found.get(path), expected.get(path));
+        let path = String::from_utf8_lossy(path);
+        panic!("{what}: {path} is\n{found:?} and not\n{expected:?}");
+    }
 }
 
 /// Whether one of the first copies of the superblock has this number of blocks.
