@@ -66,6 +66,8 @@ enum Soak {
     Build(soak::BuildArguments),
     /// Random volumes of random formats made smaller, judged, filled and grown again
     Shrink(soak::ShrinkArguments),
+    /// The same cut off by crashes: the volume is whole, of the old size or the new one
+    ShrinkCuts(soak::ShrinkCutsArguments),
     /// Random allocations and frees with every variant of the allocator, against a model
     Alloc(soak::AllocArguments),
     /// Random operations on files in every format, mirrored on a kernel mount
@@ -141,6 +143,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),
         Task::Soak(Soak::Build(arguments)) => soak::build(arguments),
         Task::Soak(Soak::Shrink(arguments)) => soak::shrink(arguments),
+        Task::Soak(Soak::ShrinkCuts(arguments)) => soak::shrink_cuts(arguments),
         Task::Soak(Soak::Alloc(arguments)) => soak::alloc(arguments),
         Task::Soak(Soak::Ops(arguments)) => soak::ops(arguments),
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),

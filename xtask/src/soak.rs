@@ -107,6 +107,29 @@ pub(crate) fn shrink(arguments: &ShrinkArguments) -> Result<()> {
     shell::run(&mut example("undercroft-xfs", "soak_shrink", &numbers))
 }
 
+/// Cut the power while random volumes become smaller.
+#[derive(Args)]
+pub(crate) struct ShrinkCutsArguments {
+    /// Number of volumes
+    #[arg(long, default_value_t = 20)]
+    volumes: u64,
+    /// Number of random cuts in all, beside those at every flush
+    #[arg(long, default_value_t = 2000)]
+    cuts: u64,
+    /// Seed of the first volume; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Records the shrinks of random volumes, cuts each at every flush and at random points with what was not
+/// flushed dropped, kept or torn, and looks at what is left: the kernel mounts it, or refuses it at a
+/// guarded moment, `xfs_repair` and a second shrink end well; needs root.
+pub(crate) fn shrink_cuts(arguments: &ShrinkCutsArguments) -> Result<()> {
+    let numbers: [&dyn ToString; 3] = [&arguments.volumes, &arguments.cuts, &arguments.seed];
+    let mut cargo = example("undercroft-xfs", "soak_shrink_cuts", &numbers);
+    shell::run(cargo.env(undercroft_judges::rounds::SOAK_VARIABLE, "1"))
+}
+
 /// Change files.
 #[derive(Args)]
 pub(crate) struct DataArguments {

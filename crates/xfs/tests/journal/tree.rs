@@ -57,8 +57,14 @@ fn describe(volume: &Volume, number: InodeNumber) -> Result<(String, Children), 
                 for index in 0..u64::from(extent.len) {
                     let sectors = index * u64::from(volume.geometry().sectors_per_block());
                     let sector = undercroft_block::Sector(first.0 + sectors);
-                    read_exact_at(volume.cache().device().as_ref(), sector, &mut block)?;
+                    if extent.unwritten {
+                        // Whatever its blocks hold, it reads as zeros.
+                        block.fill(0);
+                    } else {
+                        read_exact_at(volume.cache().device().as_ref(), sector, &mut block)?;
+                    }
                     hash.write_u64(extent.offset.0 + index);
+                    hash.write_u8(extent.unwritten.into());
                     hash.write(&block);
                 }
             }

@@ -14,6 +14,7 @@ mod random;
 mod shrink;
 mod shrink_cuts;
 mod shrink_inodes;
+mod shrink_judge;
 mod shrink_moves;
 mod shrink_random;
 mod shrink_staging;
