@@ -217,12 +217,12 @@ pub(crate) fn install_crates(crates: &[Crate]) -> Result<()> {
         }
         println!("installing {name} {version} from crates.io");
         let mut cargo = workspace::cargo();
-        cargo.args(["install", "--locked", "--force", name, "--version", version, "--root"]);
+        cargo.args(["install", "--locked", "--force", name, "--version", version]);
         if let Some(features) = features {
             cargo.args(["--no-default-features", "--features", features]);
         }
         // Built anew, and not in the target directory of this workspace.
-        cargo.arg(&root).env_remove("CARGO_TARGET_DIR");
+        cargo.arg("--root").arg(&root).env_remove("CARGO_TARGET_DIR");
         shell::run(&mut cargo).with_context(|| {
             format!("the program {name} {version} of crates.io is missing: with a connection, `cargo install {name} --version {version} --locked --root {}`", root.display())
         })?;
