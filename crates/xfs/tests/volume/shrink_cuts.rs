@@ -32,9 +32,6 @@ type Format = &'static [&'static str];
 /// One whose journal lies in what goes.
 const POINTERS: Format = &["-n", "parent=1"];
 
-/// One without reverse mappings, whose journal lies in what goes.
-const SCANNED_JOURNAL: Format = &["-n", "parent=0", "-m", "rmapbt=0"];
-
 /// One without reverse mappings, whose journal does not move.
 const SCANNED: Format = &["-n", "parent=0", "-m", "rmapbt=0", "-l", "agnum=0"];
 
@@ -72,17 +69,6 @@ fn a_crash_while_inodes_get_new_numbers() {
             judge.seen
         );
     }
-}
-
-#[test]
-fn a_crash_while_the_journal_moves_without_reverse_mappings() {
-    let name = "xfs::volume::shrink_cuts::a_crash_while_the_journal_moves";
-    if !kernel::available_or_report(name) {
-        return;
-    }
-    let judge = cut_everywhere(volume(120 * MIB, FILES, SCANNED_JOURNAL), 50 * MIB);
-    assert!(judge.guarded > 6 && judge.seen > 100, "{} and {}", judge.guarded, judge.seen);
-    assert!(judge.lost > 0 || rounds(true, false), "no crash lost what the journal had");
 }
 
 /// Cuts a shrink at each write: in one of four ways in a check, in all of them in a soak and where the
