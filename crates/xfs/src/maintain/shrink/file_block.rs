@@ -7,11 +7,13 @@ use crate::bmap;
 use crate::bytes::{be32, put_be64};
 use crate::cache::stamp;
 use crate::error::Error;
-use crate::format::{BufferKind, Extent, FileType, Header, RmapRecord};
+use crate::format::{BufferKind, Extent, FileType, Header, RmapFlags, RmapRecord};
+use crate::group_tree::owners;
 use crate::inode::{ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, FsBlock, InodeNumber, Lsn};
 use crate::volume::Volume;
+use std::ops::ControlFlow;
 use undercroft_block::{Batch, Bio, Buffer, Plug, read_exact_at};
 
 /// Moves a block of the mapping tree of a fork.
@@ -27,7 +29,7 @@ pub(super) fn move_tree_block(
         trans.claim(1)?;
         bmap::extents(volume, &inode, kind)?;
         // It may have left its tree since it was found, as data that moved has fewer mappings.
-        if !bmap::tree_block_list(volume, &inode, kind)?.contains(&block) {
+        if !is_in_tree(volume, &inode, kind, block)? {
             return trans.commit(&mut [&mut inode]);
         }
         trans.lock_groups([volume.geometry().split_block(block).0])?;
@@ -36,6 +38,27 @@ pub(super) fn move_tree_block(
         bmap::relocate_tree_block(&mut trans, &mut inode, kind, block, hint)?;
         trans.commit(&mut [&mut inode])
     })
+}
+
+/// Whether a block is one of the mapping tree of a fork.
+fn is_in_tree(
+    volume: &Volume,
+    inode: &InodeState,
+    kind: ForkKind,
+    block: FsBlock,
+) -> Result<bool, Error> {
+    if !volume.geometry().features.rmapbt() {
+        return Ok(bmap::tree_block_list(volume, inode, kind)?.contains(&block));
+    }
+    // One look, where the list has the whole tree.
+    let ((ag, start), mut found) = (volume.geometry().split_block(block), false);
+    owners(volume, ag, start, 1, |record| {
+        found = record.owner.as_inode() == Some(inode.number)
+            && record.flags.contains(RmapFlags::BMBT_BLOCK)
+            && record.flags.contains(RmapFlags::ATTR_FORK) == (kind == ForkKind::Attr);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
 }
 
 /// Moves the blocks of a mapping of a fork, one buffer after the other.

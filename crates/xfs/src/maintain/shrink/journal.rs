@@ -5,7 +5,7 @@
 //! between leaves blocks that belong to the journal and are not in use, which the next shrink takes.
 //! It never moves into the first group, where its length decides the number of the root inode.
 
-use super::room;
+use super::bar;
 use super::size::Size;
 use super::switch;
 use crate::alloc::{self, Mode, Request};
@@ -90,7 +90,7 @@ pub(super) fn unused(volume: &Volume, size: Size) -> Result<Option<FsBlock>, Err
 /// Takes blocks for the journal in what stays.
 fn take(device: &Arc<dyn BlockDevice>, size: Size) -> Result<FsBlock, Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    room::bar(&mut volume, size)?;
+    bar::raise(&mut volume, size)?;
     let geometry = volume.geometry();
     let unit = geometry.log_stripe_unit >> geometry.block_log;
     let request = Request {

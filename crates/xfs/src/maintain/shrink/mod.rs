@@ -3,6 +3,7 @@
 //! What lies behind the new end is looked at ([`doomed`]) and moved; then whole groups are dropped
 //! ([`switch`]) and the last one becomes short ([`tail`]). Each step leaves a sound volume.
 
+mod bar;
 mod contents;
 mod doomed;
 mod file_block;
@@ -133,7 +134,7 @@ fn move_out(
     moved: &mut dyn FnMut(Moved),
 ) -> Result<(), Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    room::bar(&mut volume, size)?;
+    bar::raise(&mut volume, size)?;
     // First, as what moves could take all space in the group, and its free list needs some.
     own_blocks::move_out(&volume, size)?;
     inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;

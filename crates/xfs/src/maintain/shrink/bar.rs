@@ -1,0 +1,27 @@
+//! The bar between the blocks that stay and those that go.
+
+use super::size::Size;
+use crate::btree::Bnobt;
+use crate::error::Error;
+use crate::group::Reserved;
+use crate::group_tree::free_extents;
+use crate::units::AgBlock;
+use crate::volume::Volume;
+
+/// Has the volume give nothing out of what goes, and set aside in the last group what a group of its
+/// new length needs.
+pub(super) fn raise(volume: &mut Volume, size: Size) -> Result<(), Error> {
+    let (ag, mut free) = (size.last_group(), 0);
+    if size.last < volume.geometry().ag_length(ag) {
+        free_extents::<Bnobt>(volume, ag, |extent| {
+            let end = extent.start.0.saturating_add(extent.len);
+            free += end.saturating_sub(extent.start.0.max(size.last));
+        })?;
+    }
+    let geometry = size.superblock(volume.superblock()).geometry();
+    volume.bar(ag, AgBlock(size.last), free);
+    if let Some(mut guard) = volume.lock_group(ag, true)? {
+        guard.state().reserved = Reserved::new(&geometry, ag);
+    }
+    Ok(())
+}
