@@ -25,7 +25,7 @@ const MAX_PIECES: usize = 1024;
 /// or neither side could make room for the other.
 type Session = Arc<Mutex<ClientConnection>>;
 
-/// The receiving direction. As [`Read`] it waits for bytes.
+/// The receiving direction. As [`Read`] it waits for bytes; the end of the connection is an error.
 pub(super) struct Receiver {
     socket: Arc<Socket>,
     tls: Option<(Session, Raw)>,
@@ -118,11 +118,7 @@ impl Receiver {
             let count = if self.held.is_empty() {
                 self.receive_around(rest, skip)?
             } else {
-                let piece = &mut rest[0][skip..];
-                let count = piece.len().min(self.held.len());
-                piece[..count].copy_from_slice(&self.held()[..count]);
-                self.held.start += count;
-                count
+                self.take_held(&mut rest[0][skip..])
             };
             skip += count;
             while first < pieces.len() && skip >= pieces[first].len() {
@@ -131,6 +127,14 @@ impl Receiver {
             }
         }
         Ok(())
+    }
+
+    /// Fills the front of `bytes` with what was received ahead; returns how many that were.
+    fn take_held(&mut self, bytes: &mut [u8]) -> usize {
+        let count = bytes.len().min(self.held.len());
+        bytes[..count].copy_from_slice(&self.held()[..count]);
+        self.held.start += count;
+        count
     }
 
     /// Fills some of `pieces` but the first `skip` bytes, and what comes behind them goes into the
@@ -158,8 +162,7 @@ impl Receiver {
 
     /// Passes over `length` bytes.
     pub(super) fn skip(&mut self, length: u64) -> io::Result<()> {
-        let passed = io::copy(&mut self.take(length), &mut io::sink())?;
-        if passed == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        io::copy(&mut self.take(length), &mut io::sink()).map(drop)
     }
 }
 
@@ -169,16 +172,9 @@ impl Read for Receiver {
             return Ok(0);
         }
         if self.held.is_empty() {
-            let Self { socket, tls, buffer, held, ahead } = self;
-            let around = &mut [IoSliceMut::new(bytes), IoSliceMut::new(&mut buffer[..*ahead])];
-            let count = receive(socket, tls, around, true)?;
-            *held = 0..count.saturating_sub(bytes.len());
-            return Ok(count.min(bytes.len()));
+            return self.receive_around(&mut [bytes], 0);
         }
-        let count = bytes.len().min(self.held.len());
-        bytes[..count].copy_from_slice(&self.held()[..count]);
-        self.held.start += count;
-        Ok(count)
+        Ok(self.take_held(bytes))
     }
 }
 

@@ -41,7 +41,7 @@ impl Link {
     }
 
     /// Sends `frames` with as few calls as possible, and never waits for the server. What there is
-    /// no room for goes on with the next ones, or when somebody finds that there
+    /// no room for goes on with the next ones, or when a thread finds that there
     /// [is](Self::has_rest) a rest, and room for it. Returns whether there is none.
     pub(super) fn send(&self, frames: impl IntoIterator<Item = Frame>) -> io::Result<bool> {
         let mut outgoing = self.outgoing.lock();

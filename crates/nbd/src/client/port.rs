@@ -4,7 +4,7 @@
 //! ```text
 //! lead --> receives for all --> leave --> the next one that waits
 //!             ^                    |
-//!             +---- watcher <------+  nobody has led for a while: it receives until somebody waits
+//!             +---- watcher <------+  no leader for a while: it receives until a thread waits
 //! ```
 //!
 //! A thread that leaves with its answer most often comes back with the next request. So the watcher
@@ -18,7 +18,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::seat::Seat;
 
-/// How long nobody may have led before the watcher does.
+/// Time without a leader after which the watcher leads.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The place of the thread that receives from a connection, in all sessions of a device; `R` is what
@@ -33,7 +33,7 @@ pub(super) struct Port<R> {
 }
 
 struct PortState<R> {
-    /// While there is a session and nobody leads.
+    /// While there is a session and no leader.
     free: Option<R>,
     leader: Option<Arc<Seat>>,
     /// They sleep, and would lead.
@@ -68,7 +68,7 @@ impl<R> Port<R> {
         Self { state: Mutex::new(state), watcher, unattended, left }
     }
 
-    /// Makes the thread at `seat` the leader if nobody leads. If it `waits`, it is called else when
+    /// Makes the thread at `seat` the leader if there is none. If it `waits`, it is called else when
     /// its turn comes.
     pub(super) fn lead(&self, seat: &Arc<Seat>, waits: bool) -> Option<R> {
         let mut state = self.state.lock();
@@ -121,7 +121,7 @@ impl<R> Port<R> {
         self.unattended.notify_all();
     }
 
-    /// Takes the connection away, and waits until nobody receives from it. It must be shut.
+    /// Takes the connection away, and waits until its leader has left. It must be shut.
     pub(super) fn retire(&self) {
         let mut state = self.state.lock();
         (state.has_session, state.free, state.next) = (false, None, None);
@@ -130,7 +130,7 @@ impl<R> Port<R> {
         }
     }
 
-    /// Has somebody look at the connection now. Without a leader that is the watcher, if
+    /// Has a thread look at the connection now. Without a leader that is the watcher, if
     /// `unattended` is set.
     pub(super) fn stir(&self, unattended: bool) {
         let mut state = self.state.lock();
@@ -166,7 +166,7 @@ impl<R> Port<R> {
         self.watcher.call();
     }
 
-    /// The watcher waits until nobody has led for a while, and leads then; none when the port is
+    /// The watcher waits until there was no leader for a while, and leads then; none when the port is
     /// closed.
     pub(super) fn watch(&self) -> Option<R> {
         let mut state = self.state.lock();
@@ -210,7 +210,7 @@ impl<R> PortState<R> {
         }
     }
 
-    /// Calls the next one to lead, if nobody does.
+    /// Calls the next one to lead, if there is no leader.
     fn invite(&mut self) {
         if self.free.is_some() && self.next.is_none() {
             self.next = self.waiting.pop_front();
@@ -308,7 +308,7 @@ mod tests {
 
     /// There is no watcher here that would mend what was forgotten: then this would hang.
     #[test]
-    fn somebody_who_waits_always_receives() {
+    fn a_thread_that_waits_always_receives() {
         const ROUNDS: u32 = 5_000;
         let (asking, echo) = Asking::new(4);
         std::thread::scope(|scope| {

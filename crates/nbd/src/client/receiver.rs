@@ -70,7 +70,7 @@ impl Shared {
             leading.rest = self.receive(receiving, seat, waits, &mut mine);
         });
         if led.is_none() && waits {
-            // Whatever it is that may keep a thread from sleeping: the caller looks, and comes again.
+            // An error, or a call, keeps it from sleeping: the caller looks, and comes again.
             let _ = seat.sleep(None);
         }
         seat.hear();
@@ -81,7 +81,7 @@ impl Shared {
         mine
     }
 
-    /// The life of the thread that receives by the port when nobody waits.
+    /// The life of the thread that receives by the port when no other thread waits.
     pub(super) fn watch(&self, port: usize, seat: &Arc<Seat>) {
         let port = &self.ports[port];
         while let Some(receiving) = port.watch() {

@@ -14,7 +14,7 @@ use super::flight::Ended;
 
 /// The place of one thread.
 ///
-/// Whoever has something for it puts that down, says so in `called`, and then looks whether the
+/// A thread with something for it puts that down, says so in `called`, and then looks whether the
 /// thread sleeps; the thread says that it sleeps, and then looks at `called`. All of it is
 /// sequentially consistent, so one of the two sees the other, and a thread that is awake costs no
 /// system call.
@@ -29,7 +29,7 @@ pub(super) struct Seat {
 #[derive(Default)]
 struct SeatState {
     arrived: Vec<Ended>,
-    /// Nobody is there any more.
+    /// Its thread has gone.
     left: bool,
     /// Becomes readable with every call, too: the thread sleeps for several devices.
     also: Option<Arc<OwnedFd>>,
@@ -126,7 +126,7 @@ impl Seat {
         };
         let (rung, found) = (both[0].revents(), both[1].revents());
         if !rung.is_empty() {
-            // It was readable; nobody else reads it.
+            // It was readable, and has this reader alone.
             let _ = read(&self.event, &mut [0; 8]);
         }
         // The end and errors of a socket are told by reading.

@@ -62,7 +62,7 @@ impl Spare {
         Some(memory)
     }
 
-    /// Keeps what is nobody else's of `memory`, as long as it is `most` bytes in all.
+    /// Keeps the `memory` that has no other owner, as long as it is `most` bytes in all.
     pub(super) fn put(&self, memory: impl IntoIterator<Item = Arc<[u8]>>, most: u64) {
         let mut state = self.state.lock();
         for mut memory in memory {
@@ -101,7 +101,7 @@ mod tests {
         assert!(spare.get(SHORTEST - 1).is_none(), "too short");
         assert!(spare.get(SHORTEST + 1).is_none());
         assert_eq!(spare.get(SHORTEST).map(|memory| memory.as_ptr()), Some(place));
-        assert!(spare.get(SHORTEST).is_none(), "somebody else has the other one");
+        assert!(spare.get(SHORTEST).is_none(), "the other one has another owner");
     }
 
     #[test]

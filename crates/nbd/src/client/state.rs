@@ -1,7 +1,7 @@
 //! What all threads of a device share: requests under way, writes that are kept, the connections.
 //!
 //! ```text
-//! threads --begin--> flights --answers--> whoever receives --> seats of those who wait
+//! threads --begin--> flights --answers--> leader --> seats of those who wait
 //!                       |                     |
 //!                       |                   kept (until a flush is answered)
 //!                    keeper: limits of time; after a break: connects, sends kept, then flights
@@ -162,7 +162,7 @@ impl Shared {
         let Some(link) = link else { return ended };
         match link.send(frames) {
             Ok(true) => {}
-            // This thread comes to receive soon, and finds it then if nobody is there.
+            // This thread comes to receive soon, and finds it then if there is no leader.
             Ok(false) => self.ports[port].stir(false),
             Err(error) => self.broke(link.epoch, &error),
         }
@@ -305,7 +305,7 @@ impl Shared {
         }
     }
 
-    /// Sends `frames` on the connection `port`, whose answers somebody has to wait for.
+    /// Sends `frames` on the connection `port`, whose answers a thread has to wait for.
     pub(super) fn send_on(
         &self,
         state: &mut MutexGuard<'_, State>,
