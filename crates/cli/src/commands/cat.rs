@@ -137,14 +137,10 @@ fn copy(file: &OpenFile, out: &mut dyn Write, at: impl Fn() -> String + Copy) ->
     let mut offset = 0;
     for range in ranges {
         holes(range.start.saturating_sub(offset), out)?;
-        offset = range.start;
-        while offset < range.end {
-            let write = |lent: &[u8]| out.write_all(lent).map(|()| lent.len() as u64);
-            let len = file.lend(offset..range.end, &mut memory, write).with_context(at)??;
-            if len == 0 {
-                return Ok(());
-            }
-            offset += len;
+        let write = |_, bytes: &[u8]| out.write_all(bytes);
+        offset = range.start + file.lend(range.clone(), &mut memory, write).with_context(at)??;
+        if offset < range.end {
+            return Ok(());
         }
     }
     holes(size.saturating_sub(offset), out)

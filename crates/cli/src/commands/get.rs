@@ -127,15 +127,7 @@ fn copy(source: &OpenFile, dest: &Path) -> Result<()> {
     let file = File::create(dest)?;
     let mut memory = Vec::new();
     for range in ranges {
-        let mut at = range.start;
-        while at < range.end {
-            let write = |lent: &[u8]| file.write_all_at(lent, at).map(|()| lent.len() as u64);
-            let len = source.lend(at..range.end, &mut memory, write)??;
-            if len == 0 {
-                break;
-            }
-            at += len;
-        }
+        source.lend(range, &mut memory, |at, bytes| file.write_all_at(bytes, at))??;
     }
     file.set_len(core.size)?;
     file.set_permissions(std::fs::Permissions::from_mode((core.mode & 0o777).into()))?;

@@ -142,17 +142,8 @@ impl Item<'_> {
     ) -> Result<u64, UnpackError> {
         let mut bytes = 0;
         for range in ranges {
-            let mut at = range.start;
-            while at < range.end {
-                let lent = file
-                    .lend(at..range.end, buffer, |lent| take(at, lent).map(|()| lent.len() as u64));
-                let len = lent.map_err(|error| self.damaged(error))??;
-                if len == 0 {
-                    break;
-                }
-                at += len;
-                bytes += len;
-            }
+            let lent = file.lend(range.clone(), buffer, &mut take);
+            bytes += lent.map_err(|error| self.damaged(error))??;
         }
         Ok(bytes)
     }

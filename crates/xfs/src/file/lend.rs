@@ -8,28 +8,41 @@ use std::ops::Range;
 const LENT_MAX: usize = 1 << 20;
 
 impl OpenFile {
-    /// Hands the front of a range of the file to `take`: as many bytes as lie together in memory, at
-    /// most 1 MiB; none at the end of the file. They lie where they were read ahead, or in `memory`,
-    /// which grows to the bytes of a call. No lock is held while `take` has them.
+    /// Hands a range of the file to `take` in pieces of at most 1 MiB, each with its offset; returns
+    /// how many bytes that were: fewer at the end of the file. They lie where they were read ahead, or
+    /// in `memory`, which grows to the bytes of a piece. No lock is held while `take` has them; its
+    /// error ends the work.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn lend<T>(
+    pub fn lend<E>(
         &self,
         range: Range<u64>,
         memory: &mut Vec<u8>,
-        take: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T, Error> {
-        let wanted = range.end.saturating_sub(range.start);
-        let len = usize::try_from(wanted).unwrap_or(LENT_MAX).min(LENT_MAX);
-        if let Some(loan) = self.lent(range.start, len)? {
-            self.follow(range.start..range.start + loan.len() as u64);
-            return Ok(take(loan.bytes()));
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<Result<u64, E>, Error> {
+        let mut at = range.start;
+        while at < range.end {
+            let len = usize::try_from(range.end - at).unwrap_or(LENT_MAX).min(LENT_MAX);
+            let loan = self.lent(at, len)?;
+            let bytes = if let Some(loan) = &loan {
+                self.follow(at..at + loan.len() as u64);
+                loan.bytes()
+            } else {
+                if memory.len() < len {
+                    memory.resize(len, 0);
+                }
+                let len = self.read(at, &mut memory[..len])?;
+                &memory[..len]
+            };
+            if bytes.is_empty() {
+                break;
+            }
+            if let Err(error) = take(at, bytes) {
+                return Ok(Err(error));
+            }
+            at += bytes.len() as u64;
         }
-        if memory.len() < len {
-            memory.resize(len, 0);
-        }
-        let len = self.read(range.start, &mut memory[..len])?;
-        Ok(take(&memory[..len]))
+        Ok(Ok(at - range.start))
     }
 }

@@ -58,7 +58,7 @@ fn describe(volume: &Volume, number: InodeNumber) -> Result<(String, Children), 
                     let sectors = index * u64::from(volume.geometry().sectors_per_block());
                     let sector = undercroft_block::Sector(first.0 + sectors);
                     if extent.unwritten {
-                        // Whatever its blocks hold, it reads as zeros.
+                        // It reads as zeros.
                         block.fill(0);
                     } else {
                         read_exact_at(volume.cache().device().as_ref(), sector, &mut block)?;

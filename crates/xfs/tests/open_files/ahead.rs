@@ -1,6 +1,7 @@
 //! Data that is read ahead of its readers.
 
 use crate::stand::{BLOCK, NOW, check_clean, find, make, open, read_lent};
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -169,21 +170,21 @@ fn what_was_read_ahead_is_lent_where_it_lies() {
     let slow = slow(len, false, None);
     slow.file.will_need(0..len as u64);
     let mut memory = Vec::new();
-    let mut at = 0;
-    while at < len {
-        let model = &slow.model[at..];
+    let lent = slow.file.lend(0..len as u64, &mut memory, |at, lent| {
         // The bytes stay as they are while others are read, and no lock is held.
-        let lent = slow.file.lend(at as u64..len as u64, &mut memory, |lent| {
-            slow.check(len - BLOCK, BLOCK);
-            slow.file.will_not_need(0..len as u64);
-            assert!(lent == &model[..lent.len()], "{} bytes at {at}", lent.len());
-            slow.file.will_need((at + lent.len()) as u64..len as u64);
-            lent.len()
-        });
-        at += lent.unwrap();
-    }
+        slow.check(len - BLOCK, BLOCK);
+        slow.file.will_not_need(0..len as u64);
+        let (from, to) = (at as usize, at as usize + lent.len());
+        assert!(lent == &slow.model[from..to], "{} bytes at {at}", lent.len());
+        slow.file.will_need(to as u64..len as u64);
+        Ok::<_, Infallible>(())
+    });
+    let Ok(lent) = lent.unwrap();
+    assert_eq!(lent, len as u64);
     assert!(memory.is_empty(), "nothing was copied");
-    assert_eq!(slow.file.lend(len as u64..len as u64 + 1, &mut memory, <[u8]>::len).unwrap(), 0);
+    let behind = len as u64..len as u64 + 1;
+    let Ok(lent) = slow.file.lend(behind, &mut memory, |_, _| Ok::<_, Infallible>(())).unwrap();
+    assert_eq!(lent, 0);
 }
 
 #[test]

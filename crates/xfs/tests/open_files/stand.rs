@@ -1,5 +1,6 @@
 //! A volume in memory, and short ways to do things to it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, MemoryDevice};
 use undercroft_xfs::check::{CheckOptions, check};
@@ -74,20 +75,14 @@ pub(crate) fn read_all(file: &OpenFile) -> Vec<u8> {
 
 /// As [`OpenFile::read`], by way of what is lent.
 pub(crate) fn read_lent(file: &OpenFile, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
-    let (mut memory, mut done) = (Vec::new(), 0);
-    while done < bytes.len() {
-        let range = offset + done as u64..offset + bytes.len() as u64;
-        let rest = &mut bytes[done..];
-        let len = file.lend(range, &mut memory, |lent| {
-            rest[..lent.len()].copy_from_slice(lent);
-            lent.len()
-        })?;
-        if len == 0 {
-            break;
-        }
-        done += len;
-    }
-    Ok(done)
+    let range = offset..offset + bytes.len() as u64;
+    let lent = file.lend(range, &mut Vec::new(), |at, lent| {
+        let at = (at - offset) as usize;
+        bytes[at..at + lent.len()].copy_from_slice(lent);
+        Ok::<_, Infallible>(())
+    })?;
+    let Ok(done) = lent;
+    Ok(done as usize)
 }
 
 /// Closes the volume, checks it whole, and opens it for reading.

@@ -27,7 +27,7 @@ pub(super) struct Arrival {
     bytes: OnceLock<Option<Buffer>>,
 }
 
-/// Bytes that were read ahead, where they lie. Whatever becomes of the file, they stay as they are.
+/// Bytes that were read ahead, where they lie. They stay as they are when the file changes.
 #[derive(Debug)]
 pub(in crate::file) struct Loan {
     memory: Arc<Arrival>,
