@@ -17,12 +17,11 @@ use undercroft_block::{
 
 use super::error::ClientError;
 use super::facts::Facts;
-use super::flight::Ended;
 use super::handshake::{Dialer, ExportInfo};
 use super::keeper::{Keeper, STEP_LIMIT};
 use super::options::ClientOptions;
 use super::port::Port;
-use super::seat::Seat;
+use super::seat::{Ended, Seat};
 use super::state::{Phase, Shared};
 use crate::protocol::Uri;
 

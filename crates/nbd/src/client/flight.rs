@@ -9,7 +9,7 @@ use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 
 use super::facts::Facts;
 use super::kept::{Change, Content};
-use super::seat::Seat;
+use super::seat::{Ended, Seat};
 use super::spare::Spare;
 use crate::protocol::{self, Command, CommandFlags, Dialect, WireError};
 
@@ -52,27 +52,12 @@ pub(super) struct Frame {
     pub(super) length: usize,
 }
 
-/// How a request ended.
-pub(super) struct Ended {
-    pub(super) request: Request,
-    pub(super) seat: Arc<Seat>,
-    pub(super) result: Result<(), Failure>,
-}
-
 /// What has to be done with a request.
 pub(super) enum Plan {
     /// It is sent.
     Send(Flight),
     /// Nothing has to be sent.
     End(Ended),
-}
-
-impl Ended {
-    /// Gives it to the thread that waits for it.
-    pub(super) fn deliver(self) {
-        let seat = Arc::clone(&self.seat);
-        seat.deliver(self);
-    }
 }
 
 impl Flight {

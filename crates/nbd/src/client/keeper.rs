@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::error::ClientError;
-use super::flight::Ended;
 use super::handshake::Connection;
 use super::link::Link;
 use super::port::Port;
 use super::reason::Reason;
 use super::receiver::Receiving;
+use super::seat::Ended;
 use super::state::{Phase, Shared, State};
 
 /// Pauses between attempts to connect: from the first one on each is twice as long.

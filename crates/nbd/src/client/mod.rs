@@ -15,6 +15,7 @@
 //! `docs/nbd.md`, and why in `docs/decisions/nbd.md`.
 
 mod answer;
+mod attend;
 mod channel;
 mod device;
 mod error;

@@ -1,115 +1,22 @@
-//! Receiving the answers of one connection, by whichever thread [leads](super::port).
+//! The receiving end of one connection.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustix::event::PollFlags;
-
-use super::answer::{self, Answer, Part, SHORTEST};
+use super::answer::{Answer, Part};
 use super::channel;
-use super::flight::{Ended, Flight};
+use super::flight::Flight;
 use super::handshake::Terms;
 use super::link::Link;
-use super::port::Port;
-use super::seat::Seat;
-use super::state::{Over, Shared};
+use super::seat::{Ended, Seat};
 
 /// What the thread needs that receives from a connection.
 pub(super) struct Receiving {
-    link: Arc<Link>,
-    receiver: channel::Receiver,
-    terms: Terms,
+    pub(super) link: Arc<Link>,
+    pub(super) receiver: channel::Receiver,
+    pub(super) terms: Terms,
     /// Answered, and not handed in yet: together with what comes at the same time.
-    ended: Vec<Ended>,
-}
-
-/// The time of a leader, which ends in a panic, too: others wait for that.
-struct Leading<'p> {
-    port: &'p Port<Receiving>,
-    /// What may go on.
-    rest: Option<Receiving>,
-}
-
-impl Drop for Leading<'_> {
-    fn drop(&mut self) {
-        self.port.leave(self.rest.take());
-    }
-}
-
-/// Why nothing more can be received.
-pub(super) enum Stop {
-    /// The session has ended.
-    Over,
-    /// The connection is of no use any more.
-    Failed(io::Error),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Over> for Stop {
-    fn from(Over: Over) -> Self {
-        Self::Over
-    }
-}
-
-impl Shared {
-    /// The thread at `seat` receives by the port, or waits for the one that does: until some of its
-    /// own requests have ended, which are returned, or it was called for another reason. Without
-    /// `waits` it takes what there is.
-    pub(super) fn attend(&self, port: usize, seat: &Arc<Seat>, waits: bool) -> Vec<Ended> {
-        let port = &self.ports[port];
-        let mut mine = seat.take();
-        let waits = waits && mine.is_empty() && !seat.is_called();
-        let led = port.lead(seat, waits).map(|receiving| {
-            let mut leading = Leading { port, rest: None };
-            leading.rest = self.receive(receiving, seat, waits, &mut mine);
-        });
-        if led.is_none() && waits {
-            // An error, or a call, keeps it from sleeping: the caller looks, and comes again.
-            let _ = seat.sleep(None);
-        }
-        seat.hear();
-        mine.append(&mut seat.take());
-        if led.is_none() && waits {
-            port.depart(seat, mine.is_empty());
-        }
-        mine
-    }
-
-    /// The life of the thread that receives by the port when no other thread waits.
-    pub(super) fn watch(&self, port: usize, seat: &Arc<Seat>) {
-        let port = &self.ports[port];
-        while let Some(receiving) = port.watch() {
-            let mut leading = Leading { port, rest: None };
-            // Nothing of what ends is its own.
-            leading.rest = self.receive(receiving, seat, true, &mut Vec::new());
-        }
-    }
-
-    /// Receives; gives back what may go on.
-    fn receive(
-        &self,
-        mut receiving: Receiving,
-        seat: &Arc<Seat>,
-        waits: bool,
-        mine: &mut Vec<Ended>,
-    ) -> Option<Receiving> {
-        let result = receiving.run(self, seat, waits, mine);
-        receiving.deliver(seat, mine);
-        match result {
-            Ok(()) => Some(receiving),
-            Err(Stop::Over) => None,
-            Err(Stop::Failed(error)) => {
-                self.broke(receiving.link.epoch, &error);
-                None
-            }
-        }
-    }
+    pub(super) ended: Vec<Ended>,
 }
 
 impl Receiving {
@@ -117,69 +24,9 @@ impl Receiving {
         Self { link: Arc::clone(link), receiver, terms, ended: Vec::new() }
     }
 
-    fn run(
-        &mut self,
-        shared: &Shared,
-        seat: &Arc<Seat>,
-        waits: bool,
-        mine: &mut Vec<Ended>,
-    ) -> Result<(), Stop> {
-        let mut look = !waits || self.receiver.may_hide_bytes();
-        loop {
-            while self.receiver.held().len() >= SHORTEST {
-                self.one(shared, seat, mine)?;
-            }
-            self.deliver(seat, mine);
-            if !mine.is_empty() || seat.is_called() {
-                return Ok(());
-            }
-            let room_wanted = self.link.has_rest();
-            if look && self.receiver.look()? {
-                continue;
-            }
-            if !waits {
-                if room_wanted {
-                    self.link.go_on()?;
-                }
-                return Ok(());
-            }
-            let room = if room_wanted { PollFlags::OUT } else { PollFlags::empty() };
-            let woken = seat.sleep(Some((self.link.socket().as_fd(), PollFlags::IN | room)))?;
-            if woken.writable {
-                self.link.go_on()?;
-            }
-            look = woken.readable || self.receiver.may_hide_bytes();
-        }
-    }
-
-    /// Takes one answer or part of one, whose beginning has come.
-    fn one(
-        &mut self,
-        shared: &Shared,
-        seat: &Arc<Seat>,
-        mine: &mut Vec<Ended>,
-    ) -> Result<(), Stop> {
-        let answer = answer::next(&mut self.receiver, &self.terms)?;
-        let epoch = self.link.epoch;
-        let Some(mut flight) = shared.take(epoch, answer.cookie)? else {
-            let what = "the server answered what was not asked";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what).into());
-        };
-        if let Err(error) = self.take(&answer, &mut flight, seat, mine) {
-            shared.put_back(answer.cookie, flight);
-            return Err(error.into());
-        }
-        if answer.last {
-            shared.answered(answer.cookie, flight, epoch, &mut self.ended);
-        } else {
-            shared.put_back(answer.cookie, flight);
-        }
-        Ok(())
-    }
-
     /// Takes what the answer brings. A read may have to wait for its data: what has ended before is
     /// told first.
-    fn take(
+    pub(super) fn take(
         &mut self,
         answer: &Answer,
         flight: &mut Flight,
@@ -213,7 +60,7 @@ impl Receiving {
     }
 
     /// Gives what has ended to those who wait for it.
-    fn deliver(&mut self, seat: &Arc<Seat>, mine: &mut Vec<Ended>) {
+    pub(super) fn deliver(&mut self, seat: &Arc<Seat>, mine: &mut Vec<Ended>) {
         for ended in self.ended.drain(..) {
             if Arc::ptr_eq(&ended.seat, seat) { mine.push(ended) } else { ended.deliver() }
         }

@@ -9,8 +9,7 @@ use std::task::Wake;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::{Errno, read, write};
-
-use super::flight::Ended;
+use undercroft_block::{Failure, Request};
 
 /// The place of one thread.
 ///
@@ -35,11 +34,26 @@ struct SeatState {
     also: Option<Arc<OwnedFd>>,
 }
 
+/// How a request ended.
+pub(super) struct Ended {
+    pub(super) request: Request,
+    pub(super) seat: Arc<Seat>,
+    pub(super) result: Result<(), Failure>,
+}
+
 /// What ended the sleep of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Woken {
     pub(super) readable: bool,
     pub(super) writable: bool,
+}
+
+impl Ended {
+    /// Gives it to the thread that waits for it.
+    pub(super) fn deliver(self) {
+        let seat = Arc::clone(&self.seat);
+        seat.deliver(self);
+    }
 }
 
 impl Seat {

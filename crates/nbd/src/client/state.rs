@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use undercroft_block::{Failure, Request};
 
 use super::facts::Facts;
-use super::flight::{Ended, Flight, Frame, Plan, io_error};
+use super::flight::{Flight, Frame, Plan, io_error};
 use super::handshake::Dialer;
 use super::kept::Kept;
 use super::link::Link;
@@ -28,7 +28,7 @@ use super::options::ClientOptions;
 use super::port::Port;
 use super::reason::Reason;
 use super::receiver::Receiving;
-use super::seat::Seat;
+use super::seat::{Ended, Seat};
 use super::spare::Spare;
 use super::zeroes::Zeroes;
 use crate::protocol::WireError;
