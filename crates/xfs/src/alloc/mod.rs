@@ -35,6 +35,6 @@ pub use free::free_in_group;
 pub use freelist::fill as fill_free_list;
 pub use groups::allocate;
 pub use mode::{Mode, allocate_in_group};
-pub(crate) use own_blocks::{move_own_block, own_blocks_behind};
+pub(crate) use own_blocks::{for_each_own_block, move_own_block, own_blocks_behind};
 pub(crate) use tail::cut_tail;
 pub use tree::SpaceTree;

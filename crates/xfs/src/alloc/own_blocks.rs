@@ -22,21 +22,42 @@ pub(crate) fn own_blocks_behind(
 ) -> Result<u32, Error> {
     let listed = group.on_list(volume.geometry(), |block| block >= end);
     let mut count = listed.map_or(0, |_| group.agf.free_list_count);
-    let mut add = |block: AgBlock| count += u32::from(block >= end);
-    tree_blocks::<Bnobt>(volume, group, &mut add)?;
-    tree_blocks::<Cntbt>(volume, group, &mut add)?;
-    tree_blocks::<Inobt>(volume, group, &mut add)?;
+    for_each_block_of_trees(volume, group, &mut |block| count += u32::from(block >= end))?;
+    Ok(count)
+}
+
+/// Visits the blocks of the free list and of the trees of a group.
+///
+/// # Errors
+/// A tree is damaged, or the device failed.
+pub(crate) fn for_each_own_block(
+    volume: &Volume,
+    group: &GroupState,
+    visit: &mut dyn FnMut(AgBlock),
+) -> Result<(), Error> {
+    group.list(volume.geometry()).into_iter().for_each(&mut *visit);
+    for_each_block_of_trees(volume, group, visit)
+}
+
+fn for_each_block_of_trees(
+    volume: &Volume,
+    group: &GroupState,
+    visit: &mut dyn FnMut(AgBlock),
+) -> Result<(), Error> {
+    tree_blocks::<Bnobt>(volume, group, &mut *visit)?;
+    tree_blocks::<Cntbt>(volume, group, &mut *visit)?;
+    tree_blocks::<Inobt>(volume, group, &mut *visit)?;
     let features = &volume.geometry().features;
     if features.rmapbt() {
-        tree_blocks::<Rmapbt>(volume, group, &mut add)?;
+        tree_blocks::<Rmapbt>(volume, group, &mut *visit)?;
     }
     if features.finobt() {
-        tree_blocks::<Finobt>(volume, group, &mut add)?;
+        tree_blocks::<Finobt>(volume, group, &mut *visit)?;
     }
     if features.reflink() {
-        tree_blocks::<Refcountbt>(volume, group, &mut add)?;
+        tree_blocks::<Refcountbt>(volume, group, &mut *visit)?;
     }
-    Ok(count)
+    Ok(())
 }
 
 /// Moves one of these blocks, and fills the free list; `false` if there is none. The group gives out

@@ -152,6 +152,11 @@ impl GroupState {
         agfl::live(&self.agf, &self.buffers.agfl.read(), geometry).find(|block| wanted(*block))
     }
 
+    /// The blocks of the free list.
+    pub(crate) fn list(&self, geometry: &Geometry) -> Vec<AgBlock> {
+        agfl::live(&self.agf, &self.buffers.agfl.read(), geometry).collect()
+    }
+
     /// Takes the oldest block off the free list.
     ///
     /// # Errors

@@ -32,6 +32,10 @@ type Format = &'static [&'static str];
 /// One whose journal lies in what goes.
 const POINTERS: Format = &["-n", "parent=1"];
 
+/// Two whose journal lies across the new end, one without reverse mappings.
+const ACROSS: Format = &["-n", "parent=1", "-l", "agnum=2"];
+const ACROSS_UNMAPPED: Format = &["-n", "parent=0", "-m", "rmapbt=0", "-l", "agnum=2"];
+
 /// One without reverse mappings, whose journal does not move.
 const SCANNED: Format = &["-n", "parent=0", "-m", "rmapbt=0", "-l", "agnum=0"];
 
@@ -50,9 +54,11 @@ fn a_crash_while_shrinking() {
     if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_while_shrinking") {
         return;
     }
-    let judge = cut_everywhere(volume(120 * MIB, FILES, POINTERS), 50 * MIB);
-    // Of the journal, and of the number of groups.
-    assert!(judge.guarded > 6 && judge.seen > 100, "{} and {}", judge.guarded, judge.seen);
+    for format in [POINTERS, ACROSS, ACROSS_UNMAPPED] {
+        let judge = cut_everywhere(volume(120 * MIB, FILES, format), 50 * MIB);
+        // Of the journal, and of the number of groups.
+        assert!(judge.guarded > 6 && judge.seen > 40, "{} and {}", judge.guarded, judge.seen);
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use undercroft_block::testing::recorder::{Recorder, Recording};
 use undercroft_block::{BlockDevice, FileDevice, MemoryDevice};
 use undercroft_block::{Sector, read_exact_at, write_all_at};
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, Xfsprogs, image, rounds};
+use undercroft_judges::{LoopMount, Xfsprogs, rounds};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget};
@@ -26,16 +26,12 @@ pub(crate) struct Judge {
     to: u64,
     /// Blocks that a crash may lose until the shrink runs again: the new place of a journal that moves.
     may_lose: u64,
-    /// The same until `xfs_repair` runs: where no reverse mapping says whose they are.
-    may_stay_lost: u64,
     /// Every how many cuts the kernel mounts one, and every how many the shrink goes on.
     every: [u32; 2],
     /// Cuts that left a volume which can be opened.
     pub(crate) seen: u32,
     /// Cuts that left one which cannot.
     pub(crate) guarded: u32,
-    /// Cuts after which `xfs_repair` had to give blocks back.
-    pub(crate) lost: u32,
 }
 
 impl Judge {
@@ -48,7 +44,7 @@ impl Judge {
         let open = |device: &Arc<dyn BlockDevice>| Volume::open(Arc::clone(device)).unwrap();
         let old = open(&device);
         let (before, blocks) = (contents(&old), old.superblock().blocks);
-        let (rmapbt, log_blocks) = (old.geometry().features.rmapbt(), old.geometry().log_blocks);
+        let log_blocks = u64::from(old.geometry().log_blocks);
         drop(old);
         let recorder = Arc::new(Recorder::with_contents(device).unwrap());
         let recorded: Arc<dyn BlockDevice> = Arc::clone(&recorder) as _;
@@ -57,19 +53,8 @@ impl Judge {
         same(&contents(&after), &before, "shrunk");
         let blocks = [blocks, after.superblock().blocks];
         assert!(blocks[1] < blocks[0] && blocks[1] <= to >> after.geometry().block_log);
-        let may_lose = if journal == 0 { 0 } else { u64::from(log_blocks) };
-        let may_stay_lost = if rmapbt { 0 } else { may_lose };
-        let judge = Self {
-            before,
-            blocks,
-            to,
-            may_lose,
-            may_stay_lost,
-            every,
-            seen: 0,
-            guarded: 0,
-            lost: 0,
-        };
+        let may_lose = if journal == 0 { 0 } else { log_blocks };
+        let judge = Self { before, blocks, to, may_lose, every, seen: 0, guarded: 0 };
         (judge, recorder.recording().unwrap())
     }
 
@@ -131,20 +116,13 @@ impl Judge {
         self.sound(&image, &format!("{}, repaired", cut.what), 0);
     }
 
-    /// The same shrink again ends as the first. Blocks that it cannot know of are given back first:
-    /// they may be the place that the journal needs.
+    /// The same shrink again ends as the first.
     fn again(&mut self, cut: &Cut) {
         let directory = tempfile::tempdir().unwrap();
-        let (image, copy) = (directory.path().join("image"), directory.path().join("copy"));
-        cut.save(&copy);
-        image::copy(&copy, &image).unwrap();
-        let is_guarded = Volume::open(device(&image)).is_err();
-        if self.may_stay_lost > 0 && !is_guarded && !is_clean(&image) {
-            Volume::open_live(device(&image), &LiveOptions::default()).unwrap().close().unwrap();
-            repair(&image, &cut.what);
-        }
+        let image = directory.path().join("image");
+        cut.save(&image);
         shrink(&device(&image), self.to);
-        self.sound(&image, &cut.what, self.may_stay_lost);
+        self.sound(&image, &cut.what, 0);
         let blocks = Volume::open(device(&image)).unwrap().superblock().blocks;
         assert_eq!(blocks, self.blocks[1], "{}", cut.what);
     }
@@ -156,7 +134,7 @@ impl Judge {
         cut.save(&image);
         let copies = copies_of(&image, self.blocks[0]);
         maintain::abandon_shrink(&device(&image)).unwrap();
-        self.sound(&image, &format!("{}, given up", cut.what), self.may_stay_lost);
+        self.sound(&image, &format!("{}, given up", cut.what), 0);
         let blocks = Volume::open(device(&image)).unwrap().superblock().blocks;
         assert_eq!(blocks == self.blocks[0], copies, "{}: {blocks} blocks", cut.what);
     }
@@ -169,7 +147,6 @@ impl Judge {
             repair(image, what);
             let lost = free() - before;
             assert!(lost <= may_lose, "{what}: {lost} blocks were lost");
-            self.lost += 1;
         }
         judged::sound(image, what);
         same(&contents(&Volume::open(device(image)).unwrap()), &self.before, what);

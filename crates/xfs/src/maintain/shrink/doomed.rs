@@ -3,14 +3,13 @@
 use super::inodes::in_use;
 use super::journal;
 use super::mappings;
-use super::size::{DoomedPart, Size};
+use super::size::{GroupPart, Size};
 use crate::error::Error;
-use crate::format::{RmapFlags, RmapOwner, RmapRecord};
-use crate::group_tree::{inode_chunks, owners};
-use crate::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
+use crate::format::{RmapFlags, RmapRecord};
+use crate::group_tree::inode_chunks;
+use crate::units::{AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::fmt;
-use std::ops::ControlFlow;
 
 /// How many things of a kind an obstacle names.
 const NAMED: usize = 8;
@@ -147,20 +146,6 @@ impl Doomed {
     }
 }
 
-/// Extents of the journal in what goes, in use or not, by the reverse mappings.
-pub(super) fn log_blocks(volume: &Volume, size: Size) -> Result<Vec<(FsBlock, u32)>, Error> {
-    let mut found = Vec::new();
-    for part in size.doomed(volume.geometry()) {
-        owners(volume, part.ag, AgBlock(part.start), part.len, |record| {
-            if record.owner == RmapOwner::LOG {
-                found.push((volume.geometry().fs_block(part.ag, record.start), record.len));
-            }
-            ControlFlow::Continue(())
-        })?;
-    }
-    Ok(found)
-}
-
 /// Whether a mapping is that of a block of a mapping tree or of an attribute fork.
 fn is_tree_block(record: &RmapRecord) -> bool {
     record.flags.intersects(RmapFlags::BMBT_BLOCK | RmapFlags::ATTR_FORK)
@@ -169,7 +154,7 @@ fn is_tree_block(record: &RmapRecord) -> bool {
 /// Visits the inodes in use whose chunks reach into a part of a group.
 fn inodes_in(
     volume: &Volume,
-    part: DoomedPart,
+    part: GroupPart,
     mut visit: impl FnMut(InodeNumber),
 ) -> Result<(), Error> {
     let geometry = volume.geometry();
@@ -184,7 +169,7 @@ fn inodes_in(
 
 /// Whether something in a group keeps it from going; inodes do where they `keep` their numbers.
 pub(super) fn holds_fixed(volume: &Volume, ag: AgNumber, keep: bool) -> Result<bool, Error> {
-    let part = DoomedPart { ag, start: 0, len: volume.geometry().ag_length(ag) };
+    let part = GroupPart::whole(volume.geometry(), ag);
     let mut inodes = 0_u64;
     if keep {
         inodes_in(volume, part, |_| inodes += 1)?;

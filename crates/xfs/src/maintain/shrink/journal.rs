@@ -2,21 +2,18 @@
 //!
 //! A clean journal is copied as it is: positions in it are relative. The new place belongs to it
 //! before the superblock names it, and the old one until the superblock does not any more; a crash
-//! between leaves blocks that belong to the journal and are not in use, which the next shrink takes.
+//! between leaves blocks that the next shrink takes, or frees ([`Leftovers`](super::leftovers)).
 //! It never moves into the first group, where its length decides the number of the root inode.
 
 use super::bar;
 use super::size::Size;
 use super::switch;
 use crate::alloc::{self, Mode, Request};
-use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::format::RmapOwner;
 use crate::geometry::Geometry;
-use crate::group_tree::{free_extents, owners};
-use crate::units::{AgBlock, AgNumber, FsBlock};
+use crate::units::{AgNumber, FsBlock};
 use crate::volume::{LiveOptions, Volume, write_copies};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, flush, read_exact_at, write_all_at};
 
@@ -45,46 +42,28 @@ pub(super) fn can_move(geometry: &Geometry) -> bool {
     geometry.split_block(geometry.log_start).0.0 > 0
 }
 
-/// Moves the journal of a clean volume into what stays.
+/// Moves the journal of a clean volume to a `place` that is in use for nothing else, or, with none,
+/// into free space that stays.
 ///
 /// # Errors
 /// No group but the first has room for it; damage; the device failed.
-pub(super) fn relocate(device: &Arc<dyn BlockDevice>, size: Size) -> Result<(), Error> {
+pub(super) fn relocate(
+    device: &Arc<dyn BlockDevice>,
+    size: Size,
+    place: Option<FsBlock>,
+) -> Result<(), Error> {
     let before = Volume::open(Arc::clone(device))?;
     // Any vote gives the volume as it is.
     write_copies(device.as_ref(), before.superblock())?;
-    let unused = unused(&before, size)?;
     let geometry = before.geometry().clone();
     drop(before);
-    let new = unused.map_or_else(|| take(device, size), Ok)?;
+    let new = place.map_or_else(|| take(device, size), Ok)?;
     copy(device.as_ref(), &geometry, new)?;
     switch::name_journal(device, new)?;
     // Without a bar: in front of it may be no other space for the free list of the group.
     let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     free(&volume, geometry.log_start, geometry.log_blocks)?;
     volume.close()
-}
-
-/// Blocks of the journal in what stays that are not in use: an earlier shrink took them.
-pub(super) fn unused(volume: &Volume, size: Size) -> Result<Option<FsBlock>, Error> {
-    let geometry = volume.geometry();
-    for ag in (1..size.groups).map(AgNumber) {
-        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
-        let mut found = None;
-        owners(volume, ag, AgBlock(0), length, |record| {
-            let start = geometry.fs_block(ag, record.start);
-            let fits = record.owner == RmapOwner::LOG && record.len == geometry.log_blocks;
-            if fits && start != geometry.log_start {
-                found = Some(start);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
-        if found.is_some() {
-            return Ok(found);
-        }
-    }
-    Ok(None)
 }
 
 /// Takes blocks for the journal in what stays.
@@ -129,7 +108,7 @@ fn copy(device: &dyn BlockDevice, geometry: &Geometry, new: FsBlock) -> Result<(
     Ok(flush(device)?)
 }
 
-/// Gives blocks back that the journal has left.
+/// Frees blocks that the journal has left.
 ///
 /// # Errors
 /// They do not belong to it; damage; the device failed.
@@ -140,45 +119,4 @@ pub(super) fn free(volume: &Volume, start: FsBlock, len: u32) -> Result<(), Erro
         alloc::free_in_group(trans, group, start, len, Some(RmapOwner::LOG))
     })?;
     trans.commit(&mut [])
-}
-
-/// Gives all blocks back that belong to the journal and are not in use.
-pub(super) fn free_unused(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
-    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    let (geometry, mut unused) = (volume.geometry(), Vec::new());
-    for ag in (0..geometry.ag_count).map(AgNumber) {
-        owners(&volume, ag, AgBlock(0), geometry.ag_length(ag), |record| {
-            let start = geometry.fs_block(ag, record.start);
-            if record.owner == RmapOwner::LOG && start != geometry.log_start {
-                unused.push((start, record.len));
-            }
-            ControlFlow::Continue(())
-        })?;
-    }
-    unused.into_iter().try_for_each(|(start, len)| free(&volume, start, len))?;
-    volume.close()
-}
-
-/// Frees what a last group without reverse mappings has behind its new end when nothing there
-/// belongs to anything: a crash kept the journal's old blocks from being free.
-pub(super) fn free_lost(volume: &Volume, size: Size) -> Result<(), Error> {
-    let (geometry, ag) = (volume.geometry(), size.last_group());
-    if geometry.features.rmapbt() {
-        return Ok(());
-    }
-    let (mut at, mut lost) = (size.last, Vec::new());
-    free_extents::<Bnobt>(volume, ag, |extent| {
-        if extent.start.0 > at {
-            lost.push((at, extent.start.0 - at));
-        }
-        at = at.max(extent.start.0.saturating_add(extent.len));
-    })?;
-    let end = geometry.ag_length(ag);
-    if at < end {
-        lost.push((at, end - at));
-    }
-    for (start, len) in lost {
-        free(volume, geometry.fs_block(ag, AgBlock(start)), len)?;
-    }
-    Ok(())
 }

@@ -4,7 +4,7 @@
 //! mappings are kept as memory may have; once these have moved, another scan finds the rest.
 
 use super::inodes;
-use super::size::{DoomedPart, Size};
+use super::size::{GroupPart, Size};
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{RmapFlags, RmapOwner, RmapRecord};
@@ -31,7 +31,7 @@ type Found = (AgNumber, RmapRecord);
 pub(super) struct Mappings<'v> {
     volume: &'v Volume,
     size: Size,
-    parts: VecDeque<DoomedPart>,
+    parts: VecDeque<GroupPart>,
     /// What a scan found, on a volume without reverse mappings.
     scanned: VecDeque<Found>,
     /// A scan is needed: the last one kept not all, or there was none.
@@ -63,7 +63,7 @@ impl<'v> Mappings<'v> {
     }
 
     /// The first mappings in a part of a group, by its reverse mappings.
-    fn first_in(&self, part: DoomedPart) -> Result<Vec<RmapRecord>, Error> {
+    fn first_in(&self, part: GroupPart) -> Result<Vec<RmapRecord>, Error> {
         let (mut records, mut left) = (Vec::new(), window_blocks(self.volume));
         owners(self.volume, part.ag, AgBlock(part.start), part.len, |record| {
             if record.owner.as_inode().is_some() {
@@ -113,7 +113,7 @@ pub(super) fn for_each(
     visit: &mut dyn FnMut(RmapRecord),
 ) -> Result<(), Error> {
     if !volume.geometry().features.rmapbt() {
-        return scan(volume, size, &mut |_, record| visit(record));
+        return scan(volume, &doomed_parts(volume, size), &mut |_, record| visit(record));
     }
     size.doomed(volume.geometry()).try_for_each(|part| {
         owners(volume, part.ag, AgBlock(part.start), part.len, |record| {
@@ -125,11 +125,15 @@ pub(super) fn for_each(
     })
 }
 
+fn doomed_parts(volume: &Volume, size: Size) -> Vec<GroupPart> {
+    size.doomed(volume.geometry()).collect()
+}
+
 /// The first mappings in what goes, as many as are kept, in pieces of at most a window.
 fn first_by_scan(volume: &Volume, size: Size) -> Result<Vec<Found>, Error> {
     let (mut found, most) = (Vec::<Found>::new(), window_blocks(volume));
     let order = |(ag, record): &Found| (*ag, record.start, record.owner.0, record.offset);
-    scan(volume, size, &mut |ag, mut record| {
+    scan(volume, &doomed_parts(volume, size), &mut |ag, mut record| {
         // All owners of shared blocks have their pieces end at the same ones.
         while record.len > 0 {
             let len = record.len.min(most - record.start.0 % most);
@@ -148,18 +152,21 @@ fn first_by_scan(volume: &Volume, size: Size) -> Result<Vec<Found>, Error> {
     Ok(found)
 }
 
-/// Visits the mappings in what goes of all inodes, cut to it.
-fn scan(
+/// Visits the mappings of all inodes in parts of groups, at most one of each group, ascending; they
+/// are cut to it.
+///
+/// # Errors
+/// An inode is damaged; the device failed.
+pub(super) fn scan(
     volume: &Volume,
-    size: Size,
+    parts: &[GroupPart],
     visit: &mut dyn FnMut(AgNumber, RmapRecord),
 ) -> Result<(), Error> {
     let geometry = volume.geometry();
-    let parts: Vec<_> = size.doomed(geometry).collect();
     // The part that a run of blocks reaches into, and the rest of the run there.
     let rest = |start: FsBlock, len: u32| {
         let (ag, block) = geometry.split_block(start);
-        let part = parts.iter().find(|part| part.ag == ag)?;
+        let part = &parts[parts.binary_search_by_key(&ag, |part| part.ag).ok()?];
         let skipped = part.start.saturating_sub(block.0);
         (skipped < len).then(|| (ag, AgBlock(block.0 + skipped), skipped))
     };

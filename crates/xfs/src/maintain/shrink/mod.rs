@@ -10,8 +10,10 @@ mod file_block;
 mod file_data;
 mod inodes;
 mod journal;
+mod leftovers;
 mod mappings;
 mod own_blocks;
+mod owned_blocks;
 mod place;
 mod plan;
 mod room;
@@ -26,6 +28,7 @@ use crate::error::Error;
 use crate::recovery;
 use crate::volume::{LiveOptions, Volume};
 use doomed::Doomed;
+use leftovers::Leftovers;
 use plan::Plan;
 use size::Size;
 use std::sync::Arc;
@@ -61,13 +64,15 @@ pub fn shrink(
     let volume = Volume::open(Arc::clone(device))?;
     let plan = Plan::new(&volume, options)?;
     plan.check(volume.geometry().block_log)?;
-    let Plan { size, shrinkage } = plan;
+    let Plan { size, shrinkage, mut leftovers } = plan;
     let geometry = volume.geometry().clone();
     drop(volume);
     // It needs the longest piece.
     if journal::is_doomed(&geometry, size) {
-        journal::relocate(device, size)?;
+        let place = leftovers.take_place(&geometry, size);
+        journal::relocate(device, size, place)?;
     }
+    leftovers.free(device)?;
     let inode_size = geometry.inode_size() as u64;
     let moving = (shrinkage.data.blocks + shrinkage.metadata.blocks) << geometry.block_log;
     let moving = moving + shrinkage.inodes * inode_size;
@@ -117,7 +122,11 @@ pub fn minimise(
 /// As for [`Volume::open_live`].
 pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
     switch::undo(device)?;
-    journal::free_unused(device)
+    // Its journal is replayed by that.
+    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    let leftovers = Leftovers::of(&volume)?;
+    volume.close()?;
+    leftovers.free(device)
 }
 
 /// A step of moving everything out of what goes.
@@ -139,17 +148,10 @@ fn move_out(
     own_blocks::move_out(&volume, size)?;
     inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;
     contents::move_out(&volume, size, &mut |blocks| moved(Moved::Blocks(blocks)))?;
-    // What the journal has left, and a crash kept from being free.
-    for (start, len) in doomed::log_blocks(&volume, size)? {
-        journal::free(&volume, start, len)?;
-    }
     // Again, as all that moves changes the trees.
     own_blocks::move_out(&volume, size)?;
     let left = Doomed::of(&volume, size, true)?;
     let moving = left.data.blocks + left.metadata.blocks;
-    if left.is_free() && moving == 0 {
-        journal::free_lost(&volume, size)?;
-    }
     volume.close()?;
     match left.obstacles.first() {
         None if moving == 0 => Ok(()),

@@ -3,7 +3,8 @@
 use super::doomed::{Amount, Doomed, Obstacle, fixed_end, holds_fixed};
 use super::inodes;
 use super::journal;
-use super::room::{self, Moving};
+use super::leftovers::Leftovers;
+use super::room::{Moving, Rooms};
 use super::size::Size;
 use crate::error::Error;
 use crate::units::AgNumber;
@@ -67,6 +68,8 @@ impl Shrinkage {
 pub(super) struct Plan {
     pub(super) size: Size,
     pub(super) shrinkage: Shrinkage,
+    /// What an earlier shrink left.
+    pub(super) leftovers: Leftovers,
 }
 
 impl Plan {
@@ -79,15 +82,16 @@ impl Plan {
         let ShrinkOptions { target, keep_inode_numbers: keep } = options;
         let geometry = volume.geometry();
         volume.check_format_maintained()?;
-        let smallest = smallest(volume, keep)?;
+        let leftovers = Leftovers::of(volume)?;
+        let smallest = smallest(volume, keep, &leftovers)?;
         let mut size = match target {
             ShrinkTarget::Bytes(bytes) => Size::within(geometry, bytes)?,
             ShrinkTarget::Smallest => smallest,
         };
-        let mut doomed = look(volume, size, keep)?;
+        let mut doomed = look(volume, size, keep, &leftovers)?;
         // A short last group may be too full, or have something in the way where it ends.
         if let Some(whole) = size.without_short_group(geometry).filter(|_| !doomed.is_free()) {
-            let instead = look(volume, whole, keep)?;
+            let instead = look(volume, whole, keep, &leftovers)?;
             if instead.is_free() {
                 (size, doomed) = (whole, instead);
             }
@@ -106,7 +110,7 @@ impl Plan {
             obstacles,
             smallest: smallest.blocks(geometry),
         };
-        Ok(Self { size, shrinkage })
+        Ok(Self { size, shrinkage, leftovers })
     }
 
     /// Fails if something is in the way.
@@ -126,19 +130,19 @@ impl Plan {
 }
 
 /// Looks at what goes, and at the room for it.
-fn look(volume: &Volume, size: Size, keep: bool) -> Result<Doomed, Error> {
+fn look(volume: &Volume, size: Size, keep: bool, leftovers: &Leftovers) -> Result<Doomed, Error> {
     let mut doomed = Doomed::of(volume, size, keep)?;
     if !keep {
         doomed.obstacles.extend(inodes::survey(volume, size)?);
     }
     let blocks = doomed.data.blocks + doomed.metadata.blocks;
     let moving = Moving { blocks, inodes: doomed.inodes };
-    doomed.obstacles.extend(room::shortage(volume, size, moving)?);
+    doomed.obstacles.extend(Rooms::new(volume, leftovers).shortage(size, moving)?);
     Ok(doomed)
 }
 
 /// The smallest size with nothing in the way.
-fn smallest(volume: &Volume, keep: bool) -> Result<Size, Error> {
+fn smallest(volume: &Volume, keep: bool, leftovers: &Leftovers) -> Result<Size, Error> {
     let geometry = volume.geometry();
     let (now, least) = (Size::of(geometry), Size::least(geometry));
     let mut groups = now.groups;
@@ -148,5 +152,5 @@ fn smallest(volume: &Volume, keep: bool) -> Result<Size, Error> {
     let ag = AgNumber(groups - 1);
     let length = geometry.ag_length(ag);
     let last = fixed_end(volume, ag, keep)?.max(Size::least_last(geometry)).min(length);
-    room::smallest(volume, Size { groups, last })
+    Rooms::new(volume, leftovers).smallest(Size { groups, last })
 }

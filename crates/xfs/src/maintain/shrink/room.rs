@@ -2,6 +2,7 @@
 
 use super::doomed::Obstacle;
 use super::journal;
+use super::leftovers::Leftovers;
 use super::size::Size;
 use crate::alloc;
 use crate::btree::Bnobt;
@@ -37,97 +38,6 @@ struct Room {
     missing: u64,
 }
 
-/// The room in the first `length` blocks of a group, as a part of a volume of the size `size`. The
-/// space that its trees may grow into counts as used, and that for what they have behind.
-fn room(volume: &Volume, size: Size, ag: AgNumber, length: u32) -> Result<Room, Error> {
-    let full = volume.geometry().ag_length(ag);
-    let geometry = size.superblock(volume.superblock()).geometry();
-    let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(Room::default()) };
-    let group = guard.state();
-    let need = Reserved::new(&geometry, ag).outstanding(&group.agf, &group.agi, Pool::Ordinary);
-    let (mut free, mut own) = (u64::from(group.agf.free_blocks), 0);
-    if length < full {
-        own = alloc::own_blocks_behind(volume, group, AgBlock(length))?.into();
-    }
-    drop(guard);
-    if length < full {
-        free = 0;
-        free_extents::<Bnobt>(volume, ag, |extent| {
-            let end = extent.start.0.saturating_add(extent.len).min(length);
-            free += u64::from(end.saturating_sub(extent.start.0));
-        })?;
-        // It moves first.
-        free += u64::from(journal::leaves(volume.geometry(), size, ag, length));
-    }
-    // Freed ahead of all else.
-    staging_extents(volume, ag, |extent| {
-        let end = extent.start.0.saturating_add(extent.len).min(length);
-        free += u64::from(end.saturating_sub(extent.start.0));
-    })?;
-    let taken = u64::from(need) + own + SLACK;
-    let missing = taken.saturating_sub(free);
-    let free = free.saturating_sub(taken);
-    Ok(Room { free, used: u64::from(length).saturating_sub(free), missing })
-}
-
-/// What keeps `moving` blocks from fitting, if they do not.
-pub(super) fn shortage(
-    volume: &Volume,
-    size: Size,
-    moving: Moving,
-) -> Result<Option<Obstacle>, Error> {
-    let (geometry, free) = (volume.geometry(), free_in(volume, size)?);
-    let Moving { blocks: mut moving, inodes } = moving;
-    if inodes > 0 {
-        let room = inode_room(volume, size)?;
-        let chunk = u64::from(geometry.chunk_inodes());
-        let wanted = inodes.saturating_sub(room.free).div_ceil(chunk);
-        if wanted > room.chunks {
-            let room = room.free.saturating_add(room.chunks.saturating_mul(chunk));
-            return Ok(Some(Obstacle::Chunks { needed: inodes, room }));
-        }
-        moving += wanted * u64::from(geometry.chunk_blocks());
-    }
-    if size.last < geometry.ag_length(size.last_group()) {
-        let Room { missing, .. } = room(volume, size, size.last_group(), size.last)?;
-        if missing > 0 {
-            return Ok(Some(Obstacle::Space { needed: moving + missing, free: 0 }));
-        }
-    }
-    // Pieces need records, and the tree of a file another block.
-    let mut needed = moving + moving / 100;
-    if journal::is_doomed(geometry, size) && journal::unused(volume, size)?.is_none() {
-        needed += u64::from(geometry.log_blocks);
-        if !journal::can_move(geometry) || !has_place_for_journal(volume, size)? {
-            let group = geometry.split_block(geometry.log_start).0;
-            return Ok(Some(Obstacle::Journal { group }));
-        }
-    }
-    let short = needed > free && needed > 0;
-    Ok(short.then_some(Obstacle::Space { needed, free }))
-}
-
-/// Whether a group but the first has a free extent for the journal, and the room.
-fn has_place_for_journal(volume: &Volume, size: Size) -> Result<bool, Error> {
-    let geometry = volume.geometry();
-    for ag in (1..size.groups).map(AgNumber) {
-        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
-        let mut longest = 0;
-        if room(volume, size, ag, length)?.free >= geometry.log_blocks.into() {
-            free_extents::<Bnobt>(volume, ag, |extent| {
-                let end = extent.start.0.saturating_add(extent.len).min(length);
-                longest = longest.max(end.saturating_sub(extent.start.0));
-            })?;
-        }
-        // The free list may take some first, and an alignment others.
-        let unit = geometry.log_stripe_unit >> geometry.block_log;
-        if u64::from(longest) >= u64::from(geometry.log_blocks) + u64::from(unit) + SLACK {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Free inodes, and places of new chunks.
 #[derive(Clone, Copy, Debug, Default)]
 struct InodeRoom {
@@ -135,69 +45,179 @@ struct InodeRoom {
     chunks: u64,
 }
 
-/// The room for inodes in a volume of this size.
-fn inode_room(volume: &Volume, size: Size) -> Result<InodeRoom, Error> {
-    let geometry = volume.geometry();
-    let (blocks, align) = (geometry.chunk_blocks(), geometry.cluster_alignment().max(1));
-    let mut room = InodeRoom::default();
-    for ag in (0..size.groups).map(AgNumber) {
-        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
-        inode_chunks(volume, ag, |chunk| {
-            let (start, _) = geometry.inode_block(chunk.start);
-            if start.0.saturating_add(blocks) <= length {
-                room.free += u64::from(chunk.freecount);
-            }
-        })?;
-        free_extents::<Bnobt>(volume, ag, |extent| {
-            let start = extent.start.0.next_multiple_of(align);
+/// The room of the groups of a volume.
+#[derive(Clone, Copy)]
+pub(super) struct Rooms<'v> {
+    volume: &'v Volume,
+    /// The journal takes one of them, or they are freed, ahead of all that moves.
+    leftovers: &'v Leftovers,
+}
+
+impl<'v> Rooms<'v> {
+    pub(super) const fn new(volume: &'v Volume, leftovers: &'v Leftovers) -> Self {
+        Self { volume, leftovers }
+    }
+
+    /// The room in the first `length` blocks of a group, as a part of a volume of the size `size`. The
+    /// space that its trees may grow into counts as used, and that for what they have behind.
+    fn room(self, size: Size, ag: AgNumber, length: u32) -> Result<Room, Error> {
+        let volume = self.volume;
+        let full = volume.geometry().ag_length(ag);
+        let geometry = size.superblock(volume.superblock()).geometry();
+        let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(Room::default()) };
+        let group = guard.state();
+        let need = Reserved::new(&geometry, ag).outstanding(&group.agf, &group.agi, Pool::Ordinary);
+        let (mut free, mut own) = (u64::from(group.agf.free_blocks), 0);
+        if length < full {
+            own = alloc::own_blocks_behind(volume, group, AgBlock(length))?.into();
+        }
+        drop(guard);
+        if length < full {
+            free = 0;
+            free_extents::<Bnobt>(volume, ag, |extent| {
+                let end = extent.start.0.saturating_add(extent.len).min(length);
+                free += u64::from(end.saturating_sub(extent.start.0));
+            })?;
+            // It moves first.
+            free += u64::from(journal::leaves(volume.geometry(), size, ag, length));
+        }
+        // Freed ahead of all else.
+        staging_extents(volume, ag, |extent| {
             let end = extent.start.0.saturating_add(extent.len).min(length);
-            room.chunks += u64::from(end.saturating_sub(start) / blocks.next_multiple_of(align));
+            free += u64::from(end.saturating_sub(extent.start.0));
         })?;
+        free += self.leftovers.blocks_in(volume.geometry(), ag, length);
+        let taken = u64::from(need) + own + SLACK;
+        let missing = taken.saturating_sub(free);
+        let free = free.saturating_sub(taken);
+        Ok(Room { free, used: u64::from(length).saturating_sub(free), missing })
     }
-    Ok(room)
-}
 
-/// Blocks for files in a volume of this size.
-fn free_in(volume: &Volume, size: Size) -> Result<u64, Error> {
-    let geometry = volume.geometry();
-    let mut free = 0;
-    for ag in (0..size.groups).map(AgNumber) {
-        let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
-        free += room(volume, size, ag, length)?.free;
-    }
-    let aside = (size.blocks(geometry) / SET_ASIDE_SHARE).min(SET_ASIDE_MAX);
-    Ok(free.saturating_sub(aside))
-}
-
-/// The smallest size from `least` on whose free space has room for what goes.
-pub(super) fn smallest(volume: &Volume, least: Size) -> Result<Size, Error> {
-    let geometry = volume.geometry();
-    let now = Size::of(geometry);
-    let full = |groups| Size { groups, last: geometry.ag_length(AgNumber(groups - 1)) };
-    let fits = |size: Size| -> Result<bool, Error> {
-        let mut moving = 0;
-        for part in size.doomed(geometry) {
-            let whole = room(volume, now, part.ag, part.start + part.len)?;
-            let kept =
-                if part.start > 0 { room(volume, now, part.ag, part.start)?.used } else { 0 };
-            moving += whole.used.saturating_sub(kept);
+    /// What keeps `moving` blocks from fitting, if they do not.
+    pub(super) fn shortage(self, size: Size, moving: Moving) -> Result<Option<Obstacle>, Error> {
+        let (geometry, free) = (self.volume.geometry(), self.free_in(size)?);
+        let Moving { blocks: mut moving, inodes } = moving;
+        if inodes > 0 {
+            let room = self.inode_room(size)?;
+            let chunk = u64::from(geometry.chunk_inodes());
+            let wanted = inodes.saturating_sub(room.free).div_ceil(chunk);
+            if wanted > room.chunks {
+                let room = room.free.saturating_add(room.chunks.saturating_mul(chunk));
+                return Ok(Some(Obstacle::Chunks { needed: inodes, room }));
+            }
+            moving += wanted * u64::from(geometry.chunk_blocks());
         }
-        // The journal is counted by itself.
+        if size.last < geometry.ag_length(size.last_group()) {
+            let Room { missing, .. } = self.room(size, size.last_group(), size.last)?;
+            if missing > 0 {
+                return Ok(Some(Obstacle::Space { needed: moving + missing, free: 0 }));
+            }
+        }
+        // Pieces need records, and the tree of a file another block.
+        let mut needed = moving + moving / 100;
         if journal::is_doomed(geometry, size) {
-            moving = moving.saturating_sub(geometry.log_blocks.into());
+            needed += u64::from(geometry.log_blocks);
+            if !self.has_place_for_journal(size)? {
+                let group = geometry.split_block(geometry.log_start).0;
+                return Ok(Some(Obstacle::Journal { group }));
+            }
         }
-        // Chunks of inodes are among the blocks.
-        Ok(shortage(volume, size, Moving { blocks: moving, inodes: 0 })?.is_none())
-    };
-    let mut groups = least.groups;
-    while groups < now.groups && !fits(full(groups))? {
-        groups += 1;
+        let short = needed > free && needed > 0;
+        Ok(short.then_some(Obstacle::Space { needed, free }))
     }
-    let low = if groups == least.groups { least.last } else { Size::least_last(geometry) };
-    let (mut low, mut high) = (low, full(groups).last);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if fits(Size { groups, last: middle })? { high = middle } else { low = middle + 1 }
+
+    /// Whether a group but the first has a free extent for the journal, and the room.
+    fn has_place_for_journal(self, size: Size) -> Result<bool, Error> {
+        let (volume, geometry) = (self.volume, self.volume.geometry());
+        if !journal::can_move(geometry) {
+            return Ok(false);
+        }
+        if self.leftovers.place(geometry, size).is_some() {
+            return Ok(true);
+        }
+        for ag in (1..size.groups).map(AgNumber) {
+            let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+            let mut longest = 0;
+            if self.room(size, ag, length)?.free >= geometry.log_blocks.into() {
+                free_extents::<Bnobt>(volume, ag, |extent| {
+                    let end = extent.start.0.saturating_add(extent.len).min(length);
+                    longest = longest.max(end.saturating_sub(extent.start.0));
+                })?;
+            }
+            // The free list may take some first, and an alignment others.
+            let unit = geometry.log_stripe_unit >> geometry.block_log;
+            if u64::from(longest) >= u64::from(geometry.log_blocks) + u64::from(unit) + SLACK {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
-    Ok(Size { groups, last: high })
+
+    /// The room for inodes in a volume of this size.
+    fn inode_room(self, size: Size) -> Result<InodeRoom, Error> {
+        let (volume, geometry) = (self.volume, self.volume.geometry());
+        let (blocks, align) = (geometry.chunk_blocks(), geometry.cluster_alignment().max(1));
+        let mut room = InodeRoom::default();
+        for ag in (0..size.groups).map(AgNumber) {
+            let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+            inode_chunks(volume, ag, |chunk| {
+                let (start, _) = geometry.inode_block(chunk.start);
+                if start.0.saturating_add(blocks) <= length {
+                    room.free += u64::from(chunk.freecount);
+                }
+            })?;
+            free_extents::<Bnobt>(volume, ag, |extent| {
+                let start = extent.start.0.next_multiple_of(align);
+                let end = extent.start.0.saturating_add(extent.len).min(length);
+                room.chunks +=
+                    u64::from(end.saturating_sub(start) / blocks.next_multiple_of(align));
+            })?;
+        }
+        Ok(room)
+    }
+
+    /// Blocks for files in a volume of this size.
+    fn free_in(self, size: Size) -> Result<u64, Error> {
+        let geometry = self.volume.geometry();
+        let mut free = 0;
+        for ag in (0..size.groups).map(AgNumber) {
+            let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+            free += self.room(size, ag, length)?.free;
+        }
+        let aside = (size.blocks(geometry) / SET_ASIDE_SHARE).min(SET_ASIDE_MAX);
+        Ok(free.saturating_sub(aside))
+    }
+
+    /// The smallest size from `least` on whose free space has room for what goes.
+    pub(super) fn smallest(self, least: Size) -> Result<Size, Error> {
+        let geometry = self.volume.geometry();
+        let now = Size::of(geometry);
+        let full = |groups| Size { groups, last: geometry.ag_length(AgNumber(groups - 1)) };
+        let fits = |size: Size| -> Result<bool, Error> {
+            let mut moving = 0;
+            for part in size.doomed(geometry) {
+                let whole = self.room(now, part.ag, part.start + part.len)?;
+                let kept =
+                    if part.start > 0 { self.room(now, part.ag, part.start)?.used } else { 0 };
+                moving += whole.used.saturating_sub(kept);
+            }
+            // The journal is counted by itself.
+            if journal::is_doomed(geometry, size) {
+                moving = moving.saturating_sub(geometry.log_blocks.into());
+            }
+            // Chunks of inodes are among the blocks.
+            Ok(self.shortage(size, Moving { blocks: moving, inodes: 0 })?.is_none())
+        };
+        let mut groups = least.groups;
+        while groups < now.groups && !fits(full(groups))? {
+            groups += 1;
+        }
+        let low = if groups == least.groups { least.last } else { Size::least_last(geometry) };
+        let (mut low, mut high) = (low, full(groups).last);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if fits(Size { groups, last: middle })? { high = middle } else { low = middle + 1 }
+        }
+        Ok(Size { groups, last: high })
+    }
 }

@@ -23,13 +23,20 @@ pub(super) struct Size {
     pub(super) last: u32,
 }
 
-/// The part of a group that goes.
+/// A part of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DoomedPart {
+pub(super) struct GroupPart {
     pub(super) ag: AgNumber,
-    /// First block that goes; 0 where the whole group does.
+    /// First block.
     pub(super) start: u32,
     pub(super) len: u32,
+}
+
+impl GroupPart {
+    /// A whole group.
+    pub(super) fn whole(geometry: &Geometry, ag: AgNumber) -> Self {
+        Self { ag, start: 0, len: geometry.ag_length(ag) }
+    }
 }
 
 impl Size {
@@ -105,14 +112,14 @@ impl Size {
     }
 
     /// The parts of groups that go, ascending.
-    pub(super) fn doomed(self, geometry: &Geometry) -> impl Iterator<Item = DoomedPart> + use<> {
+    pub(super) fn doomed(self, geometry: &Geometry) -> impl Iterator<Item = GroupPart> + use<> {
         let length = {
             let geometry = geometry.clone();
             move |ag| geometry.ag_length(ag)
         };
         let (last, count) = (self.last_group(), geometry.ag_count);
-        let tail = DoomedPart { ag: last, start: self.last, len: length(last) - self.last };
-        let whole = move |ag| DoomedPart { ag, start: 0, len: length(ag) };
+        let tail = GroupPart { ag: last, start: self.last, len: length(last) - self.last };
+        let whole = move |ag| GroupPart { ag, start: 0, len: length(ag) };
         let groups = (self.groups..count).map(AgNumber).map(whole);
         Some(tail).filter(|tail| tail.len > 0).into_iter().chain(groups)
     }

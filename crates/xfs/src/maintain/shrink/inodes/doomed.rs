@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::format::InodeChunkRecord;
 use crate::geometry::{Geometry, INODES_PER_CHUNK};
 use crate::group_tree::first_inode_chunk;
-use crate::maintain::shrink::size::{DoomedPart, Size};
+use crate::maintain::shrink::size::{GroupPart, Size};
 use crate::units::{AgInode, AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 /// whole windows.
 #[derive(Clone, Debug)]
 pub(super) struct DoomedInodes {
-    parts: Vec<DoomedPart>,
+    parts: Vec<GroupPart>,
     last: AgNumber,
     /// The first one of the last group that stays.
     first: AgInode,
