@@ -10,6 +10,7 @@
 //! What each language means is in docs/decisions/descriptions.md.
 
 mod accounts;
+mod arena;
 mod composefs;
 mod contents;
 mod described;

@@ -25,7 +25,7 @@ pub(super) fn read(lines: &mut Lines, has_contents: bool) -> Result<Draft, Box<D
         take(&mut draft, &line, lines.number(), has_contents)
             .map_err(|problem| lines.fault(problem))?;
     }
-    if draft.names.is_empty() {
+    if draft.is_empty() {
         return Err(lines.fault(DescriptionProblem::Truncated("its first line")));
     }
     Ok(draft)
@@ -118,7 +118,7 @@ fn take(
         let target = payload.ok_or_else(|| {
             DescriptionProblem::value("PAYLOAD", b"-", "a hard link has the path of the file here")
         })?;
-        return draft.add_named(path, number, File::link(absolute("PAYLOAD", &target)?));
+        return draft.add_named(&path, number, File::link(absolute("PAYLOAD", &target)?));
     }
     let xattrs = fields.0.map(xattr).collect::<Result<Vec<_>, _>>()?;
     let (mut whence, mut expected) = (Whence::Nowhere, Expected::default());
@@ -144,7 +144,7 @@ fn take(
     let mode = Some((mode & 0o7777) as u16);
     let told = Told { mode, uid: Some(uid), gid: Some(gid), mtime: Some(mtime) };
     let xattrs = check_xattrs(xattrs)?;
-    draft.add_named(path, number, File { kind, told, xattrs, whence, expected })
+    draft.add_named(&path, number, File { kind, told, xattrs, whence, expected })
 }
 
 /// Where the contents of a regular file are.

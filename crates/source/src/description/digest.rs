@@ -88,14 +88,14 @@ impl Digest {
 
 /// Digests in one piece of memory: for each the place of its algorithm in [`ALGORITHMS`], then its
 /// bytes.
-pub(super) fn packed(digests: &[Digest]) -> Box<[u8]> {
+pub(super) fn packed(digests: &[Digest]) -> Vec<u8> {
     let length = digests.iter().map(|digest| 1 + digest.bytes.len()).sum();
     let mut bytes = Vec::with_capacity(length);
     for digest in digests {
         bytes.push(digest.algorithm as u8);
         bytes.extend_from_slice(&digest.bytes);
     }
-    bytes.into()
+    bytes
 }
 
 /// The digests in a piece of memory.

@@ -77,7 +77,7 @@ pub(super) fn read(
     let mut settling = Settling::new(contents, notes, merged.len());
     for Line { path, number, keywords } in merged {
         settling
-            .take(path, number, *keywords)
+            .take(&path, number, *keywords)
             .map_err(|problem| lines.fault_on(number, problem))?;
     }
     Ok(settling.finish())
@@ -164,7 +164,7 @@ impl Reader {
     fn merged(mut self) -> Result<Vec<Line>, (u64, DescriptionProblem)> {
         // Numbers keep the order of lines about one path; a stable sort would need more memory.
         self.lines.sort_unstable_by(|one, other| {
-            in_order(&one.path, &other.path).then(one.number.cmp(&other.number))
+            in_order(one.path.as_bytes(), other.path.as_bytes()).then(one.number.cmp(&other.number))
         });
         let mut fault = None;
         self.lines.dedup_by(|line, earlier| {

@@ -103,7 +103,7 @@ fn read_words(
     if root.kind != Kind::Directory {
         return Err(DescriptionProblem::RootNotDirectory.into());
     }
-    draft.add_named(EntryPath::root(), words.line, root)?;
+    draft.add_named(&EntryPath::root(), words.line, root)?;
     let mut directory = EntryPath::root();
     loop {
         let mut name = words.wanted("the $ that ends a directory")?;
@@ -126,7 +126,7 @@ fn read_words(
         if file.kind == Kind::Directory {
             directory = path.clone();
         }
-        draft.add_named(path, line, file)?;
+        draft.add_named(&path, line, file)?;
     }
     match words.next()? {
         Some(word) => {

@@ -1,6 +1,7 @@
-//! A described file in few bytes, as all of them are in memory at once: 56 of them and its digests,
+//! A described file in few bytes, as all of them are in memory at once: 48 of them and its digests,
 //! for a regular file or a directory that is described no further than mtree(5) does.
 
+use super::arena::{Arena, Piece};
 use super::described::{Expected, Told};
 use super::digest;
 use super::tree::{File, Whence};
@@ -22,7 +23,7 @@ static REGULAR: Kind = Kind::Regular { size: 0, data: Vec::new() };
 pub(super) struct Stored {
     seconds: i64,
     size: u64,
-    digests: Box<[u8]>,
+    digests: Piece,
     rare: Option<Box<Rare>>,
     nanoseconds: u32,
     uid: u32,
@@ -52,7 +53,8 @@ impl Stored {
         }
     }
 
-    pub(super) fn file(&self) -> File {
+    /// The file; its digests are in `arena`.
+    pub(super) fn file(&self, arena: &Arena) -> File {
         let (xattrs, whence) = match &self.rare {
             Some(rare) => (rare.xattrs.clone(), rare.whence.clone()),
             None if self.has(AT_PATH) => (Box::default(), Whence::AtPath),
@@ -66,17 +68,13 @@ impl Stored {
             mtime: self.has(MTIME).then_some(mtime),
         };
         let size = self.has(SIZE).then_some(self.size);
-        let expected = Expected { size, digests: digest::unpacked(&self.digests) };
+        let expected = Expected { size, digests: digest::unpacked(arena.get(self.digests)) };
         File { kind: self.kind().clone(), told, xattrs, whence, expected }
     }
 
-    fn has(&self, bit: u8) -> bool {
-        self.bits & bit != 0
-    }
-}
-
-impl From<File> for Stored {
-    fn from(File { kind, told, xattrs, whence, expected }: File) -> Self {
+    /// Puts the digests into `arena`.
+    pub(super) fn new(file: File, arena: &mut Arena) -> Self {
+        let File { kind, told, xattrs, whence, expected } = file;
         let Told { mode, uid, gid, mtime } = told;
         let mut bits = bit(mode.is_some(), MODE)
             | bit(uid.is_some(), UID)
@@ -99,7 +97,7 @@ impl From<File> for Stored {
         Self {
             seconds,
             size: expected.size.unwrap_or_default(),
-            digests: digest::packed(&expected.digests),
+            digests: arena.push(&digest::packed(&expected.digests)),
             rare,
             nanoseconds,
             uid: uid.unwrap_or_default(),
@@ -107,6 +105,10 @@ impl From<File> for Stored {
             mode: mode.unwrap_or_default(),
             bits,
         }
+    }
+
+    fn has(&self, bit: u8) -> bool {
+        self.bits & bit != 0
     }
 }
 
@@ -150,11 +152,12 @@ mod tests {
 
     #[test]
     fn what_is_stored_comes_back() {
+        let mut arena = Arena::default();
         for file in files() {
-            let stored = Stored::from(file.clone());
+            let stored = Stored::new(file.clone(), &mut arena);
             assert_eq!(*stored.kind(), file.kind);
-            assert_eq!(stored.file(), file);
+            assert_eq!(stored.file(&arena), file);
         }
-        assert_eq!(size_of::<Stored>(), 56);
+        assert_eq!(size_of::<Stored>(), 48);
     }
 }

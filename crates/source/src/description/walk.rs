@@ -2,10 +2,10 @@
 
 use super::contents::{Contents, HostFiles};
 use super::described::{ContentsFile, Described, Place, contents_problem};
-use super::tree::{File, Name, Tree, Whence};
+use super::tree::{File, Tree, Whence};
 use crate::directory::{Batch, Batches, Course, Work};
 use crate::entry::{Entry, Kind, Links};
-use crate::{Metadata, SourceError, Timestamp};
+use crate::{EntryPath, Metadata, SourceError, Timestamp};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Walk {
 impl Batches for Walk {
     fn next_batch(&mut self) -> Option<Batch> {
         let Self { finder, course } = self;
-        course.next_batch(finder.tree.names.len(), |index| finder.work(index))
+        course.next_batch(finder.tree.len(), |index| finder.work(index))
     }
 }
 
@@ -41,12 +41,13 @@ impl Finder {
     /// The work for one name.
     fn work(&mut self, index: usize) -> Result<Work, SourceError> {
         let tree = Arc::clone(&self.tree);
-        let name = &tree.names[index];
+        let name = tree.name(index);
         let file = tree.file(name.file);
-        let (first, names) = tree.uses(name.file);
+        let (first, names) = tree.uses(index);
+        let first_path = tree.path(tree.name(first));
         let mut entry = Entry {
-            path: name.path.clone(),
-            kind: Kind::HardLink(tree.names[first].path.clone()),
+            path: tree.path(name),
+            kind: Kind::HardLink(first_path.clone()),
             metadata: file.told.over(Some(&NOTHING)).unwrap_or(NOTHING),
             xattrs: Vec::new(),
             links: if names > 1 { Links::Several } else { Links::Single },
@@ -56,7 +57,7 @@ impl Finder {
         let is_complete = file.told.is_complete() && !(is_regular && first == index);
         let place = match is_complete {
             true => Place::Nowhere,
-            false => self.place(&tree.names[first], &file)?,
+            false => self.place(&first_path, name.line, &file)?,
         };
         if first == index {
             entry.kind = file.kind;
@@ -75,15 +76,16 @@ impl Finder {
         })))
     }
 
-    fn place(&mut self, name: &Name, file: &File) -> Result<Place, SourceError> {
+    /// Where the file at `own`, of which `line` tells, has its contents.
+    fn place(&mut self, own: &EntryPath, line: u64, file: &File) -> Result<Place, SourceError> {
         let path = match &file.whence {
             Whence::Nowhere => return Ok(Place::Nowhere),
             Whence::Inline(bytes) => return Ok(Place::Inline(Arc::clone(bytes))),
-            Whence::AtPath => &name.path,
+            Whence::AtPath => own,
             Whence::Below(path) => path,
             Whence::Host(path) => {
                 let found = self.host.file(path);
-                return self.placed(name, found, || path.clone());
+                return self.placed(own, line, found, || path.clone());
             }
         };
         let Some(contents) = &mut self.contents else { return Ok(Place::Nowhere) };
@@ -93,18 +95,19 @@ impl Finder {
         if found.is_err() && !matches!(file.kind, Kind::Regular { .. }) {
             return Ok(Place::Nowhere);
         }
-        self.placed(name, found, || shown)
+        self.placed(own, line, found, || shown)
     }
 
     fn placed(
         &self,
-        name: &Name,
+        own: &EntryPath,
+        line: u64,
         found: Result<ContentsFile, rustix::io::Errno>,
         shown: impl FnOnce() -> PathBuf,
     ) -> Result<Place, SourceError> {
         found.map(Place::File).map_err(|error| {
-            let problem = contents_problem(name.path.as_bytes().to_vec(), shown(), error);
-            problem.at(&self.description, name.line).into()
+            let problem = contents_problem(own.as_bytes().to_vec(), shown(), error);
+            problem.at(&self.description, line).into()
         })
     }
 }

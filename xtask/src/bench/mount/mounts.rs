@@ -135,7 +135,9 @@ impl Mounted {
                 command
             }
             Peer::Passthrough => {
-                let mut command = Command::new(passthrough()?);
+                // It keeps a descriptor for each file that the kernel knows.
+                let mut command = Command::new("prlimit");
+                command.arg("--nofile=1048576").arg(passthrough()?);
                 let below = self.kernel.as_ref().map(|mount| mount.path().display().to_string());
                 let source = format!("source={}", below.unwrap_or_default());
                 command.args(["-f", "-o", "cache=always,writeback", "-o", &source]);

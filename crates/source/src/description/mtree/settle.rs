@@ -6,7 +6,7 @@ use super::super::contents::Contents;
 use super::super::described::{Expected, Told, no_mode};
 use super::super::error::{DescriptionProblem, cut};
 use super::super::notes::Notes;
-use super::super::tree::{Draft, File, FileId, Name, Whence};
+use super::super::tree::{Draft, File, FileId, Whence};
 use super::keywords::{Keywords, Rare};
 use super::values::{Elsewhere, Type};
 use crate::entry::{Kind, MAX_FILE_SIZE};
@@ -52,20 +52,20 @@ impl<'a> Settling<'a> {
     /// Takes what is said about one path.
     pub(super) fn take(
         &mut self,
-        path: EntryPath,
+        path: &EntryPath,
         line: u64,
         mut keywords: Keywords,
     ) -> Result<(), DescriptionProblem> {
         let mut rare = keywords.rare.take().map(|rare| *rare).unwrap_or_default();
-        let kind = kind(&path, &keywords, &mut rare)?;
-        let whence = self.whence(&path, &keywords, rare.contents.take(), &kind)?;
+        let kind = kind(path, &keywords, &mut rare)?;
+        let whence = self.whence(path, &keywords, rare.contents.take(), &kind)?;
         let Some(whence) = whence else { return Ok(()) };
-        let told = self.told(&path, &keywords, &rare, kind == Kind::Directory)?;
+        let told = self.told(path, &keywords, &rare, kind == Kind::Directory)?;
         if told.mode.is_none() && whence == Whence::Nowhere {
             return Err(no_mode(cut(path.as_bytes())));
         }
         let unknown_digest = rare.unknown_digest;
-        let identity = self.identity(&path, line, rare, &kind)?;
+        let identity = self.identity(path, line, rare, &kind)?;
         let mut expected = Expected::default();
         if matches!(kind, Kind::Regular { .. }) && !keywords.is_unchanged {
             if let (true, Some(keyword)) = (keywords.digests.is_empty(), unknown_digest) {
@@ -93,7 +93,7 @@ impl<'a> Settling<'a> {
                 id
             }
         };
-        self.draft.names.push(Name { path, line, file: id });
+        self.draft.name(path, line, id);
         Ok(())
     }
 
