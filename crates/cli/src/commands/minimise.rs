@@ -31,15 +31,20 @@ pub(super) struct Args {
     #[arg(long, requires = "partition")]
     partition_table: bool,
 
+    /// Look at all files before and afterwards, and say how spread they are, as `undercroft frag` does.
+    #[arg(long)]
+    frag: bool,
+
     /// Print the sizes as JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let report = shrink::perform(&args.image, args.partition_table, |device, progress| {
-        maintain::minimise(device, args.keep_inode_numbers, progress)
-    })?;
+    let report =
+        shrink::perform(&args.image, args.partition_table, args.frag, |device, progress| {
+            maintain::minimise(device, args.keep_inode_numbers, progress)
+        })?;
     shrink::print(&report, args.json, out)?;
     Ok(Outcome::Done)
 }

@@ -1,11 +1,13 @@
 //! `undercroft shrink`.
 
+mod report;
+
 use crate::image::ImageArgs;
 use crate::progress::Progress;
-use crate::report::{self, Outcome};
+use crate::report::{Outcome, json_line};
 use crate::{text, value};
 use anyhow::{Context, Result};
-use serde::Serialize;
+use report::{Report, Spread};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -56,9 +58,13 @@ pub(super) struct Args {
     #[arg(long)]
     keep_inode_numbers: bool,
 
-    /// Only say what would move, what is in the way, and the smallest size.
+    /// Only say what would move, about how long that takes, what is in the way, and the smallest size.
     #[arg(long)]
     dry_run: bool,
+
+    /// Look at all files before and afterwards, and say how spread they are, as `undercroft frag` does.
+    #[arg(long, conflicts_with_all = ["dry_run", "abandon"])]
+    frag: bool,
 
     /// Print the sizes as JSON.
     #[arg(long)]
@@ -81,70 +87,6 @@ fn target(text: &str) -> Result<ShrinkTarget, String> {
     value::size(text).map(ShrinkTarget::Bytes)
 }
 
-/// Sizes before and after, and what moved or is in the way.
-#[derive(Serialize)]
-pub(super) struct Report {
-    block_size: u64,
-    blocks_before: u64,
-    blocks: u64,
-    groups_before: u32,
-    groups: u32,
-    moved_extents: u64,
-    moved_blocks: u64,
-    moved_inodes: u64,
-    journal_blocks: u64,
-    smallest_blocks: u64,
-    obstacles: Vec<String>,
-    done: bool,
-}
-
-impl Report {
-    fn new(change: &Shrinkage, block_size: u64, done: bool) -> Self {
-        let Shrinkage { data, metadata, .. } = change;
-        Self {
-            block_size,
-            blocks_before: change.blocks_before,
-            blocks: change.blocks,
-            groups_before: change.groups_before,
-            groups: change.groups,
-            moved_extents: data.extents + metadata.extents,
-            moved_blocks: data.blocks + metadata.blocks,
-            moved_inodes: change.inodes,
-            journal_blocks: change.journal,
-            smallest_blocks: change.smallest,
-            obstacles: change.obstacles.iter().map(ToString::to_string).collect(),
-            done,
-        }
-    }
-
-    fn bytes(&self, blocks: u64) -> String {
-        text::bytes(blocks.saturating_mul(self.block_size))
-    }
-
-    fn print(&self, out: &mut dyn Write) -> Result<()> {
-        let (from, to) = (self.bytes(self.blocks_before), self.bytes(self.blocks));
-        let verb = if self.done { "shrunk" } else { "would shrink" };
-        let (before, groups) = (self.groups_before, self.groups);
-        writeln!(out, "{verb} from {from} in {before} groups to {to} in {groups} groups")?;
-        let (extents, blocks) = (self.moved_extents, self.bytes(self.moved_blocks));
-        let verb = if self.done { "moved" } else { "would move" };
-        let journal = if self.journal_blocks > 0 { ", and the journal" } else { "" };
-        writeln!(out, "{verb} {extents} extents, {blocks}{journal}")?;
-        if self.moved_inodes > 0 {
-            let verb = if self.done { "gave" } else { "would give" };
-            writeln!(out, "{verb} {} inodes new numbers", self.moved_inodes)?;
-        }
-        for obstacle in &self.obstacles {
-            writeln!(out, "in the way: {obstacle}")?;
-        }
-        if !self.done {
-            let bytes = self.smallest_blocks.saturating_mul(self.block_size);
-            writeln!(out, "smallest size: {bytes} bytes ({})", text::bytes(bytes))?;
-        }
-        Ok(())
-    }
-}
-
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if args.abandon {
         return abandon(args, out);
@@ -152,17 +94,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let report = if args.dry_run {
         plan(args)?
     } else {
-        perform(&args.image, args.partition_table, |device, progress| {
+        perform(&args.image, args.partition_table, args.frag, |device, progress| {
             maintain::shrink(device, args.options(), progress)
         })?
     };
     print(&report, args.json, out)?;
-    let failed = !report.done && !report.obstacles.is_empty();
-    Ok(if failed { Outcome::Findings } else { Outcome::Done })
+    Ok(if report.is_refused() { Outcome::Findings } else { Outcome::Done })
 }
 
 pub(super) fn print(report: &Report, json: bool, out: &mut dyn Write) -> Result<()> {
-    if json { Ok(report::json_line(out, report)?) } else { report.print(out) }
+    if json { Ok(json_line(out, report)?) } else { report.print(out) }
 }
 
 fn abandon(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
@@ -188,19 +129,28 @@ fn plan(args: &Args) -> Result<Report> {
 pub(super) fn perform(
     image: &ImageArgs,
     partition_table: bool,
+    frag: bool,
     shrink: impl FnOnce(&Arc<dyn BlockDevice>, &mut dyn FnMut(u64, u64)) -> Result<Shrinkage, Error>,
 ) -> Result<Report> {
     let [disk, device] = image.writable_disk()?;
     image.check_replay(&device)?;
     // A volume whose shrinking was interrupted may not be one that can be opened.
-    if Volume::open(Arc::clone(&device)).is_ok_and(|volume| volume.recovery().is_some()) {
+    let volume = Volume::open(Arc::clone(&device)).ok();
+    if volume.as_ref().is_some_and(|volume| volume.recovery().is_some()) {
         eprintln!("note: {} was not unmounted cleanly; its journal is replayed", image.name());
     }
+    let before = volume.filter(|_| frag).map(|volume| Spread::of(&volume)).transpose()?;
     let progress = Progress::new();
     let change = shrink(&device, &mut |done, total| progress.show_bytes(done, total))?;
     drop(progress);
-    let block_size = Volume::open(Arc::clone(&device))?.geometry().block_size() as u64;
+    let volume = Volume::open(Arc::clone(&device))?;
+    let block_size = volume.geometry().block_size() as u64;
     let report = Report::new(&change, block_size, true);
+    let report = match before {
+        Some(before) => report.with_spread(before, Spread::of(&volume)?),
+        None => report,
+    };
+    drop(volume);
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
     // The device is held until the file or the partition is cut.
     let bytes = change.blocks.saturating_mul(block_size);

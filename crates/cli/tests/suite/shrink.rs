@@ -96,12 +96,18 @@ fn a_volume_shrinks_with_its_file_and_grows_again() {
     let text = succeeds(["shrink", "--size", "80M", "--dry-run", &image.path]);
     assert!(text.starts_with("would shrink from 160.0 MiB in 8 groups to 80.0 MiB"), "{text}");
     assert!(text.contains("smallest size: "), "{text}");
+    assert!(text.contains("would take about a second on a device of 200 MB a second"), "{text}");
     assert!(fs::read(&image.path).unwrap() == before, "a dry run changed the volume");
     let message = image.refused(&["--size", "80M", "--keep-inode-numbers"]);
     assert!(message.contains(" inodes are in what would go: "), "{message}");
 
-    let text = succeeds(["shrink", "--size", "80M", &image.path]);
+    let frag = json(&succeeds(["frag", "--json", &image.path]));
+    let text = succeeds(["shrink", "--size", "80M", "--frag", &image.path]);
     assert!(text.starts_with("shrunk from 160.0 MiB in 8 groups to 80.0 MiB"), "{text}");
+    let before = format!("regular files before: {} extents, ", frag["extents"]);
+    let frag = json(&succeeds(["frag", "--json", &image.path]));
+    let now = format!("regular files now:    {} extents, ", frag["extents"]);
+    assert!(text.contains(&before) && text.contains(&now), "{text}");
     assert!(text.contains(" inodes new numbers"), "{text}");
     assert_eq!(image.len(), 80 * MIB);
     image.judged();
@@ -111,7 +117,8 @@ fn a_volume_shrinks_with_its_file_and_grows_again() {
     assert!(image.len() == bytes && bytes < 80 * MIB, "{done}");
     image.judged();
     // A plan has to allow for more than moves.
-    let done = json(&succeeds(["minimise", "--json", &image.path]));
+    let done = json(&succeeds(["minimise", "--frag", "--json", &image.path]));
+    assert_eq!(done["spread_before"]["extents"], frag["extents"], "{done}");
     let least = done["blocks"].as_u64().unwrap() * done["block_size"].as_u64().unwrap();
     assert!(image.len() == least && least <= bytes, "{done}");
     image.judged();
