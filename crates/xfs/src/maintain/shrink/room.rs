@@ -87,9 +87,10 @@ impl<'v> Rooms<'v> {
             free += u64::from(end.saturating_sub(extent.start.0));
         })?;
         free += self.leftovers.blocks_in(volume.geometry(), ag, length);
-        let taken = u64::from(need) + own + SLACK;
+        let taken = u64::from(need) + own;
+        // Without the slack: a shrink that was cut may have filled that.
         let missing = taken.saturating_sub(free);
-        let free = free.saturating_sub(taken);
+        let free = free.saturating_sub(taken + SLACK);
         Ok(Room { free, used: u64::from(length).saturating_sub(free), missing })
     }
 
