@@ -87,10 +87,9 @@ impl<'v> Rooms<'v> {
             free += u64::from(end.saturating_sub(extent.start.0));
         })?;
         free += self.leftovers.blocks_in(volume.geometry(), ag, length);
-        let taken = u64::from(need) + own;
-        // Without the slack: a shrink that was cut may have filled that.
+        let taken = u64::from(need) + own + SLACK;
         let missing = taken.saturating_sub(free);
-        let free = free.saturating_sub(taken + SLACK);
+        let free = free.saturating_sub(taken);
         Ok(Room { free, used: u64::from(length).saturating_sub(free), missing })
     }
 
