@@ -44,25 +44,26 @@ impl Finder {
         let name = tree.name(index);
         let file = tree.file(name.file);
         let (first, names) = tree.uses(index);
-        let first_path = tree.path(tree.name(first));
-        let mut entry = Entry {
+        let first_name = tree.name(first);
+        let is_first = first == index;
+        let is_regular = matches!(file.kind, Kind::Regular { .. });
+        let is_complete = file.told.is_complete() && !(is_regular && is_first);
+        let place = match is_complete {
+            true => Place::Nowhere,
+            false => self.place(&tree.path(first_name), first_name.line, &file)?,
+        };
+        let (kind, xattrs) = match is_first {
+            true => (file.kind, file.xattrs.into_vec()),
+            false => (Kind::HardLink(tree.path(first_name)), Vec::new()),
+        };
+        let entry = Entry {
             path: tree.path(name),
-            kind: Kind::HardLink(first_path.clone()),
+            kind,
             metadata: file.told.over(Some(&NOTHING)).unwrap_or(NOTHING),
-            xattrs: Vec::new(),
+            xattrs,
             links: if names > 1 { Links::Several } else { Links::Single },
             replaces: false,
         };
-        let is_regular = matches!(file.kind, Kind::Regular { .. });
-        let is_complete = file.told.is_complete() && !(is_regular && first == index);
-        let place = match is_complete {
-            true => Place::Nowhere,
-            false => self.place(&first_path, name.line, &file)?,
-        };
-        if first == index {
-            entry.kind = file.kind;
-            entry.xattrs = file.xattrs.into_vec();
-        }
         if is_complete {
             return Ok(Work::Entry(entry));
         }
