@@ -32,10 +32,8 @@ pub(in crate::commands) struct Report {
     /// Of one that is not done, about.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_at_200_mb_per_second: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spread_before: Option<Spread>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spread: Option<Spread>,
+    #[serde(flatten)]
+    spreads: Option<Spreads>,
     done: bool,
 }
 
@@ -55,15 +53,14 @@ impl Report {
             smallest_blocks: change.smallest,
             obstacles: change.obstacles.iter().map(ToString::to_string).collect(),
             seconds_at_200_mb_per_second: (!done).then(|| seconds(change, block_size)),
-            spread_before: None,
-            spread: None,
+            spreads: None,
             done,
         }
     }
 
     /// With how spread the files were, and are.
     pub(super) fn with_spread(self, before: Spread, after: Spread) -> Self {
-        Self { spread_before: Some(before), spread: Some(after), ..self }
+        Self { spreads: Some(Spreads { spread_before: before, spread: after }), ..self }
     }
 
     /// Whether it was not done, and cannot be.
@@ -88,9 +85,9 @@ impl Report {
             let verb = if self.done { "gave" } else { "would give" };
             writeln!(out, "{verb} {} inodes new numbers", self.moved_inodes)?;
         }
-        if let Some((before, after)) = self.spread_before.as_ref().zip(self.spread.as_ref()) {
-            writeln!(out, "regular files before: {before}")?;
-            writeln!(out, "regular files now:    {after}")?;
+        if let Some(Spreads { spread_before, spread }) = &self.spreads {
+            writeln!(out, "regular files before: {spread_before}")?;
+            writeln!(out, "regular files now:    {spread}")?;
         }
         if let Some(seconds) = self.seconds_at_200_mb_per_second {
             let seconds = if seconds < 1.0 { "a second".into() } else { format!("{seconds:.0} s") };
@@ -112,6 +109,13 @@ fn seconds(change: &Shrinkage, block_size: u64) -> f64 {
     let blocks = change.data.blocks + change.metadata.blocks + change.journal;
     let bytes = blocks.saturating_mul(block_size) as f64;
     2.0 * bytes / BYTES_PER_SECOND + change.inodes as f64 / INODES_PER_SECOND
+}
+
+/// How spread files were, and are.
+#[derive(Serialize)]
+struct Spreads {
+    spread_before: Spread,
+    spread: Spread,
 }
 
 /// How spread the data of regular files is.
