@@ -54,10 +54,10 @@ fn a_crash_while_shrinking() {
     if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_while_shrinking") {
         return;
     }
-    for format in [POINTERS, ACROSS, ACROSS_UNMAPPED] {
+    for (format, seen) in [(POINTERS, 100), (ACROSS, 40), (ACROSS_UNMAPPED, 40)] {
         let judge = cut_everywhere(volume(120 * MIB, FILES, format), 50 * MIB);
         // Of the journal, and of the number of groups.
-        assert!(judge.guarded > 6 && judge.seen > 40, "{} and {}", judge.guarded, judge.seen);
+        assert!(judge.guarded > 6 && judge.seen > seen, "{} and {}", judge.guarded, judge.seen);
     }
 }
 

@@ -5,17 +5,15 @@
 //! are told by their number, that of the journal's blocks.
 
 use super::journal;
-use super::owned_blocks;
 use super::size::{GroupPart, Size};
+use super::unowned;
 use crate::error::Error;
 use crate::format::RmapOwner;
 use crate::geometry::Geometry;
 use crate::group_tree::owners;
 use crate::units::{AgBlock, AgNumber, FsBlock};
-use crate::volume::{LiveOptions, Volume};
+use crate::volume::Volume;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use undercroft_block::BlockDevice;
 
 /// The first and the number of blocks of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +35,7 @@ impl Leftovers {
                 })?;
             }
         } else if journal::can_move(geometry) {
-            owned_blocks::for_each_gap(volume, &mut |GroupPart { ag, start, len }| {
+            unowned::for_each(volume, &mut |GroupPart { ag, start, len }| {
                 if len == geometry.log_blocks {
                     found.push((geometry.fs_block(ag, AgBlock(start)), len));
                 }
@@ -60,8 +58,7 @@ impl Leftovers {
         self.0.iter().position(|(start, len)| {
             let (ag, block) = geometry.split_block(*start);
             let end = u64::from(block.0) + u64::from(*len);
-            let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
-            let stays = ag <= size.last_group() && end <= length.into();
+            let stays = ag <= size.last_group() && end <= size.length(geometry, ag).into();
             // The first group is no place for it.
             ag.0 > 0 && stays && *len == geometry.log_blocks
         })
@@ -77,16 +74,11 @@ impl Leftovers {
         blocks.sum()
     }
 
-    /// Frees them on the volume of `device`, which is clean.
+    /// Frees them.
     ///
     /// # Errors
     /// A structure is damaged; the device failed.
-    pub(super) fn free(&self, device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-        self.0.iter().try_for_each(|(start, len)| journal::free(&volume, *start, *len))?;
-        volume.close()
+    pub(super) fn free(&self, volume: &Volume) -> Result<(), Error> {
+        self.0.iter().try_for_each(|(start, len)| journal::free(volume, *start, *len))
     }
 }

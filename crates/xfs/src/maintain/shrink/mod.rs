@@ -13,13 +13,13 @@ mod journal;
 mod leftovers;
 mod mappings;
 mod own_blocks;
-mod owned_blocks;
 mod place;
 mod plan;
 mod room;
 mod size;
 mod switch;
 mod tail;
+mod unowned;
 
 pub use doomed::{Amount, Obstacle};
 pub use plan::{ShrinkOptions, ShrinkTarget, Shrinkage};
@@ -72,12 +72,11 @@ pub fn shrink(
         let place = leftovers.take_place(&geometry, size);
         journal::relocate(device, size, place)?;
     }
-    leftovers.free(device)?;
     let inode_size = geometry.inode_size() as u64;
     let moving = (shrinkage.data.blocks + shrinkage.metadata.blocks) << geometry.block_log;
     let moving = moving + shrinkage.inodes * inode_size;
     let mut done = 0;
-    move_out(device, size, &mut |moved| {
+    move_out(device, size, &leftovers, &mut |moved| {
         done += match moved {
             Moved::Blocks(blocks) => blocks << geometry.block_log,
             Moved::Inode => inode_size,
@@ -124,9 +123,8 @@ pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
     switch::undo(device)?;
     // Its journal is replayed by that.
     let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    let leftovers = Leftovers::of(&volume)?;
-    volume.close()?;
-    leftovers.free(device)
+    Leftovers::of(&volume)?.free(&volume)?;
+    volume.close()
 }
 
 /// A step of moving everything out of what goes.
@@ -135,14 +133,16 @@ enum Moved {
     Inode,
 }
 
-/// Moves everything out of what goes, and sees to it that nothing is left there. Inodes go first, so
-/// that contents come to lie near them.
+/// Frees what an earlier shrink left, moves everything out of what goes, and sees to it that nothing is
+/// left there. Inodes go first, so that contents come to lie near them.
 fn move_out(
     device: &Arc<dyn BlockDevice>,
     size: Size,
+    leftovers: &Leftovers,
     moved: &mut dyn FnMut(Moved),
 ) -> Result<(), Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    leftovers.free(&volume)?;
     bar::raise(&mut volume, size)?;
     // First, as what moves could take all space in the group, and its free list needs some.
     own_blocks::move_out(&volume, size)?;

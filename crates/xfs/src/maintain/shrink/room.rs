@@ -136,7 +136,7 @@ impl<'v> Rooms<'v> {
             return Ok(true);
         }
         for ag in (1..size.groups).map(AgNumber) {
-            let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+            let length = size.length(geometry, ag);
             let mut longest = 0;
             if self.room(size, ag, length)?.free >= geometry.log_blocks.into() {
                 free_extents::<Bnobt>(volume, ag, |extent| {
@@ -159,7 +159,7 @@ impl<'v> Rooms<'v> {
         let (blocks, align) = (geometry.chunk_blocks(), geometry.cluster_alignment().max(1));
         let mut room = InodeRoom::default();
         for ag in (0..size.groups).map(AgNumber) {
-            let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+            let length = size.length(geometry, ag);
             inode_chunks(volume, ag, |chunk| {
                 let (start, _) = geometry.inode_block(chunk.start);
                 if start.0.saturating_add(blocks) <= length {
@@ -181,7 +181,7 @@ impl<'v> Rooms<'v> {
         let geometry = self.volume.geometry();
         let mut free = 0;
         for ag in (0..size.groups).map(AgNumber) {
-            let length = if ag == size.last_group() { size.last } else { geometry.ag_blocks };
+            let length = size.length(geometry, ag);
             free += self.room(size, ag, length)?.free;
         }
         let aside = (size.blocks(geometry) / SET_ASIDE_SHARE).min(SET_ASIDE_MAX);

@@ -101,6 +101,11 @@ impl Size {
         AgNumber(self.groups - 1)
     }
 
+    /// Blocks of a group that stays.
+    pub(super) fn length(self, geometry: &Geometry, ag: AgNumber) -> u32 {
+        if ag == self.last_group() { self.last } else { geometry.ag_blocks }
+    }
+
     pub(super) fn blocks(self, geometry: &Geometry) -> u64 {
         u64::from(self.groups - 1) * u64::from(geometry.ag_blocks) + u64::from(self.last)
     }
