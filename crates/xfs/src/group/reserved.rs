@@ -15,6 +15,8 @@ pub struct Reserved {
     metadata: u32,
     /// Reverse mapping tree.
     rmap: u32,
+    /// Besides.
+    slack: u32,
 }
 
 impl Reserved {
@@ -40,7 +42,13 @@ impl Reserved {
         }
         // Trees are smaller than the group they describe.
         let clamp = |size: u64| u32::try_from(size).unwrap_or(u32::MAX).min(length);
-        Self { metadata: clamp(metadata), rmap: clamp(rmap) }
+        Self { metadata: clamp(metadata), rmap: clamp(rmap), slack: 0 }
+    }
+
+    /// The same, and `slack` blocks that only trees and the free list may have.
+    #[must_use]
+    pub(crate) const fn with_slack(self, slack: u32) -> Self {
+        Self { slack, ..self }
     }
 
     /// Blocks that all trees may need at most.
@@ -56,7 +64,7 @@ impl Reserved {
         let metadata = self.metadata.saturating_sub(used);
         let rmap = self.rmap.saturating_sub(agf.rmap_blocks);
         match pool {
-            Pool::Ordinary => metadata.saturating_add(rmap),
+            Pool::Ordinary => metadata.saturating_add(rmap).saturating_add(self.slack),
             Pool::Metadata => rmap,
             Pool::FreeList => 0,
         }

@@ -8,8 +8,8 @@ use undercroft_block::BlockDevice;
 use undercroft_block::testing::recorder::Unflushed;
 use undercroft_judges::{Xfsprogs, kernel, rounds};
 
-/// Every how many cuts the kernel and `xfs_repair` judge one.
-const JUDGED: u32 = 20;
+/// Every how many cuts the kernel judges one, and every how many the shrink goes on, in a check.
+const EVERY: [u32; 2] = [20, 20];
 
 /// Files of the first group behind the new end.
 const FILES: &str = "for i in $(seq 12); do : > f-$i; done; : > b; fallocate -l 80M b; \
@@ -26,6 +26,14 @@ const INODES: &str = "for d in $(seq 12); do mkdir -p d$d/deeper; \
                       setfattr -n user.big -v $(head -c 9000 /dev/zero | tr '\\0' x) d4/file-3; \
                       cp --reflink=always d7/file-3 d8/copy; sync";
 
+/// Files of the third group, behind a file that goes: those behind the new end have more blocks than
+/// that left in front of it.
+const FULL: &str = "for d in $(seq 6); do mkdir d$d; done; \
+                    cd d$(stat -c '%i %n' d* | sort -n | sed -n 's/.* d//p' | sed -n 3p); \
+                    fallocate -l 5M front; \
+                    for i in $(seq 75); do head -c 160000 /dev/urandom > f-$i; done; \
+                    sync; rm front; sync";
+
 /// A format, by arguments of `mkfs.xfs`.
 type Format = &'static [&'static str];
 
@@ -38,6 +46,10 @@ const ACROSS_UNMAPPED: Format = &["-n", "parent=0", "-m", "rmapbt=0", "-l", "agn
 
 /// One without reverse mappings, whose journal does not move.
 const SCANNED: Format = &["-n", "parent=0", "-m", "rmapbt=0", "-l", "agnum=0"];
+
+/// One whose groups set nothing aside for their trees.
+const BARE: Format =
+    &["-n", "parent=0", "-m", "rmapbt=0,reflink=0,finobt=0", "-i", "sparse=0", "-l", "agnum=0"];
 
 /// A volume by the kernel, in which a script was run.
 fn volume(size: u64, script: &str, format: Format) -> Arc<dyn BlockDevice> {
@@ -55,7 +67,7 @@ fn a_crash_while_shrinking() {
         return;
     }
     for (format, seen) in [(POINTERS, 100), (ACROSS, 40), (ACROSS_UNMAPPED, 40)] {
-        let judge = cut_everywhere(volume(120 * MIB, FILES, format), 50 * MIB);
+        let judge = cut_everywhere(volume(120 * MIB, FILES, format), 50 * MIB, EVERY);
         // Of the journal, and of the number of groups.
         assert!(judge.guarded > 6 && judge.seen > seen, "{} and {}", judge.guarded, judge.seen);
     }
@@ -67,7 +79,7 @@ fn a_crash_while_inodes_get_new_numbers() {
         return;
     }
     for (format, guarded) in [(POINTERS, 6), (SCANNED, 3)] {
-        let judge = cut_everywhere(volume(120 * MIB, INODES, format), 50 * MIB);
+        let judge = cut_everywhere(volume(120 * MIB, INODES, format), 50 * MIB, EVERY);
         assert!(
             judge.guarded > guarded && judge.seen > 100,
             "{} and {}",
@@ -77,10 +89,21 @@ fn a_crash_while_inodes_get_new_numbers() {
     }
 }
 
+#[test]
+fn a_crash_when_the_last_group_is_full() {
+    if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_when_the_last_group_is_full")
+    {
+        return;
+    }
+    let judge = cut_everywhere(volume(120 * MIB, FULL, BARE), 50 * MIB, [20, 1]);
+    assert!(judge.seen > 10, "{}", judge.seen);
+}
+
 /// Cuts a shrink at each write: in one of four ways in a check, in all of them in a soak and where the
 /// volume is guarded.
-fn cut_everywhere(device: Arc<dyn BlockDevice>, to: u64) -> Judge {
-    let (mut judge, mut recording) = Judge::record(device, to, [rounds(JUDGED, 1); 2]);
+fn cut_everywhere(device: Arc<dyn BlockDevice>, to: u64, every: [u32; 2]) -> Judge {
+    let every = every.map(|every| rounds(every, 1));
+    let (mut judge, mut recording) = Judge::record(device, to, every);
     while recording.step().is_some() {
         let position = recording.position() as u64;
         let torn = Unflushed::TornInUnits { seed: position, sectors: 8 };

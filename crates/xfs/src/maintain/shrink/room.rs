@@ -7,14 +7,14 @@ use super::size::Size;
 use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
-use crate::group::Reserved;
+use crate::group::{Reserved, free_list_needed};
 use crate::group_tree::{free_extents, inode_chunks, staging_extents};
 use crate::space::Pool;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 
-/// Blocks of a group that a full free list has, and splits of trees that moves cause.
-const SLACK: u64 = 16;
+/// Blocks of a group that splits of its trees take while files move, at most.
+pub(super) const SLACK: u32 = 16;
 
 /// Blocks that kernels set aside of a whole volume, and the share of it.
 const SET_ASIDE_MAX: u64 = 8192;
@@ -29,13 +29,30 @@ pub(super) struct Moving {
     pub(super) inodes: u64,
 }
 
-/// Blocks of a group that others can have, and those that they have.
+/// The blocks of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
+    length: u64,
     free: u64,
-    used: u64,
-    /// Free blocks that the group lacks for its own trees.
-    missing: u64,
+    /// Free ones that it needs for its free list and its trees.
+    kept: u64,
+}
+
+impl Room {
+    /// Blocks that others can have.
+    fn free(self) -> u64 {
+        self.free.saturating_sub(self.kept + u64::from(SLACK))
+    }
+
+    /// Blocks that they have.
+    fn used(self) -> u64 {
+        self.length.saturating_sub(self.free())
+    }
+
+    /// Blocks that the group lacks for itself, with so many more.
+    fn missing(self, slack: u32) -> u64 {
+        (self.kept + u64::from(slack)).saturating_sub(self.free)
+    }
 }
 
 /// Free inodes, and places of new chunks.
@@ -59,7 +76,8 @@ impl<'v> Rooms<'v> {
     }
 
     /// The room in the first `length` blocks of a group, as a part of a volume of the size `size`. The
-    /// space that its trees may grow into counts as used, and that for what they have behind.
+    /// group keeps a full free list, the space that its trees may grow into, and that for what they have
+    /// behind.
     fn room(self, size: Size, ag: AgNumber, length: u32) -> Result<Room, Error> {
         let volume = self.volume;
         let full = volume.geometry().ag_length(ag);
@@ -67,6 +85,8 @@ impl<'v> Rooms<'v> {
         let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(Room::default()) };
         let group = guard.state();
         let need = Reserved::new(&geometry, ag).outstanding(&group.agf, &group.agi, Pool::Ordinary);
+        let listed = free_list_needed(&geometry, volume.heights(), &group.agf);
+        let need = need + listed.saturating_sub(group.agf.free_list_count);
         let (mut free, mut own) = (u64::from(group.agf.free_blocks), 0);
         if length < full {
             own = alloc::own_blocks_behind(volume, group, AgBlock(length))?.into();
@@ -87,13 +107,11 @@ impl<'v> Rooms<'v> {
             free += u64::from(end.saturating_sub(extent.start.0));
         })?;
         free += self.leftovers.blocks_in(volume.geometry(), ag, length);
-        let taken = u64::from(need) + own + SLACK;
-        let missing = taken.saturating_sub(free);
-        let free = free.saturating_sub(taken);
-        Ok(Room { free, used: u64::from(length).saturating_sub(free), missing })
+        Ok(Room { length: length.into(), free, kept: u64::from(need) + own })
     }
 
-    /// What keeps `moving` blocks from fitting, if they do not.
+    /// What keeps `moving` blocks from fitting, if they do not. The slack of the last group does not
+    /// count: in a shrink that goes on, its trees may have taken it.
     pub(super) fn shortage(self, size: Size, moving: Moving) -> Result<Option<Obstacle>, Error> {
         let (geometry, free) = (self.volume.geometry(), self.free_in(size)?);
         let Moving { blocks: mut moving, inodes } = moving;
@@ -107,11 +125,9 @@ impl<'v> Rooms<'v> {
             }
             moving += wanted * u64::from(geometry.chunk_blocks());
         }
-        if size.last < geometry.ag_length(size.last_group()) {
-            let Room { missing, .. } = self.room(size, size.last_group(), size.last)?;
-            if missing > 0 {
-                return Ok(Some(Obstacle::Space { needed: moving + missing, free: 0 }));
-            }
+        let missing = self.missing_in_last(size, 0)?;
+        if missing > 0 {
+            return Ok(Some(Obstacle::Space { needed: moving + missing, free: 0 }));
         }
         // Pieces need records, and the tree of a file another block.
         let mut needed = moving + moving / 100;
@@ -126,6 +142,15 @@ impl<'v> Rooms<'v> {
         Ok(short.then_some(Obstacle::Space { needed, free }))
     }
 
+    /// Blocks that a short last group lacks for itself, with so many more.
+    fn missing_in_last(self, size: Size, slack: u32) -> Result<u64, Error> {
+        let ag = size.last_group();
+        if size.last == self.volume.geometry().ag_length(ag) {
+            return Ok(0);
+        }
+        Ok(self.room(size, ag, size.last)?.missing(slack))
+    }
+
     /// Whether a group but the first has a free extent for the journal, and the room.
     fn has_place_for_journal(self, size: Size) -> Result<bool, Error> {
         let (volume, geometry) = (self.volume, self.volume.geometry());
@@ -138,7 +163,7 @@ impl<'v> Rooms<'v> {
         for ag in (1..size.groups).map(AgNumber) {
             let length = size.length(geometry, ag);
             let mut longest = 0;
-            if self.room(size, ag, length)?.free >= geometry.log_blocks.into() {
+            if self.room(size, ag, length)?.free() >= geometry.log_blocks.into() {
                 free_extents::<Bnobt>(volume, ag, |extent| {
                     let end = extent.start.0.saturating_add(extent.len).min(length);
                     longest = longest.max(end.saturating_sub(extent.start.0));
@@ -146,7 +171,7 @@ impl<'v> Rooms<'v> {
             }
             // The free list may take some first, and an alignment others.
             let unit = geometry.log_stripe_unit >> geometry.block_log;
-            if u64::from(longest) >= u64::from(geometry.log_blocks) + u64::from(unit) + SLACK {
+            if u64::from(longest) >= u64::from(geometry.log_blocks) + u64::from(unit + SLACK) {
                 return Ok(true);
             }
         }
@@ -182,7 +207,7 @@ impl<'v> Rooms<'v> {
         let mut free = 0;
         for ag in (0..size.groups).map(AgNumber) {
             let length = size.length(geometry, ag);
-            free += self.room(size, ag, length)?.free;
+            free += self.room(size, ag, length)?.free();
         }
         let aside = (size.blocks(geometry) / SET_ASIDE_SHARE).min(SET_ASIDE_MAX);
         Ok(free.saturating_sub(aside))
@@ -198,15 +223,16 @@ impl<'v> Rooms<'v> {
             for part in size.doomed(geometry) {
                 let whole = self.room(now, part.ag, part.start + part.len)?;
                 let kept =
-                    if part.start > 0 { self.room(now, part.ag, part.start)?.used } else { 0 };
-                moving += whole.used.saturating_sub(kept);
+                    if part.start > 0 { self.room(now, part.ag, part.start)?.used() } else { 0 };
+                moving += whole.used().saturating_sub(kept);
             }
             // The journal is counted by itself.
             if journal::is_doomed(geometry, size) {
                 moving = moving.saturating_sub(geometry.log_blocks.into());
             }
             // Chunks of inodes are among the blocks.
-            Ok(self.shortage(size, Moving { blocks: moving, inodes: 0 })?.is_none())
+            let shortage = self.shortage(size, Moving { blocks: moving, inodes: 0 })?;
+            Ok(shortage.is_none() && self.missing_in_last(size, SLACK)? == 0)
         };
         let mut groups = least.groups;
         while groups < now.groups && !fits(full(groups))? {
