@@ -1,12 +1,14 @@
 //! Crashes in the middle of a shrink, at each write of it.
 
 use crate::crash::Cut;
-use crate::shrink::{MIB, run_mounted};
+use crate::shrink::{MIB, run_mounted, shrink};
 use crate::shrink_judge::{Judge, in_memory};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::testing::recorder::Unflushed;
 use undercroft_judges::{Xfsprogs, kernel, rounds};
+use undercroft_xfs::Volume;
+use undercroft_xfs::maintain::ShrinkTarget;
 
 /// Every how many cuts the kernel judges one, and every how many the shrink goes on, in a check.
 const EVERY: [u32; 2] = [20, 20];
@@ -97,6 +99,40 @@ fn a_crash_when_the_last_group_is_full() {
     }
     let judge = cut_everywhere(volume(120 * MIB, FULL, BARE), 50 * MIB, [20, 1]);
     assert!(judge.seen > 10, "{}", judge.seen);
+}
+
+#[test]
+fn a_crash_while_the_journal_moves_beside_itself() {
+    let name = "xfs::volume::shrink_cuts::a_crash_while_the_journal_moves_beside_itself";
+    if !kernel::available_or_report(name) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("image");
+    let xfsprogs = Xfsprogs::newest().unwrap();
+    xfsprogs.mkfs(&image, 300 * MIB, &["-d", "agcount=6", "-l", "agnum=3,size=2560b"]).unwrap();
+    // A space that the plan finds, and one as long as the journal, which comes to lie behind it.
+    run_mounted(
+        &image,
+        "for d in $(seq 6); do mkdir d$d; done; \
+         cd d$(stat -c '%i %n' d* | sort -n | sed -n 's/.* d//p' | sed -n 2p); \
+         fallocate -l 12M gone-longer; fallocate -l 1M between; \
+         fallocate -l $((2560 * 4096)) gone; sync",
+        &["beside"],
+    );
+    shrink(&image, ShrinkTarget::Bytes(150 * MIB)).unwrap();
+    run_mounted(&image, "rm d*/gone*", &["beside"]);
+    let log = |device: &Arc<dyn BlockDevice>| {
+        let volume = Volume::open(Arc::clone(device)).unwrap();
+        volume.geometry().split_block(volume.geometry().log_start)
+    };
+    let device = in_memory(&image);
+    let (ag, before) = log(&device);
+    let to = u64::from(ag.0) * 50 * MIB + u64::from(before.0 + 1280) * 4096;
+    let judge = cut_everywhere(Arc::clone(&device), to, EVERY);
+    let after = log(&device);
+    assert_eq!((after.0, after.1.0 + 2560), (ag, before.0));
+    assert!(judge.guarded > 6 && judge.seen > 20, "{} and {}", judge.guarded, judge.seen);
 }
 
 /// Cuts a shrink at each write: in one of four ways in a check, in all of them in a soak and where the

@@ -27,9 +27,9 @@ impl Leftovers {
         if geometry.features.rmapbt() {
             for ag in (0..geometry.ag_count).map(AgNumber) {
                 owners(volume, ag, AgBlock(0), geometry.ag_length(ag), |record| {
-                    let start = geometry.fs_block(ag, record.start);
-                    if record.owner == RmapOwner::LOG && start != geometry.log_start {
-                        found.push((start, record.len));
+                    if record.owner == RmapOwner::LOG {
+                        let parts = beside_journal(geometry, ag, record.start.0, record.len);
+                        found.extend(parts);
                     }
                     ControlFlow::Continue(())
                 })?;
@@ -81,4 +81,23 @@ impl Leftovers {
     pub(super) fn free(&self, volume: &Volume) -> Result<(), Error> {
         self.0.iter().try_for_each(|(start, len)| journal::free(volume, *start, *len))
     }
+}
+
+/// What is left of an extent without the journal, which may lie beside a place that it left: both are
+/// one record then.
+fn beside_journal(
+    geometry: &Geometry,
+    ag: AgNumber,
+    start: u32,
+    len: u32,
+) -> impl Iterator<Item = (FsBlock, u32)> {
+    let end = start.saturating_add(len);
+    let (log_group, log) = geometry.split_block(geometry.log_start);
+    let (log, log_end) = match log_group == ag {
+        true => (log.0, log.0.saturating_add(geometry.log_blocks)),
+        false => (end, end),
+    };
+    let parts = [(start, end.min(log)), (start.max(log_end), end)];
+    let parts = parts.into_iter().filter(|(start, end)| start < end);
+    parts.map(move |(start, end)| (geometry.fs_block(ag, AgBlock(start)), end - start))
 }
