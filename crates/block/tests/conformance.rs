@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use history::step;
 use proptest::prelude::*;
+use undercroft_block::stack::Overlay;
 use undercroft_block::testing::FaultyDevice;
 use undercroft_block::testing::conformance::{check, replay};
 use undercroft_block::{
@@ -100,6 +101,15 @@ fn a_file_on_several_rings_conforms() {
 fn a_window_conforms() {
     check(&|capacity| window(memory, capacity));
     check(&|capacity| window(|below| file(below, 2), capacity));
+}
+
+#[test]
+fn an_overlay_conforms() {
+    check(&|capacity| Arc::new(Overlay::new(memory(capacity))));
+    check(&|capacity| {
+        let overlay = Overlay::with_changes(memory(capacity), file(capacity, 2));
+        Arc::new(overlay.unwrap())
+    });
 }
 
 #[test]

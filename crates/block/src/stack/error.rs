@@ -58,6 +58,16 @@ pub enum StackError {
         /// What the smallest of the others has.
         needed: u64,
     },
+    /// The changes of an overlay would not fit.
+    #[error("{changes} has {found} bytes, the device below it {needed}; make it that long first")]
+    ShortChanges {
+        /// Name of the device of the changes.
+        changes: Box<str>,
+        /// Its length in bytes.
+        found: u64,
+        /// That of the device below the overlay.
+        needed: u64,
+    },
     /// A file at the bottom cannot be opened.
     #[error(transparent)]
     File(#[from] OpenError),

@@ -114,3 +114,24 @@ fn free_space_of_a_volume_is_free() {
     succeeds(["extract", &copy, &other]);
     assert!(Command::new("diff").args(["-r", &one, &other]).status().unwrap().success());
 }
+
+/// Changes in memory and in a file: seen by later clients, gone with the server.
+#[test]
+fn changes_of_an_overlay_are_seen_and_lost() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = disk(home.path());
+    let script = "qemu-io -f raw -c 'write -q -P 7 5M 2M' \"$NBD_URI\" && \
+                  qemu-io -f raw -c 'read -P 7 5M 2M' -c 'read -P 0 7M 2M' \"$NBD_URI\" && ls";
+    for overlay in ["--overlay", "--overlay=."] {
+        let mut command = program();
+        command.current_dir(home.path()).args(["serve", overlay, &disk, "--exec", "sh", "-c"]);
+        let output = command.arg(script).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && !told.contains("verification failed"), "{output:?}");
+        assert!(told.ends_with("\ndisk\n"), "{told}");
+        assert!(fs::read(&disk).unwrap().iter().all(|byte| *byte == 0), "{overlay}");
+    }
+    let refused = program().args(["serve", "--overlay=/does/not/exist", &disk]).output().unwrap();
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && message.contains("/does/not/exist"), "{message}");
+}

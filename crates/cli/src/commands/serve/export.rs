@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::stack::{Description, Overlay};
-use undercroft_block::{BlockDevice, SECTOR_SIZE};
+use undercroft_block::{BlockDevice, FileDevice, FileOptions, SECTOR_SIZE};
 use undercroft_nbd::server::Export;
 
 /// The exports, with their names.
@@ -44,13 +44,16 @@ fn name_of(device: &Description) -> String {
 
 fn one(args: &Args, description: &Description, part: Part, name: &str) -> Result<Export> {
     let image = ImageArgs::part_of(description.clone(), part);
-    let keeps = args.read_only || args.overlay;
+    let keeps = args.read_only || args.overlay.is_some();
     let device = if keeps { image.device()? } else { image.writable_device()? };
     let start = start_of(description, part, &device)?;
     let words = description.to_string();
-    if args.overlay {
-        let overlay = Arc::new(Overlay::new(device));
-        return Ok(Export::new(name, overlay).description(&words).fast_zeroes());
+    if let Some(directory) = &args.overlay {
+        let export = match directory {
+            None => Export::new(name, Arc::new(Overlay::new(device))).fast_zeroes(),
+            Some(directory) => Export::new(name, Arc::new(overlay_in(directory, device)?)),
+        };
+        return Ok(export.description(&words));
     }
     let mut export = Export::new(name, Arc::clone(&device)).description(&words);
     if let (Some(path), Some(start)) = (description.as_path(), start) {
@@ -66,6 +69,18 @@ fn one(args: &Args, description: &Description, part: Part, name: &str) -> Result
         }
     }
     Ok(export)
+}
+
+/// An overlay whose changes are in a file of a directory; it has no name, so it goes with the server,
+/// however that ends.
+fn overlay_in(directory: &Path, device: Arc<dyn BlockDevice>) -> Result<Overlay> {
+    let made = tempfile::tempfile_in(directory)
+        .and_then(|file| file.set_len(device.capacity().0 * SECTOR_SIZE).map(|()| file));
+    let file =
+        made.with_context(|| format!("cannot make a file for changes in {}", directory.display()))?;
+    let name = format!("a file in {}", directory.display());
+    let changes = FileDevice::from_file(file, &name, &FileOptions::default())?;
+    Ok(Overlay::with_changes(device, Arc::new(changes))?)
 }
 
 /// Where in its file the export begins, if that is known.

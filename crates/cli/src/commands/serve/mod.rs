@@ -64,9 +64,17 @@ pub(super) struct Args {
     #[arg(short, long)]
     read_only: bool,
 
-    /// Keep changes in memory, and lose them at the end: the devices stay as they are.
-    #[arg(long, conflicts_with = "read_only")]
-    overlay: bool,
+    /// Keep changes in memory, or in a file without a name in DIR, and lose them at the end: the
+    /// devices stay as they are.
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with = "read_only",
+        value_hint = ValueHint::DirPath
+    )]
+    overlay: Option<Option<PathBuf>>,
 
     /// Listen at a socket of this machine. May be given several times.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
