@@ -86,6 +86,9 @@ pub enum LabError {
         /// I/Os counted by the devices.
         counted: u64,
     },
+    /// A device could not be served, or its client not reach it.
+    #[error("a network disk of the experiment: {0}")]
+    Served(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Where requests were queued and completed does not add up: a defect of the block layer.
     #[error("{submitted} I/Os were submitted, and the device counted {counted:?}")]
     Placement {

@@ -17,7 +17,7 @@ fn every_row_counts_what_it_asks_for() {
         other => panic!("{other:?} of another experiment"),
     })
     .unwrap();
-    assert_eq!(outcomes.len(), 2 * 2 * (18 + 3));
+    assert_eq!(outcomes.len(), 2 * (2 * (18 + 3) + 6 + 3));
     for one in &outcomes {
         let on = one.on;
         match one.placement {

@@ -13,6 +13,7 @@ use undercroft_block::{
 };
 
 use super::load::Load;
+use super::served;
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::latency::{Latency, LatencyRecorder};
@@ -119,30 +120,20 @@ impl Bench<'_> {
         count: &AtomicU64,
         stop: &AtomicBool,
     ) -> Result<LatencyRecorder, LabError> {
-        if let Some(cpu) = Cpus::of_device(self.cpus, self.placement, index).application {
+        let cpu = Cpus::of_device(self.cpus, self.placement, index).application;
+        if self.load.is_served {
+            return served::live(device, cpu, self.load, count, stop);
+        }
+        if let Some(cpu) = cpu {
             let pinned = CpuSet::only(cpu).pin_current_thread();
             pinned.map_err(|source| LabError::Pin { cpu, source })?;
         }
-        let mut application = Application::new(device, self.load);
-        // Something is done however short the run, so that counters can be looked at.
-        loop {
-            application.fill();
-            application.collect()?;
-            count.store(application.done, Ordering::Relaxed);
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        while application.idle.len() < self.load.outstanding {
-            application.collect()?;
-        }
-        count.store(application.done, Ordering::Relaxed);
-        Ok(application.latencies)
+        Application::new(device, self.load).live(count, stop)
     }
 }
 
 /// One application and its outstanding I/Os.
-struct Application {
+pub(super) struct Application {
     plug: Plug,
     queue: CompletionQueue,
     load: Load,
@@ -157,7 +148,7 @@ struct Application {
 }
 
 impl Application {
-    fn new(device: &Arc<dyn BlockDevice>, load: Load) -> Self {
+    pub(super) fn new(device: &Arc<dyn BlockDevice>, load: Load) -> Self {
         let buffer = |number| (number as u64, Buffer::zeroed(load.block_bytes as usize));
         Self {
             plug: Plug::new(device),
@@ -171,13 +162,36 @@ impl Application {
         }
     }
 
+    /// Reads until it is stopped, and counts what is done.
+    pub(super) fn live(
+        mut self,
+        count: &AtomicU64,
+        stop: &AtomicBool,
+    ) -> Result<LatencyRecorder, LabError> {
+        // Something is done however short the run, so that counters can be looked at.
+        loop {
+            self.fill();
+            self.collect()?;
+            count.store(self.done, Ordering::Relaxed);
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        while self.idle.len() < self.load.outstanding {
+            self.collect()?;
+        }
+        count.store(self.done, Ordering::Relaxed);
+        Ok(self.latencies)
+    }
+
     /// Reads on with every idle buffer.
     fn fill(&mut self) {
         let now = Instant::now();
         let blocks = self.load.range_bytes / self.load.block_bytes;
+        let step = self.load.step_blocks;
         for (number, buffer) in self.idle.drain(..) {
             let sector = Sector(self.next % blocks * (self.load.block_bytes / SECTOR_SIZE));
-            self.next += 1;
+            self.next += step;
             self.begun[number as usize] = now;
             self.plug.submit(Bio::read(sector, buffer).in_queue(&self.queue, number));
         }

@@ -13,6 +13,7 @@
 mod application;
 mod load;
 mod roles;
+mod served;
 
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ pub fn run(
         let load = workload.load(run);
         let mut variants = Vec::new();
         for &mechanism in &options.mechanisms {
-            let rows = options.placements.iter();
+            let rows = options.placements.iter().filter(|row| workload.has(**row));
             variants.extend(rows.map(|&placement| Variant { mechanism, placement }));
         }
         let mut tallies: Vec<Vec<Measured>> = variants.iter().map(|_| Vec::new()).collect();

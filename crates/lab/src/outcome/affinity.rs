@@ -109,11 +109,20 @@ pub enum Workload {
     /// Reads of 4 KiB in a small range of two devices that answer at once, as from the cache of a
     /// controller: the last measurement of 2008.
     Cached,
+    /// The same through a network disk server: each application is the thread of a connection, whose
+    /// client is wherever the scheduler puts it. Reads do not follow each other, so none merge.
+    Served,
 }
 
 impl Workload {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Large, Self::Cached];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Large, Self::Cached, Self::Served];
+
+    /// Whether it has such a row: a connection queues where it runs.
+    #[must_use]
+    pub fn has(self, row: Placement) -> bool {
+        self != Self::Served || !matches!(row, Placement::Pinned { queue: Role::X | Role::I, .. })
+    }
 }
 
 impl fmt::Display for Workload {
@@ -121,6 +130,7 @@ impl fmt::Display for Workload {
         f.pad(match self {
             Self::Large => "large",
             Self::Cached => "cached",
+            Self::Served => "served",
         })
     }
 }

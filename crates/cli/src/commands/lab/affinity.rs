@@ -30,12 +30,16 @@ use undercroft_lab::affinity::{self, AffinityOptions, Mechanism, Workload};
 ///
 ///   large    12 devices that take 5 ms, 16 reads of 256 KiB outstanding on each
 ///   cached   2 devices that answer at once, 16 reads of 4 KiB outstanding on each, within 2 MiB
+///   served   the same, behind a network disk server (NBD): an application is the thread of a
+///            connection, which queues where it runs; its client, whose work is in CPU us/IO and
+///            switches, runs anywhere. Where a request completes, its answer is sent
 ///
 /// Reading the table: MBPS is of all devices. Avg Lat and StdDev, in seconds, are means of the
 /// devices, and so are the counts: I/Os queued on the application's CPU (Q-local) or on another
 /// (Q-remote), requests completed on the CPU of the interrupt (C-local) or on another (C-remote).
 /// The counts must be those that the row asks for. Two reads merge into a request, so C is about
-/// half of Q, as in the source. In the source throughput hardly differed; look at CPU us/IO.
+/// half of Q, as in the source (not in served). In the source throughput hardly differed; look at
+/// CPU us/IO.
 ///
 /// For example: undercroft lab affinity --workload cached --mechanism threads
 #[derive(clap::Args)]
@@ -57,6 +61,7 @@ pub(super) struct Args {
 enum WorkloadArg {
     Large,
     Cached,
+    Served,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -70,6 +75,7 @@ impl From<WorkloadArg> for Workload {
         match workload {
             WorkloadArg::Large => Self::Large,
             WorkloadArg::Cached => Self::Cached,
+            WorkloadArg::Served => Self::Served,
         }
     }
 }

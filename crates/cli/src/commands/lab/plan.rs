@@ -85,7 +85,7 @@ const QUICK: &[Line] = &[
     ("tags-variability", "tags --case variability --repeat 10", 13),
     ("tags-fairness", "tags --case fairness --policy counters --policy cyclic-8 --repeat 5", 6),
     ("unplug", "unplug --repeat 7 --seconds 0.3", 15),
-    ("affinity", "affinity --repeat 3 --seconds 0.1", 45),
+    ("affinity", "affinity --workload large --workload cached --repeat 3 --seconds 0.1", 45),
     (MOUNT, "mount --files 24 --repeat 5 --scratch @.", 60),
     (
         "alloc",
@@ -119,7 +119,7 @@ const FULL: &[Line] = &[
     ("tags-variability", "tags --case variability --repeat 31 --seconds 0.3", 60),
     ("tags-fairness", "tags --case fairness --repeat 15 --seconds 0.5", 90),
     ("unplug", "unplug --repeat 21 --seconds 0.5", 75),
-    ("affinity", "affinity --repeat 11 --seconds 0.5", 560),
+    ("affinity", "affinity --workload large --workload cached --repeat 11 --seconds 0.5", 560),
     (MOUNT, "mount --repeat 11 --scratch @.", 450),
     (
         "alloc",
@@ -146,7 +146,7 @@ const FULL: &[Line] = &[
 const SMOKE: &[Line] = &[
     ("tags", "tags --smoke", 1),
     ("unplug", "unplug --smoke", 1),
-    ("affinity", "affinity --smoke", 1),
+    ("affinity", "affinity --workload large --workload cached --smoke", 1),
     (MOUNT, "mount --smoke --scratch @.", 3),
     ("alloc", "alloc --smoke --scratch @.", 2),
     ("fsync", "fsync --smoke --image @fsync.img --image-size 512M", 1),
