@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use undercroft_block::{
-    Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, Reason, Sector, SegmentList,
+    Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, Reason, SECTOR_SIZE, Sector,
+    SegmentList,
 };
 
 use super::answers::Answers;
@@ -13,6 +14,7 @@ use super::negotiation::Session;
 use super::outbox::Outbox;
 use super::reply::Asked;
 use super::status;
+use super::unaligned::Cover;
 use super::zeroes::{self, Runs};
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
 
@@ -35,7 +37,7 @@ pub(super) struct Executor {
     pool: BufferPool,
     /// Constant for the life of the connection.
     size: u64,
-    minimum: u64,
+    pub(super) minimum: u64,
 }
 
 /// A range in bytes.
@@ -81,12 +83,14 @@ impl Executor {
             }
             Command::Read | Command::Cache => {
                 self.range(request.offset, request.length, WireError::Invalid)?;
-                let length = match (request.command, usize::try_from(request.length)) {
-                    (Command::Cache, length) => length.unwrap_or(usize::MAX).min(MOST_CACHED),
-                    (_, Ok(length)) if length <= MAX_PAYLOAD as usize => length,
-                    _ => return Err(WireError::Overflow),
-                };
-                Ok(length)
+                if request.command == Command::Read && request.length > MAX_PAYLOAD.into() {
+                    return Err(WireError::Overflow);
+                }
+                let length = self.cover(request).length();
+                Ok(usize::try_from(length).unwrap_or(usize::MAX).min(match request.command {
+                    Command::Cache => MOST_CACHED,
+                    _ => usize::MAX,
+                }))
             }
             _ if self.export.read_only => Err(WireError::NotPermitted),
             Command::Write if is_extended && !has_payload => Err(WireError::Invalid),
@@ -113,10 +117,12 @@ impl Executor {
     /// The range, if it is one of the device; else `behind` if it reaches behind the end.
     fn range(&self, offset: u64, length: u64, behind: WireError) -> Result<Range, WireError> {
         let end = offset.checked_add(length).filter(|end| *end <= self.size).ok_or(behind)?;
-        if !offset.is_multiple_of(self.minimum) || !length.is_multiple_of(self.minimum) {
-            return Err(WireError::Invalid);
-        }
         Ok((offset, end))
+    }
+
+    /// The blocks of a request whose range is one of the device.
+    fn cover(&self, request: &Request) -> Cover {
+        Cover::new(request.offset, request.length, self.minimum)
     }
 
     /// What the answer repeats.
@@ -148,8 +154,16 @@ impl Executor {
         if request.length == 0 && request.command != Command::Flush {
             return self.outbox.push(|answers| asked.done(answers, charge));
         }
-        let sector = Sector(request.offset / undercroft_block::SECTOR_SIZE);
-        let length = request.length;
+        let cover = self.cover(request);
+        let is_write = matches!(request.command, Command::Write | Command::WriteZeroes);
+        if is_write && !cover.is_exact() {
+            let done = self.patch(request, payload);
+            return self.outbox.push(|answers| match done {
+                Ok(()) => asked.done(answers, charge),
+                Err(error) => failed(asked, answers, &error, charge),
+            });
+        }
+        let (sector, length) = (cover.sector(), cover.length());
         let bio = match request.command {
             Command::Read => Bio::read(sector, self.buffer(length as usize)),
             Command::Cache => {
@@ -160,7 +174,13 @@ impl Executor {
                 None => return self.refuse(request, WireError::Invalid, charge),
             },
             Command::Flush => Bio::flush(),
-            Command::Trim => Bio::discard(sector, length),
+            Command::Trim => match cover.inner(self.minimum) {
+                (start, end) if start < end => {
+                    Bio::discard(Sector(start / SECTOR_SIZE), end - start)
+                }
+                // A hint, and nothing can be made of it.
+                _ => return self.outbox.push(|answers| asked.done(answers, charge)),
+            },
             Command::WriteZeroes if request.flags.contains(CommandFlags::NO_HOLE) => {
                 let mut zeroes = SegmentList::new();
                 // Checked: some MiB at most.
@@ -169,7 +189,7 @@ impl Executor {
             }
             Command::WriteZeroes => Bio::write_zeroes(sector, length),
             Command::BlockStatus => {
-                return self.status(request, length, &self.contexts, charge);
+                return self.status(request, request.length, &self.contexts, charge);
             }
             Command::Disconnect | Command::Unknown(_) => {
                 return self.refuse(request, WireError::Invalid, charge);
@@ -180,7 +200,10 @@ impl Executor {
         let bio = if length <= OWN { bio.unwaiting() } else { bio };
         let outbox = Arc::clone(&self.outbox);
         outbox.load.begin();
-        plug.submit(bio.on_complete(move |completion| {
+        plug.submit(bio.on_complete(move |mut completion| {
+            if asked.is_read() {
+                completion.buffer = completion.buffer.map(|data| cover.cut(data));
+            }
             let runs = match &completion.buffer {
                 Some(data) if asked.is_read() => zeroes::runs(data),
                 _ => Runs::new(),
@@ -207,8 +230,12 @@ impl Executor {
     }
 
     fn status(&self, request: &Request, length: u64, contexts: &[u32], charge: usize) {
+        let is_whole = |(start, end): Range| {
+            start.is_multiple_of(self.minimum) && end.is_multiple_of(self.minimum)
+        };
         let range = match self.range(request.offset, length, WireError::Invalid) {
-            Ok(range) => range,
+            Ok(range) if is_whole(range) => range,
+            Ok(_) => return self.refuse(request, WireError::Invalid, charge),
             Err(error) => return self.refuse(request, error, charge),
         };
         let only_one = request.flags.contains(CommandFlags::REQ_ONE);
@@ -232,11 +259,13 @@ fn answer(asked: Asked, answers: &mut Answers, completion: Completion, runs: &Ru
         (Err(error), _) if completion.operation == Operation::Discard && is_missing(&error) => {
             asked.done(answers, charge);
         }
-        (Err(error), _) => {
-            let words = format!("{error}: {}", error.reason);
-            asked.failed(answers, wire_error(&error), &words, charge);
-        }
+        (Err(error), _) => failed(asked, answers, &error, charge),
     }
+}
+
+fn failed(asked: Asked, answers: &mut Answers, error: &BlockError, charge: usize) {
+    let words = format!("{error}: {}", error.reason);
+    asked.failed(answers, wire_error(error), &words, charge);
 }
 
 /// Whether the device does not have the operation.

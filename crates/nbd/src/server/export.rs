@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use undercroft_block::BlockDevice;
 
 use crate::protocol::{
@@ -30,6 +31,8 @@ pub struct Export {
     pub(super) device: Arc<dyn BlockDevice>,
     pub(super) read_only: bool,
     pub(super) fast_zeroes: bool,
+    /// Held by a write that does not end with a block, from the read of what is around to the write.
+    pub(super) patching: Mutex<()>,
     /// [`BASE_ALLOCATION`] is the first.
     pub(super) contexts: Vec<Arc<dyn Extents>>,
 }
@@ -43,6 +46,7 @@ impl Export {
             description: String::new(),
             read_only: device.is_read_only(),
             fast_zeroes: false,
+            patching: Mutex::default(),
             contexts: vec![Arc::new(AllData)],
             device,
         }
@@ -84,7 +88,7 @@ impl Export {
         self.device.capacity().to_bytes().unwrap_or(i64::MAX as u64)
     }
 
-    /// Requests are multiples of this.
+    /// Requests should be multiples of this.
     pub(super) fn minimum(&self) -> u32 {
         // Logical blocks of disks are some KiB at most; the protocol has no more than 64.
         u32::try_from(self.device.limits().block_bytes).unwrap_or(1 << 16).min(1 << 16)

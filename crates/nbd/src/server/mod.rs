@@ -35,6 +35,7 @@ mod reply;
 mod status;
 mod stream;
 mod tls;
+mod unaligned;
 mod zeroes;
 
 pub use export::{Export, Extents};

@@ -24,7 +24,8 @@ use undercroft_nbd::server::{Server, Settings, Tls};
 ///
 /// Each DEVICE is an export of the name of its file, or of its --name; a single one is the default
 /// export, too. Several clients may use an export at once: they see the same, and what one has
-/// flushed is durable for all. Requests are multiples of 512 bytes, or of the logical block of a disk.
+/// flushed is durable for all. Requests may begin and end anywhere; writes that are not whole blocks
+/// (512 bytes, or the logical block of a disk) take turns.
 /// SIGTERM and Ctrl-C end it: what is in flight is answered, and the devices are flushed.
 ///
 /// Clients see which ranges of a single file are holes (base:allocation). Of an XFS volume served
