@@ -11,8 +11,9 @@ use crate::protocol::{
     TransmissionFlags,
 };
 
-/// The longest payload that a request may have.
-pub(super) const MAX_PAYLOAD: u32 = PORTABLE_PAYLOAD;
+/// The longest payload that a request may have: twice what all servers take, as clients that were written
+/// for others send so much.
+pub(super) const MAX_PAYLOAD: u32 = 2 * PORTABLE_PAYLOAD;
 
 /// A metadata context: what is known of the ranges of a device.
 pub trait Extents: Send + Sync {
