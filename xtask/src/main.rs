@@ -96,6 +96,8 @@ enum Soak {
     Nbd(soak::NbdArguments),
     /// A Ceph cluster behind an export, whose parts are killed under a load
     NbdCeph(soak::CephArguments),
+    /// The test client of the reference server (source package `nbd`) at our server
+    NbdTester(soak::TesterArguments),
     /// Replay volumes that the kernel left dirty
     Recovery(soak::RecoveryArguments),
     /// A small Debian on a disk that `build` made, started in QEMU
@@ -158,6 +160,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Block(arguments)) => soak::block(arguments),
         Task::Soak(Soak::Nbd(arguments)) => soak::nbd(arguments),
         Task::Soak(Soak::NbdCeph(arguments)) => soak::nbd_ceph(arguments),
+        Task::Soak(Soak::NbdTester(arguments)) => soak::nbd_tester(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
         Task::Soak(Soak::Dist(arguments)) => soak::dist(arguments),

@@ -233,7 +233,15 @@ impl<'c> Connection<'c> {
 
     /// Sleeps until there is something to do, and reads what has come.
     fn wait(&mut self) -> Result<(), End> {
-        let reads = self.state.ending.is_none() && !self.is_hungry();
+        if let Some(data) = self.state.hungry
+            && !self.outbox.load.must_wait(data)
+        {
+            // The request is in the input, and this thread gave the memory back itself: nothing would
+            // wake it.
+            self.state.hungry = None;
+            return Ok(());
+        }
+        let reads = self.state.ending.is_none() && self.state.hungry.is_none();
         // What was decrypted does not show in the socket.
         if reads && self.stream.is_encrypted() && self.receive(Waiting::No)? {
             return Ok(());
@@ -278,15 +286,6 @@ impl<'c> Connection<'c> {
         let _receiving = wake.receiving();
         // Whoever stops the server sees that this thread receives, or it sees the stop.
         if self.stops.load(Ordering::SeqCst) { Ok(false) } else { self.receive(Waiting::Yes) }
-    }
-
-    /// Whether a request still has to wait for memory.
-    fn is_hungry(&mut self) -> bool {
-        let waits = self.state.hungry.is_some_and(|data| self.outbox.load.must_wait(data));
-        if !waits {
-            self.state.hungry = None;
-        }
-        waits
     }
 
     /// Reads what has come; whether there was something.

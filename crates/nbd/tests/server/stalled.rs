@@ -80,3 +80,24 @@ fn clients_that_ask_for_nothing_do_not_hold_up_the_end() {
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "a byte too many");
     }
 }
+
+/// The thread of a connection gives memory back itself when it sends the rest of an answer, and nothing
+/// wakes it for the request that waited for that.
+#[test]
+fn requests_that_waited_for_memory_are_answered() {
+    let served = Served::new(memory, Settings { memory: 1 << 20, ..Settings::default() });
+    let mut client = stalled(&served);
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // The greeting, the size and the flags, then 64 answers.
+    let mut bytes = vec![0; 18 + 8 + 2 + 64 * (16 + (1 << 20))];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        // The socket is full again and again.
+        std::thread::sleep(Duration::from_micros(100));
+        let end = bytes.len().min(filled + (64 << 10));
+        let count = client.read(&mut bytes[filled..end]).expect("an answer in time");
+        assert!(count > 0, "the connection ended after {filled} bytes");
+        filled += count;
+    }
+    assert!(bytes.ends_with(&[0; 1 << 20]));
+}
