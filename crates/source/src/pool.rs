@@ -14,6 +14,8 @@ pub(crate) const BUFFER_SLACK: usize = 64;
 /// Bytes from which on a piece gets a buffer of the pool: many short pieces, each in a large buffer,
 /// would keep much memory on its way.
 const POOLED_MIN: usize = BUFFER_SIZE / 4;
+/// Bytes below which what was put into a buffer is copied when it is handed out, for the same reason.
+const COPIED_BELOW: usize = BUFFER_SIZE / 16;
 /// Most buffers kept for later use.
 const KEPT: usize = 64;
 
@@ -69,8 +71,19 @@ impl BufferPool {
         Ok(Chunk::new(Arc::new(buffer), 0..count.min(wanted)))
     }
 
+    /// The first `length` bytes of a buffer that is being filled. They go with the buffer, and another
+    /// comes in its place; where they are few they are copied.
+    pub(crate) fn hand_out(&self, buffer: &mut Arc<Vec<u8>>, length: usize) -> Arc<Vec<u8>> {
+        if length < COPIED_BELOW {
+            return Arc::new(buffer[..length].to_vec());
+        }
+        let full = std::mem::replace(buffer, self.take());
+        self.keep(&full);
+        full
+    }
+
     /// Remembers a buffer that is filled and about to be handed out.
-    pub(crate) fn keep(&self, buffer: &Arc<Vec<u8>>) {
+    fn keep(&self, buffer: &Arc<Vec<u8>>) {
         let mut shared = self.shared.lock();
         if shared.len() < KEPT {
             shared.push(Arc::clone(buffer));
@@ -81,6 +94,20 @@ impl BufferPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_bytes_do_not_take_a_buffer_with_them() {
+        let pool = BufferPool::default();
+        let mut buffer = pool.take();
+        let address = buffer.as_ptr();
+        Arc::get_mut(&mut buffer).unwrap()[..3].copy_from_slice(b"few");
+        assert_eq!(*pool.hand_out(&mut buffer, 3), b"few");
+        assert_eq!(buffer.as_ptr(), address);
+        let much = pool.hand_out(&mut buffer, COPIED_BELOW);
+        assert_eq!((much.as_ptr(), &much[..3]), (address, &b"few"[..]));
+        assert_ne!(buffer.as_ptr(), address);
+        assert!(Arc::get_mut(&mut buffer).is_some());
+    }
 
     #[test]
     fn a_buffer_comes_back_only_after_its_last_holder_let_go() {

@@ -323,12 +323,8 @@ impl<'a, S: Sink> Reader<'a, S> {
         let pending = std::mem::take(&mut self.pending);
         let lent = std::mem::take(&mut self.lent) * LENT_WEIGHT;
         let weight = std::mem::take(&mut self.entry_weight) + self.filled + lent;
-        let buffer = (self.filled > 0).then(|| {
-            self.filled = 0;
-            let full = std::mem::replace(&mut self.buffer, self.pool.take());
-            self.pool.keep(&full);
-            full
-        });
+        let filled = std::mem::take(&mut self.filled);
+        let buffer = (filled > 0).then(|| self.pool.hand_out(&mut self.buffer, filled));
         let items = pending.into_iter().filter_map(|pending| match pending {
             Pending::Item(item) => Some(item),
             // Data is pending only while the buffer holds some.
