@@ -22,9 +22,33 @@ enum Known {
     File(EntryPath),
 }
 
-/// The entries of a tree, in their order.
+/// Entries in a part of the list: it grows without a copy of what is there.
+const PART: usize = 1024;
+
+/// The entries of a tree, in their order: in parts that are full, but for the last.
 #[derive(Default)]
-pub(super) struct Kept(Vec<Known>);
+pub(super) struct Kept(Vec<Vec<Known>>);
+
+impl Kept {
+    fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * PART + last.len())
+    }
+
+    fn push(&mut self, known: Known) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < PART => last.push(known),
+            _ => {
+                let mut part = Vec::with_capacity(PART);
+                part.push(known);
+                self.0.push(part);
+            }
+        }
+    }
+
+    fn get(&self, index: usize) -> &Known {
+        &self.0[index / PART][index % PART]
+    }
+}
 
 /// Entries that are being kept.
 pub(super) struct Keeping {
@@ -39,7 +63,7 @@ impl Keeping {
     }
 
     pub(super) fn add(&mut self, entry: Entry) {
-        let Some(Kept(entries)) = &mut self.kept else { return };
+        let Some(kept) = &mut self.kept else { return };
         let known = match entry.kind {
             Kind::Regular { size: 1.., .. } => Known::File(entry.path),
             _ => Known::Whole(entry),
@@ -51,7 +75,7 @@ impl Keeping {
         self.bytes += weight;
         // All directories above a file are open at a time.
         let is_deep = path.components().nth(OPEN_LEVELS).is_some();
-        entries.push(known);
+        kept.push(known);
         if is_deep || self.bytes > MOST_BYTES {
             self.kept = None;
         }
@@ -80,7 +104,7 @@ impl KeptWalk {
 impl Batches for KeptWalk {
     fn next_batch(&mut self) -> Option<Batch> {
         let Self { kept, open, course } = self;
-        course.next_batch(kept.0.len(), |index| open.work(&kept.0[index]))
+        course.next_batch(kept.len(), |index| open.work(kept.get(index)))
     }
 }
 

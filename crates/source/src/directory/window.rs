@@ -16,7 +16,9 @@ pub(super) const QUEUE_WEIGHT: usize = 4 * 1024 * 1024;
 /// The queues between threads and consumer.
 pub(super) struct Window<T> {
     state: Mutex<State<T>>,
-    /// There may be room for a batch, or in a batch's queue.
+    /// There may be room for a batch.
+    vacancy: Condvar,
+    /// There may be room in a queue that a thread found full.
     room: Condvar,
     /// The oldest batch may have results, or there are none to come.
     ready: Condvar,
@@ -33,25 +35,33 @@ struct State<T> {
 struct Batch<T> {
     results: Vec<T>,
     weight: usize,
+    /// Its thread waits for room.
+    full: bool,
     finished: bool,
 }
 
 impl<T> Window<T> {
     pub(super) fn new() -> Self {
         let state = State { oldest: 0, open: VecDeque::new(), ended: false, stopped: false };
-        Self { state: Mutex::new(state), room: Condvar::new(), ready: Condvar::new() }
+        let (vacancy, room, ready) = Default::default();
+        Self { state: Mutex::new(state), vacancy, room, ready }
     }
 
     /// Opens the next batch, waiting for room. `None` when the consumer is gone.
     pub(super) fn open_batch(&self) -> Option<u64> {
         let mut state = self.state.lock();
         while state.open.len() >= BATCHES && !state.stopped {
-            self.room.wait(&mut state);
+            self.vacancy.wait(&mut state);
         }
         if state.stopped {
             return None;
         }
-        state.open.push_back(Batch { results: Vec::new(), weight: 0, finished: false });
+        state.open.push_back(Batch {
+            results: Vec::new(),
+            weight: 0,
+            full: false,
+            finished: false,
+        });
         Some(state.oldest + state.open.len() as u64 - 1)
     }
 
@@ -80,6 +90,7 @@ impl<T> Window<T> {
                 }
                 return true;
             }
+            queue.full = true;
             self.room.wait(&mut state);
         }
     }
@@ -102,13 +113,16 @@ impl<T> Window<T> {
                 Some(oldest) if !oldest.results.is_empty() => {
                     oldest.weight = 0;
                     let results = std::mem::take(&mut oldest.results);
-                    self.room.notify_all();
+                    // Threads of other batches gain nothing by this.
+                    if std::mem::take(&mut oldest.full) {
+                        self.room.notify_all();
+                    }
                     return Some(results);
                 }
                 Some(oldest) if oldest.finished => {
                     state.open.pop_front();
                     state.oldest += 1;
-                    self.room.notify_all();
+                    self.vacancy.notify_one();
                 }
                 None if ended => return None,
                 _ => self.ready.wait(&mut state),
@@ -119,6 +133,7 @@ impl<T> Window<T> {
     /// Ends all waiting: the consumer is gone or a thread failed.
     pub(super) fn stop(&self) {
         self.state.lock().stopped = true;
+        self.vacancy.notify_all();
         self.room.notify_all();
         self.ready.notify_all();
     }
