@@ -60,6 +60,9 @@ impl InodeChunkRecord {
     /// Bit `i` set: inode `i` exists.
     #[must_use]
     pub fn existing(&self) -> u64 {
+        if self.holemask == 0 {
+            return u64::MAX;
+        }
         let holes = (0..16).filter(|hole| self.holemask & (1 << hole) != 0);
         !holes.fold(0, |mask, hole| mask | 0xf << (hole * Self::INODES_PER_HOLE))
     }
@@ -76,7 +79,7 @@ impl InodeChunkRecord {
     /// The field that is wrong.
     pub fn validate(&self) -> Result<(), FieldDefect> {
         let existing = self.existing();
-        let (count, free) = (existing.count_ones(), self.allocatable().count_ones());
+        let (count, free) = (existing.count_ones(), (self.free & existing).count_ones());
         let start = self.start.0;
         let fits = start.checked_add(u32::from(Self::INODES) - 1).is_some();
         FieldDefect::unless(fits, "startino", start, Rule::Text("inside the group"))?;

@@ -34,31 +34,38 @@ impl<'a> ForkReader<'a> {
     fn address(&self, block: FileBlock, kind: BufferKind) -> Result<Option<BufferAddress>, Error> {
         let extents = extents(self.volume, self.inode, self.kind)?;
         let geometry = self.volume.geometry();
+        let Some(first) = extents.at_or_after(block).filter(|extent| extent.offset <= block) else {
+            return Ok(None);
+        };
         let end = if kind == BufferKind::Symlink {
             // One buffer for the rest of an extent, which has one header.
-            extents.at_or_after(block).map_or(block, |extent| extent.end())
+            first.end()
         } else {
             FileBlock(block.0.saturating_add(self.block_blocks().into()))
         };
-        let mut parts: SmallVec<[_; 1]> = SmallVec::new();
-        let mut next = block;
-        while next < end {
-            let Some(extent) = extents.at_or_after(next).filter(|extent| extent.offset <= next)
-            else {
-                break;
-            };
-            let (start, len) = within(&extent, next, end);
-            let (sector, sectors) = (geometry.sector(start), len * geometry.sectors_per_block());
-            next = FileBlock(next.0 + u64::from(len));
-            if parts.is_empty() && next == end {
-                return Ok(Some(BufferAddress::contiguous(sector, sectors)));
-            }
-            parts.push((sector, sectors));
+        let place = |extent: &Extent, from| {
+            let (start, len) = within(extent, from, end);
+            (geometry.sector(start), len * geometry.sectors_per_block())
+        };
+        if end <= first.end() {
+            let (sector, sectors) = place(&first, block);
+            return Ok(Some(BufferAddress::contiguous(sector, sectors)));
         }
-        match (next == block, next < end) {
-            (true, _) => Ok(None),
-            (false, true) => Err(self.corrupt(block, "only a part of the block is mapped".into())),
-            (false, false) => Ok(Some(BufferAddress::scattered(&parts))),
+        let mut parts: SmallVec<[_; 4]> = SmallVec::new();
+        let (mut extent, mut next) = (first, block);
+        loop {
+            parts.push(place(&extent, next));
+            next = extent.end();
+            if next >= end {
+                return Ok(Some(BufferAddress::scattered(&parts)));
+            }
+            extent = match extents.at_or_after(next) {
+                Some(extent) if extent.offset <= next => extent,
+                _ => {
+                    let what = "only a part of the block is mapped";
+                    return Err(self.corrupt(block, what.into()));
+                }
+            };
         }
     }
 }

@@ -72,13 +72,13 @@ pub(super) const fn index_of(layout: DirLayout, data_block: u32) -> (u32, usize)
     (data_block / capacity, (data_block % capacity) as usize)
 }
 
-/// A data block with room for `len` bytes.
+/// A data block with room for `len` bytes, and its index block.
 pub(super) fn find_room<F: DaFork + ?Sized>(
     fork: &mut F,
     layout: DirLayout,
     len: usize,
     hint: &mut SpaceHint,
-) -> Result<Option<u32>, Error> {
+) -> Result<Option<(u32, BufferRef)>, Error> {
     let blocks = data_blocks(fork, layout);
     let last = hint.last.unwrap_or(u32::MAX).min(blocks.saturating_sub(1));
     let (start, slot) = index_of(layout, last);
@@ -87,20 +87,20 @@ pub(super) fn find_room<F: DaFork + ?Sized>(
     for step in 0..index_blocks {
         let index = (start + index_blocks - step) % index_blocks;
         let Some(buffer) = index_block(fork, layout, index)? else { continue };
-        let bytes = buffer.read();
         if step == 0 {
-            let best = dir_free::best(&bytes, layout, slot);
+            let best = dir_free::best(&buffer.read(), layout, slot);
             if best != NO_BLOCK && usize::from(best) >= len {
-                return Ok(Some(last));
+                return Ok(Some((last, buffer)));
             }
             if hint.exhausted.is_some_and(|exhausted| len >= exhausted) {
                 return Ok(None);
             }
         }
-        if let Some(slot) = dir_free::find_room(&bytes, layout, len) {
+        let slot = dir_free::find_room(&buffer.read(), layout, len);
+        if let Some(slot) = slot {
             let found = index * capacity + slot as u32;
             hint.last = Some(found);
-            return Ok(Some(found));
+            return Ok(Some((found, buffer)));
         }
     }
     hint.exhausted = Some(hint.exhausted.map_or(len, |exhausted| exhausted.min(len)));
@@ -149,10 +149,22 @@ pub(super) fn set_best<F: DaForkMut + ?Sized>(
             buffer
         }
     };
+    set_best_in(fork, layout, &buffer, data_block, longest)
+}
+
+/// As [`set_best`], with the index block of the data block.
+pub(super) fn set_best_in<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    layout: DirLayout,
+    buffer: &BufferRef,
+    data_block: u32,
+    longest: u16,
+) -> Result<(), Error> {
+    let (index, slot) = index_of(layout, data_block);
     if dir_free::best(&buffer.read(), layout, slot) == longest {
         return Ok(());
     }
-    let mut guard = fork.edit(&buffer);
+    let mut guard = fork.edit(buffer);
     let mut edit = guard.edit();
     dir_free::set_best(&mut edit, layout, slot, longest);
     let unused = dir_free::used(edit.bytes(), layout) == 0;

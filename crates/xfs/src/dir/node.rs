@@ -19,8 +19,11 @@ pub(super) fn insert<F: DaForkMut + ?Sized>(
     new: &NewEntry<'_>,
     hint: &mut SpaceHint,
 ) -> Result<(), Error> {
-    let (data_block, data) = match free_index::find_room(fork, layout, new.len, hint)? {
-        Some(found) => (found, read(fork, layout.data_file_block(found), BufferKind::DirData)?),
+    let found = free_index::find_room(fork, layout, new.len, hint)?;
+    let (data_block, data) = match &found {
+        Some((found, _)) => {
+            (*found, read(fork, layout.data_file_block(*found), BufferKind::DirData)?)
+        }
         None => {
             let (data_block, data) = free_index::new_data_block(fork, layout, hint)?;
             dir_data::init(&mut fork.edit(&data).edit(), layout, layout.block_size());
@@ -29,7 +32,10 @@ pub(super) fn insert<F: DaForkMut + ?Sized>(
     };
     let block = layout.data_file_block(data_block);
     let (offset, longest) = put_entry(fork, layout, block, &data, new)?;
-    free_index::set_best(fork, layout, data_block, longest)?;
+    match found {
+        Some((_, index)) => free_index::set_best_in(fork, layout, &index, data_block, longest)?,
+        None => free_index::set_best(fork, layout, data_block, longest)?,
+    }
 
     let (tree, da) = (hash_tree(fork, layout), layout.da());
     if is_full(&path, layout) {
