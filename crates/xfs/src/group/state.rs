@@ -28,6 +28,8 @@ pub struct GroupState {
     /// Extents whose freeing is not durable yet.
     pub busy: Arc<BusyExtents>,
     summary: Arc<GroupSummary>,
+    /// Free blocks, and the longest extent of them, when no inode was to be had.
+    without_inodes: Option<(u32, u32)>,
     /// Blocks that the volume's count of free space has of this group.
     counted: i64,
     buffers: HeaderBuffers,
@@ -92,6 +94,7 @@ impl GroupState {
             reserved: Reserved::new(geometry, number),
             busy: Arc::clone(busy),
             summary: Arc::clone(summary),
+            without_inodes: None,
             counted: 0,
             buffers,
             recent: RecentBlocks::default(),
@@ -104,7 +107,15 @@ impl GroupState {
     /// Updates the summary of the group for other threads.
     pub(crate) fn publish(&self, geometry: &Geometry, heights: &TreeHeights) {
         let reserved = self.reserved.outstanding(&self.agf, &self.agi, Pool::Ordinary);
-        self.summary.publish(longest_usable(geometry, heights, &self.agf, reserved));
+        let is_same = self.without_inodes == Some((self.agf.free_blocks, self.agf.longest));
+        let without_inodes = is_same && self.agi.free_count == 0;
+        let longest = longest_usable(geometry, heights, &self.agf, reserved);
+        self.summary.publish(longest, without_inodes);
+    }
+
+    /// Remembers that there is no inode to be had, until something changes.
+    pub(crate) fn set_without_inodes(&mut self) {
+        self.without_inodes = Some((self.agf.free_blocks, self.agf.longest));
     }
 
     /// Brings the volume's count of free space in line with the group.

@@ -1,6 +1,6 @@
 //! The summary of a group, read without its lock: enough to pass it by.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The figure of a group whose headers were not read yet.
 const UNREAD: u32 = u32::MAX;
@@ -10,11 +10,13 @@ const UNREAD: u32 = u32::MAX;
 pub struct GroupSummary {
     /// Longest extent that an ordinary request can get.
     longest: AtomicU32,
+    /// No inode was to be had, and nothing has changed since.
+    without_inodes: AtomicBool,
 }
 
 impl Default for GroupSummary {
     fn default() -> Self {
-        Self { longest: AtomicU32::new(UNREAD) }
+        Self { longest: AtomicU32::new(UNREAD), without_inodes: AtomicBool::new(false) }
     }
 }
 
@@ -27,8 +29,15 @@ impl GroupSummary {
         (longest != UNREAD).then_some(longest)
     }
 
+    /// Whether the group had no inode to give when it was asked last, and has changed little since:
+    /// others are asked before it.
+    pub(crate) fn is_without_inodes(&self) -> bool {
+        self.without_inodes.load(Ordering::Relaxed)
+    }
+
     /// Publishes the figures of a locked group.
-    pub(super) fn publish(&self, longest: u32) {
+    pub(super) fn publish(&self, longest: u32, without_inodes: bool) {
         self.longest.store(longest, Ordering::Relaxed);
+        self.without_inodes.store(without_inodes, Ordering::Relaxed);
     }
 }

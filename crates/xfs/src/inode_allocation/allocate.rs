@@ -47,6 +47,10 @@ pub(crate) fn find(
     for wait in [false, true] {
         for step in 0..count {
             let ag = AgNumber((start.0 + step) % count);
+            // It is asked again when all others have none.
+            if !wait && trans.volume().group_summary(ag).is_without_inodes() {
+                continue;
+            }
             let near = parent
                 .map(|parent| geometry.split_inode(parent))
                 .filter(|(parent_ag, _)| *parent_ag == ag)
@@ -57,7 +61,14 @@ pub(crate) fn find(
                 {
                     return Ok(Some(found));
                 }
-                if allocate_chunk(trans, group)? { pick(trans, group, near) } else { Ok(None) }
+                if allocate_chunk(trans, group)? {
+                    return pick(trans, group, near);
+                }
+                // Of a live volume space comes back later, when its freeing is durable.
+                if !trans.is_live() {
+                    group.set_without_inodes();
+                }
+                Ok(None)
             })?;
             if let Some(Some(agino)) = found {
                 return Ok(Some(geometry.inode_number(ag, agino)));
@@ -206,4 +217,53 @@ fn choose_from(
         found = cursor.next(&mut tree)?;
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{FileType, Timestamp};
+    use crate::mkfs::{self, MkfsOptions};
+    use crate::ops::{self, NewInode};
+    use crate::volume::Volume;
+    use std::sync::Arc;
+    use undercroft_block::{BlockDevice, MemoryDevice};
+    use uuid::Uuid;
+
+    /// Creates a file in the root directory; the group that it is in.
+    fn create(volume: &Volume, name: &[u8]) -> AgNumber {
+        let mut trans = volume.begin().unwrap();
+        let mut root = volume.lock_inode(volume.geometry().root_inode).unwrap();
+        let new = NewInode::new(FileType::Regular, 0o644);
+        let mut inode = ops::create(&mut trans, &mut root, name, &new).unwrap();
+        let group = volume.geometry().split_inode(inode.number).0;
+        trans.commit(&mut [&mut root, &mut inode]).unwrap();
+        group
+    }
+
+    #[test]
+    fn a_group_without_inodes_is_passed_by_until_one_is_free() {
+        let size = 64 << 20;
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
+        let options = MkfsOptions {
+            ag_count: Some(2),
+            inode_size: 2048,
+            ..MkfsOptions::new(size, Uuid::from_u128(24))
+        };
+        let root = NewInode::new(FileType::Directory, 0o755);
+        let volume = mkfs::begin(&device, mkfs::plan(&options).unwrap(), &root).unwrap();
+        let first = AgNumber(0);
+        let is_passed_by = || volume.group_summary(first).is_without_inodes();
+        let mut names = (0_u32..).map(|name| name.to_string().into_bytes());
+        assert_eq!(create(&volume, b"first"), first);
+        while create(&volume, &names.next().unwrap()) == first {
+            assert!(!is_passed_by());
+        }
+        assert!(is_passed_by());
+        assert_ne!(create(&volume, b"other"), first);
+        let root = volume.geometry().root_inode;
+        ops::unlink(&volume, root, b"first", Timestamp::default()).unwrap();
+        assert!(!is_passed_by());
+        assert_eq!(create(&volume, b"again"), first);
+    }
 }
