@@ -23,7 +23,7 @@ pub(crate) struct Mailbox {
     has_mail: AtomicBool,
     /// Requests of this queue that wait for others that overlap.
     held: AtomicUsize,
-    /// There is room again.
+    /// There is room again: half of it, or all for one large request.
     room: Event,
     max_bytes: u64,
 }
@@ -156,10 +156,15 @@ impl Mailbox {
             requests.push(request);
         }
         self.has_mail.store(!inbox.waiting.is_empty(), Ordering::Release);
+        // One who waits for room is not woken for each request, but when there is room for many.
+        let has_much_room =
+            inbox.waiting.len() <= MAX_WAITING / 2 && inbox.waiting_bytes <= self.max_bytes / 2;
         let closed = inbox.closed;
         drop(inbox);
         if count > 0 {
-            self.room.notify();
+            if has_much_room {
+                self.room.notify();
+            }
             return Mail::Requests;
         }
         if closed { Mail::Closed } else { Mail::Empty }
@@ -244,6 +249,33 @@ mod tests {
         for list in [&mut small, &mut large, &mut inbox.waiting] {
             list.pop().map(Request::complete).unwrap();
         }
+    }
+
+    #[test]
+    #[cfg(not(loom))]
+    fn who_waits_for_room_gets_it_whatever_the_size() {
+        const REQUESTS: usize = 3_000;
+        const BOUND: u64 = 4096;
+        // Less than half of the bound, more than that, and more than all of it.
+        let sizes = [512, 3072, 1024, 8192, 4096, 2048];
+        let mailbox = Mailbox::new(BOUND);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for size in sizes.into_iter().cycle().take(REQUESTS) {
+                    let write = Bio::write(Sector(0), Buffer::zeroed(size));
+                    mailbox.push(&mut RequestList::of(Request::new(write)), true, || ());
+                }
+            });
+            let (mut taken, mut expected) = (RequestList::new(), sizes.into_iter().cycle());
+            for _ in 0..REQUESTS {
+                while mailbox.take(&mut taken, 1) == Mail::Empty {
+                    std::thread::yield_now();
+                }
+                let request = taken.pop().unwrap();
+                assert_eq!(Some(request.length()), expected.next().map(|size| size as u64));
+                request.complete();
+            }
+        });
     }
 }
 
