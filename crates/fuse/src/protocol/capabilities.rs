@@ -24,7 +24,7 @@ const WANTED: [InitFlags; 15] = [
     InitFlags::FUSE_DONT_MASK,
     InitFlags::FUSE_EXPORT_SUPPORT,
     InitFlags::FUSE_HAS_IOCTL_DIR,
-    // Otherwise the kernel asks for the capabilities of a file at each write to it.
+    // Otherwise the kernel asks for the capabilities of a file at each write to it, not at the first alone.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
 ];
 
