@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum SourceError {
     /// The directory or archive does not open.
-    #[error("cannot open the source {}: {source}; check that it exists and that you may read it", path.display())]
+    #[error("cannot open the source {}: {source}{}", path.display(), remedy(source))]
     Open {
         /// The path to be opened.
         path: PathBuf,
@@ -84,5 +84,13 @@ pub enum SourceError {
 impl From<RuleError> for SourceError {
     fn from(error: RuleError) -> Self {
         Self::Rule(Box::new(error))
+    }
+}
+
+/// What to do about a source that does not open; of what this program cannot do, the cause tells.
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::Unsupported => "",
+        _ => "; check that it exists and that you may read it",
     }
 }

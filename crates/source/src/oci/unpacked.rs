@@ -10,7 +10,7 @@ use super::layer::LayerFault;
 use super::verification::{Claim, Claimed};
 use crate::Options;
 use crate::region::{Region, RegionStream};
-use crate::tar::{Compression, MAGIC_LENGTH, TarError, spool};
+use crate::tar::{Compression, MAGIC_LENGTH, spool};
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -98,15 +98,11 @@ fn decompress(
     let mut input = Hashed { stream: blob.region.stream(), hasher: declared.hasher(), go_on };
     let mut uncompressed = blob.diff_id.hasher();
     let directory = &options.temporary_directory;
-    let decoder =
-        compression.decode(&mut input).map_err(|error| TarError::of_stream(archive, 0, error))?;
+    let failed = |source| ImageProblem::Read { role, name: blob.name.clone(), source };
+    let decoder = compression.decode(&mut input).map_err(failed)?;
     let file = spool(decoder, archive, directory, &mut |bytes| uncompressed.update(bytes))?;
     // A decoder may stop before the last byte, which the digest counts.
-    io::copy(&mut input, &mut io::sink()).map_err(|source| ImageProblem::Read {
-        role,
-        name: blob.name.clone(),
-        source,
-    })?;
+    io::copy(&mut input, &mut io::sink()).map_err(failed)?;
     let found = input.hasher.finish();
     if let Some(declared) = blob.digest.clone().filter(|declared| *declared != found) {
         return Err(ImageProblem::Digest { role, declared, found }.into());
@@ -134,4 +130,30 @@ fn is_stargz(blob: &Region) -> bool {
     let is_member = footer.starts_with(&[0x1f, 0x8b, 8, 4]) && &footer[12..14] == b"SG";
     let (digits, name) = (&footer[16..32], &footer[32..38]);
     read && is_member && digits.iter().all(u8::is_ascii_hexdigit) && name == b"STARGZ"
+}
+
+#[cfg(all(test, not(feature = "zstd")))]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_layer_whose_decoder_was_left_out_is_named_with_the_feature() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("layer");
+        std::fs::write(&path, [0x28, 0xb5, 0x2f, 0xfd, 0, 0]).unwrap();
+        let region = Region::whole(Arc::new(File::open(path).unwrap())).unwrap();
+        let diff_id = Digest::parse(&format!("sha256:{}", "0".repeat(64))).unwrap();
+        let blob = Blob { name: "the blob".to_owned(), region, digest: None, diff_id };
+        let Err(LayerFault::Problem(problem)) =
+            unpack("image", Role::Layer(2), &blob, &Options::default(), &|| true)
+        else {
+            panic!("a layer that cannot be read was read, or the fault is of another kind");
+        };
+        let text = problem.to_string();
+        for part in [&Role::Layer(2).to_string(), "the blob", "feature `zstd`"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
 }
