@@ -16,6 +16,10 @@ use crate::threads::{Alarm, Event};
 /// Most requests that wait, of any size.
 const MAX_WAITING: usize = 1024;
 
+/// Who waits for room is told when so many requests have left, however full it is: others may keep it more
+/// than half full and never wait.
+const MAX_LEFT: usize = 64;
+
 /// Where submitters leave requests for the threads of one hardware queue.
 pub(crate) struct Mailbox {
     inbox: Mutex<Inbox>,
@@ -23,7 +27,7 @@ pub(crate) struct Mailbox {
     has_mail: AtomicBool,
     /// Requests of this queue that wait for others that overlap.
     held: AtomicUsize,
-    /// There is room again: half of it, or all for one large request.
+    /// There is room again: half of it, or many requests have left.
     room: Event,
     max_bytes: u64,
 }
@@ -32,6 +36,8 @@ pub(crate) struct Mailbox {
 struct Inbox {
     waiting: RequestList,
     waiting_bytes: u64,
+    /// Requests that have left since who waits for room was told.
+    left: usize,
     /// Driving threads.
     threads: SmallVec<[Arc<Alarm>; 2]>,
     /// Those of them that sleep, or are about to, and have nothing to start.
@@ -157,12 +163,17 @@ impl Mailbox {
         }
         self.has_mail.store(!inbox.waiting.is_empty(), Ordering::Release);
         // One who waits for room is not woken for each request, but when there is room for many.
-        let has_much_room =
-            inbox.waiting.len() <= MAX_WAITING / 2 && inbox.waiting_bytes <= self.max_bytes / 2;
+        inbox.left += count;
+        let is_told = inbox.left > MAX_LEFT
+            || (inbox.waiting.len() <= MAX_WAITING / 2
+                && inbox.waiting_bytes <= self.max_bytes / 2);
+        if is_told {
+            inbox.left = 0;
+        }
         let closed = inbox.closed;
         drop(inbox);
         if count > 0 {
-            if has_much_room {
+            if is_told {
                 self.room.notify();
             }
             return Mail::Requests;
@@ -249,6 +260,40 @@ mod tests {
         for list in [&mut small, &mut large, &mut inbox.waiting] {
             list.pop().map(Request::complete).unwrap();
         }
+    }
+
+    /// Another keeps the mailbox more than half full all the time.
+    #[test]
+    #[cfg(not(loom))]
+    fn who_waits_for_room_gets_it_beside_others_who_do_not() {
+        let mailbox = Mailbox::new(4096);
+        let write =
+            |size| RequestList::of(Request::new(Bio::write(Sector(0), Buffer::zeroed(size))));
+        let push = |size| mailbox.push(&mut write(size), true, || ());
+        (0..8).for_each(|_| push(512));
+        let (waits, arrived) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let (mailbox, waits, arrived) = (&mailbox, &waits, &arrived);
+            scope.spawn(move || {
+                let told = || waits.store(true, Ordering::SeqCst);
+                mailbox.push(&mut write(1024), true, told);
+                arrived.store(true, Ordering::SeqCst);
+            });
+            while !waits.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            let mut taken = RequestList::new();
+            // Room for it comes and stays, and the bound is never less than half used.
+            (0..2).for_each(|_| assert!(mailbox.take(&mut taken, 1) == Mail::Requests));
+            while !arrived.load(Ordering::SeqCst) {
+                mailbox.take(&mut taken, 1);
+                push(512);
+                taken.pop().map(Request::complete).unwrap();
+                std::thread::yield_now();
+            }
+            while mailbox.take(&mut taken, 16) == Mail::Requests {}
+            while taken.pop().map(Request::complete).is_some() {}
+        });
     }
 
     #[test]
