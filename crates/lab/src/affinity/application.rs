@@ -124,12 +124,15 @@ impl Bench<'_> {
         if self.load.is_served {
             return served::live(device, cpu, self.load, count, stop);
         }
-        if let Some(cpu) = cpu {
-            let pinned = CpuSet::only(cpu).pin_current_thread();
-            pinned.map_err(|source| LabError::Pin { cpu, source })?;
-        }
+        pin(cpu)?;
         Application::new(device, self.load).live(count, stop)
     }
+}
+
+/// Binds this thread to a CPU, if there is one for it.
+pub(super) fn pin(cpu: Option<u32>) -> Result<(), LabError> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    CpuSet::only(cpu).pin_current_thread().map_err(|source| LabError::Pin { cpu, source })
 }
 
 /// One application and its outstanding I/Os.

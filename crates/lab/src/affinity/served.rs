@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::Builder;
 
-use undercroft_block::{BlockDevice, CpuSet};
+use undercroft_block::BlockDevice;
 use undercroft_nbd::client;
 use undercroft_nbd::protocol::{Transport, Uri};
 use undercroft_nbd::server::{Export, Server, Settings};
 
-use super::application::Application;
+use super::application::{Application, pin};
 use super::load::Load;
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
@@ -45,10 +45,7 @@ pub(super) fn live(
         };
         // Ahead of the binding, which it would inherit.
         let client = Builder::new().spawn_scoped(scope, ask).map_err(failed)?;
-        if let Some(cpu) = cpu {
-            let pinned = CpuSet::only(cpu).pin_current_thread();
-            pinned.map_err(|source| LabError::Pin { cpu, source })?;
-        }
+        pin(cpu)?;
         let (connection, _) = listener.accept().map_err(failed)?;
         server.serve(connection.into()).map_err(failed)?;
         match client.join() {

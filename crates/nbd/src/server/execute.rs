@@ -81,16 +81,17 @@ impl Executor {
                 self.range(request.offset, request.length, WireError::Invalid)?;
                 Ok(STATUS * self.contexts.len())
             }
-            Command::Read | Command::Cache => {
+            Command::Cache => {
                 self.range(request.offset, request.length, WireError::Invalid)?;
-                if request.command == Command::Read && request.length > MAX_PAYLOAD.into() {
+                Ok(self.cached(request))
+            }
+            Command::Read => {
+                self.range(request.offset, request.length, WireError::Invalid)?;
+                if request.length > MAX_PAYLOAD.into() {
                     return Err(WireError::Overflow);
                 }
-                let length = self.cover(request).length();
-                Ok(usize::try_from(length).unwrap_or(usize::MAX).min(match request.command {
-                    Command::Cache => MOST_CACHED,
-                    _ => usize::MAX,
-                }))
+                // Checked: some MiB at most.
+                Ok(self.cover(request).length() as usize)
             }
             _ if self.export.read_only => Err(WireError::NotPermitted),
             Command::Write if is_extended && !has_payload => Err(WireError::Invalid),
@@ -120,9 +121,20 @@ impl Executor {
         Ok((offset, end))
     }
 
-    /// The blocks of a request whose range is one of the device.
+    /// The blocks of a request whose range is one of the device; none of a flush, whose range is of no
+    /// account and was not checked.
     fn cover(&self, request: &Request) -> Cover {
-        Cover::new(request.offset, request.length, self.minimum)
+        let (offset, length) = match request.command {
+            Command::Flush => (0, 0),
+            _ => (request.offset, request.length),
+        };
+        Cover::new(offset, length, self.minimum)
+    }
+
+    /// Bytes that a request to load its range has loaded.
+    fn cached(&self, request: &Request) -> usize {
+        // At most a constant of some MiB.
+        self.cover(request).length().min(MOST_CACHED as u64) as usize
     }
 
     /// What the answer repeats.
@@ -166,9 +178,7 @@ impl Executor {
         let (sector, length) = (cover.sector(), cover.length());
         let bio = match request.command {
             Command::Read => Bio::read(sector, self.buffer(length as usize)),
-            Command::Cache => {
-                Bio::read(sector, self.buffer(length.min(MOST_CACHED as u64) as usize))
-            }
+            Command::Cache => Bio::read(sector, self.buffer(self.cached(request))),
             Command::Write => match payload {
                 Some(data) => Bio::write(sector, data),
                 None => return self.refuse(request, WireError::Invalid, charge),
@@ -230,11 +240,9 @@ impl Executor {
     }
 
     fn status(&self, request: &Request, length: u64, contexts: &[u32], charge: usize) {
-        let is_whole = |(start, end): Range| {
-            start.is_multiple_of(self.minimum) && end.is_multiple_of(self.minimum)
-        };
-        let range = match self.range(request.offset, length, WireError::Invalid) {
-            Ok(range) if is_whole(range) => range,
+        let offset = request.offset;
+        let range = match self.range(offset, length, WireError::Invalid) {
+            Ok(range) if Cover::new(offset, length, self.minimum).is_exact() => range,
             Ok(_) => return self.refuse(request, WireError::Invalid, charge),
             Err(error) => return self.refuse(request, error, charge),
         };

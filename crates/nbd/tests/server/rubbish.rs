@@ -30,6 +30,22 @@ fn request(random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
+/// It has no range, whatever its numbers are.
+#[test]
+fn a_flush_with_any_numbers_is_a_flush() {
+    let served = Served::file(1 << 20);
+    let mut client = UnixStream::connect(served.path("socket")).unwrap();
+    let mut bytes = chosen("disk");
+    bytes.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
+    bytes.extend_from_slice(b"\0\0\0\x03the name");
+    bytes.extend_from_slice(&[0xff; 12]);
+    client.write_all(&bytes).unwrap();
+    // Behind the greeting, the size and the flags.
+    let mut answer = [0; 18 + 10 + 16];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[28..], *b"\x67\x44\x66\x98\0\0\0\0the name");
+}
+
 #[test]
 fn rubbish_ends_a_connection_and_the_server_goes_on() {
     let served = Served::file(16 << 20);

@@ -28,13 +28,16 @@ const INODES: &str = "for d in $(seq 12); do mkdir -p d$d/deeper; \
                       setfattr -n user.big -v $(head -c 9000 /dev/zero | tr '\\0' x) d4/file-3; \
                       cp --reflink=always d7/file-3 d8/copy; sync";
 
-/// Files of the third group, behind a file that goes: those behind the new end have more blocks than
-/// that left in front of it.
-const FULL: &str = "for d in $(seq 6); do mkdir d$d; done; \
-                    cd d$(stat -c '%i %n' d* | sort -n | sed -n 's/.* d//p' | sed -n 3p); \
-                    fallocate -l 5M front; \
+/// For a directory in the third group of six: files behind a file that goes. Those behind the new end
+/// have more blocks than that left in front of it.
+const FULL: &str = "fallocate -l 5M front; \
                     for i in $(seq 75); do head -c 160000 /dev/urandom > f-$i; done; \
                     sync; rm front; sync";
+
+/// For one in the second group: a space that the plan finds, and one as long as the journal, which comes
+/// to lie behind it.
+const IN_FRONT: &str = "fallocate -l 12M gone-longer; fallocate -l 1M between; \
+                        fallocate -l $((2560 * 4096)) gone; sync";
 
 /// A format, by arguments of `mkfs.xfs`.
 type Format = &'static [&'static str];
@@ -52,6 +55,14 @@ const SCANNED: Format = &["-n", "parent=0", "-m", "rmapbt=0", "-l", "agnum=0"];
 /// One whose groups set nothing aside for their trees.
 const BARE: Format =
     &["-n", "parent=0", "-m", "rmapbt=0,reflink=0,finobt=0", "-i", "sparse=0", "-l", "agnum=0"];
+
+/// Runs a script in a directory of the group of this number, from 1, of six.
+fn in_group(number: u32, script: &str) -> String {
+    format!(
+        "for d in $(seq 6); do mkdir d$d; done; \
+         cd d$(stat -c '%i %n' d* | sort -n | sed -n 's/.* d//p' | sed -n {number}p); {script}"
+    )
+}
 
 /// A volume by the kernel, in which a script was run.
 fn volume(size: u64, script: &str, format: Format) -> Arc<dyn BlockDevice> {
@@ -97,7 +108,7 @@ fn a_crash_when_the_last_group_is_full() {
     {
         return;
     }
-    let judge = cut_everywhere(volume(120 * MIB, FULL, BARE), 50 * MIB, [20, 1]);
+    let judge = cut_everywhere(volume(120 * MIB, &in_group(3, FULL), BARE), 50 * MIB, [20, 1]);
     assert!(judge.seen > 10, "{}", judge.seen);
 }
 
@@ -111,15 +122,7 @@ fn a_crash_while_the_journal_moves_beside_itself() {
     let image = directory.path().join("image");
     let xfsprogs = Xfsprogs::newest().unwrap();
     xfsprogs.mkfs(&image, 300 * MIB, &["-d", "agcount=6", "-l", "agnum=3,size=2560b"]).unwrap();
-    // A space that the plan finds, and one as long as the journal, which comes to lie behind it.
-    run_mounted(
-        &image,
-        "for d in $(seq 6); do mkdir d$d; done; \
-         cd d$(stat -c '%i %n' d* | sort -n | sed -n 's/.* d//p' | sed -n 2p); \
-         fallocate -l 12M gone-longer; fallocate -l 1M between; \
-         fallocate -l $((2560 * 4096)) gone; sync",
-        &["beside"],
-    );
+    run_mounted(&image, &in_group(2, IN_FRONT), &["beside"]);
     shrink(&image, ShrinkTarget::Bytes(150 * MIB)).unwrap();
     run_mounted(&image, "rm d*/gone*", &["beside"]);
     let log = |device: &Arc<dyn BlockDevice>| {

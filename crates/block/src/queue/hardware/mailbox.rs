@@ -164,18 +164,18 @@ impl Mailbox {
         self.has_mail.store(!inbox.waiting.is_empty(), Ordering::Release);
         // One who waits for room is not woken for each request, but when there is room for many.
         inbox.left += count;
-        let is_told = inbox.left > MAX_LEFT
-            || (inbox.waiting.len() <= MAX_WAITING / 2
-                && inbox.waiting_bytes <= self.max_bytes / 2);
+        let has_much_room =
+            inbox.waiting.len() <= MAX_WAITING / 2 && inbox.waiting_bytes <= self.max_bytes / 2;
+        let is_told = count > 0 && (has_much_room || inbox.left > MAX_LEFT);
         if is_told {
             inbox.left = 0;
         }
         let closed = inbox.closed;
         drop(inbox);
+        if is_told {
+            self.room.notify();
+        }
         if count > 0 {
-            if is_told {
-                self.room.notify();
-            }
             return Mail::Requests;
         }
         if closed { Mail::Closed } else { Mail::Empty }

@@ -137,7 +137,8 @@ fn look(volume: &Volume, size: Size, keep: bool, leftovers: &Leftovers) -> Resul
     }
     let blocks = doomed.data.blocks + doomed.metadata.blocks;
     let moving = Moving { blocks, inodes: doomed.inodes };
-    doomed.obstacles.extend(Rooms::new(volume, leftovers).shortage(size, moving)?);
+    // Without slack: in a shrink that goes on, the trees of the last group may have taken it.
+    doomed.obstacles.extend(Rooms::new(volume, leftovers).shortage(size, moving, 0)?);
     Ok(doomed)
 }
 

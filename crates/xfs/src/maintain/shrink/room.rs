@@ -110,9 +110,14 @@ impl<'v> Rooms<'v> {
         Ok(Room { length: length.into(), free, kept: u64::from(need) + own })
     }
 
-    /// What keeps `moving` blocks from fitting, if they do not. The slack of the last group does not
-    /// count: in a shrink that goes on, its trees may have taken it.
-    pub(super) fn shortage(self, size: Size, moving: Moving) -> Result<Option<Obstacle>, Error> {
+    /// What keeps `moving` blocks from fitting, if they do not, where a short last group has `slack`
+    /// more for itself.
+    pub(super) fn shortage(
+        self,
+        size: Size,
+        moving: Moving,
+        slack: u32,
+    ) -> Result<Option<Obstacle>, Error> {
         let (geometry, free) = (self.volume.geometry(), self.free_in(size)?);
         let Moving { blocks: mut moving, inodes } = moving;
         if inodes > 0 {
@@ -125,9 +130,12 @@ impl<'v> Rooms<'v> {
             }
             moving += wanted * u64::from(geometry.chunk_blocks());
         }
-        let missing = self.missing_in_last(size, 0)?;
-        if missing > 0 {
-            return Ok(Some(Obstacle::Space { needed: moving + missing, free: 0 }));
+        let ag = size.last_group();
+        if size.last < geometry.ag_length(ag) {
+            let missing = self.room(size, ag, size.last)?.missing(slack);
+            if missing > 0 {
+                return Ok(Some(Obstacle::Space { needed: moving + missing, free: 0 }));
+            }
         }
         // Pieces need records, and the tree of a file another block.
         let mut needed = moving + moving / 100;
@@ -140,15 +148,6 @@ impl<'v> Rooms<'v> {
         }
         let short = needed > free && needed > 0;
         Ok(short.then_some(Obstacle::Space { needed, free }))
-    }
-
-    /// Blocks that a short last group lacks for itself, with so many more.
-    fn missing_in_last(self, size: Size, slack: u32) -> Result<u64, Error> {
-        let ag = size.last_group();
-        if size.last == self.volume.geometry().ag_length(ag) {
-            return Ok(0);
-        }
-        Ok(self.room(size, ag, size.last)?.missing(slack))
     }
 
     /// Whether a group but the first has a free extent for the journal, and the room.
@@ -231,8 +230,7 @@ impl<'v> Rooms<'v> {
                 moving = moving.saturating_sub(geometry.log_blocks.into());
             }
             // Chunks of inodes are among the blocks.
-            let shortage = self.shortage(size, Moving { blocks: moving, inodes: 0 })?;
-            Ok(shortage.is_none() && self.missing_in_last(size, SLACK)? == 0)
+            Ok(self.shortage(size, Moving { blocks: moving, inodes: 0 }, SLACK)?.is_none())
         };
         let mut groups = least.groups;
         while groups < now.groups && !fits(full(groups))? {
