@@ -9,7 +9,7 @@ use crate::outcome::mount::{MountOutcome, Step};
 use crate::plot::{self, BarChart, Drawing, Value};
 use crate::record::Record;
 use crate::statistics::{Estimate, Rule, Verdict};
-use crate::tables::number::thousands;
+use crate::tables::number::{counted, thousands};
 
 /// Rates that both files have, each with how often as fast the second is as the first.
 pub struct Comparison {
@@ -124,9 +124,10 @@ fn rates(outcome: &Outcome) -> Vec<(String, Vec<f64>)> {
         }
         Outcome::Iops(of) => {
             let path = if of.direct { ", direct" } else { "" };
+            let threads = counted(of.threads, "thread");
             let case = format!(
-                "iops, {} {} of {}{path}, {} threads, batch {}",
-                of.driver, of.access, of.block_bytes, of.threads, of.batch
+                "iops, {} {} of {}{path}, {threads}, batch {}",
+                of.driver, of.access, of.block_bytes, of.batch
             );
             one(case, &of.rate.iops_of_runs)
         }
@@ -140,7 +141,8 @@ fn rates(outcome: &Outcome) -> Vec<(String, Vec<f64>)> {
         }
         Outcome::Fsync(of) => {
             let rates: Vec<f64> = of.iterations.iter().map(|one| one.files_per_second).collect();
-            one(format!("fsync, {}, mode {}, {} threads", of.target, of.mode, of.threads), &rates)
+            let threads = counted(of.threads, "thread");
+            one(format!("fsync, {}, mode {}, {threads}", of.target, of.mode), &rates)
         }
         Outcome::Meta(of) => of_operations(of),
         Outcome::Mount(of) => of_steps(of),
@@ -158,12 +160,9 @@ fn rates(outcome: &Outcome) -> Vec<(String, Vec<f64>)> {
 }
 
 fn of_operations(of: &MetaOutcome) -> Vec<(String, Vec<f64>)> {
-    let case = |name: &str| {
-        format!(
-            "meta, {}, {name}, {} directories, {} threads",
-            of.target, of.directories, of.threads
-        )
-    };
+    let where_and_who =
+        [counted(of.directories, "directory"), counted(of.threads, "thread")].join(", ");
+    let case = |name: &str| format!("meta, {}, {name}, {where_and_who}", of.target);
     let speeds = of.operations.iter();
     speeds.map(|speed| (case(speed.operation.name()), speed.per_second.clone())).collect()
 }

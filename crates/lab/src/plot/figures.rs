@@ -12,6 +12,7 @@ use crate::rate::Rate;
 use crate::record::Record;
 use crate::spread::Spread;
 use crate::statistics::Estimate;
+use crate::tables::number::counted;
 
 /// The figure of one experiment in one session.
 pub(crate) fn figure_of(section: &[Record]) -> Figure {
@@ -133,7 +134,8 @@ fn put_threads(panels: &mut Panels, of: &FsyncOutcome) {
 fn put_operations(panels: &mut Panels, of: &MetaOutcome) {
     for speed in &of.operations {
         let chart = panels.bars(speed.operation.name(), "calls a second");
-        let case = format!("{} directories, {} threads", of.directories, of.threads);
+        let directories = counted(of.directories, "directory");
+        let case = format!("{directories}, {}", counted(of.threads, "thread"));
         let mean = Spread::of(&speed.per_second).mean;
         chart.put(&of.target, &case, estimated(&speed.per_second, mean));
     }

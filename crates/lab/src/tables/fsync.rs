@@ -1,6 +1,6 @@
 //! Tables of the experiment on fsync.
 
-use super::number::{percent, thousands};
+use super::number::{counted, percent, thousands};
 use crate::blocks::{Blocks, Table};
 use crate::outcome::fsync::FsyncOutcome;
 
@@ -12,8 +12,11 @@ pub(super) fn write(outcomes: &[&FsyncOutcome], blocks: &mut Blocks) {
     for one in outcomes {
         blocks.gap();
         blocks.line(format!(
-            "{}, mode {}, {} threads with {} directories each",
-            one.target, one.mode, one.threads, one.directories
+            "{}, mode {}, {} with {} each",
+            one.target,
+            one.mode,
+            counted(one.threads, "thread"),
+            counted(one.directories, "directory")
         ));
         let mut table = Table::new()
             .numbers("Count")
