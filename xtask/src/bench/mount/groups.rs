@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use rustix::fs::OFlags;
 
-use super::mounts::{Mounted, Peer};
+use super::mounts::{Mounted, Peer, descriptors};
 use crate::bench::comparison::Unit;
 use crate::bench::source::{Source, read_file};
 
@@ -26,6 +26,8 @@ const IN_LARGE: usize = 500;
 /// Bytes of the file of the data rows, and of a call.
 const DATA: u64 = 1 << 30;
 const CALL: usize = 1 << 20;
+/// Files of the tree, about.
+const TREE_FILES: u64 = 100_000;
 /// Durable files of a thread.
 const DURABLE: usize = 300;
 
@@ -112,7 +114,21 @@ impl Group {
     /// Whether it says something about this mount.
     pub(super) fn suits(self, peer: Peer) -> bool {
         // Nothing of a null server is left to be listed when it is mounted anew.
-        self != Self::Tree || peer.stores()
+        self != Self::Tree || peer.stores() && !self.is_too_much_for(peer)
+    }
+
+    /// Whether a mount cannot hold the files, which it says.
+    fn is_too_much_for(self, peer: Peer) -> bool {
+        let descriptors = descriptors();
+        let is_short = self == Self::Tree && peer == Peer::Passthrough && descriptors < TREE_FILES;
+        if is_short {
+            eprintln!(
+                "the tree is left out for {}, which keeps a descriptor for each of {TREE_FILES} files: \
+                 {descriptors} are allowed (`ulimit -Hn`)",
+                peer.name()
+            );
+        }
+        is_short
     }
 
     /// The values of its rows.

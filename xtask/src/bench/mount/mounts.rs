@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use rustix::process::{Resource, getrlimit};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, cache};
 
@@ -137,7 +138,7 @@ impl Mounted {
             Peer::Passthrough => {
                 // It keeps a descriptor for each file that the kernel knows.
                 let mut command = Command::new("prlimit");
-                command.arg("--nofile=1048576").arg(passthrough()?);
+                command.arg(format!("--nofile={}", descriptors())).arg(passthrough()?);
                 let below = self.kernel.as_ref().map(|mount| mount.path().display().to_string());
                 let source = format!("source={}", below.unwrap_or_default());
                 command.args(["-f", "-o", "cache=always,writeback", "-o", &source]);
@@ -205,6 +206,12 @@ impl Drop for Mounted {
             let _ = Command::new("umount").arg("--lazy").arg(&self.directory).status();
         }
     }
+}
+
+/// Descriptors that a process may have.
+pub(super) fn descriptors() -> u64 {
+    // Without a limit the kernel has one, of as many by default.
+    getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20)
 }
 
 /// The passthrough example of libfuse: Debian packages its source, which the compiler of the machine
