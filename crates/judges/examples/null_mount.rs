@@ -350,7 +350,9 @@ fn main() {
     };
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("null".to_owned())];
-    config.n_threads = Some(std::thread::available_parallelism().map_or(2, NonZero::get));
+    // As many as `undercroft mount` has: each more costs some.
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    config.n_threads = Some((2 * processors).clamp(4, 16));
     config.clone_fd = true;
     fuser::mount(null, directory, &config).unwrap();
 }
