@@ -180,5 +180,8 @@ fn content_blocks(survey: &Survey, geometry: &Geometry, spare: u64) -> u64 {
     let tree = 2 * (chunks * 16).div_ceil(block - 56);
     // Little of the space between chunks stays unused for their alignment: small files go there.
     let gaps = chunks * (per_chunk - 1) / 8;
-    survey.blocks + chunks * per_chunk + directories + tree + gaps + geometry.blocks_for(spare)
+    // Where there are too few of them, that space is free afterwards, and of no use to the chunks.
+    let lost = survey.gaps.lost().saturating_sub(survey.small);
+    let unused = lost.max(gaps + geometry.blocks_for(spare));
+    survey.blocks + chunks * per_chunk + directories + tree + unused
 }

@@ -10,6 +10,8 @@
 mod empty;
 mod error;
 mod estimate;
+mod gaps;
+mod identity;
 mod options;
 mod own_image;
 mod populate;

@@ -1,13 +1,15 @@
 //! The first pass over a source: how much there is, and an identity for the volume.
 //!
 //! Memory grows with directories, hard links, and files with attributes that may have links, by
-//! some 40 bytes each.
+//! some 50 bytes each.
 
+use super::gaps::{Gaps, Place};
+use super::identity::Identity;
 use super::{PackError, PackOptions};
 use rustc_hash::FxHashMap;
-use sha2::{Digest, Sha256};
+use smallvec::SmallVec;
 use std::hash::Hasher;
-use undercroft_source::{DataRange, Entry, Kind, Links, Source};
+use undercroft_source::{DataRange, Entry, EntryPath, Kind, Links, Source};
 use undercroft_xfs::Geometry;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::{Content, DirectoryFootprint, Footprint, StoredAttribute};
@@ -22,6 +24,12 @@ pub struct Survey {
     pub bytes: u64,
     /// Blocks of everything but inodes and directories.
     pub(super) blocks: u64,
+    /// Those of them that have data of files shorter than a chunk of inodes: they go into any space.
+    pub(super) small: u64,
+    /// What chunks of inodes leave between them.
+    pub(super) gaps: Gaps,
+    /// The directory of the last name, by the hash of its path.
+    last: Option<u64>,
     /// Names in each directory, by a hash of its path.
     pub(super) directories: FxHashMap<u64, Names>,
     /// Files with several names, by a hash of the path of the first.
@@ -40,6 +48,9 @@ pub(super) struct Names {
     pub(super) names: DirectoryFootprint,
     /// Bytes for names inside the inode, if the directory has an entry of its own.
     room: Option<u16>,
+    place: Place,
+    /// Blocks that have a place.
+    placed: u32,
 }
 
 /// The names of one file, by their lengths.
@@ -63,27 +74,30 @@ impl Survey {
     pub fn of(source: &mut dyn Source, options: &PackOptions) -> Result<Self, PackError> {
         let size = mkfs::minimum_size(&options.volume)?;
         let superblock = mkfs::plan(&MkfsOptions { size, ..options.volume.clone() })?;
+        let geometry = superblock.geometry();
         let mut survey = Self {
             // The root, which not every archive holds.
             inodes: 1,
             bytes: 0,
             blocks: 0,
+            small: 0,
+            gaps: Gaps::new(&geometry),
+            last: None,
             directories: FxHashMap::default(),
             links: FxHashMap::default(),
             labelled: FxHashMap::default(),
-            geometry: superblock.geometry(),
+            geometry,
             identity: [0; 16],
         };
-        let mut digest = Sha256::new();
-        digest.update(format!("{:?}", identity_options(options)));
+        let mut identity = Identity::new(options);
         source.scan(&mut |entry| {
             survey.add(entry);
-            hash_entry(&mut digest, entry, options);
+            identity.add(entry);
         })?;
+        survey.identity = identity.finish();
+        survey.place_blocks();
         survey.blocks +=
             survey.links.iter().map(|(file, names)| survey.link_blocks(*file, names)).sum::<u64>();
-        let digest: [u8; 32] = digest.finalize().into();
-        survey.identity.copy_from_slice(&digest[..16]);
         Ok(survey)
     }
 
@@ -96,25 +110,14 @@ impl Survey {
 
     /// Bytes for names inside the inode of a directory.
     pub(super) fn room(&self, names: &Names) -> usize {
-        // A directory without an entry of its own has no attributes.
-        names.room.map_or_else(|| self.geometry.literal_size() / 4, usize::from)
+        names.room(&self.geometry)
     }
 
     fn add(&mut self, entry: &Entry) {
         let path = entry.path.as_bytes();
-        let name = entry.path.split_last().map(|(parent, name)| {
-            let names = self.directories.entry(path_hash(parent)).or_default();
-            names.names.add(&self.geometry, name.len());
-            name
-        });
+        let name = entry.path.split_last().map(|(parent, name)| (path_hash(parent), name.len()));
         let content = match &entry.kind {
-            Kind::HardLink(first) => {
-                let names = self.links.entry(path_hash(first.as_bytes())).or_default();
-                // Names have at most 255 bytes.
-                names.first = first.split_last().map_or(0, |(_, name)| name.len()) as u8;
-                names.further.push(name.map_or(0, <[u8]>::len) as u8);
-                return;
-            }
+            Kind::HardLink(first) => return self.add_link(name, first),
             Kind::Directory => Content::Directory,
             Kind::Regular { data, .. } => {
                 self.bytes += data.iter().map(|range| range.length).sum::<u64>();
@@ -127,26 +130,100 @@ impl Survey {
         };
         self.inodes += u64::from(name.is_some());
         let parents = self.geometry.features.parent_pointers();
-        let pointer =
-            name.filter(|_| parents).map(|name| StoredAttribute::parent_pointer(name.len()));
+        let pointer = name.filter(|_| parents).map(|(_, len)| StoredAttribute::parent_pointer(len));
         let property = mkfs::default_property(&self.geometry.features).filter(|_| name.is_none());
         let property = property
             .map(|(name, value)| StoredAttribute::new(&[b"trusted.", name].concat(), value));
         let others =
             entry.xattrs.iter().map(|xattr| StoredAttribute::new(&xattr.name, &xattr.value));
-        let attributes: Vec<_> = pointer.into_iter().chain(property).chain(others).collect();
+        let attributes: SmallVec<[_; 4]> =
+            pointer.into_iter().chain(property).chain(others).collect();
         let footprint = Footprint::new(&self.geometry, content, &attributes);
         self.blocks += footprint.blocks;
+        let place = self.place(path, name.map(|(parent, _)| parent), content, &footprint);
+        self.add_name(name);
         if content == Content::Directory {
             let names = self.directories.entry(path_hash(path)).or_default();
-            names.room = Some(footprint.room as u16);
+            (names.room, names.place) = (Some(footprint.room as u16), place);
         } else if parents && entry.links == Links::Several {
             self.label(path, content, &attributes[usize::from(pointer.is_some())..]);
         }
     }
 
+    /// Adds a name of a directory, by the hash of its path, and the length of the name.
+    fn add_name(&mut self, name: Option<(u64, usize)>) {
+        let Some((parent, len)) = name else { return };
+        let names = self.directories.entry(parent).or_default();
+        names.names.add(&self.geometry, len);
+    }
+
+    fn add_link(&mut self, name: Option<(u64, usize)>, first: &EntryPath) {
+        let names = self.links.entry(path_hash(first.as_bytes())).or_default();
+        // Names have at most 255 bytes.
+        names.first = first.split_last().map_or(0, |(_, name)| name.len()) as u8;
+        names.further.push(name.map_or(0, |(_, len)| len) as u8);
+        self.turn_to(name.map(|(parent, _)| parent));
+        self.add_name(name);
+    }
+
+    /// Gives an inode its place, and its blocks that are no file data; `parent` has no name of it yet.
+    fn place(
+        &mut self,
+        path: &[u8],
+        parent: Option<u64>,
+        content: Content,
+        footprint: &Footprint,
+    ) -> Place {
+        self.turn_to(parent);
+        let known = match parent {
+            None => Some(Place::default()),
+            Some(_) if content == Content::Directory => {
+                // An archive may have entries of a directory that exists.
+                let known = self.directories.get(&path_hash(path));
+                known.filter(|names| names.room.is_some()).map(|names| names.place)
+            }
+            Some(_) => None,
+        };
+        let mut place = known.unwrap_or_else(|| {
+            if content == Content::Directory {
+                return self.gaps.directory();
+            }
+            let group = parent.and_then(|parent| self.directories.get(&parent));
+            let group = group.map_or(0, |names| names.place.group);
+            if self.gaps.needs_chunk(group) {
+                self.place_blocks();
+            }
+            self.gaps.inode(group)
+        });
+        let data = match content {
+            Content::File { blocks, .. } => blocks,
+            _ => 0,
+        };
+        self.gaps.blocks(&mut place, footprint.blocks - data);
+        place
+    }
+
+    /// Goes on to another directory.
+    fn turn_to(&mut self, directory: Option<u64>) {
+        if self.last != directory {
+            self.place_blocks();
+            self.last = directory;
+        }
+    }
+
+    /// Gives the blocks that names have added to the last directory their places.
+    fn place_blocks(&mut self) {
+        let Some(names) = self.last.and_then(|last| self.directories.get_mut(&last)) else {
+            return;
+        };
+        let blocks = names.names.blocks(&self.geometry, names.room(&self.geometry));
+        let added = blocks.saturating_sub(names.placed.into());
+        self.gaps.blocks(&mut names.place, added);
+        names.placed += added as u32;
+    }
+
     /// The blocks that the data of a file takes.
-    fn runs(&self, data: &[DataRange]) -> Content {
+    fn runs(&mut self, data: &[DataRange]) -> Content {
         let (mut blocks, mut runs, mut end) = (0, 0, None);
         for range in data {
             let first = range.offset >> self.geometry.block_log;
@@ -157,6 +234,9 @@ impl Survey {
             blocks += after.saturating_sub(from);
             runs += u64::from(!joined);
             end = Some(after);
+        }
+        if blocks < self.geometry.chunk_blocks().into() {
+            self.small += blocks;
         }
         Content::File { blocks, runs }
     }
@@ -187,59 +267,17 @@ impl Survey {
     }
 }
 
+impl Names {
+    /// Bytes for names inside the inode.
+    fn room(&self, geometry: &Geometry) -> usize {
+        // A directory without an entry of its own has no attributes.
+        self.room.map_or_else(|| geometry.literal_size() / 4, usize::from)
+    }
+}
+
 /// A hash of a path; two paths with one hash only make the estimate larger.
 fn path_hash(path: &[u8]) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     hasher.write(path);
     hasher.finish()
-}
-
-/// What of the options decides the content of the image.
-fn identity_options(options: &PackOptions) -> impl std::fmt::Debug {
-    let PackOptions { size, volume, epoch, .. } = options;
-    (*size, volume.clone(), *epoch)
-}
-
-fn hash_entry(digest: &mut Sha256, entry: &Entry, options: &PackOptions) {
-    let field = |digest: &mut Sha256, bytes: &[u8]| {
-        digest.update((bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    };
-    let number = |digest: &mut Sha256, value: u64| digest.update(value.to_le_bytes());
-    field(digest, entry.path.as_bytes());
-    // As it will be on the volume: a time that is cut off makes no difference.
-    let metadata = options.limited(&entry.metadata);
-    number(digest, u64::from(metadata.mode));
-    number(digest, u64::from(metadata.uid) << 32 | u64::from(metadata.gid));
-    number(digest, metadata.mtime.seconds as u64);
-    number(digest, u64::from(metadata.mtime.nanoseconds));
-    match &entry.kind {
-        Kind::Directory => number(digest, 1),
-        Kind::Regular { size, data } => {
-            number(digest, 2);
-            number(digest, *size);
-            for range in data {
-                number(digest, range.offset);
-                number(digest, range.length);
-            }
-        }
-        Kind::Symlink(target) => {
-            number(digest, 3);
-            field(digest, target);
-        }
-        Kind::HardLink(first) => {
-            number(digest, 4);
-            field(digest, first.as_bytes());
-        }
-        Kind::CharDevice(device) | Kind::BlockDevice(device) => {
-            number(digest, 5 + u64::from(matches!(entry.kind, Kind::BlockDevice(_))));
-            number(digest, u64::from(device.major) << 32 | u64::from(device.minor));
-        }
-        Kind::Fifo => number(digest, 7),
-        Kind::Socket => number(digest, 8),
-    }
-    for xattr in &entry.xattrs {
-        field(digest, &xattr.name);
-        field(digest, &xattr.value);
-    }
 }
