@@ -33,7 +33,7 @@ pub(crate) use holes::data_ranges;
 pub(crate) use passes::Passes;
 
 use crate::{Data, Entry, Lending, LentFile, Options, Source, SourceError};
-use kept::{Keeping, Kept, KeptWalk};
+use kept::{Keeping, Kept, KeptFiles, KeptPass, Next};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use walk::Walk;
@@ -44,7 +44,7 @@ pub struct DirectorySource {
     options: Options,
     passes: Passes,
     /// What the scan saw, if that is not too much.
-    kept: Option<Arc<Kept>>,
+    kept: Option<KeptPass>,
 }
 
 impl DirectorySource {
@@ -61,7 +61,7 @@ impl DirectorySource {
     }
 }
 
-/// The walk over the tree of `root`, or over what is `kept` of it.
+/// The walk over the tree of `root`, or over the files that are `kept` of it.
 fn walk(
     root: &Path,
     options: &Options,
@@ -70,7 +70,7 @@ fn walk(
     let handle = Handle::root(root)
         .map_err(|error| SourceError::Open { path: root.into(), source: error.into() })?;
     Ok(match kept {
-        Some(kept) => Box::new(KeptWalk::new(handle, kept)),
+        Some(kept) => Box::new(KeptFiles::new(handle, kept)),
         None => Box::new(Walk::new(handle, options.exclude.clone())),
     })
 }
@@ -82,16 +82,28 @@ impl Source for DirectorySource {
             visit(&entry);
             keeping.add(entry);
         })?;
-        self.kept = keeping.finish();
+        self.kept = keeping.finish().map(KeptPass::new);
         Ok(())
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
-        self.passes.next_entry(|| walk(&self.root, &self.options, self.kept.as_ref()))
+        if let Some(pass) = &mut self.kept {
+            match pass.next() {
+                Next::Whole(entry) => return Ok(Some(entry)),
+                Next::File => {}
+                Next::End => return Ok(None),
+            }
+        }
+        let kept = self.kept.as_ref().map(|pass| &pass.kept);
+        let next = self.passes.next_entry(|| walk(&self.root, &self.options, kept));
+        next.inspect_err(|_| self.end_pass())
     }
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
-        self.passes.next_data()
+        if !self.in_file() {
+            return Ok(None);
+        }
+        self.passes.next_data().inspect_err(|_| self.end_pass())
     }
 
     fn lend_files(&mut self, lending: &Lending) -> bool {
@@ -100,10 +112,30 @@ impl Source for DirectorySource {
     }
 
     fn lent_file(&mut self) -> Result<Option<LentFile>, SourceError> {
-        self.passes.lent_file()
+        if !self.in_file() {
+            return Ok(None);
+        }
+        self.passes.lent_file().inspect_err(|_| self.end_pass())
     }
 
     fn restart(&mut self) -> Result<(), SourceError> {
+        if let Some(pass) = &mut self.kept {
+            pass.restart();
+        }
         self.passes.restart()
+    }
+}
+
+impl DirectorySource {
+    /// Whether the last entry may be a file with data.
+    fn in_file(&self) -> bool {
+        self.kept.as_ref().is_none_or(KeptPass::in_file)
+    }
+
+    /// After an error nothing comes any more.
+    fn end_pass(&mut self) {
+        if let Some(pass) = &mut self.kept {
+            pass.end();
+        }
     }
 }

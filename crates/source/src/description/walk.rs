@@ -23,9 +23,9 @@ impl Walk {
 }
 
 impl Batches for Walk {
-    fn next_batch(&mut self) -> Option<Batch> {
+    fn next_batch(&mut self, with_data: bool) -> Option<Batch> {
         let Self { finder, course } = self;
-        course.next_batch(finder.tree.len(), |index| finder.work(index))
+        course.next_batch(finder.tree.len(), with_data, |index| finder.work(index))
     }
 }
 

@@ -8,7 +8,19 @@ use std::sync::Arc;
 
 /// Most entries in a batch: enough that taking one costs nothing per entry, few enough that threads
 /// share the work of a small tree.
-pub(super) const BATCH_ENTRIES: usize = 64;
+const BATCH_ENTRIES: usize = 64;
+
+/// Most entries in a batch without data of a large tree: to hand one over costs as much as to look at
+/// a dozen files.
+const LARGEST_BATCH: usize = 512;
+
+/// Most entries in the next batch, behind as many as `order` says.
+pub(super) fn batch_entries(order: u64, with_data: bool) -> usize {
+    if with_data {
+        return BATCH_ENTRIES;
+    }
+    usize::try_from(order / 16).unwrap_or(usize::MAX).clamp(BATCH_ENTRIES, LARGEST_BATCH)
+}
 
 /// Most directories in a batch; each can keep a file descriptor open.
 pub(super) const BATCH_DIRECTORIES: usize = 16;
@@ -55,13 +67,15 @@ impl Course {
     pub(crate) fn next_batch(
         &mut self,
         count: usize,
+        with_data: bool,
         mut work: impl FnMut(usize) -> Result<Work, SourceError>,
     ) -> Option<Batch> {
         let mut batch = Batch { order: self.next as u64, work: Vec::new(), error: None };
         let (mut directories, mut last) = (0, None);
+        let most = batch_entries(batch.order, with_data);
         while !self.failed
             && self.next < count
-            && batch.work.len() < BATCH_ENTRIES
+            && batch.work.len() < most
             && directories < BATCH_DIRECTORIES
         {
             match work(self.next) {
@@ -86,6 +100,7 @@ impl Course {
 
 /// All work of a pass. One thread at a time takes a batch.
 pub(crate) trait Batches: Send {
-    /// The next entries, or `None` after the last. An error is the last thing to come.
-    fn next_batch(&mut self) -> Option<Batch>;
+    /// The next entries, or `None` after the last. An error is the last thing to come. Those of a pass
+    /// with data are fewer at a time.
+    fn next_batch(&mut self, with_data: bool) -> Option<Batch>;
 }

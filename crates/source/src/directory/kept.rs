@@ -1,5 +1,5 @@
 //! What a scan saw, for the pass behind it: an entry without data is not looked up again, and no
-//! directory is listed again.
+//! directory is listed again. Threads read files alone; everything else is delivered from here.
 //!
 //! Only so much is kept as takes little memory. Of a larger tree nothing is, and it is walked again.
 
@@ -27,26 +27,74 @@ const PART: usize = 1024;
 
 /// The entries of a tree, in their order: in parts that are full, but for the last.
 #[derive(Default)]
-pub(super) struct Kept(Vec<Vec<Known>>);
+pub(super) struct Kept {
+    parts: Vec<Vec<Known>>,
+    /// How many are files to be read.
+    files: usize,
+}
 
 impl Kept {
-    fn len(&self) -> usize {
-        self.0.last().map_or(0, |last| (self.0.len() - 1) * PART + last.len())
-    }
-
     fn push(&mut self, known: Known) {
-        match self.0.last_mut() {
+        self.files += usize::from(matches!(known, Known::File(_)));
+        match self.parts.last_mut() {
             Some(last) if last.len() < PART => last.push(known),
             _ => {
                 let mut part = Vec::with_capacity(PART);
                 part.push(known);
-                self.0.push(part);
+                self.parts.push(part);
             }
         }
     }
 
-    fn get(&self, index: usize) -> &Known {
-        &self.0[index / PART][index % PART]
+    fn get(&self, index: usize) -> Option<&Known> {
+        self.parts.get(index / PART)?.get(index % PART)
+    }
+}
+
+/// What comes next in a pass over what was kept.
+pub(super) enum Next {
+    /// This entry.
+    Whole(Entry),
+    /// A file that is read.
+    File,
+    End,
+}
+
+/// A pass over what was kept.
+pub(super) struct KeptPass {
+    pub(super) kept: Arc<Kept>,
+    next: usize,
+    in_file: bool,
+}
+
+impl KeptPass {
+    pub(super) fn new(kept: Kept) -> Self {
+        Self { kept: Arc::new(kept), next: 0, in_file: false }
+    }
+
+    pub(super) fn next(&mut self) -> Next {
+        let known = self.kept.get(self.next);
+        self.next += usize::from(known.is_some());
+        self.in_file = matches!(known, Some(Known::File(_)));
+        match known {
+            Some(Known::Whole(entry)) => Next::Whole(entry.clone()),
+            Some(Known::File(_)) => Next::File,
+            None => Next::End,
+        }
+    }
+
+    /// Whether the entry that came last is a file that is read.
+    pub(super) fn in_file(&self) -> bool {
+        self.in_file
+    }
+
+    /// Ends the pass.
+    pub(super) fn end(&mut self) {
+        (self.next, self.in_file) = (usize::MAX, false);
+    }
+
+    pub(super) fn restart(&mut self) {
+        (self.next, self.in_file) = (0, false);
     }
 }
 
@@ -82,29 +130,39 @@ impl Keeping {
     }
 
     /// All entries, if they are not too many.
-    pub(super) fn finish(self) -> Option<Arc<Kept>> {
-        self.kept.map(Arc::new)
+    pub(super) fn finish(self) -> Option<Kept> {
+        self.kept
     }
 }
 
-/// A walk over what was kept.
-pub(super) struct KeptWalk {
+/// A walk over the files that were kept.
+pub(super) struct KeptFiles {
     kept: Arc<Kept>,
+    /// Where the next file is looked for.
+    place: usize,
     open: OpenPath,
     course: Course,
 }
 
-impl KeptWalk {
+impl KeptFiles {
     pub(super) fn new(root: Handle, kept: &Arc<Kept>) -> Self {
         let open = OpenPath(vec![Arc::new(root)]);
-        Self { kept: Arc::clone(kept), open, course: Course::default() }
+        Self { kept: Arc::clone(kept), place: 0, open, course: Course::default() }
     }
 }
 
-impl Batches for KeptWalk {
-    fn next_batch(&mut self) -> Option<Batch> {
-        let Self { kept, open, course } = self;
-        course.next_batch(kept.len(), |index| open.work(kept.get(index)))
+impl Batches for KeptFiles {
+    fn next_batch(&mut self, with_data: bool) -> Option<Batch> {
+        let Self { kept, place, open, course } = self;
+        course.next_batch(kept.files, with_data, |_| {
+            loop {
+                let known = kept.get(*place).expect("there are as many files as were counted");
+                *place += 1;
+                if let Known::File(path) = known {
+                    return open.work(path);
+                }
+            }
+        })
     }
 }
 
@@ -112,16 +170,11 @@ impl Batches for KeptWalk {
 struct OpenPath(Vec<Arc<Handle>>);
 
 impl OpenPath {
-    /// The work for one entry.
-    fn work(&mut self, known: &Known) -> Result<Work, SourceError> {
-        Ok(match known {
-            Known::Whole(entry) => Work::Entry(entry.clone()),
-            Known::File(path) => {
-                let parent = path.split_last().map_or(&b""[..], |(parent, _)| parent);
-                let directory = self.directory(parent)?;
-                Work::Other { directory, path: path.clone(), kind: FileType::RegularFile }
-            }
-        })
+    /// The work for one file.
+    fn work(&mut self, path: &EntryPath) -> Result<Work, SourceError> {
+        let parent = path.split_last().map_or(&b""[..], |(parent, _)| parent);
+        let directory = self.directory(parent)?;
+        Ok(Work::Other { directory, path: path.clone(), kind: FileType::RegularFile })
     }
 
     /// The directory at a path.

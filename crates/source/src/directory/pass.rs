@@ -189,7 +189,7 @@ impl Shared {
     fn next_batch(&self) -> Option<(u64, Option<Batch>)> {
         let mut batches = self.batches.lock();
         let number = self.window.open_batch()?;
-        Some((number, batches.next_batch()))
+        Some((number, batches.next_batch(self.wanted == Wanted::EntriesAndData)))
     }
 
     /// The life of a thread.

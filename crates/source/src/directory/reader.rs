@@ -175,9 +175,12 @@ impl<'a, S: Sink> Reader<'a, S> {
             },
             false => whole(size),
         };
+        let Some(fd) = file else {
+            let kind = Kind::Regular { size, data };
+            return self.push_entry(entry(path, kind, &stat, xattrs), linked);
+        };
         let kind = Kind::Regular { size, data: data.clone() };
         self.push_entry(entry(path.clone(), kind, &stat, xattrs), linked)?;
-        let Some(fd) = file else { return Ok(()) };
         match self.lending(&stat, &data) {
             Some(lending) => self.lend(fd, path, &stat, lending),
             None => self.read_data(&fd, &path, size, &data, &mut |_, _| ()),

@@ -3,7 +3,7 @@
 //! Depth first, names in a directory sorted by bytes, a directory before its contents.
 
 use super::DirectoryError;
-use super::batch::{BATCH_DIRECTORIES, BATCH_ENTRIES, Batch, Batches, Work};
+use super::batch::{BATCH_DIRECTORIES, Batch, Batches, Work, batch_entries};
 use super::handle::{self, Handle};
 use super::links::Identity;
 use super::listing::Listing;
@@ -134,10 +134,10 @@ impl Walk {
 }
 
 impl Batches for Walk {
-    fn next_batch(&mut self) -> Option<Batch> {
+    fn next_batch(&mut self, with_data: bool) -> Option<Batch> {
         let mut batch = Batch { order: self.order, work: Vec::new(), error: None };
-        let mut directories = 0;
-        while !self.failed && batch.work.len() < BATCH_ENTRIES && directories < BATCH_DIRECTORIES {
+        let (mut directories, most) = (0, batch_entries(self.order, with_data));
+        while !self.failed && batch.work.len() < most && directories < BATCH_DIRECTORIES {
             match self.advance() {
                 Ok(Some(work)) => {
                     directories += usize::from(matches!(work, Work::Entry(_)));

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use undercroft_source::directory::DirectorySource;
-use undercroft_source::{Options, Source};
+use undercroft_source::{Entry, Options, Source};
 
 fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -105,4 +105,72 @@ fn a_scan_refuses_files_that_have_more_than_their_size_says() {
     let mut source = DirectorySource::open(root, &Options::default()).unwrap();
     let error = source.scan(&mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("grew while it was read: it had 0 bytes"), "{error}");
+}
+
+/// A directory with files of these contents.
+fn files(contents: &[(&str, &str)]) -> TempDir {
+    let root = scratch();
+    contents.iter().for_each(|(name, text)| fs::write(root.path().join(name), text).unwrap());
+    root
+}
+
+/// A source of it that was scanned, and the entries.
+fn scanned(root: &Path) -> (DirectorySource, Vec<Entry>) {
+    let mut source = DirectorySource::open(root, &Options::default()).unwrap();
+    let mut entries = Vec::new();
+    source.scan(&mut |entry| entries.push(entry.clone())).unwrap();
+    (source, entries)
+}
+
+#[test]
+fn entries_with_and_without_data_keep_their_order() {
+    let root = files(&[("a", "1"), ("b", ""), ("c", ""), ("d", "4"), ("e", "5"), ("f", "")]);
+    std::os::unix::fs::symlink("a", root.path().join("cc")).unwrap();
+    fs::hard_link(root.path().join("a"), root.path().join("dd")).unwrap();
+    let (mut source, expected) = scanned(root.path());
+    for taken in [3, expected.len()] {
+        // A pass may be given up half-way.
+        for _ in 0..taken {
+            source.next_entry().unwrap().unwrap();
+        }
+        source.restart().unwrap();
+        let read = drain(&mut source).unwrap();
+        assert!(read.iter().map(|drained| &drained.entry).eq(&expected));
+        let data: Vec<_> = read.iter().map(|drained| drained.data.len()).collect();
+        assert_eq!(data, [0, 1, 0, 0, 0, 1, 0, 1, 0]);
+        source.restart().unwrap();
+    }
+}
+
+#[test]
+fn data_that_was_not_taken_is_not_that_of_the_next_entry() {
+    let root = files(&[("a", "first"), ("b", ""), ("c", "third")]);
+    let (mut source, _) = scanned(root.path());
+    for _ in ["", "a", "b"] {
+        source.next_entry().unwrap().unwrap();
+    }
+    assert!(source.lent_file().unwrap().is_none());
+    assert!(source.next_data().unwrap().is_none());
+    source.next_entry().unwrap().unwrap();
+    assert_eq!(source.next_data().unwrap().unwrap().chunk.as_slice(), b"third");
+}
+
+#[test]
+fn what_has_no_data_is_not_looked_up_again() {
+    let root = files(&[("a", ""), ("b", "")]);
+    let (mut source, expected) = scanned(root.path());
+    root.close().unwrap();
+    let read = drain(&mut source).unwrap();
+    assert!(read.iter().map(|drained| &drained.entry).eq(&expected));
+}
+
+#[test]
+fn nothing_comes_after_an_error() {
+    let root = files(&[("a", "1"), ("b", "2"), ("c", "")]);
+    let (mut source, _) = scanned(root.path());
+    fs::remove_file(root.path().join("b")).unwrap();
+    let error = drain(&mut source).unwrap_err().to_string();
+    assert!(error.contains("b was removed or replaced"), "{error}");
+    assert!(source.next_entry().unwrap().is_none());
+    assert!(source.next_data().unwrap().is_none());
 }
