@@ -23,6 +23,8 @@ pub(crate) use publish::{PublishArguments, run as publish};
 
 /// Most bytes of an input: targets take patches, or archives of some headers.
 const LONGEST_INPUT: u32 = 8192;
+/// The same of archives, which a test keeps their seeds to.
+const LONGEST_ARCHIVE: u32 = 32 << 10;
 /// Memory at which an input counts as a defect, in MiB; sound ones stay below a quarter of it.
 const MEMORY_MIB: u32 = 1024;
 /// Seconds after which an input counts as a defect; most take a millisecond.
@@ -401,6 +403,10 @@ pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {
     if let Some(name) = arguments.only.iter().find(|name| !targets.contains(name)) {
         bail!("--only {name}: the targets are {}", targets.join(", "));
     }
+    let seeds = workspace::root().join("fuzz/seeds");
+    let mut make = workspace::cargo();
+    make.args(["run", "--quiet", "--package", "undercroft-fuzz-targets", "--example", "seeds"]);
+    shell::run(make.arg("--").arg(&seeds))?;
     let mut failed = Vec::new();
     for name in targets {
         if !arguments.only.is_empty() && !arguments.only.contains(&name) {
@@ -412,9 +418,14 @@ pub(crate) fn fuzz(arguments: &FuzzArguments) -> Result<()> {
         let mut command = workspace::cargo();
         command.args(["fuzz", "run", "--sanitizer", "none"]);
         // The caller's target directory is that of another build; cargo-fuzz has its own.
-        command.env_remove("CARGO_TARGET_DIR").args([&name, "--"]);
+        command.env_remove("CARGO_TARGET_DIR").arg(&name);
+        // What was found goes to the first.
+        let corpora = [workspace::root().join("fuzz/corpus").join(&name), seeds.join(&name)];
+        fs::create_dir_all(&corpora[0])?;
+        command.args(corpora.iter().filter(|corpus| corpus.exists())).arg("--");
         command.arg(format!("-max_total_time={seconds}"));
-        command.args([format!("-max_len={LONGEST_INPUT}"), "-len_control=0".to_owned()]);
+        let longest = if name == "tar" { LONGEST_ARCHIVE } else { LONGEST_INPUT };
+        command.args([format!("-max_len={longest}"), "-len_control=0".to_owned()]);
         command.arg(format!("-rss_limit_mb={MEMORY_MIB}"));
         command.arg(format!("-timeout={HANG_SECONDS}"));
         if let Err(error) = shell::run(&mut command) {

@@ -16,7 +16,9 @@ const REPAIR: u8 = 0;
 /// archive are delivered too, one for each component of a path.
 const ENTRIES_PER_BYTE: usize = 1;
 
-pub(crate) fn run(input: &[u8]) {
+/// An archive with its empty checksums filled in.
+#[must_use]
+pub fn with_checksums(input: &[u8]) -> Vec<u8> {
     let mut archive = input.to_vec();
     for header in archive.chunks_exact_mut(BLOCK) {
         if header[CHECKSUM.start] == REPAIR && header.iter().any(|byte| *byte != 0) {
@@ -25,6 +27,11 @@ pub(crate) fn run(input: &[u8]) {
             header[CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         }
     }
+    archive
+}
+
+pub(crate) fn run(input: &[u8]) {
+    let archive = with_checksums(input);
     let bytes = archive.len();
     let options = Options { strip_absolute: bytes.is_multiple_of(2), ..Options::default() };
     let mut reader = TarReader::new("fuzzed", Cursor::new(archive), &options);

@@ -29,14 +29,17 @@ mod policy;
 mod population;
 mod rules;
 mod sample;
+mod seeds;
 mod superblock;
 mod trees;
 mod visit;
 mod volume;
 
+pub use archive::with_checksums;
 pub use device::PatchedDevice;
 pub use input::{Change, Patch, Patches};
 pub use sample::{Content, Piece, Sample, samples};
+pub use seeds::seeds;
 
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
