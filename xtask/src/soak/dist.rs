@@ -181,7 +181,7 @@ fn old_debian(work: &Path, binary: &Path, deb: &Path, script: &str) -> Result<()
     let inside = |words: &[&str]| {
         let mut command = Command::new("chroot");
         command.arg(&root).args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         command
     };
     let recipes = |place: &str| {
@@ -190,6 +190,11 @@ fn old_debian(work: &Path, binary: &Path, deb: &Path, script: &str) -> Result<()
         shell::run(&mut inside(&["sh", "-c", &script]))?;
         fs::remove_dir_all(root.join(place)).context("cannot remove what recipes made")
     };
+    let program = root.join("usr/local/bin/undercroft");
+    // Of a run that failed: it would come before that of the package.
+    if program.exists() {
+        fs::remove_file(&program)?;
+    }
     fs::copy(deb, root.join("undercroft.deb"))?;
     shell::run(&mut inside(&["dpkg", "--install", "/undercroft.deb"]))?;
     fs::remove_file(root.join("undercroft.deb"))?;
@@ -198,7 +203,6 @@ fn old_debian(work: &Path, binary: &Path, deb: &Path, script: &str) -> Result<()
     shell::run(&mut inside(&["dpkg", "--purge", "undercroft"]))?;
     let left = shell::output(&mut inside(&["find", "/", "-xdev", "-name", "*undercroft*"]))?;
     ensure!(left.is_empty(), "dpkg --purge left\n{left}");
-    let program = root.join("usr/local/bin/undercroft");
     install_program(binary, &program)?;
     recipes("recipes-of-binary")?;
     Ok(fs::remove_file(program)?)
