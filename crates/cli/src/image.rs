@@ -154,6 +154,7 @@ impl ImageArgs {
     }
 
     /// The URI of an image that is one network disk.
+    #[cfg(feature = "network")]
     pub(crate) fn uri(&self) -> Option<&str> {
         match &self.image {
             Description::Network(leaf) => Some(&leaf.uri),

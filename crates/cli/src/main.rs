@@ -43,6 +43,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));
+    #[cfg(feature = "network")]
     undercroft_nbd::client::register();
     let mut options = std::env::args_os().take_while(|argument| argument != "--");
     let json = options.any(|argument| argument == "--json");

@@ -27,7 +27,15 @@ pub(crate) fn image() -> impl TypedValueParser<Value = Description> {
         let image = Description::from_argument(&text)?;
         for leaf in image.leaves() {
             if let LeafDescription::Network(leaf) = leaf {
+                #[cfg(feature = "network")]
                 undercroft_nbd::client::check(leaf)?;
+                #[cfg(not(feature = "network"))]
+                return Err(format!(
+                    "{}: this program was built without network disks; build it with the feature \
+                     `network`",
+                    leaf.uri
+                )
+                .into());
             }
         }
         Ok(image)

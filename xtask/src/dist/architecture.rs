@@ -25,6 +25,11 @@ pub(crate) enum Architecture {
 impl Architecture {
     pub(crate) const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
+    /// Those that were asked for, which is all of them if none is named.
+    pub(crate) const fn chosen(only: &[Self]) -> &[Self] {
+        if only.is_empty() { &Self::ALL } else { only }
+    }
+
     /// As Linux and RPM name it.
     pub(crate) const fn name(self) -> &'static str {
         match self {

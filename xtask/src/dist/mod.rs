@@ -11,12 +11,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{shell, system, workspace};
 pub(crate) use architecture::Architecture;
 use stage::Stage;
+
+/// Who hands packages out, if nobody says: no address is known at which the developers could be reached.
+const NOBODY: &str = "Undercroft developers <undercroft@localhost>";
 
 /// Make what users install.
 #[derive(Args)]
@@ -27,6 +30,9 @@ pub(crate) struct DistArguments {
     /// Also with files that are not committed; nothing that is handed out is made so
     #[arg(long)]
     dirty: bool,
+    /// Who hands the packages out, which they name: a name and an address for mail
+    #[arg(long, value_name = "NAME <ADDRESS>", value_parser = name_and_address, default_value = NOBODY)]
+    maintainer: String,
 }
 
 /// What is made.
@@ -34,6 +40,30 @@ struct Release {
     version: String,
     /// The time of the commit, which is that of all files.
     epoch: u64,
+    /// Who hands the packages out.
+    maintainer: String,
+}
+
+/// A name and an address, in letters that no form of a package has a meaning for.
+fn name_and_address(text: &str) -> Result<String, String> {
+    let parts = text.strip_suffix('>').and_then(|text| text.split_once(" <"));
+    let address = parts.and_then(|(_, address)| address.split_once('@'));
+    let is_special = |letter: char| letter.is_control() || "<>\"\\,".contains(letter);
+    let is_part = |part: &str| !part.is_empty() && !part.contains([' ', '@']);
+    match (parts, address) {
+        (Some((name, rest)), Some((user, host)))
+            if !name.trim().is_empty()
+                && is_part(user)
+                && is_part(host)
+                && !name.contains(is_special)
+                && !rest.contains(is_special) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => {
+            Err("packages want a name and an address, as `Jane Doe <jane@example.org>`".to_owned())
+        }
+    }
 }
 
 /// Where the files lie, in all target directories of cargo: manifests name it.
@@ -48,8 +78,8 @@ pub(crate) fn name(architecture: Architecture) -> String {
 
 pub(crate) fn run(arguments: &DistArguments) -> Result<()> {
     system::install(system::FOR_DIST)?;
+    let release = release(arguments)?;
     system::install_crates(system::CRATES_FOR_DIST)?;
-    let release = release(arguments.dirty)?;
     let directory = directory();
     if directory.exists() {
         fs::remove_dir_all(&directory)
@@ -57,9 +87,8 @@ pub(crate) fn run(arguments: &DistArguments) -> Result<()> {
     }
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot create {}", directory.display()))?;
-    let chosen = if arguments.only.is_empty() { &Architecture::ALL[..] } else { &arguments.only };
     let mut files = Vec::new();
-    for &architecture in chosen {
+    for &architecture in Architecture::chosen(&arguments.only) {
         files.extend(make(&directory, architecture, &release)?);
     }
     fs::remove_dir_all(directory.join("stage"))?;
@@ -69,18 +98,19 @@ pub(crate) fn run(arguments: &DistArguments) -> Result<()> {
 }
 
 /// The version and the time of the commit that is checked out.
-fn release(dirty: bool) -> Result<Release> {
-    let git = |arguments: &[&str]| {
-        shell::output(Command::new("git").current_dir(workspace::root()).args(arguments))
-    };
-    let changed = git(&["status", "--porcelain"])?;
-    ensure!(
-        dirty || changed.is_empty(),
-        "not all is committed, so the same could not be made again; commit, or `--dirty`:\n{changed}"
-    );
-    let epoch = git(&["log", "-1", "--format=%ct"])?.trim().parse();
+fn release(arguments: &DistArguments) -> Result<Release> {
+    if !arguments.dirty {
+        workspace::ensure_committed(
+            workspace::root(),
+            "so the same could not be made again; commit them, or `--dirty`",
+        )?;
+    }
+    let mut git = Command::new("git");
+    git.current_dir(workspace::root()).args(["log", "-1", "--format=%ct"]);
+    let epoch = shell::output(&mut git)?.trim().parse();
     let epoch = epoch.context("git tells no time of the commit")?;
-    Ok(Release { version: env!("CARGO_PKG_VERSION").to_owned(), epoch })
+    let maintainer = arguments.maintainer.clone();
+    Ok(Release { version: env!("CARGO_PKG_VERSION").to_owned(), epoch, maintainer })
 }
 
 /// Makes all files for one processor.
@@ -110,4 +140,33 @@ fn printer(directory: &Path) -> Result<PathBuf> {
     let mut cargo = workspace::cargo();
     shell::run(cargo.args(["build", "--quiet", "--locked", "--package", "undercroft"]))?;
     Ok(workspace::target("debug/undercroft"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_hands_out_has_a_name_and_an_address() {
+        for sound in [NOBODY, "Jane Doe <jane@example.org>", "J. O'Neil <j+x@a-b.example>"] {
+            assert_eq!(name_and_address(sound).as_deref(), Ok(sound));
+        }
+        for wrong in [
+            "",
+            "Jane Doe",
+            "jane@example.org",
+            " <jane@example.org>",
+            "Jane Doe <jane>",
+            "Jane Doe <@example.org>",
+            "Jane Doe <jane@>",
+            "Jane Doe <jane@example.org> ",
+            "Jane Doe <jane doe@example.org>",
+            "Jane Doe <jane@b@example.org>",
+            "Jane \"Jay\" Doe <jane@example.org>",
+            "Jane\nDoe <jane@example.org>",
+            "Jane <Doe> <jane@example.org>",
+        ] {
+            assert!(name_and_address(wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

@@ -32,6 +32,7 @@ pub(super) fn archive(stage: &Stage, release: &Release, to: &Path, name: &str) -
 pub(super) fn debian(architecture: Architecture, release: &Release, to: &Path) -> Result<()> {
     let mut command = tool("cargo-deb", release);
     command.args(["--package", "undercroft", "--no-build", "--no-strip", "--locked", "--offline"]);
+    command.args(["--maintainer", &release.maintainer]);
     command.args(["--quiet", "--target", architecture.triple(), "--output"]).arg(to);
     shell::run(&mut command)
 }
@@ -41,7 +42,9 @@ pub(super) fn rpm(architecture: Architecture, release: &Release, to: &Path) -> R
     let mut command = tool("cargo-generate-rpm", release);
     command.args(["generate-rpm", "--package", "crates/cli", "--arch", architecture.name()]);
     command.args(["--payload-compress", "zstd", "--auto-req", "disabled", "--source-date"]);
-    command.arg(release.epoch.to_string()).arg("--output").arg(to);
+    command.arg(release.epoch.to_string());
+    command.arg("--set-metadata").arg(format!("vendor = \"{}\"", release.maintainer));
+    command.arg("--output").arg(to);
     shell::run(&mut command)
 }
 

@@ -127,8 +127,9 @@ fn changelog(release: &Release) -> Result<String> {
     let date = shell::output(date.args(["--utc", "--rfc-email", &epoch]).env("LC_ALL", "C"))?;
     Ok(format!(
         "undercroft ({}-1) unstable; urgency=medium\n\n  * Release; CHANGELOG.md says what \
-         changed.\n\n -- Undercroft developers <undercroft@localhost>  {}\n",
+         changed.\n\n -- {}  {}\n",
         release.version,
+        release.maintainer,
         date.trim()
     ))
 }

@@ -24,16 +24,20 @@ pub(crate) struct DistArguments {
     /// Take what is in target/dist, and do not make it again
     #[arg(long)]
     made: bool,
+    /// Only for this processor; may be given several times
+    #[arg(long, value_name = "ARCHITECTURE")]
+    only: Vec<Architecture>,
 }
 
 pub(crate) fn run(arguments: &DistArguments) -> Result<()> {
     system::install(system::FOR_DIST_SOAKS)?;
     let work = arguments.work.clone().unwrap_or_else(|| workspace::target("soak-dist"));
     fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
-    let made = if arguments.made { dist::directory() } else { twice(&work)? };
+    let chosen = Architecture::chosen(&arguments.only);
+    let made = if arguments.made { dist::directory() } else { twice(&work, chosen)? };
     shell::run(Command::new("sha256sum").current_dir(&made).args(["--check", "SHA256SUMS"]))?;
     let script = recipes()?;
-    for architecture in Architecture::ALL {
+    for &architecture in chosen {
         let name = dist::name(architecture);
         let [binary, archive, deb, rpm] =
             ["", ".tar.zst", ".deb", ".rpm"].map(|end| made.join(format!("{name}{end}")));
@@ -50,7 +54,11 @@ pub(crate) fn run(arguments: &DistArguments) -> Result<()> {
 }
 
 /// Makes everything in two checkouts, whose directories have names of different length.
-fn twice(work: &Path) -> Result<PathBuf> {
+fn twice(work: &Path, chosen: &[Architecture]) -> Result<PathBuf> {
+    workspace::ensure_committed(
+        workspace::root(),
+        "checkouts would not have them; commit them, or `git stash --include-untracked`",
+    )?;
     let mut sums = Vec::new();
     let places = ["one", "another/checkout"].map(|place| work.join(place));
     for place in &places {
@@ -63,7 +71,8 @@ fn twice(work: &Path) -> Result<PathBuf> {
         let mut cargo = workspace::cargo();
         // Everything is built in the checkout itself.
         cargo.current_dir(place).env_remove("CARGO_TARGET_DIR");
-        shell::run(cargo.args(["run", "--quiet", "--package", "xtask", "--", "dist"]))?;
+        cargo.args(["run", "--quiet", "--package", "xtask", "--", "dist"]);
+        shell::run(cargo.args(chosen.iter().map(|one| format!("--only={}", one.name()))))?;
         let made = place.join("target/dist");
         sums.push(fs::read_to_string(made.join("SHA256SUMS"))?);
         // What one build leaves must not serve the other, and takes much space.
@@ -172,7 +181,7 @@ fn old_debian(work: &Path, binary: &Path, deb: &Path, script: &str) -> Result<()
     let inside = |words: &[&str]| {
         let mut command = Command::new("chroot");
         command.arg(&root).args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         command
     };
     let recipes = |place: &str| {
@@ -181,6 +190,11 @@ fn old_debian(work: &Path, binary: &Path, deb: &Path, script: &str) -> Result<()
         shell::run(&mut inside(&["sh", "-c", &script]))?;
         fs::remove_dir_all(root.join(place)).context("cannot remove what recipes made")
     };
+    let program = root.join("usr/local/bin/undercroft");
+    // Of a run that failed: it would come before that of the package.
+    if program.exists() {
+        fs::remove_file(&program)?;
+    }
     fs::copy(deb, root.join("undercroft.deb"))?;
     shell::run(&mut inside(&["dpkg", "--install", "/undercroft.deb"]))?;
     fs::remove_file(root.join("undercroft.deb"))?;
@@ -189,7 +203,6 @@ fn old_debian(work: &Path, binary: &Path, deb: &Path, script: &str) -> Result<()
     shell::run(&mut inside(&["dpkg", "--purge", "undercroft"]))?;
     let left = shell::output(&mut inside(&["find", "/", "-xdev", "-name", "*undercroft*"]))?;
     ensure!(left.is_empty(), "dpkg --purge left\n{left}");
-    let program = root.join("usr/local/bin/undercroft");
     install_program(binary, &program)?;
     recipes("recipes-of-binary")?;
     Ok(fs::remove_file(program)?)

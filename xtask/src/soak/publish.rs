@@ -23,6 +23,10 @@ pub(crate) struct PublishArguments {
 /// Packages and builds every crate from its package, each after those that it needs, and uploads
 /// none; then checks all of the workspace with the oldest compiler, which rustup brings.
 pub(crate) fn run(arguments: &PublishArguments) -> Result<()> {
+    workspace::ensure_committed(
+        workspace::root(),
+        "crates are packaged from commits; commit them, or `git stash --include-untracked`",
+    )?;
     let target = workspace::target("soak-publish");
     let mut cargo = workspace::cargo();
     cargo.args(["publish", "--workspace", "--dry-run", "--locked", "--target-dir"]).arg(&target);

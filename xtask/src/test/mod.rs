@@ -43,7 +43,8 @@ pub(crate) enum Step {
 }
 
 /// Crates that can do with less than their features without a choice.
-const WITH_DEFAULT_FEATURES: [&str; 3] = ["undercroft-source", "undercroft-image", "undercroft"];
+const WITH_DEFAULT_FEATURES: [&str; 4] =
+    ["undercroft-source", "undercroft-image", "undercroft-lab", "undercroft"];
 
 impl Step {
     /// The name on the command line.

@@ -5,6 +5,7 @@
 //! memory, so they cost neither memory nor a reference count.
 #![allow(unsafe_code, reason = "views of memory that their owner keeps allocated")]
 
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
@@ -16,11 +17,22 @@ use super::buffer::Buffer;
 use super::region::Share;
 
 /// Source of all padding.
-static ZEROES: Zeroes = Zeroes([0; Segment::ZEROES_MAX]);
+static ZEROES: Zeroes = Zeroes(UnsafeCell::new([0; Segment::ZEROES_MAX]));
 
-/// Zeroes with the alignment of a buffer.
+/// Zeroes with the alignment of a buffer. They are never written, and yet in a cell: memory that could be
+/// written and begins as zeroes has no bytes in the program's file.
 #[repr(align(4096))]
-struct Zeroes([u8; Segment::ZEROES_MAX]);
+struct Zeroes(UnsafeCell<[u8; Segment::ZEROES_MAX]>);
+
+// SAFETY: threads only read.
+unsafe impl Sync for Zeroes {}
+
+impl Zeroes {
+    fn get(&self) -> &[u8; Segment::ZEROES_MAX] {
+        // SAFETY: nothing writes, so no reference is exclusive.
+        unsafe { &*self.0.get() }
+    }
+}
 
 /// A read-only range of bytes of a shared buffer, or of zeroes. Dereferences to `[u8]`.
 #[derive(Clone)]
@@ -76,7 +88,7 @@ impl Segment {
     /// [`ZEROES_MAX`](Self::ZEROES_MAX) zero bytes.
     #[must_use]
     pub fn zeroes() -> Self {
-        Self::view(&ZEROES.0, Owner::Zeroes)
+        Self::view(ZEROES.get(), Owner::Zeroes)
     }
 
     /// A segment of `bytes`, which live as long as `owner` and are not written until then: an
@@ -150,7 +162,7 @@ impl SegmentList {
     pub fn push_zeroes(&mut self, mut length: usize) {
         while length > 0 {
             let piece = length.min(Segment::ZEROES_MAX);
-            self.push(Segment::view(&ZEROES.0[..piece], Owner::Zeroes));
+            self.push(Segment::view(&ZEROES.get()[..piece], Owner::Zeroes));
             length -= piece;
         }
     }

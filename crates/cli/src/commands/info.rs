@@ -1,5 +1,6 @@
 //! `undercroft info`.
 
+#[cfg(feature = "network")]
 mod exports;
 
 use crate::image::ImageArgs;
@@ -67,6 +68,7 @@ struct Feature {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    #[cfg(feature = "network")]
     if let Some(uri) = args.image.uri()
         && exports::list(uri, args.json, out)?
     {

@@ -37,6 +37,7 @@ mod replay;
 mod resync;
 mod rm;
 mod rmxattr;
+#[cfg(feature = "network")]
 mod serve;
 mod set;
 mod setacl;
@@ -62,7 +63,7 @@ use verb::OnImage;
 
 /// XFS volumes in image files and on disks: build, read, change, mount, check. No root needed.
 #[derive(Parser)]
-#[command(name = "undercroft", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "undercroft", version, propagate_version = true, after_help = examples())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -89,6 +90,13 @@ or KB, MB, GB ... (powers of 1000).
 Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a value that cannot be.
 `diff` ends as diff(1) does: 0 the same, 1 different, 2 it failed; `fsck` as fsck(8) does.";
 
+/// The examples, of commands that there are.
+fn examples() -> String {
+    let is_there =
+        |line: &&str| cfg!(feature = "network") || !line.starts_with("  undercroft serve ");
+    EXAMPLES.split_inclusive('\n').filter(is_there).collect()
+}
+
 #[derive(Subcommand)]
 enum Command {
     Build(Late<build::Args>),
@@ -100,6 +108,7 @@ enum Command {
     Mount(Late<mount::Args>),
     Unmount(Late<unmount::Args>),
     Status(Late<status::Args>),
+    #[cfg(feature = "network")]
     Serve(Late<serve::Args>),
     Extract(Late<extract::Args>),
     Describe(Late<describe::Args>),
@@ -140,12 +149,13 @@ impl Command {
             | Self::Mkfs(_)
             | Self::Unmount(_)
             | Self::Status(_)
-            | Self::Serve(_)
             | Self::Describe(_)
             | Self::Resync(_)
             | Self::Lab(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
+            #[cfg(feature = "network")]
+            Self::Serve(_) => None,
         }
     }
 }
@@ -202,6 +212,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Mount(args) => mount::run(args, out),
         Command::Unmount(args) => unmount::run(args, out),
         Command::Status(args) => status::run(args, out),
+        #[cfg(feature = "network")]
         Command::Serve(args) => serve::run(args, out),
         Command::Extract(args) => extract::run(args, out),
         Command::Describe(args) => describe::run(args, out),

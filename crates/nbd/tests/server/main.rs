@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod copies;
+mod panics;
 mod rubbish;
 mod scripts;
 mod served;

@@ -16,7 +16,7 @@ fn connected(uri: &str, script: &str) {
 }
 
 /// Runs `script` with `URI` set, and a handle `h` that is not connected.
-fn unconnected(uri: &str, script: &str) {
+pub(crate) fn unconnected(uri: &str, script: &str) {
     nbdsh(&["--command", &format!("URI = {uri:?}\n{script}")]);
 }
 

@@ -111,7 +111,7 @@ pub(super) fn unpacked(mut packed: &[u8]) -> Vec<Digest> {
 }
 
 /// Zeros for holes.
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+static ZEROS: [u8; 4096] = [0; 4096];
 
 /// A digest that is being computed over the data ranges of a file; the holes between count as zeros.
 pub(crate) struct Hasher {
