@@ -98,6 +98,8 @@ enum Soak {
     NbdCeph(soak::CephArguments),
     /// The test client of the reference server (source package `nbd`) at our server
     NbdTester(soak::TesterArguments),
+    /// libnbd's interoperability tests at our server of network disks
+    NbdInterop(soak::InteropArguments),
     /// Replay volumes that the kernel left dirty
     Recovery(soak::RecoveryArguments),
     /// A small Debian on a disk that `build` made, started in QEMU
@@ -161,6 +163,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Nbd(arguments)) => soak::nbd(arguments),
         Task::Soak(Soak::NbdCeph(arguments)) => soak::nbd_ceph(arguments),
         Task::Soak(Soak::NbdTester(arguments)) => soak::nbd_tester(arguments),
+        Task::Soak(Soak::NbdInterop(arguments)) => soak::nbd_interop(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),
         Task::Soak(Soak::Dist(arguments)) => soak::dist(arguments),

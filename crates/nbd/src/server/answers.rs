@@ -41,6 +41,11 @@ impl Answers {
         self.entries.is_empty()
     }
 
+    /// Bytes of data that are not sent, and those of the first answer that are.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.data.as_ref().map_or(0, |data| data.len())).sum()
+    }
+
     /// Adds an answer whose head is what `encode` appends.
     pub(super) fn push(
         &mut self,

@@ -124,7 +124,7 @@ impl<'c> Connection<'c> {
 
     /// Submits what has come, and has its answers wait until that is done.
     fn take_requests(&mut self, plug: &Plug) -> Result<Left, End> {
-        if self.state.ending.is_some() {
+        if self.state.ending.is_some() || self.outbox.is_clogged() {
             return Ok(Left::Nothing);
         }
         self.outbox.cork();
@@ -241,7 +241,8 @@ impl<'c> Connection<'c> {
             self.state.hungry = None;
             return Ok(());
         }
-        let reads = self.state.ending.is_none() && self.state.hungry.is_none();
+        let reads =
+            self.state.ending.is_none() && self.state.hungry.is_none() && !self.outbox.is_clogged();
         // What was decrypted does not show in the socket.
         if reads && self.stream.is_encrypted() && self.receive(Waiting::No)? {
             return Ok(());
@@ -261,6 +262,8 @@ impl<'c> Connection<'c> {
         }
         if ready.writable {
             self.outbox.unblock();
+            // Before more requests are taken, which may not be if there is no room for all of it.
+            self.send();
         }
         if ready.readable && reads {
             self.receive(Waiting::No)?;

@@ -17,6 +17,10 @@ use super::load::Load;
 use super::poll::Wake;
 use super::stream;
 
+/// While so many bytes wait for a socket that is full, no more requests are taken: their data would
+/// only wait in memory, which the caches of the processor do not hold for so long.
+const CLOGGED: usize = 512 << 10;
+
 /// How a call to send ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
@@ -119,6 +123,15 @@ impl Outbox {
     /// Whether the socket was full.
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::SeqCst)
+    }
+
+    /// Whether the socket is full, and much waits for it. For the thread of the connection, which alone
+    /// ends that.
+    pub(super) fn is_clogged(&self) -> bool {
+        self.is_blocked() && {
+            let sender = self.sender.lock();
+            sender.bytes() + self.incoming.lock().bytes() >= CLOGGED
+        }
     }
 
     /// The socket has room again.

@@ -3,15 +3,16 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use undercroft_block::MemoryDevice;
+use undercroft_block::{BlockDevice as _, MemoryDevice};
 use undercroft_nbd::server::{Export, Settings};
 
 use crate::served::{Served, runs};
 
 fn memory(_: &Path) -> Vec<Export> {
-    vec![Export::new("disk", std::sync::Arc::new(MemoryDevice::new(64 << 20)))]
+    vec![Export::new("disk", Arc::new(MemoryDevice::new(64 << 20)))]
 }
 
 /// A client that asks for 64 MiB and reads nothing.
@@ -100,4 +101,25 @@ fn requests_that_waited_for_memory_are_answered() {
         filled += count;
     }
     assert!(bytes.ends_with(&[0; 1 << 20]));
+}
+
+#[test]
+fn no_more_is_read_than_a_client_takes() {
+    let memory = Arc::new(MemoryDevice::new(64 << 20));
+    let device = Arc::clone(&memory);
+    let served = Served::new(|_: &Path| vec![Export::new("disk", device)], Settings::default());
+    let mut client = stalled(&served);
+    // Until the socket is full, and then for a while.
+    let started = Instant::now();
+    while memory.statistics().bytes_read == 0 {
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing was read");
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let read = memory.statistics().bytes_read;
+    assert!(read <= 8 << 20, "{read} bytes were read for a client that takes none");
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut bytes = vec![1; 18 + 10 + 64 * (16 + (1 << 20))];
+    client.read_exact(&mut bytes).unwrap();
+    assert_eq!(memory.statistics().bytes_read, 64 << 20);
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask bench nbd`: our server beside nbdkit and qemu-nbd on the same file, and beside nbdkit
-//! with memory, with fio as the client; our client beside fio at nbdkit. All at sockets of this
-//! machine.
+//! with memory, with fio as the client; our client beside fio at nbdkit; whole commands beside the same
+//! on a file. All at sockets of this machine.
 //!
 //! The competitors take turns in every round. What counts is the median of the ratios of a round.
 
+mod commands;
 mod load;
 
 use std::fs::File;
@@ -61,6 +62,8 @@ enum Compared {
     Memory,
     /// Clients of nbdkit with memory: random places only
     Client,
+    /// `build`, `extract` and `ls -lR` on network disks, beside a file; takes no load
+    Commands,
 }
 
 /// A competitor.
@@ -95,7 +98,12 @@ pub(super) fn nbd(arguments: &NbdArguments) -> Result<Vec<Comparison>> {
     fill(&file)?;
     let mut all = Vec::new();
     for compared in Compared::value_variants() {
-        if arguments.only.is_empty() || arguments.only.contains(compared) {
+        if !arguments.only.is_empty() && !arguments.only.contains(compared) {
+            continue;
+        }
+        if *compared == Compared::Commands {
+            all.extend(commands::commands(home.path(), arguments.runs)?);
+        } else {
             compare(*compared, &file, arguments, &mut all)?;
         }
     }
@@ -182,6 +190,8 @@ fn competitors(compared: Compared, file: &Path) -> Result<Vec<Competitor>> {
             competitor("our client", memory()?, "", Client::Ours),
             competitor("fio", memory()?, "", Client::FioItself),
         ],
+        // They bring no load.
+        Compared::Commands => Vec::new(),
     })
 }
 

@@ -1,0 +1,96 @@
+//! Whole commands on network disks, beside the same on a file of this machine: `build` onto an export,
+//! and `extract` and `ls -lR` from a server that takes a millisecond for each request.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use undercroft_judges::nbd::NbdServer;
+
+use crate::bench::comparison::{Comparison, Unit};
+use crate::bench::live::timed;
+use crate::bench::source::Source;
+use crate::{newest, shell, workspace};
+
+/// Bytes of the volumes: room for the tree. The files have holes.
+const VOLUME: u64 = 4 << 30;
+
+/// Takes turns in every round, of which the first does not count. `home` is where the files are.
+pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
+    let newest = newest::install(false)?;
+    let source = Source::linux()?;
+    let [own, other, local] = ["own", "other", "local"].map(|name| home.join(name));
+    let [own_path, other_path, local_path] =
+        [&own, &other, &local].map(|path| path.display().to_string());
+    fresh(&own)?;
+    fresh(&other)?;
+    let program = workspace::target("release/undercroft");
+    let own_server = NbdServer::undercroft(&program, &["--name", "disk", &own_path])?;
+    let other_server = NbdServer::nbdkit(&["file", &other_path])?;
+    let size = VOLUME.to_string();
+    let build = |target: &str| -> Result<f64> {
+        let mut build = undercroft(&["build", "--force", "--size", &size]);
+        build.arg(&source.directory).arg(target);
+        timed(|| shell::output(&mut build).map(drop))
+    };
+    let programs = ["onto our export", "onto nbdkit file", "local file"];
+    let mut built = Comparison::new(format!("build of {}", source.name), Unit::Seconds, programs);
+    for round in 0..=runs {
+        fresh(&own)?;
+        fresh(&other)?;
+        let turns = [
+            build(&own_server.uri("disk", &[]))?,
+            build(&other_server.uri("", &[]))?,
+            build(&local_path)?,
+        ];
+        eprintln!("round {round}: build {turns:.2?} s");
+        if round > 0 {
+            built.add(turns);
+        }
+    }
+    drop((own_server, other_server));
+    newest.repair_check(&own).context("what was built onto our export is not clean")?;
+    newest.repair_check(&other).context("what was built onto nbdkit's export is not clean")?;
+
+    let late = NbdServer::nbdkit(&["--filter=delay", "file", &local_path, "rdelay=1ms"])?;
+    let mut all = vec![built];
+    for (name, front, back) in
+        [("extract", &["extract"][..], &["-"][..]), ("ls -lR", &["ls", "-lR"], &[])]
+    {
+        let programs = ["1 ms a request", "local file"];
+        let mut read =
+            Comparison::new(format!("{name} of {}", source.name), Unit::Seconds, programs);
+        for round in 0..=runs {
+            let turn = |image: &str| {
+                let mut command = undercroft(front);
+                command.arg(image).args(back).stdout(Stdio::null()).stderr(Stdio::null());
+                timed(|| shell::run(&mut command))
+            };
+            let turns = [turn(&late.uri("", &[]))?, turn(&local_path)?];
+            eprintln!("round {round}: {name} {turns:.2?} s");
+            if round > 0 {
+                read.add(turns);
+            }
+        }
+        all.push(read);
+    }
+    Ok(all)
+}
+
+fn undercroft(arguments: &[&str]) -> Command {
+    let mut command = Command::new(workspace::target("release/undercroft"));
+    command.args(arguments);
+    command
+}
+
+/// Makes a file one hole, also for a server that has it open.
+fn fresh(path: &Path) -> Result<()> {
+    let file = File::options()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .open(path)
+        .and_then(|file| file.set_len(VOLUME));
+    file.with_context(|| format!("cannot make {}", path.display()))
+}
