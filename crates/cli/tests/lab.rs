@@ -126,7 +126,7 @@ fn records_are_compared_case_by_case() {
     succeeds(&["iops", "--driver", "null", "--smoke", "--repeat", "3", "--record", path]);
     let plot = ["--plot", picture.to_str().unwrap(), "--fail-slower", "5%"];
     let table = succeeds(&[&["compare", path, path][..], &plot].concat());
-    assert!(table.contains("iops, null read of 4096, 1 threads, batch 1"), "{table}");
+    assert!(table.contains("iops, null read of 4096, 1 thread, batch 1"), "{table}");
     assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
     // A hundredth as fast in each run: found, and the status says so.
     let slower: String = fs::read_to_string(&file).unwrap().lines().map(slowed).collect();
