@@ -9,7 +9,8 @@ use undercroft_source::{Kind, Options};
 
 const BLOCK: usize = 512;
 /// The checksum field of a header.
-const CHECKSUM: std::ops::Range<usize> = 148..156;
+const CHECKSUM: std::ops::Range<usize> = 148..148 + CHECKSUM_BYTES;
+const CHECKSUM_BYTES: usize = 8;
 /// What the field holds where it is to be repaired: what an empty field looks like.
 const REPAIR: u8 = 0;
 /// Entries and bytes an archive may give for each of its own bytes: parents that are not in the
@@ -22,12 +23,29 @@ pub fn with_checksums(input: &[u8]) -> Vec<u8> {
     let mut archive = input.to_vec();
     for header in archive.chunks_exact_mut(BLOCK) {
         if header[CHECKSUM.start] == REPAIR && header.iter().any(|byte| *byte != 0) {
-            header[CHECKSUM].fill(b' ');
-            let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-            header[CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+            let sum = format!("{:06o}\0 ", checksum(header));
+            header[CHECKSUM].copy_from_slice(sum.as_bytes());
         }
     }
     archive
+}
+
+/// Empties the checksums of all headers, to be filled in by the target: a header that is changed stays
+/// one.
+pub(crate) fn open_checksums(archive: &mut [u8]) {
+    for header in archive.chunks_exact_mut(BLOCK) {
+        let text = String::from_utf8_lossy(&header[CHECKSUM]);
+        let said = u32::from_str_radix(text.trim_matches([' ', '\0']), 8);
+        if said == Ok(checksum(header)) {
+            header[CHECKSUM].fill(REPAIR);
+        }
+    }
+}
+
+/// The sum of the bytes of a header, with spaces in the place of the sum.
+fn checksum(header: &[u8]) -> u32 {
+    let sum = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
+    sum(&header[..CHECKSUM.start]) + sum(&[b' '; CHECKSUM_BYTES]) + sum(&header[CHECKSUM.end..])
 }
 
 pub(crate) fn run(input: &[u8]) {

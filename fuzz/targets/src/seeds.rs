@@ -3,6 +3,7 @@
 //! Archives are made when they are wanted, by the programs that people make them with, one for each
 //! form in which something is stored, and by the writer of this project.
 
+use crate::archive::open_checksums;
 use crate::partitions;
 use rustix::fs::{Mode, XattrFlags, mkfifoat, setxattr};
 use std::fs::{self, File};
@@ -16,11 +17,7 @@ use undercroft_block::FileDevice;
 use undercroft_image::{pack, unpack};
 use undercroft_source::SourceSpec;
 use undercroft_xfs::Volume;
-
-/// Bytes of a header of an archive.
-const BLOCK: usize = 512;
-/// The checksum field of a header.
-const CHECKSUM: std::ops::Range<usize> = 148..156;
+use undercroft_xfs::format::{Acl, AclEntry, AclTag};
 
 /// Pieces of a file: so many that an old map of them has two more blocks, both more than half full, as
 /// what looks like an empty checksum is filled in.
@@ -114,19 +111,6 @@ fn written(tree: &Path, image: &Path) -> Result<Vec<u8>, Box<dyn std::error::Err
     Ok(archive)
 }
 
-/// Empties the checksums of all headers, which the target fills in: a header that is changed stays one.
-fn open_checksums(archive: &mut [u8]) {
-    for header in archive.chunks_exact_mut(BLOCK) {
-        let text = String::from_utf8_lossy(&header[CHECKSUM]);
-        let said = u32::from_str_radix(text.trim_matches([' ', '\0']), 8);
-        let sum = header.iter().map(|byte| u32::from(*byte)).sum::<u32>();
-        let field = header[CHECKSUM].iter().map(|byte| u32::from(*byte)).sum::<u32>();
-        if said == Ok(sum - field + 8 * u32::from(b' ')) {
-            header[CHECKSUM].fill(0);
-        }
-    }
-}
-
 /// The trees that are archived: each a few blocks.
 fn make_trees(scratch: &Path) -> io::Result<()> {
     for tree in ["kinds/d", "names", "holes", "pieces", "attributes", "bytes"] {
@@ -158,23 +142,21 @@ fn make_trees(scratch: &Path) -> io::Result<()> {
     let attributes = scratch.join("attributes/file");
     fs::write(&attributes, "labelled")?;
     setxattr(&attributes, "user.name", b"va\0lue\n", XattrFlags::empty())?;
-    setxattr(&attributes, "system.posix_acl_access", &access_list(), XattrFlags::empty())?;
+    setxattr(&attributes, "system.posix_acl_access", &access_list()?, XattrFlags::empty())?;
 
     let name = std::ffi::OsStr::from_bytes(b"not \xff\xfe text");
     fs::write(scratch.join("bytes").join(name), "")
 }
 
 /// An access control list with an entry for a user of its own.
-fn access_list() -> Vec<u8> {
-    const NOBODY: u32 = u32::MAX;
-    // Tags, permissions and users; the version of the form comes first.
-    let entries: [(u16, u16, u32); 5] =
-        [(1, 6, NOBODY), (2, 4, 1000), (4, 4, NOBODY), (0x10, 4, NOBODY), (0x20, 4, NOBODY)];
-    let mut list = 2_u32.to_le_bytes().to_vec();
-    for (tag, permissions, user) in entries {
-        list.extend(tag.to_le_bytes());
-        list.extend(permissions.to_le_bytes());
-        list.extend(user.to_le_bytes());
-    }
-    list
+fn access_list() -> io::Result<Vec<u8>> {
+    let entries = [
+        (AclTag::UserObj, 6),
+        (AclTag::User(1000), 4),
+        (AclTag::GroupObj, 4),
+        (AclTag::Mask, 4),
+        (AclTag::Other, 4),
+    ];
+    let list = Acl::new(entries.map(|(tag, permissions)| AclEntry { tag, permissions }).to_vec());
+    Ok(list.map_err(io::Error::other)?.to_xattr())
 }
