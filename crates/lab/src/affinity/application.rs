@@ -13,6 +13,7 @@ use undercroft_block::{
 };
 
 use super::load::Load;
+#[cfg(feature = "network")]
 use super::served;
 use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
@@ -122,12 +123,19 @@ impl Bench<'_> {
     ) -> Result<LatencyRecorder, LabError> {
         let cpu = Cpus::of_device(self.cpus, self.placement, index).application;
         if self.load.is_served {
+            #[cfg(feature = "network")]
             return served::live(device, cpu, self.load, count, stop);
+            #[cfg(not(feature = "network"))]
+            return Err(LabError::Served(NO_NETWORK.into()));
         }
         pin(cpu)?;
         Application::new(device, self.load).live(count, stop)
     }
 }
+
+#[cfg(not(feature = "network"))]
+const NO_NETWORK: &str =
+    "this program was built without network disks; build it with the feature `network`";
 
 /// Binds this thread to a CPU, if there is one for it.
 pub(super) fn pin(cpu: Option<u32>) -> Result<(), LabError> {

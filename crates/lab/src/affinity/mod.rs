@@ -13,7 +13,7 @@
 mod application;
 mod load;
 mod roles;
-#[cfg_attr(not(feature = "network"), path = "not_served.rs")]
+#[cfg(feature = "network")]
 mod served;
 
 use std::time::Duration;
