@@ -18,8 +18,8 @@ use crate::{shell, system, workspace};
 pub(crate) use architecture::Architecture;
 use stage::Stage;
 
-/// Who hands packages out, if nobody says: no address is known at which the developers could be reached.
-const NOBODY: &str = "Undercroft developers <undercroft@localhost>";
+/// The maintainer of packages by default: the developers have no known address.
+const DEVELOPERS: &str = "Undercroft developers <undercroft@localhost>";
 
 /// Make what users install.
 #[derive(Args)]
@@ -30,8 +30,8 @@ pub(crate) struct DistArguments {
     /// Also with files that are not committed; nothing that is handed out is made so
     #[arg(long)]
     dirty: bool,
-    /// Who hands the packages out, which they name: a name and an address for mail
-    #[arg(long, value_name = "NAME <ADDRESS>", value_parser = name_and_address, default_value = NOBODY)]
+    /// The maintainer that packages name, with an address for mail
+    #[arg(long, value_name = "NAME <ADDRESS>", value_parser = name_and_address, default_value = DEVELOPERS)]
     maintainer: String,
 }
 
@@ -40,7 +40,7 @@ struct Release {
     version: String,
     /// The time of the commit, which is that of all files.
     epoch: u64,
-    /// Who hands the packages out.
+    /// The maintainer that packages name.
     maintainer: String,
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn who_hands_out_has_a_name_and_an_address() {
-        for sound in [NOBODY, "Jane Doe <jane@example.org>", "J. O'Neil <j+x@a-b.example>"] {
+        for sound in [DEVELOPERS, "Jane Doe <jane@example.org>", "J. O'Neil <j+x@a-b.example>"] {
             assert_eq!(name_and_address(sound).as_deref(), Ok(sound));
         }
         for wrong in [
