@@ -112,12 +112,14 @@ fn compared(case: &Case) -> Replay {
         replay.event(event);
     }
     println!(
-        "{} near, {} exact, {} by size, {} frees; {} by the order of busy ranges, {} differences",
+        "{} near, {} exact, {} by size, {} frees; {} by the order of busy ranges, {} by the time of \
+         their end, {} differences",
         replay.near,
         replay.exact,
         replay.by_size,
         replay.frees,
         replay.by_order,
+        replay.by_time,
         replay.differences.len()
     );
     for difference in replay.differences.iter().take(20) {
@@ -125,6 +127,7 @@ fn compared(case: &Case) -> Replay {
     }
     assert!(replay.differences.is_empty(), "see above");
     assert!(replay.by_order <= 10, "{} by the order of busy ranges", replay.by_order);
+    assert!(replay.by_time <= 5, "{} by the time of their end", replay.by_time);
     assert_eq!(replay.free_extents(), free_extents_of(&image), "free space at the end");
     replay
 }

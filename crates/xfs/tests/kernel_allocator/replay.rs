@@ -20,10 +20,12 @@ use undercroft_xfs::units::{AgBlock, AgNumber};
 const FREE_LIST: u32 = 1;
 
 /// What a task does between the start of a request and its end.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Pending {
     hint: Option<u32>,
     way: Option<Way>,
+    /// Groups whose busy ranges changed since the search began.
+    cleared: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,10 @@ pub(crate) struct Replay {
     /// four times the length wanted. The kernel looks in the order in which its tree is balanced at
     /// the time, we from left to right.
     pub(crate) by_order: u32,
+    /// Choices that differ where a range of the group ceased to be busy during the kernel's search:
+    /// another thread of it ends checkpoints, and the trace does not tell whether the search had
+    /// passed the range before.
+    pub(crate) by_time: u32,
     pub(crate) differences: Vec<Difference>,
 }
 
@@ -86,6 +92,7 @@ impl Replay {
             by_size: 0,
             frees: 0,
             by_order: 0,
+            by_time: 0,
             differences: Vec::new(),
         }
     }
@@ -174,6 +181,10 @@ impl Replay {
                 self.by_order += 1;
                 return;
             }
+            if pending.cleared.contains(&number) {
+                self.by_time += 1;
+                return;
+            }
             let request = (request.min_len, request.max_len, request.alignment);
             let kernel = (start.0, len);
             self.differences.push(Difference { mode, ag: number, kernel, ours, request });
@@ -213,6 +224,10 @@ impl Replay {
         cleared.unwrap().unwrap();
         let range = start.0..start.0 + event.get("fsbcount");
         self.busy.retain(|busy| *busy != (ag.0, range.clone()));
+        let searches = self.pending.values_mut();
+        searches
+            .filter(|search| search.hint.is_some())
+            .for_each(|search| search.cleared.push(ag.0));
     }
 
     /// The free extents of all groups.
