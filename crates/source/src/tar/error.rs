@@ -59,6 +59,23 @@ impl std::error::Error for TarError {
     }
 }
 
+/// What is known about an entry type that cannot be packed, and how to do without it.
+fn remedy(entry_type: u8) -> &'static str {
+    match entry_type {
+        b'N' => {
+            " (long names of old versions of GNU tar); unpack the archive with tar and build from the directory"
+        }
+        b'A' => {
+            " (an access control list of Solaris); create the archive without -p, or with GNU tar or bsdtar"
+        }
+        b'E' => {
+            " (attributes of Solaris); create the archive without -@, or with GNU tar or bsdtar"
+        }
+        b'I' => " (a file of a partial dump by star, without its data); create a full dump",
+        _ => "; create the archive with --format=pax or --format=gnu",
+    }
+}
+
 /// The fault of an archive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -119,8 +136,13 @@ pub enum Problem {
     #[error("an extended header is followed by the end of the archive instead of an entry")]
     DanglingExtendedHeader,
     /// An entry type that cannot be packed.
-    #[error("entry type {:?} is not supported; create the archive with --format=pax or --format=gnu, without multi-volume and incremental options", char::from(*.0))]
+    #[error("entry type '{}' is not supported{}", .0.escape_ascii(), remedy(*.0))]
     EntryType(u8),
+    /// The rest of a file whose start is in another archive of a set.
+    #[error(
+        "this is the rest of a file that begins in the volume before; unpack all volumes together (tar -x --multi-volume, with a --file for each) and build from the directory"
+    )]
+    Continuation,
     /// A path without any component.
     #[error("the name is empty")]
     EmptyName,

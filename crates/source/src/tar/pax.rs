@@ -85,6 +85,8 @@ impl Extensions {
                     reason: "is an NFSv4 list, not a POSIX one",
                 });
             }
+            // What follows has a name made up for it.
+            b"GNU.volume.offset" => return Err(Problem::Continuation),
             // The value in the inode has the NUL that the record leaves out.
             b"RHT.security.selinux" => {
                 let name = b"security.selinux".to_vec();

@@ -13,6 +13,8 @@
 //!   warning.
 //! - A hard link's size field counts only after a pax header; the data is that of the target and is
 //!   skipped.
+//! - A directory of an incremental archive has the names in it as its data. They are skipped: of an archive
+//!   of changes the changed files are packed, as `tar -x` unpacks them.
 //! - A regular entry whose name ends in a slash is a directory, as in archives older than POSIX.
 
 use super::bytes::{BLOCK, Bytes};
@@ -57,6 +59,9 @@ pub(crate) enum Content {
 
 /// What the name of a whiteout in a layer begins with.
 pub(crate) const WHITEOUT: &[u8] = b".wh.";
+
+/// A directory in an archive of `tar --listed-incremental`.
+const DUMPED_DIRECTORY: u8 = b'D';
 
 /// Reads an uncompressed archive from a stream.
 pub struct TarReader {
@@ -298,15 +303,17 @@ impl TarReader {
                 self.regular(&extensions.sparse, &mut stored)?
             }
             b'S' => self.gnu_sparse(header, stored)?,
-            b'0' | 0 | b'7' | b'5' => Body::Other(Kind::Directory),
+            b'0' | 0 | b'7' | b'5' | DUMPED_DIRECTORY => Body::Other(Kind::Directory),
             b'1' => self.hard_link(&link, extensions.is_pax, &mut stored)?,
             b'2' => Body::Other(Kind::Symlink(symlink_target(link)?)),
             b'3' => Body::Other(Kind::CharDevice(device(&extensions)?)),
             b'4' => Body::Other(Kind::BlockDevice(device(&extensions)?)),
             b'6' => Body::Other(Kind::Fifo),
+            b'M' => return Err(Problem::Continuation),
             other => return Err(Problem::EntryType(other)),
         };
-        let has_data = matches!(body, Body::File { .. } | Body::Other(Kind::HardLink(_)));
+        let has_data = matches!(body, Body::File { .. } | Body::Other(Kind::HardLink(_)))
+            || header.entry_type() == DUMPED_DIRECTORY;
         self.file.stored = if has_data { padded(stored)? } else { 0 };
         let kind = match body {
             Body::File { size, ranges } => {

@@ -64,7 +64,23 @@ fn damaged_headers_are_refused() {
     huge[124..136].copy_from_slice(&[0x80, 0, 0, 0, 0x7f, 255, 255, 255, 255, 255, 255, 255]);
     refused(&archive().raw(&seal(huge)).end(), &["truncated"]);
     refused(&archive().raw(&[0; 512]).file("x", b"").end(), &["byte 1024:", "lone zero block"]);
-    refused(&archive().entry("volume", b'M', b"").end(), &["entry \"volume\"", "type 'M'"]);
+}
+
+#[test]
+fn types_of_entries_that_cannot_be_packed_are_named_with_a_remedy() {
+    for (entry_type, parts) in [
+        (b'N', ["type 'N'", "old versions of GNU tar", "unpack the archive"]),
+        (b'A', ["type 'A'", "access control list of Solaris", "without -p"]),
+        (b'E', ["type 'E'", "attributes of Solaris", "without -@"]),
+        (b'I', ["type 'I'", "star", "full dump"]),
+        (b'Q', ["type 'Q'", "not supported", "--format=pax"]),
+        (0xc3, ["type '\\xc3'", "not supported", "--format=pax"]),
+    ] {
+        let bytes = archive().entry("odd", entry_type, b"data").end();
+        refused(&bytes, &["byte 1024, entry \"odd\"", parts[0], parts[1], parts[2]]);
+    }
+    let bytes = archive().entry("rest", b'M', b"data").end();
+    refused(&bytes, &["entry \"rest\"", "begins in the volume before", "--multi-volume"]);
 }
 
 #[test]

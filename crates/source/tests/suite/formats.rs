@@ -100,6 +100,63 @@ fn the_systems_tar_and_the_directory_give_the_same_tree() {
 }
 
 #[test]
+fn incremental_archives_hold_their_directories_and_what_changed() {
+    let work = scratch();
+    let (root, archive) = (work.path().join("tree"), work.path().join("archive.tar"));
+    fs::create_dir(&root).unwrap();
+    tree(&root, false);
+    // Directories come before all files, so another name of this one would be its first.
+    fs::remove_file(root.join("zlink")).unwrap();
+    // More names than a block holds.
+    for index in 0..100 {
+        fs::write(root.join(format!("dir/sub/number {index}")), [index; 3]).unwrap();
+    }
+    for format in ["gnu", "oldgnu", "pax"] {
+        let names = work.path().join(format);
+        let listed = format!("--listed-incremental={}", names.display());
+        let arguments = [&format!("--format={format}")[..], &listed];
+        tar(&root, &archive, &arguments);
+        let old_type = fs::read(&archive).unwrap()[156] == b'D';
+        assert_eq!(old_type, format != "pax", "{format}");
+        let expected = comparable(read_path(&root, &Options::default()).unwrap(), format == "pax");
+        let mut found =
+            comparable(read_path(&archive, &Options::default()).unwrap(), format == "pax");
+        assert!(found == expected, "{format}: {:?}", found.keys());
+        // The second archive has all directories, and of the files those that changed.
+        let changed = format!("new for {format}");
+        fs::write(root.join("dir").join(&changed), b"new").unwrap();
+        tar(&root, &archive, &arguments);
+        found = comparable(read_path(&archive, &Options::default()).unwrap(), format == "pax");
+        let names: Vec<_> = found.keys().map(String::as_str).collect();
+        assert_eq!(names, ["", "dir", &format!("dir/{changed}"), "dir/sub"], "{format}");
+    }
+    let exclude = Exclude::new(["dir"]).unwrap();
+    let listed = format!("--listed-incremental={}", work.path().join("whole").display());
+    tar(&root, &archive, &["--format=gnu", &listed]);
+    let kept = read_path(&archive, &Options { exclude, ..Options::default() }).unwrap();
+    let names: Vec<_> = kept.iter().map(Delivered::path).collect();
+    assert_eq!(names, ["", "block", "large", "symlink"]);
+}
+
+#[test]
+fn later_volumes_of_the_systems_tar_are_refused() {
+    let work = scratch();
+    let root = work.path().join("tree");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("large"), [7; 150_000]).unwrap();
+    for format in ["gnu", "pax"] {
+        let volumes = [1, 2].map(|number| work.path().join(format!("{format}.{number}")));
+        let first = format!("--file={}", volumes[0].display());
+        let format = format!("--format={format}");
+        tar(&root, &volumes[1], &["--multi-volume", "--tape-length=100", &format, &first]);
+        let read = |path: &PathBuf| read_path(path, &Options::default()).unwrap_err().to_string();
+        let [first, second] = [read(&volumes[0]), read(&volumes[1])];
+        assert!(first.contains("inside a file"), "{format}: {first}");
+        assert!(second.contains("begins in the volume before"), "{format}: {second}");
+    }
+}
+
+#[test]
 fn attributes_and_access_control_lists_survive_the_systems_tar() {
     let work = scratch();
     let (root, archive) = (work.path().join("tree"), work.path().join("archive.tar"));

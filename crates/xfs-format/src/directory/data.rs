@@ -289,8 +289,7 @@ pub fn region_before(
 }
 
 fn put_free(edit: &mut EditBytes<'_>, region: FreeRegion) {
-    edit.put_be16(region.offset, FREE_TAG);
-    edit.put_be16(region.offset + 2, region.len as u16);
+    edit.put_be32(region.offset, u32::from(FREE_TAG) << 16 | region.len as u32);
     edit.put_be16(region.end() - 2, region.offset as u16);
 }
 
@@ -324,11 +323,11 @@ fn bests(bytes: &[u8], layout: DirLayout) -> Bests {
 }
 
 fn put_bests(edit: &mut EditBytes<'_>, layout: DirLayout, list: &Bests) {
-    for (slot, region) in list.0.iter().enumerate() {
-        let at = layout.best_offset() + slot * 4;
-        edit.put_be16(at, region.offset as u16);
-        edit.put_be16(at + 2, region.len as u16);
+    let mut bytes = [0; 12];
+    for (region, slot) in list.0.iter().zip(bytes.as_chunks_mut::<4>().0) {
+        *slot = ((region.offset as u32) << 16 | region.len as u32).to_be_bytes();
     }
+    edit.put_bytes(layout.best_offset(), &bytes);
 }
 
 /// The list as the tiling says.

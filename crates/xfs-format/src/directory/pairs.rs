@@ -22,9 +22,7 @@ pub fn pointer(bytes: &[u8], base: usize, index: usize) -> u32 {
 
 /// Writes pair `index`.
 pub fn put(edit: &mut EditBytes<'_>, base: usize, index: usize, hash: u32, pointer: u32) {
-    let at = base + index * PAIR_SIZE;
-    edit.put_be32(at, hash);
-    edit.put_be32(at + 4, pointer);
+    edit.put_be64(base + index * PAIR_SIZE, u64::from(hash) << 32 | u64::from(pointer));
 }
 
 /// Makes pair `index` stale.

@@ -127,11 +127,12 @@ impl Agi {
         ];
         store_changes(edit, words.into_iter());
         // Few transactions change a list, and all look: without a branch for each.
-        let stored = edit.bytes()[UNLINKED_OFFSET..UUID_OFFSET].chunks_exact(4);
-        let differs = stored
+        let stored = edit.bytes()[UNLINKED_OFFSET..UUID_OFFSET].as_chunks::<4>().0;
+        let differences = stored
+            .iter()
             .zip(&self.unlinked)
-            .fold(false, |differs, (bytes, head)| differs | (bytes != head.0.to_be_bytes()));
-        if differs {
+            .fold(0, |found, (bytes, head)| found | (u32::from_ne_bytes(*bytes) ^ head.0.to_be()));
+        if differences != 0 {
             let heads = self.unlinked.iter().enumerate();
             store_changes(edit, heads.map(|(list, head)| (UNLINKED_OFFSET + 4 * list, head.0)));
         }

@@ -249,8 +249,19 @@ impl DaFork for ForkWriter<'_, '_> {
     }
 
     fn read(&mut self, block: FileBlock, kind: BufferKind) -> Result<Option<BufferRef>, Error> {
+        let geometry = self.trans.geometry();
+        let is_directory = self.kind == ForkKind::Data && kind != BufferKind::Symlink;
+        if is_directory && let Some(buffer) = self.inode.recent.find(geometry, block, kind) {
+            return Ok(Some(buffer));
+        }
         let buffer = self.reader().read(block, kind)?;
         let scattered = buffer.as_ref().is_some_and(|buffer| buffer.address().parts().len() > 1);
+        if is_directory
+            && !scattered
+            && let Some(buffer) = &buffer
+        {
+            self.inode.recent.remember(geometry, block, buffer);
+        }
         if scattered && self.trans.is_live() {
             return Err(Error::NotSupported(format!(
                 "directory {} has a block in several pieces, which no kernel replays from a \

@@ -10,14 +10,17 @@ use crate::inode::{ForkContent, ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, InodeNumber};
 
-/// The list of a fork, read if need be.
+/// The list of a fork, read if need be, to be changed.
 pub(super) fn list<'i>(
     trans: &Transaction<'_>,
     inode: &'i mut InodeState,
     kind: ForkKind,
 ) -> Result<&'i mut ExtentList, Error> {
     super::extents(trans.volume(), inode, kind)?;
-    Ok(inode.fork_mut(kind).extents.get_mut().expect("read above"))
+    inode.recent.forget();
+    let extents = &mut inode.fork_mut(kind).extents;
+    extents.get_or_init(ExtentList::default);
+    Ok(extents.get_mut().expect("made above"))
 }
 
 /// Adds an extent at file blocks that are not mapped.

@@ -233,12 +233,12 @@ impl MetaBuffer {
         content.retired
     }
 
-    /// Counts as a use as a buffer of `kind`, by a caller that has it from an earlier use; `false`
-    /// if it is no longer the one in the cache, or of another kind.
+    /// Counts as a use as a buffer that a reader of `kind` expects, by a caller that has it from an
+    /// earlier use; `false` if it is no longer the one in the cache, or of another kind.
     #[inline]
     pub(crate) fn use_as(&self, kind: BufferKind) -> bool {
         let content = self.content.read();
-        let current = !content.retired && content.kind == kind;
+        let current = !content.retired && kind.accepts(content.kind);
         if current {
             self.set_referenced();
         }

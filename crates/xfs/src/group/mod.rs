@@ -7,6 +7,7 @@
 
 mod base;
 mod guard;
+mod last_pick;
 mod recent;
 mod reserved;
 mod state;
@@ -16,6 +17,7 @@ mod usable;
 pub(crate) use base::GroupBase;
 pub(crate) use guard::Group;
 pub(crate) use guard::GroupGuard;
+pub(crate) use last_pick::Pick;
 pub use reserved::Reserved;
 pub(crate) use state::GroupState;
 pub(crate) use summary::GroupSummary;

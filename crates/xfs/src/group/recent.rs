@@ -3,13 +3,10 @@
 //! One allocation looks half a dozen times at the same places of the same trees: where a free
 //! extent lies, how long it is, the owner of its neighbours. A block that was found, read and
 //! verified for the look before is taken from here instead of from the table of all buffers.
-//!
-//! Nothing here keeps a buffer in memory: one that went is read again.
 
-use crate::cache::{BufferRef, MetaBuffer};
+use crate::cache::{BufferRef, Recent};
 use crate::format::{BufferKind, TreeKind};
 use crate::units::AgBlock;
-use std::sync::{Arc, Weak};
 
 /// Trees that are rooted in the headers of a group: all kinds before that of mapping trees, which are
 /// rooted in inodes.
@@ -21,19 +18,7 @@ const LEVELS: usize = 4;
 /// One block for each level of each tree.
 #[derive(Debug, Default)]
 pub(super) struct RecentBlocks {
-    slots: [[Recent; LEVELS]; TREES],
-}
-
-#[derive(Debug)]
-struct Recent {
-    pointer: AgBlock,
-    buffer: Weak<MetaBuffer>,
-}
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self { pointer: AgBlock::NULL, buffer: Weak::new() }
-    }
+    slots: [[Recent<AgBlock>; LEVELS]; TREES],
 }
 
 impl RecentBlocks {
@@ -42,10 +27,7 @@ impl RecentBlocks {
     #[inline]
     pub(super) fn find(&self, tree: TreeKind, level: usize, pointer: AgBlock) -> Option<BufferRef> {
         let recent = self.slots.get(tree as usize)?.get(level)?;
-        if recent.pointer != pointer {
-            return None;
-        }
-        recent.buffer.upgrade().filter(|buffer| buffer.use_as(BufferKind::Tree(tree)))
+        recent.find(pointer, BufferKind::Tree(tree))
     }
 
     /// Remembers a block of the tree that was verified at this place.
@@ -58,7 +40,7 @@ impl RecentBlocks {
     ) {
         let levels = self.slots.get_mut(tree as usize);
         if let Some(recent) = levels.and_then(|levels| levels.get_mut(level)) {
-            *recent = Recent { pointer, buffer: Arc::downgrade(buffer) };
+            recent.remember(pointer, buffer);
         }
     }
 }
@@ -66,7 +48,8 @@ impl RecentBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::BufferAddress;
+    use crate::cache::{BufferAddress, MetaBuffer};
+    use std::sync::Arc;
     use undercroft_block::Sector;
 
     fn buffer(kind: TreeKind) -> BufferRef {

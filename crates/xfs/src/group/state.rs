@@ -1,6 +1,7 @@
 //! The headers of one group, decoded, and its free list.
 
 use super::base::GroupBase;
+use super::last_pick::{LastPick, Pick};
 use super::recent::RecentBlocks;
 use super::reserved::Reserved;
 use super::summary::GroupSummary;
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::format::{Agf, Agi, BufferKind, HeaderError, TreeHeights, TreeKind, agfl};
 use crate::geometry::Geometry;
 use crate::space::{FreeSpace, Pool};
-use crate::units::{AgBlock, AgNumber};
+use crate::units::{AgBlock, AgInode, AgNumber};
 use std::sync::Arc;
 
 /// Headers of one group, decoded.
@@ -36,6 +37,7 @@ pub struct GroupState {
     stored: StoredHeaders,
     /// Of its trees.
     recent: RecentBlocks,
+    last_pick: LastPick,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,7 @@ impl GroupState {
             counted: 0,
             buffers,
             recent: RecentBlocks::default(),
+            last_pick: LastPick::default(),
         };
         state.count(base.free_space);
         state.publish(geometry, base.heights);
@@ -217,6 +220,25 @@ impl GroupState {
         buffer: &BufferRef,
     ) {
         self.recent.remember(tree, level, block, buffer);
+    }
+
+    /// The chunk that the last inode for a child of `parent`, in this group or (`None`) elsewhere, came
+    /// from, if the next one does, too.
+    #[inline]
+    pub(crate) fn last_pick(&self, parent: Option<AgInode>) -> Option<Pick> {
+        self.last_pick.get(parent)
+    }
+
+    /// Remembers the choice for a child of `parent`. It is good until a tree of chunks
+    /// [changes](Self::forget_pick).
+    pub(crate) fn set_last_pick(&mut self, parent: Option<AgInode>, pick: Pick) {
+        self.last_pick.set(parent, pick);
+    }
+
+    /// Told of each change of a tree of chunks.
+    #[inline]
+    pub(crate) fn forget_pick(&mut self) {
+        self.last_pick.forget();
     }
 
     /// An error for damage found in this group.

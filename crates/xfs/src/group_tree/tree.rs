@@ -138,6 +138,9 @@ where
     }
 
     fn edit<'b>(&mut self, buffer: &'b BufferRef) -> EditGuard<'b> {
+        if matches!(K::TREE, TreeKind::Inobt | TreeKind::Finobt) {
+            self.group.forget_pick();
+        }
         self.trans.edit(buffer)
     }
 

@@ -21,7 +21,7 @@ pub enum ForkKind {
 pub struct Fork {
     /// Its content.
     pub content: ForkContent,
-    /// Where its blocks are. A tree is read at first use.
+    /// Where its blocks are. A tree is read at first use; a fork that has none has no blocks else.
     pub(crate) extents: OnceLock<ExtentList>,
     /// The groups that its blocks and those of its tree are in, ascending, once they were asked
     /// for. New blocks add theirs, freed ones take none away: a large directory has thousands of
@@ -62,7 +62,8 @@ impl Fork {
     }
 
     fn of(content: ForkContent) -> Self {
-        Self::with(content, OnceLock::from(ExtentList::default()))
+        // Most new forks get no blocks, and to fill the cell costs as much as a search of a tree.
+        Self::with(content, OnceLock::new())
     }
 
     fn with(content: ForkContent, extents: OnceLock<ExtentList>) -> Self {
@@ -107,6 +108,12 @@ impl Fork {
         }
     }
 
+    /// Where its blocks are, as far as that is known: of a tree that was not read, nothing.
+    pub(crate) fn known_extents(&self) -> &ExtentList {
+        static NONE: ExtentList = ExtentList::EMPTY;
+        self.extents.get().unwrap_or(&NONE)
+    }
+
     /// Blocks of this group have become part of the fork or of its tree.
     pub(crate) fn add_group(&mut self, ag: AgNumber) {
         if let Some(groups) = self.groups.get_mut()
@@ -128,7 +135,7 @@ impl Fork {
                 content.len()
             }
             ForkContent::Extents => {
-                let extents = self.extents.get().map_or(&[][..], ExtentList::as_slice);
+                let extents = self.known_extents().as_slice();
                 for (extent, out) in extents.iter().zip(bytes.chunks_exact_mut(Extent::LEN)) {
                     extent.encode(out);
                 }

@@ -7,6 +7,7 @@ mod dirty_files;
 mod extents;
 mod fork;
 mod memory;
+mod recent_blocks;
 mod table;
 
 pub(crate) use dirty_files::{DirtyFiles, FileKey, Files, SyncScope, Wanted, file_key};
@@ -24,6 +25,7 @@ use crate::format::{FileType, InodeCore, Timestamp};
 use crate::geometry::Geometry;
 use crate::rank;
 use crate::units::{AgBlock, InodeNumber};
+use recent_blocks::RecentBlocks;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use undercroft_locks::{ArcRwLockWriteGuard, OrderedRwLock};
@@ -45,6 +47,8 @@ pub struct InodeState {
     pub attr: Option<Fork>,
     /// Directories: where names were added last.
     pub(crate) space: SpaceHint,
+    /// Directories: the blocks that were used last.
+    pub(crate) recent: RecentBlocks,
     /// Its state in memory as a file.
     pub(crate) memory: FileMemory,
     /// Newer than its cluster buffer.
@@ -57,7 +61,8 @@ impl InodeState {
         let space = SpaceHint::default();
         let number = core.number;
         let memory = FileMemory::default();
-        Self { number, core, data, attr, space, memory, changed: true }
+        let recent = RecentBlocks::default();
+        Self { number, core, data, attr, space, recent, memory, changed: true }
     }
 
     /// An inode as it is stored. Its number need not be: version 2 of the core does not have it.

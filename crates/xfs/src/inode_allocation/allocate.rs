@@ -6,10 +6,10 @@
 
 use super::chunk::allocate_chunk;
 use crate::alloc::SpaceTree;
-use crate::btree::{Cursor, Finobt, Inobt, Lookup};
+use crate::btree::{Cursor, Finobt, Inobt, Lookup, overwrite_at};
 use crate::error::Error;
 use crate::format::{AllocRecord, InodeChunkRecord};
-use crate::group::GroupState;
+use crate::group::{GroupState, Pick};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode, AgNumber, InodeNumber};
 
@@ -84,6 +84,50 @@ fn pick(
     group: &mut GroupState,
     near: Option<AgInode>,
 ) -> Result<Option<AgInode>, Error> {
+    let last = group.last_pick(near);
+    let pick = match last.filter(|_| !trans.volume().is_barred()) {
+        Some(last) => last,
+        None => match choose(trans, group, near)? {
+            Some(chosen) => chosen,
+            None => return Ok(None),
+        },
+    };
+    let Pick { record, in_all, in_free } = pick;
+    let index = record.allocatable().trailing_zeros();
+    let updated = InodeChunkRecord {
+        free: record.free & !(1 << index),
+        freecount: record.freecount - 1,
+        ..record
+    };
+    let mut tree = SpaceTree::<Inobt>::new(trans, group);
+    if !overwrite_at(&mut tree, in_all, &record, &updated)? {
+        return Err(group.corrupt("inobt", AgBlock(0), "it disagrees with the finobt"));
+    }
+    if let Some(place) = in_free {
+        let mut tree = SpaceTree::<Finobt>::new(trans, group);
+        if updated.freecount == 0 {
+            let mut cursor = Cursor::<Finobt>::new();
+            cursor.lookup(&mut tree, &record.start, Lookup::Equal)?;
+            cursor.delete(&mut tree)?;
+        } else if !overwrite_at(&mut tree, place, &record, &updated)? {
+            return Err(group.corrupt("finobt", AgBlock(0), "a chunk moved while it was used"));
+        }
+    }
+    group.agi.free_count -= 1;
+    // Without that tree the choice depends on more than where chunks are.
+    if in_free.is_some() && updated.allocatable() != 0 {
+        group.set_last_pick(near, Pick { record: updated, ..pick });
+    }
+    Ok(Some(AgInode(record.start.0 + index)))
+}
+
+/// The chunk to take an inode of, in a group that has a free one; `None` if there is none in front of a
+/// bar.
+fn choose(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+    near: Option<AgInode>,
+) -> Result<Option<Pick>, Error> {
     let finobt = trans.geometry().features.finobt();
     let mut with_free = Cursor::<Finobt>::new();
     let mut record = if finobt {
@@ -102,31 +146,18 @@ fn pick(
     let Some(record) = record.filter(|record| record.allocatable() != 0) else {
         return Err(group.corrupt("AGI", AgBlock(0), "free inodes are counted, but none is found"));
     };
-    let index = record.allocatable().trailing_zeros();
-    let updated = InodeChunkRecord {
-        free: record.free & !(1 << index),
-        freecount: record.freecount - 1,
-        ..record
-    };
-    let mut tree = SpaceTree::<Inobt>::new(trans, group);
-    let mut cursor = Cursor::<Inobt>::new();
-    if cursor.find(&mut tree, &record.start, Lookup::Equal)? != Some(record) {
-        return Err(group.corrupt("inobt", AgBlock(0), "it disagrees with the finobt"));
-    }
-    cursor.update(&mut tree, &updated)?;
+    let mut in_free = None;
     if finobt {
         let mut tree = SpaceTree::<Finobt>::new(trans, group);
         if with_free.record(&tree)? != Some(record) {
             with_free.lookup(&mut tree, &record.start, Lookup::Equal)?;
         }
-        if updated.freecount == 0 {
-            with_free.delete(&mut tree)?;
-        } else {
-            with_free.update(&mut tree, &updated)?;
-        }
+        in_free = with_free.place();
     }
-    group.agi.free_count -= 1;
-    Ok(Some(AgInode(record.start.0 + index)))
+    let mut cursor = Cursor::<Inobt>::new();
+    cursor.lookup(&mut SpaceTree::<Inobt>::new(trans, group), &record.start, Lookup::Equal)?;
+    let in_all = cursor.place();
+    Ok(in_all.map(|in_all| Pick { record, in_all, in_free }))
 }
 
 /// Whether all of a chunk, also where its last blocks are missing, lies in front of a bar.
@@ -265,5 +296,78 @@ mod tests {
         ops::unlink(&volume, root, b"first", Timestamp::default()).unwrap();
         assert!(!is_passed_by());
         assert_eq!(create(&volume, b"again"), first);
+    }
+
+    /// Creates a file in `parent`; its inode.
+    fn create_in(volume: &Volume, parent: InodeNumber, name: &str) -> InodeNumber {
+        let mut trans = volume.begin().unwrap();
+        let mut parent = volume.lock_inode(parent).unwrap();
+        let new = NewInode::new(FileType::Regular, 0o644);
+        let mut inode = ops::create(&mut trans, &mut parent, name.as_bytes(), &new).unwrap();
+        let number = inode.number;
+        trans.commit(&mut [&mut parent, &mut inode]).unwrap();
+        number
+    }
+
+    /// A volume of one group with two directories that are far apart.
+    fn volume_with_directories() -> (Volume, [InodeNumber; 2]) {
+        let size = 64 << 20;
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
+        let options =
+            MkfsOptions { ag_count: Some(1), ..MkfsOptions::new(size, Uuid::from_u128(24)) };
+        let root = NewInode::new(FileType::Directory, 0o755);
+        let volume = mkfs::begin(&device, mkfs::plan(&options).unwrap(), &root).unwrap();
+        let root = volume.geometry().root_inode;
+        for name in 0..300 {
+            create_in(&volume, root, &name.to_string());
+        }
+        let other = ops::make(&volume, root, b"other", &NewInode::new(FileType::Directory, 0o755));
+        (volume, [root, other.unwrap()])
+    }
+
+    #[test]
+    fn an_inode_that_is_free_nearer_to_the_parent_comes_first() {
+        let (volume, [root, other]) = volume_with_directories();
+        let freed = ops::resolve(&volume, b"7").unwrap();
+        let behind = create_in(&volume, root, "behind");
+        assert!(behind.0 > freed.0 + 64, "{behind} is no chunk away from {freed}");
+        ops::unlink(&volume, root, b"7", Timestamp::default()).unwrap();
+        assert_eq!(create_in(&volume, other, "a"), InodeNumber(behind.0 + 1));
+        assert_eq!(create_in(&volume, root, "b"), freed);
+        assert_eq!(create_in(&volume, root, "c"), InodeNumber(behind.0 + 2));
+    }
+
+    #[test]
+    fn the_chunk_of_the_last_inode_is_what_a_search_would_find() {
+        let (with, [root, other]) = volume_with_directories();
+        let (without, _) = volume_with_directories();
+        let forget = || {
+            let mut trans = without.begin().unwrap();
+            let forget = |_: &mut Transaction<'_>, group: &mut GroupState| {
+                group.forget_pick();
+                Ok(())
+            };
+            trans.in_group(AgNumber(0), forget).unwrap();
+            trans.commit(&mut []).unwrap();
+        };
+        let mut names: Vec<_> = (0..300).map(|name| (root, name.to_string())).collect();
+        let mut random = 24_u64;
+        for step in 0..2000 {
+            random = crate::bytes::mix64(random.wrapping_add(step));
+            // Runs of creations, and of removals.
+            if random % 64 < 48 || names.is_empty() {
+                let parent = if step / 50 % 2 == 0 { root } else { other };
+                let name = format!("new {step}");
+                forget();
+                let number = create_in(&without, parent, &name);
+                assert_eq!(create_in(&with, parent, &name), number, "step {step}");
+                names.push((parent, name));
+            } else {
+                let (parent, name) = names.swap_remove((random >> 32) as usize % names.len());
+                for volume in [&with, &without] {
+                    ops::unlink(volume, parent, name.as_bytes(), Timestamp::default()).unwrap();
+                }
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod corruption;
 mod model;
+mod place;
 mod samples;
 mod space;
 mod store;

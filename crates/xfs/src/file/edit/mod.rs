@@ -128,9 +128,8 @@ impl<'a> FileEdit<'a> {
     fn extents(&self) -> Result<MappedRwLockReadGuard<'_, ExtentList, { rank::INODE }>, Error> {
         let state = self.inode.read();
         bmap::extents(self.volume, &state, ForkKind::Data)?;
-        Ok(RwLockReadGuard::map(state, |state| {
-            state.data.extents.get().expect("read above, and nobody takes it away")
-        }))
+        // Read above, and nobody takes it away.
+        Ok(RwLockReadGuard::map(state, |state| state.data.known_extents()))
     }
 
     /// The blocks that hold the bytes `range`.
