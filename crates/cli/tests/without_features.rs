@@ -1,4 +1,4 @@
-//! The command with none of its features, for which `cargo xtask test` builds it once more.
+//! The command with none of its features, for which `cargo xtask soak tests` builds it once more.
 
 #![cfg(not(any(feature = "network", feature = "xz", feature = "zstd")))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
