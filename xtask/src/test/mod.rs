@@ -163,13 +163,9 @@ fn tests(counts: &mut Counts, soak: Option<&str>) -> Result<()> {
     let mut documented = workspace::cargo();
     documented.args(["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]);
     documented.envs(environment);
-    // What a program says that was built without decoders; in a soak also the command without any
-    // feature, for which everything below it is built once more.
+    // What a program says that was built without decoders.
     let mut less = workspace::cargo();
     less.args(["test", "--package", "undercroft-source", "--no-default-features", "--lib"]);
-    if soak.is_some() {
-        less.args(["--package", "undercroft", "--test", "without_features"]);
-    }
     let passed = [
         ran,
         shell::run_through(&mut documented, |line| counts.line(line)),
