@@ -8,6 +8,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// What usage is told of: a command under another name is one of these, with its name behind it.
+const COMMAND: &str = "undercroft";
+
 /// What is to be run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Run {
@@ -26,9 +29,10 @@ pub(crate) fn arguments(
     let name = all.first().and_then(|name| Path::new(name).file_name());
     let is_helper = name.is_some_and(|name| name.as_bytes().starts_with(b"mount."));
     if name.is_some_and(|name| name == "fsck.undercroft") {
-        let mut command = all;
-        command.insert(1, "fsck".into());
-        return Run::Command(command);
+        let given = all.into_iter().skip(1);
+        return Run::Command(
+            [COMMAND, "fsck"].map(OsString::from).into_iter().chain(given).collect(),
+        );
     }
     let is_short = match all.get(1..) {
         Some([image, _, option, ..]) => {
@@ -40,9 +44,8 @@ pub(crate) fn arguments(
 }
 
 fn helper(all: Vec<OsString>) -> Run {
-    let mut given = all.into_iter();
-    let mut command: Vec<OsString> = given.by_ref().take(1).collect();
-    command.push("mount".into());
+    let mut given = all.into_iter().skip(1);
+    let mut command = [COMMAND, "mount"].map(OsString::from).to_vec();
     while let Some(argument) = given.next() {
         match argument.as_bytes() {
             // Flags that are joined, such as -sfn.
@@ -78,7 +81,7 @@ mod tests {
     #[test]
     fn the_forms_of_mount_become_one() {
         let form = "/sbin/mount.undercroft disk.img /mnt -n -o rw,noatime -t undercroft";
-        assert_eq!(run(form), command("/sbin/mount.undercroft mount disk.img /mnt -o rw,noatime"));
+        assert_eq!(run(form), command("undercroft mount disk.img /mnt -o rw,noatime"));
         let form = "undercroft disk.img /mnt -o rw";
         assert_eq!(run(form), command("undercroft mount disk.img /mnt -o rw"));
         assert_eq!(run("mount.fuse.undercroft disk.img /mnt -sf"), Run::Nothing);
@@ -87,7 +90,7 @@ mod tests {
     #[test]
     fn the_name_of_fsck_is_a_command() {
         let form = "/sbin/fsck.undercroft -a /dev/sda1";
-        assert_eq!(run(form), command("/sbin/fsck.undercroft fsck -a /dev/sda1"));
+        assert_eq!(run(form), command("undercroft fsck -a /dev/sda1"));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use crate::{Data, Entry, Warnings};
 use std::collections::VecDeque;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// Batches that wait for the consumer.
 const BATCHES: usize = 4;
@@ -22,17 +23,18 @@ enum Item {
     End(Warnings),
 }
 
-type Batch<E> = Result<VecDeque<Item>, E>;
+/// Without faults, so that all sources have the same channel.
+type Batch = VecDeque<Item>;
 
 /// The source, as far as the thread has come. The thread ends with the source or with this; where it
 /// waits for input at that moment, it ends after it.
 #[derive(Debug)]
 pub struct Ahead<E> {
-    batches: Receiver<Batch<E>>,
-    items: VecDeque<Item>,
+    batches: Receiver<Batch>,
+    /// Ends with the fault of the source, if there is one; until that is known.
+    thread: Option<JoinHandle<Option<E>>>,
+    items: Batch,
     warnings: Warnings,
-    /// The end, or a fault, was received.
-    has_ended: bool,
 }
 
 impl<E: Send + 'static> Ahead<E> {
@@ -46,14 +48,14 @@ impl<E: Send + 'static> Ahead<E> {
         F: FnOnce(&mut Filling<E>) -> Result<Warnings, Stop<E>> + Send + 'static,
     {
         let (sender, batches) = sync_channel(BATCHES);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("source-reader".into())
             .spawn(move || Filling::new(sender).run(read))?;
         Ok(Self {
             batches,
-            items: VecDeque::new(),
+            thread: Some(thread),
+            items: Batch::new(),
             warnings: Warnings::default(),
-            has_ended: false,
         })
     }
 
@@ -75,10 +77,7 @@ impl<E: Send + 'static> Ahead<E> {
             match self.items.pop_front() {
                 Some(Item::Entry(entry)) => return Ok(Some(entry)),
                 Some(Item::Data(_)) => {}
-                Some(Item::End(warnings)) => {
-                    self.warnings = warnings;
-                    self.has_ended = true;
-                }
+                Some(Item::End(warnings)) => self.warnings = warnings,
                 None => return Ok(None),
             }
         }
@@ -106,13 +105,16 @@ impl<E: Send + 'static> Ahead<E> {
     /// Sees to it that there is an item unless the source is at its end.
     fn receive(&mut self) -> Result<(), E> {
         while self.items.is_empty() {
-            let Ok(batch) = self.batches.recv() else {
+            if let Ok(batch) = self.batches.recv() {
+                self.items = batch;
+                continue;
+            }
+            return match self.thread.take().map(JoinHandle::join) {
+                Some(Ok(Some(fault))) => Err(fault),
+                Some(Ok(None)) | None => Ok(()),
                 // Else half a source would pass for a whole one.
-                assert!(self.has_ended, "the thread that reads the source has panicked");
-                break;
+                Some(Err(_)) => panic!("the thread that reads the source has panicked"),
             };
-            self.has_ended |= batch.is_err();
-            self.items = batch?;
         }
         Ok(())
     }
@@ -136,26 +138,28 @@ impl<E> From<E> for Stop<E> {
 /// The batch that is being filled.
 #[derive(Debug)]
 pub struct Filling<E> {
-    sender: SyncSender<Batch<E>>,
-    items: VecDeque<Item>,
+    sender: SyncSender<Batch>,
+    items: Batch,
     bytes: usize,
+    fault: PhantomData<E>,
 }
 
 impl<E> Filling<E> {
-    fn new(sender: SyncSender<Batch<E>>) -> Self {
-        Self { sender, items: VecDeque::with_capacity(BATCH_ITEMS), bytes: 0 }
+    fn new(sender: SyncSender<Batch>) -> Self {
+        let items = Batch::with_capacity(BATCH_ITEMS);
+        Self { sender, items, bytes: 0, fault: PhantomData }
     }
 
-    /// Reads the source to its end, its first fault, or the end of interest in it.
-    fn run(mut self, read: impl FnOnce(&mut Self) -> Result<Warnings, Stop<E>>) {
+    /// Reads the source to its end, its first fault, which it returns, or the end of interest in it.
+    fn run(mut self, read: impl FnOnce(&mut Self) -> Result<Warnings, Stop<E>>) -> Option<E> {
         let end = read(&mut self).and_then(|warnings| {
             self.push(Item::End(warnings), 0)?;
             self.flush()
         });
-        if let Err(Stop::Fault(fault)) = end {
-            // Items before the fault are sent first; the receiver may be gone.
-            let _ = self.flush().is_ok() && self.sender.send(Err(fault)).is_ok();
-        }
+        let Err(Stop::Fault(fault)) = end else { return None };
+        // The items before it; the receiver may be gone.
+        let _ = self.flush();
+        Some(fault)
     }
 
     /// Delivers an entry.
@@ -188,7 +192,29 @@ impl<E> Filling<E> {
 
     fn flush(&mut self) -> Result<(), Stop<E>> {
         self.bytes = 0;
-        let items = std::mem::replace(&mut self.items, VecDeque::with_capacity(BATCH_ITEMS));
-        self.sender.send(Ok(items)).map_err(|_| Stop::Gone)
+        let items = std::mem::replace(&mut self.items, Batch::with_capacity(BATCH_ITEMS));
+        self.sender.send(items).map_err(|_| Stop::Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_fault_is_told_once_and_then_the_source_is_at_its_end() {
+        let mut ahead = Ahead::start(|_| Err(Stop::Fault("damaged"))).unwrap();
+        assert_eq!(ahead.next_entry().unwrap_err(), "damaged");
+        assert!(ahead.next_entry().unwrap().is_none());
+        let mut whole = Ahead::<&str>::start(|_| Ok(Warnings::default())).unwrap();
+        assert!(whole.next_entry().unwrap().is_none());
+        assert!(whole.next_data().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_no_end_of_the_source() {
+        let mut ahead = Ahead::<&str>::start(|_| panic!("a defect of a reader")).unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| ahead.next_entry())).is_err());
     }
 }

@@ -37,7 +37,7 @@ pub(crate) use mtree::NAMES_TAG;
 pub use spec::{DescriptionFormat, DescriptionOptions, DescriptionSpec};
 
 use crate::directory::{Batches, Passes};
-use crate::entry::{MAX_SYMLINK_TARGET, MAX_XATTR_NAME, MAX_XATTR_VALUE};
+use crate::entry::{MAX_SYMLINK_TARGET, MAX_XATTR_NAME, MAX_XATTR_VALUE, sort_by_name};
 use crate::{
     Data, Device, Entry, Lending, LentFile, Options, Source, SourceError, Warnings, Xattr,
 };
@@ -185,7 +185,7 @@ fn check_target(path: &[u8], target: Vec<u8>) -> Result<Vec<u8>, DescriptionProb
 /// Attributes sorted by name, each once and in a namespace.
 fn check_xattrs(mut xattrs: Vec<Xattr>) -> Result<Box<[Xattr]>, DescriptionProblem> {
     const NAMESPACES: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system."];
-    xattrs.sort_by(|one, other| one.name.cmp(&other.name));
+    sort_by_name(&mut xattrs);
     for (index, Xattr { name, value }) in xattrs.iter().enumerate() {
         let is_known = |space: &&[u8]| name.len() > space.len() && name.starts_with(space);
         let reason = match () {

@@ -149,6 +149,11 @@ pub struct Xattr {
     pub value: Vec<u8>,
 }
 
+/// Sorts attributes by name, of which each is there once.
+pub(crate) fn sort_by_name(xattrs: &mut [Xattr]) {
+    xattrs.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+}
+
 /// A path relative to the root: components of 1 to [`MAX_NAME`] bytes joined by single slashes, none
 /// of them `.` or `..`, no NUL, no slash at either end. The root is the empty path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

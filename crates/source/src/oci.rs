@@ -36,7 +36,7 @@ pub(crate) use sorted::SortedArchive;
 pub use spec::{ImageFormat, ImageOptions, ImageSpec};
 
 use crate::ahead::{Ahead, Filling};
-use crate::entry::{Entry, MAX_XATTR_NAME, MAX_XATTR_VALUE, Xattr};
+use crate::entry::{Entry, MAX_XATTR_NAME, MAX_XATTR_VALUE, Xattr, sort_by_name};
 use crate::region::Region;
 use crate::{Data, Options, Source, SourceError, Warnings};
 use choose::{Blob, Chosen};
@@ -210,7 +210,7 @@ fn label(tree: &mut Tree, config: &Config) -> Result<(), ImageProblem> {
         xattrs.retain(|xattr| xattr.name != full);
         xattrs.push(Xattr { name: full, value: value.as_bytes().to_vec() });
     }
-    xattrs.sort_by(|one, other| one.name.cmp(&other.name));
+    sort_by_name(&mut xattrs);
     if let (Body::Directory(directory), false) = (&mut root.body, xattrs.is_empty()) {
         directory.is_implicit = false;
     }

@@ -101,7 +101,7 @@ fn afresh(directory: &Path) -> Result<()> {
 fn judge(archive: &Path, deb: &Path, rpm: &Path) -> Result<()> {
     println!("==> judges of {}", deb.display());
     let mut lintian = Command::new("lintian");
-    lintian.args(["--fail-on", "error,warning", "--allow-root", "--no-tag-display-limit"]);
+    lintian.args(["--fail-on", "error,warning", "--allow-root", "--tag-display-limit", "0"]);
     // There is no bug that asks for a package of Debian, and no address of maintainers; cargo-deb
     // writes a list of dependencies that has none.
     lintian.args([

@@ -45,6 +45,14 @@ fn statuses_are_those_of_fsck() {
 }
 
 #[test]
+fn usage_names_the_command_once() {
+    let help = String::from_utf8(fsck(&["--help"]).stdout).unwrap();
+    assert!(help.contains("Usage: undercroft fsck [OPTIONS] <IMAGE>\n"), "{help}");
+    let wrong = String::from_utf8(fsck(&["-z"]).stderr).unwrap();
+    assert!(wrong.contains("Usage: undercroft fsck "), "{wrong}");
+}
+
+#[test]
 fn a_journal_is_replayed_if_that_is_allowed() {
     if !kernel::available_or_report("undercroft::fsck::a_journal_is_replayed_if_that_is_allowed") {
         return;

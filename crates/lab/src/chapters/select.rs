@@ -12,6 +12,11 @@ pub(super) fn newest(records: &[Record], wanted: impl Fn(&Outcome) -> bool) -> V
 
 /// The records that are wanted, in sections of neighbours of one session, the oldest first.
 pub(super) fn every(records: &[Record], wanted: impl Fn(&Outcome) -> bool) -> Vec<&[Record]> {
+    sections(records, &wanted)
+}
+
+/// As [`every`]: one copy for all chapters.
+fn sections<'a>(records: &'a [Record], wanted: &dyn Fn(&Outcome) -> bool) -> Vec<&'a [Record]> {
     let alike =
         |a: &Record, b: &Record| a.session == b.session && wanted(&a.outcome) == wanted(&b.outcome);
     let sections = records.chunk_by(alike);

@@ -3,7 +3,7 @@
 use super::handle::Handle;
 use super::xattrat;
 use crate::Xattr;
-use crate::entry::MAX_XATTR_VALUE;
+use crate::entry::{MAX_XATTR_VALUE, sort_by_name};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::{
     fgetxattr, flistxattr, flistxattr_query, lgetxattr, llistxattr, llistxattr_query,
@@ -87,7 +87,7 @@ impl XattrReader {
                 Err(error) => return Err(error),
             }
         }
-        xattrs.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        sort_by_name(&mut xattrs);
         Ok(xattrs)
     }
 }

@@ -118,6 +118,11 @@ pub struct AclEntry {
     pub permissions: u8,
 }
 
+/// Sorts entries as both forms have them.
+pub(super) fn sort_by_tag(entries: &mut [AclEntry]) {
+    entries.sort_by_key(|entry| entry.tag);
+}
+
 /// Why bytes are not an access control list.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not an access control list: {0}")]
@@ -149,7 +154,7 @@ impl Acl {
                 entries.len()
             )));
         }
-        entries.sort_by_key(|entry| entry.tag);
+        sort_by_tag(&mut entries);
         let count = |tag| entries.iter().filter(|entry| entry.tag == tag).count();
         for tag in [AclTag::UserObj, AclTag::GroupObj, AclTag::Other] {
             if count(tag) != 1 {

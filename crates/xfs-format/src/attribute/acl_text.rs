@@ -1,7 +1,7 @@
 //! Access control lists as text: `user::rw-`, `u:1000:r-x`, `mask::rwx` and so on, the form of
 //! POSIX 1003.1e draft 17 with numbers for users and groups.
 
-use super::acl::{Acl, AclEntry, AclError, AclTag};
+use super::acl::{Acl, AclEntry, AclError, AclTag, sort_by_tag};
 use std::fmt;
 use std::str::FromStr;
 
@@ -78,9 +78,8 @@ impl FromStr for Acl {
             let permissions = limited.fold(0, |all, entry| all | entry.permissions);
             entries.push(AclEntry { tag: AclTag::Mask, permissions });
         }
-        let mut seen: Vec<AclTag> = entries.iter().map(|entry| entry.tag).collect();
-        seen.sort_unstable();
-        if seen.windows(2).any(|pair| pair[0] == pair[1]) {
+        sort_by_tag(&mut entries);
+        if entries.windows(2).any(|pair| pair[0].tag == pair[1].tag) {
             return Err(AclError::new("an entry is there twice".into()));
         }
         Self::new(entries)

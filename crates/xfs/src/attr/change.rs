@@ -99,14 +99,7 @@ pub(crate) fn set_all<F: DaForkMut + ?Sized>(
     fork: &mut F,
     attributes: &[Attribute<'_>],
 ) -> Result<(), Error> {
-    attributes.iter().try_for_each(Attribute::verify)?;
-    let mut order: Vec<_> = attributes.iter().collect();
-    order.sort_unstable_by_key(|a| (a.namespace, a.name, a.value));
-    for pair in order.windows(2) {
-        if pair[0].is_same(pair[1]) {
-            return Err(Error::Exists(format!("attribute {}", pair[0].display_name())));
-        }
-    }
+    verify_all(attributes)?;
     match shape(fork)? {
         Shape::Empty if attributes.is_empty() => Ok(()),
         Shape::Empty => store(fork, attributes),
@@ -121,6 +114,17 @@ pub(crate) fn set_all<F: DaForkMut + ?Sized>(
         Shape::Blocks => {
             attributes.iter().try_for_each(|attribute| set(fork, attribute, SetMode::Either))
         }
+    }
+}
+
+/// Checks each attribute, and that none is named twice.
+fn verify_all(attributes: &[Attribute<'_>]) -> Result<(), Error> {
+    attributes.iter().try_for_each(Attribute::verify)?;
+    let mut order: Vec<_> = attributes.iter().collect();
+    order.sort_unstable_by_key(|a| (a.namespace, a.name, a.value));
+    match order.windows(2).find(|pair| pair[0].is_same(pair[1])) {
+        Some(pair) => Err(Error::Exists(format!("attribute {}", pair[0].display_name()))),
+        None => Ok(()),
     }
 }
 

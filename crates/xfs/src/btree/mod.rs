@@ -14,6 +14,7 @@ mod chunk_trees;
 mod cntbt;
 mod cursor;
 mod delete;
+mod entries;
 mod find;
 mod insert;
 mod keys;

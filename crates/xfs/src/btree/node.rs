@@ -2,13 +2,12 @@
 //!
 //! Entries are counted from 1, as everywhere in the engine; 0 is "before the first".
 
+use super::entries::{Entries, Sizes};
 use super::kind::{BlockPointer, BtreeKind};
-use crate::bytes::{EditBytes, be16};
+use crate::bytes::EditBytes;
 use crate::cache::{MetaBuffer, ReadGuard};
 use crate::format::{BmapRoot, HeaderLayout, TreeGeometry};
-use smallvec::SmallVec;
 use std::marker::PhantomData;
-use std::ops::Range;
 
 /// Bytes of a key on the stack; no kind has a longer one.
 const KEY_BUFFER: usize = 40;
@@ -20,12 +19,12 @@ const RECORD_BUFFER: usize = 24;
 pub(super) struct Frame {
     geometry: TreeGeometry,
     /// Offset of the number of entries.
-    count_at: usize,
+    pub(super) count_at: usize,
     /// Offset of the first record or key.
-    base: usize,
+    pub(super) base: usize,
     /// Most entries.
-    max: usize,
-    leaf: bool,
+    pub(super) max: usize,
+    pub(super) leaf: bool,
 }
 
 impl Frame {
@@ -56,7 +55,7 @@ impl Frame {
         self.geometry.layout
     }
 
-    const fn key_stride<K: BtreeKind>() -> usize {
+    pub(super) const fn key_stride<K: BtreeKind>() -> usize {
         if K::OVERLAPPING { 2 * K::KEY_LEN } else { K::KEY_LEN }
     }
 
@@ -73,18 +72,6 @@ impl Frame {
     #[inline]
     fn pointer<K: BtreeKind>(&self, index: usize) -> usize {
         self.base + self.max * Self::key_stride::<K>() + (index - 1) * K::Pointer::LEN
-    }
-
-    /// Bytes of entries `first` up to, not including, `end`: records, or keys and pointers.
-    fn parts<K: BtreeKind>(&self, first: usize, end: usize) -> SmallVec<[Range<usize>; 2]> {
-        let mut parts = SmallVec::new();
-        if self.leaf {
-            parts.push(self.record::<K>(first)..self.record::<K>(end));
-        } else {
-            parts.push(self.key::<K>(first)..self.key::<K>(end));
-            parts.push(self.pointer::<K>(first)..self.pointer::<K>(end));
-        }
-        parts
     }
 }
 
@@ -243,44 +230,40 @@ impl<'a, K: BtreeKind> Node<'a, K> {
 
 /// A block, open for change.
 pub(super) struct NodeEdit<'a, K> {
-    edit: EditBytes<'a>,
-    frame: Frame,
+    entries: Entries<'a>,
     kind: PhantomData<K>,
 }
 
 impl<'a, K: BtreeKind> NodeEdit<'a, K> {
     pub(super) fn new(edit: EditBytes<'a>, frame: Frame) -> Self {
-        Self { edit, frame, kind: PhantomData }
-    }
-
-    fn count(&self) -> usize {
-        usize::from(be16(self.edit.bytes(), self.frame.count_at)).min(self.frame.max)
+        Self { entries: Entries { edit, frame, sizes: Sizes::of::<K>() }, kind: PhantomData }
     }
 
     /// Sets the number of entries, at most the maximum of the block.
     pub(super) fn set_count(&mut self, count: usize) {
-        debug_assert!(count <= self.frame.max);
-        // The largest block holds 8185 entries.
-        self.edit.put_be16(self.frame.count_at, count as u16);
+        self.entries.set_count(count);
     }
 
     pub(super) fn set_left(&mut self, pointer: K::Pointer) {
-        pointer.store(&mut self.edit, self.frame.geometry.layout.left());
+        let at = self.entries.frame.layout().left();
+        pointer.store(self.raw(), at);
     }
 
     pub(super) fn set_right(&mut self, pointer: K::Pointer) {
-        pointer.store(&mut self.edit, self.frame.geometry.layout.right());
+        let at = self.entries.frame.layout().right();
+        pointer.store(self.raw(), at);
     }
 
     /// The bytes, for fields outside the entries.
     pub(super) fn raw(&mut self) -> &mut EditBytes<'a> {
-        &mut self.edit
+        &mut self.entries.edit
     }
 
     pub(super) fn put_record(&mut self, index: usize, record: &K::Record) {
         let mut bytes = [0; RECORD_BUFFER];
-        K::encode(record, &self.frame.geometry, &mut bytes);
-        self.edit.put_bytes(self.frame.record::<K>(index), &bytes[..K::RECORD_LEN]);
+        let Entries { edit, frame, .. } = &mut self.entries;
+        K::encode(record, &frame.geometry, &mut bytes);
+        edit.put_bytes(frame.record::<K>(index), &bytes[..K::RECORD_LEN]);
     }
 
     pub(super) fn put_keys(&mut self, index: usize, low: &K::Key, high: &K::Key) {
@@ -289,12 +272,13 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         if K::OVERLAPPING {
             K::encode_key(high, &mut bytes[K::KEY_LEN..]);
         }
-        let stride = Frame::key_stride::<K>();
-        self.edit.put_bytes(self.frame.key::<K>(index), &bytes[..stride]);
+        let (at, stride) = (self.entries.frame.key::<K>(index), Frame::key_stride::<K>());
+        self.raw().put_bytes(at, &bytes[..stride]);
     }
 
     pub(super) fn put_pointer(&mut self, index: usize, pointer: K::Pointer) {
-        pointer.store(&mut self.edit, self.frame.pointer::<K>(index));
+        let at = self.entries.frame.pointer::<K>(index);
+        pointer.store(self.raw(), at);
     }
 
     fn put_child(&mut self, index: usize, child: &Child<K>) {
@@ -302,20 +286,9 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         self.put_pointer(index, child.pointer);
     }
 
-    /// Moves the entries from `index` on `width` places up; the block has room. The entries in the
-    /// gap are to be stored next.
-    fn open_gap(&mut self, index: usize, width: usize) {
-        let count = self.count();
-        let target = self.frame.parts::<K>(index + width, count + 1 + width);
-        for (from, to) in self.frame.parts::<K>(index, count + 1).into_iter().zip(target) {
-            self.edit.copy_within(from, to.start);
-        }
-        self.set_count(count + width);
-    }
-
     /// Inserts an entry before the one at `index`; the block has room.
     pub(super) fn insert(&mut self, index: usize, entry: &Entry<K>) {
-        self.open_gap(index, 1);
+        self.entries.open_gap(index, 1);
         match entry {
             Entry::Record(record) => self.put_record(index, record),
             Entry::Child(child) => self.put_child(index, child),
@@ -324,7 +297,7 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
 
     /// Appends a child; the block has room.
     pub(super) fn push(&mut self, child: &Child<K>) {
-        let count = self.count() + 1;
+        let count = self.entries.count() + 1;
         self.set_count(count);
         self.put_child(count, child);
     }
@@ -336,32 +309,20 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
 
     /// Removes `width` entries from `index` on.
     pub(super) fn remove_range(&mut self, index: usize, width: usize) {
-        let count = self.count();
-        let target = self.frame.parts::<K>(index, count + 1 - width);
-        for (from, to) in self.frame.parts::<K>(index + width, count + 1).into_iter().zip(target) {
-            self.edit.copy_within(from, to.start);
-        }
-        self.set_count(count - width);
+        self.entries.remove_range(index, width);
     }
 
     /// Appends entries `first..=last` of `source`, a block of the same level; there is room.
     pub(super) fn append(&mut self, source: &Node<'_, K>, first: usize, last: usize) {
-        let count = self.count();
-        self.copy_from(source, first, last, count + 1);
+        let count = self.entries.count();
+        self.entries.copy(source.bytes(), &source.frame, first..last + 1, count + 1);
         self.set_count(count + last + 1 - first);
     }
 
     /// Inserts entries `first..=last` of `source`, a block of the same level, before the first
     /// one; there is room.
     pub(super) fn prepend(&mut self, source: &Node<'_, K>, first: usize, last: usize) {
-        self.open_gap(1, last + 1 - first);
-        self.copy_from(source, first, last, 1);
-    }
-
-    fn copy_from(&mut self, source: &Node<'_, K>, first: usize, last: usize, to: usize) {
-        let target = self.frame.parts::<K>(to, to + last + 1 - first);
-        for (from, to) in source.frame.parts::<K>(first, last + 1).into_iter().zip(target) {
-            self.edit.put_bytes(to.start, &source.bytes()[from]);
-        }
+        self.entries.open_gap(1, last + 1 - first);
+        self.entries.copy(source.bytes(), &source.frame, first..last + 1, 1);
     }
 }

@@ -9,7 +9,8 @@ use super::store::{PointerOf, ReadTree};
 use crate::cache::BufferRef;
 use crate::error::TreeCorruption;
 use crate::format::verify_tree_block;
-use crate::format::{FieldDefect, HeaderLayout, Rule};
+use crate::format::{FieldDefect, HeaderLayout, Rule, TreeGeometry, TreeKind};
+use undercroft_block::Sector;
 
 /// The error for a defect in the block at `pointer` (`None`: the root inside an inode).
 #[cold]
@@ -51,26 +52,38 @@ fn verify_place<S: ReadTree>(
     pointer: PointerOf<S>,
     level: usize,
 ) -> Result<(), FieldDefect> {
-    let geometry = store.geometry();
-    let (layout, len) = (geometry.layout, bytes.len() as u64);
-    let size = geometry.block_size as u64;
-    FieldDefect::unless(len == size, "block size", len, Rule::Equal(size))?;
-    verify_tree_block(<S::Kind as BtreeKind>::TREE, layout, bytes)?;
-    let (found, level) = (HeaderLayout::level(bytes), level as u64);
-    FieldDefect::unless(u64::from(found) == level, "level", found, Rule::Equal(level))?;
-    if let Some(owner) = layout.owner(bytes) {
-        FieldDefect::unless(owner == store.owner(), "owner", owner, Rule::Equal(store.owner()))?;
-    }
-    if let Some(blkno) = layout.blkno(bytes) {
-        let own = store.sector_of(pointer).0;
-        FieldDefect::unless(blkno == own, "blkno", blkno, Rule::Equal(own))?;
-    }
+    let (geometry, place) = (store.geometry(), (store.owner(), store.sector_of(pointer)));
+    verify_header(<S::Kind as BtreeKind>::TREE, geometry, place, bytes, level)?;
+    let layout = geometry.layout;
     for (field, offset) in [("leftsib", layout.left()), ("rightsib", layout.right())] {
         if let Some(sibling) = PointerOf::<S>::load(bytes, offset).present() {
             let holds = sibling != pointer && store.contains(sibling);
             let rule = Rule::Text("another block inside the group or volume");
             FieldDefect::unless(holds, field, sibling.number(), rule)?;
         }
+    }
+    Ok(())
+}
+
+/// What a block says of its owner and place: by code that all kinds of trees share.
+fn verify_header(
+    tree: TreeKind,
+    geometry: &TreeGeometry,
+    (owner, sector): (u64, Sector),
+    bytes: &[u8],
+    level: usize,
+) -> Result<(), FieldDefect> {
+    let (layout, len) = (geometry.layout, bytes.len() as u64);
+    let size = geometry.block_size as u64;
+    FieldDefect::unless(len == size, "block size", len, Rule::Equal(size))?;
+    verify_tree_block(tree, layout, bytes)?;
+    let (found, level) = (HeaderLayout::level(bytes), level as u64);
+    FieldDefect::unless(u64::from(found) == level, "level", found, Rule::Equal(level))?;
+    if let Some(found) = layout.owner(bytes) {
+        FieldDefect::unless(found == owner, "owner", found, Rule::Equal(owner))?;
+    }
+    if let Some(found) = layout.blkno(bytes) {
+        FieldDefect::unless(found == sector.0, "blkno", found, Rule::Equal(sector.0))?;
     }
     Ok(())
 }
