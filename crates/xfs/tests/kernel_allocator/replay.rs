@@ -111,7 +111,7 @@ impl Replay {
             }
             "xfs_alloc_vextent_finish" => {
                 let pending = std::mem::take(pending);
-                self.allocate(event, pending);
+                self.allocate(event, &pending);
             }
             // Surplus blocks of the free list are freed by the allocation itself here.
             "xfs_free_extent" if event.get("resv") != FREE_LIST => self.free(event),
@@ -120,7 +120,7 @@ impl Replay {
         }
     }
 
-    fn allocate(&mut self, event: &Event, pending: Pending) {
+    fn allocate(&mut self, event: &Event, pending: &Pending) {
         let (number, start, len) =
             (event.get("agno"), AgBlock(event.get("agbno")), event.get("len"));
         let ag = AgNumber(number);
