@@ -23,6 +23,16 @@ pub(crate) fn target(path: &str) -> PathBuf {
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // What says which package we are. Build scripts that look at it (that of ring) would run again, and
+    // all above them be built again, whenever a build from a shell and one by us take turns.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_")) {
+            command.env_remove(name);
+        }
+    }
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_MANIFEST_LINKS"] {
+        command.env_remove(name);
+    }
     command
 }
 
