@@ -90,14 +90,19 @@ fn in_pairs(records: &str) -> Result<Vec<Comparison>> {
     for line in records.lines() {
         let record: MetaRecord =
             serde_json::from_str(line).with_context(|| format!("not of an experiment: {line}"))?;
-        let name = if record.target == "undercroft" { "undercroft" } else { "the kernel's XFS" };
+        let is_ours = record.target == "undercroft";
+        let name = if is_ours { "undercroft" } else { "the kernel's XFS" };
+        let directories = if record.directories == 1 { "directory" } else { "directories" };
+        let threads = if record.threads == 1 { "thread" } else { "threads" };
         for Speed { operation, per_second } in record.operations {
             let work = format!(
-                "{operation}, {} directories, {} threads",
+                "{operation}, {} {directories}, {} {threads}",
                 record.directories, record.threads
             );
             let program = Program { name: name.to_owned(), values: per_second };
             match comparisons.iter_mut().find(|comparison| comparison.work == work) {
+                // Ours is the first of a table, whichever had the first turn.
+                Some(comparison) if is_ours => comparison.programs.insert(0, program),
                 Some(comparison) => comparison.programs.push(program),
                 None => comparisons.push(Comparison {
                     programs: vec![program],
