@@ -26,12 +26,10 @@ pub(crate) fn cargo() -> Command {
     // What says which package we are. Build scripts that look at it (that of ring) would run again, and
     // all above them be built again, whenever a build from a shell and one by us take turns.
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_")) {
+        let is_ours = |start: &[u8]| name.as_encoded_bytes().starts_with(start);
+        if is_ours(b"CARGO_PKG_") || is_ours(b"CARGO_MANIFEST_") {
             command.env_remove(name);
         }
-    }
-    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_MANIFEST_LINKS"] {
-        command.env_remove(name);
     }
     command
 }

@@ -20,9 +20,8 @@ pub fn extents<'i>(
     inode: &'i InodeState,
     kind: ForkKind,
 ) -> Result<&'i ExtentList, Error> {
-    static NONE: ExtentList = ExtentList::EMPTY;
     let Some(fork) = inode.fork(kind) else {
-        return Ok(&NONE);
+        return Ok(ExtentList::none());
     };
     if let Some(extents) = fork.extents.get() {
         return Ok(extents);

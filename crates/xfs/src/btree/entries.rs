@@ -10,24 +10,40 @@ use std::ops::Range;
 pub(super) struct Sizes {
     record: usize,
     /// One key or two: what a node keeps for a child.
-    keys: usize,
+    pub(super) keys: usize,
     pointer: usize,
 }
 
 impl Sizes {
     pub(super) const fn of<K: BtreeKind>() -> Self {
-        Self { record: K::RECORD_LEN, keys: Frame::key_stride::<K>(), pointer: K::Pointer::LEN }
+        let keys = if K::OVERLAPPING { 2 * K::KEY_LEN } else { K::KEY_LEN };
+        Self { record: K::RECORD_LEN, keys, pointer: K::Pointer::LEN }
+    }
+
+    #[inline]
+    pub(super) const fn record_at(self, frame: &Frame, index: usize) -> usize {
+        frame.base + (index - 1) * self.record
+    }
+
+    #[inline]
+    pub(super) const fn keys_at(self, frame: &Frame, index: usize) -> usize {
+        frame.base + (index - 1) * self.keys
+    }
+
+    #[inline]
+    pub(super) const fn pointer_at(self, frame: &Frame, index: usize) -> usize {
+        frame.base + frame.max * self.keys + (index - 1) * self.pointer
     }
 
     /// Where entries `first` up to, not including, `end` are: records and nothing, or keys and
     /// pointers.
     fn parts(self, frame: &Frame, first: usize, end: usize) -> [Range<usize>; 2] {
-        let range = |base: usize, len: usize| base + (first - 1) * len..base + (end - 1) * len;
         if frame.leaf {
-            [range(frame.base, self.record), frame.base..frame.base]
+            let records = self.record_at(frame, first)..self.record_at(frame, end);
+            [records, frame.base..frame.base]
         } else {
-            let pointers = frame.base + frame.max * self.keys;
-            [range(frame.base, self.keys), range(pointers, self.pointer)]
+            let keys = self.keys_at(frame, first)..self.keys_at(frame, end);
+            [keys, self.pointer_at(frame, first)..self.pointer_at(frame, end)]
         }
     }
 }

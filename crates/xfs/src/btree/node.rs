@@ -55,23 +55,19 @@ impl Frame {
         self.geometry.layout
     }
 
-    pub(super) const fn key_stride<K: BtreeKind>() -> usize {
-        if K::OVERLAPPING { 2 * K::KEY_LEN } else { K::KEY_LEN }
-    }
-
     #[inline]
     fn record<K: BtreeKind>(&self, index: usize) -> usize {
-        self.base + (index - 1) * K::RECORD_LEN
+        Sizes::of::<K>().record_at(self, index)
     }
 
     #[inline]
     fn key<K: BtreeKind>(&self, index: usize) -> usize {
-        self.base + (index - 1) * Self::key_stride::<K>()
+        Sizes::of::<K>().keys_at(self, index)
     }
 
     #[inline]
     fn pointer<K: BtreeKind>(&self, index: usize) -> usize {
-        self.base + self.max * Self::key_stride::<K>() + (index - 1) * K::Pointer::LEN
+        Sizes::of::<K>().pointer_at(self, index)
     }
 }
 
@@ -272,7 +268,7 @@ impl<'a, K: BtreeKind> NodeEdit<'a, K> {
         if K::OVERLAPPING {
             K::encode_key(high, &mut bytes[K::KEY_LEN..]);
         }
-        let (at, stride) = (self.entries.frame.key::<K>(index), Frame::key_stride::<K>());
+        let (at, stride) = (self.entries.frame.key::<K>(index), self.entries.sizes.keys);
         self.raw().put_bytes(at, &bytes[..stride]);
     }
 

@@ -27,6 +27,12 @@ impl ExtentList {
     /// An empty list.
     pub const EMPTY: Self = Self { extents: Vec::new() };
 
+    /// The list of what has no blocks.
+    pub(crate) fn none() -> &'static Self {
+        static NONE: ExtentList = ExtentList::EMPTY;
+        &NONE
+    }
+
     /// Takes over extents as decoded from a fork; the decoder has checked them.
     #[must_use]
     pub fn from_sorted(extents: Vec<Extent>) -> Self {

@@ -110,8 +110,7 @@ impl Fork {
 
     /// Where its blocks are, as far as that is known: of a tree that was not read, nothing.
     pub(crate) fn known_extents(&self) -> &ExtentList {
-        static NONE: ExtentList = ExtentList::EMPTY;
-        self.extents.get().unwrap_or(&NONE)
+        self.extents.get().unwrap_or(ExtentList::none())
     }
 
     /// Blocks of this group have become part of the fork or of its tree.
