@@ -55,19 +55,27 @@ impl Chapter {
         comparisons: Vec<Comparison>,
     ) -> Result<Self> {
         let version = |tools: &Xfsprogs| format!("{}.{}", tools.version().0, tools.version().1);
-        let mut git = Command::new("git");
-        git.current_dir(workspace::root()).args(["describe", "--always", "--dirty"]);
         Ok(Self {
             title: title.to_owned(),
             about: about.to_owned(),
             command: format!("cargo xtask bench {name}"),
             date: first_line(Command::new("date").args(["-u", "+%Y-%m-%d"])),
-            commit: first_line(&mut git),
+            commit: commit(),
             machine: Machine::here(),
             xfsprogs: [version(&Xfsprogs::distribution()?), version(&Xfsprogs::newest()?)],
             comparisons,
         })
     }
+}
+
+/// The commit that was measured, and whether there were changes besides the records themselves.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        first_line(Command::new("git").current_dir(workspace::root()).args(arguments))
+    };
+    let commit = git(&["describe", "--always"]);
+    let changed = git(&["status", "--porcelain", "--", ".", ":!docs/measurements.*"]);
+    if changed.is_empty() { commit } else { format!("{commit}-dirty") }
 }
 
 impl fmt::Display for Chapter {
