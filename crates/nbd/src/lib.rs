@@ -7,6 +7,8 @@
 //! The crate knows no file system. Design and promises are in `docs/decisions/nbd.md`.
 #![forbid(unsafe_code)]
 
+mod busy_poll;
+
 pub mod client;
 pub mod protocol;
 pub mod server;

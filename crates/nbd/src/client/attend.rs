@@ -127,6 +127,13 @@ impl Receiving {
                 }
                 return Ok(());
             }
+            if !room_wanted {
+                let Self { busy_poll, receiver, .. } = self;
+                if busy_poll.find(|| Ok::<_, Stop>(seat.is_called() || receiver.look()?))? {
+                    look = false;
+                    continue;
+                }
+            }
             let room = if room_wanted { PollFlags::OUT } else { PollFlags::empty() };
             let woken = seat.sleep(Some((self.link.socket().as_fd(), PollFlags::IN | room)))?;
             if woken.writable {

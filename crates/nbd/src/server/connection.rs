@@ -15,6 +15,7 @@ use super::input::Input;
 use super::outbox::Outbox;
 use super::poll;
 use super::stream::{Stream, Waiting};
+use crate::busy_poll::BusyPoll;
 use crate::protocol::{Command, CommandFlags, Request};
 
 /// Requests under one plug; then answers are sent.
@@ -37,6 +38,7 @@ pub(super) struct Connection<'c> {
     pub(super) outbox: Arc<Outbox>,
     pub(super) stops: &'c AtomicBool,
     pub(super) idle: Option<Duration>,
+    busy_poll: BusyPoll,
     state: State,
 }
 
@@ -80,7 +82,8 @@ impl<'c> Connection<'c> {
         stops: &'c AtomicBool,
         idle: Option<Duration>,
     ) -> Self {
-        Self { stream, input, executor, outbox, stops, idle, state: State::default() }
+        let (busy_poll, state) = (BusyPoll::default(), State::default());
+        Self { stream, input, executor, outbox, stops, idle, busy_poll, state }
     }
 
     /// Serves until the connection ends. Requests of the device may be answered later; their answers
@@ -247,7 +250,7 @@ impl<'c> Connection<'c> {
         if reads && self.stream.is_encrypted() && self.receive(Waiting::No)? {
             return Ok(());
         }
-        if reads && self.is_alone() && self.receive_alone()? {
+        if reads && self.is_alone() && (self.receive_soon()? || self.receive_alone()?) {
             return Ok(());
         }
         let mut wanted = PollFlags::empty();
@@ -281,6 +284,14 @@ impl<'c> Connection<'c> {
             && self.outbox.load.requests() == 0
             && !self.outbox.is_blocked()
             && self.outbox.is_empty()
+    }
+
+    /// Reads what comes this moment; whether there was something.
+    fn receive_soon(&mut self) -> Result<bool, End> {
+        let mut busy_poll = std::mem::take(&mut self.busy_poll);
+        let found = busy_poll.find(|| self.receive(Waiting::No));
+        self.busy_poll = busy_poll;
+        found
     }
 
     /// Sleeps in the call that reads, which saves one that polls; whether there was something.

@@ -1,0 +1,82 @@
+//! A look at what comes, for a moment before a thread sleeps.
+//!
+//! A peer on the same machine answers sooner than a processor wakes that went to sleep with its last
+//! thread. Where that does not pay, as over a network, hardly any time is spent on it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long it looks: about as long as two threads take to wake each other.
+const MOMENT: Duration = Duration::from_micros(20);
+/// Moments in vain after which it looks seldom.
+const MISSES: u32 = 4;
+/// Sleeps between two such looks.
+const PAUSE: u32 = 64;
+
+/// How well it paid to look, at one connection.
+#[derive(Debug, Default)]
+pub(crate) struct BusyPoll {
+    /// Moments in vain, one after the other.
+    misses: u32,
+    /// Sleeps since the last of them.
+    sleeps: u32,
+}
+
+impl BusyPoll {
+    /// Has `look` look again and again until it finds something or the moment is over; whether it
+    /// found something. Other threads of the processor run in between.
+    ///
+    /// # Errors
+    /// Those of `look`.
+    pub(crate) fn find<E>(&mut self, mut look: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
+        if self.misses >= MISSES && self.sleeps < PAUSE {
+            self.sleeps += 1;
+            return Ok(false);
+        }
+        self.sleeps = 0;
+        let start = Instant::now();
+        while !look()? {
+            if start.elapsed() >= MOMENT {
+                self.misses = self.misses.saturating_add(1);
+                return Ok(false);
+            }
+            thread::yield_now();
+        }
+        self.misses = 0;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// How often it looks before each of `sleeps` sleeps.
+    fn looks(poll: &mut BusyPoll, sleeps: u32, finds: bool) -> Vec<u32> {
+        let count = |_| {
+            let mut looks = 0;
+            let found: Result<bool, Infallible> = poll.find(|| {
+                looks += 1;
+                Ok(finds)
+            });
+            assert_eq!(found, Ok(finds && looks > 0));
+            looks
+        };
+        (0..sleeps).map(count).collect()
+    }
+
+    #[test]
+    fn it_looks_seldom_where_nothing_comes_and_always_where_something_does() {
+        let mut poll = BusyPoll::default();
+        let vain = looks(&mut poll, MISSES + PAUSE + 1, false);
+        let (first, rest) = vain.split_at(MISSES as usize);
+        assert!(first.iter().all(|looks| *looks > 0));
+        assert!(rest[..PAUSE as usize].iter().all(|looks| *looks == 0));
+        assert!(rest[PAUSE as usize] > 0);
+        assert_eq!(looks(&mut poll, PAUSE, true), [0; PAUSE as usize]);
+        assert_eq!(looks(&mut poll, 3, true), [1; 3]);
+        assert!(looks(&mut poll, MISSES, false).iter().all(|looks| *looks > 0));
+    }
+}
