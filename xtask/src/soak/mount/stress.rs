@@ -49,7 +49,8 @@ fn stress(stressor: &str, directory: &Path, seconds: u64) -> Result<(i32, String
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", &(seconds + HANG).to_string(), "stress-ng"]);
     command.args([&format!("--{stressor}"), INSTANCES, "--verify", "--timeout"]);
-    command.arg(format!("{seconds}s")).arg("--temp-path").arg(directory);
+    // One opens files where it stands.
+    command.arg(format!("{seconds}s")).arg("--temp-path").arg(directory).current_dir(directory);
     let output =
         command.output().with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
