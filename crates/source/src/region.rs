@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 /// A run of bytes of a regular file.
@@ -11,6 +11,13 @@ pub(crate) struct Region {
     file: Arc<File>,
     start: u64,
     length: u64,
+}
+
+/// Length and time of the last change of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    length: u64,
+    modified: (i64, i64),
 }
 
 impl Region {
@@ -25,6 +32,12 @@ impl Region {
         let end = start.checked_add(length)?;
         let start = self.start + start;
         (end <= self.length).then(|| Self { file: Arc::clone(&self.file), start, length })
+    }
+
+    /// What changes with the file.
+    pub(crate) fn stamp(&self) -> io::Result<Stamp> {
+        let file = self.file.metadata()?;
+        Ok(Stamp { length: file.len(), modified: (file.mtime(), file.mtime_nsec()) })
     }
 
     /// Number of bytes.

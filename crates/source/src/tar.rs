@@ -14,6 +14,7 @@ mod extended;
 mod gzip;
 mod header;
 mod input;
+mod kept;
 mod path;
 mod pax;
 mod reader;
@@ -32,10 +33,11 @@ use crate::pool::BufferPool;
 use crate::region::Region;
 use crate::{Data, Entry, Options, Source, SourceError, Warnings};
 use input::{Headers, Input, Stream};
+use kept::{Keeping, Kept, MOST_ENTRIES};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A tar archive.
 pub struct TarSource {
@@ -44,6 +46,8 @@ pub struct TarSource {
     content: Content,
     /// The archive, uncompressed, when a scan came to its end.
     scanned: Option<Region>,
+    /// What the scan saw, if it was little enough.
+    kept: Option<Arc<Kept>>,
     state: State,
     /// Of the last pass that came to its end.
     warnings: Warnings,
@@ -104,6 +108,7 @@ impl TarSource {
             options: options.clone(),
             content: Content::Tree,
             scanned: None,
+            kept: None,
             state: State::Fresh(origin),
             warnings: Warnings::default(),
         })
@@ -146,19 +151,22 @@ impl TarSource {
         self.state = State::Scanned(region);
     }
 
-    fn ahead(
-        &self,
-        input: Box<dyn Input>,
-        deliver: Deliver,
-    ) -> Result<Ahead<Box<TarError>>, SourceError> {
-        let mut reader = TarReader::over(&self.archive, input, &self.options).content(self.content);
+    fn reader(&self, input: Box<dyn Input>) -> TarReader {
+        TarReader::over(&self.archive, input, &self.options).content(self.content)
+    }
+
+    /// Delivers entries, and after each the data of the file.
+    fn read<R>(&self, reader: R) -> Result<Ahead<Box<TarError>>, SourceError>
+    where
+        R: Read + Send + 'static,
+    {
+        let stream = Stream::new(reader, Arc::new(BufferPool::default()));
+        let mut reader = self.reader(Box::new(stream));
         let read = move |filling: &mut Filling<_>| {
             while let Some(entry) = reader.next_entry()? {
                 filling.entry(entry)?;
-                if deliver == Deliver::EntriesAndData {
-                    while let Some(data) = reader.next_data()? {
-                        filling.data(data)?;
-                    }
+                while let Some(data) = reader.next_data()? {
+                    filling.data(data)?;
                 }
             }
             Ok(reader.warnings().clone())
@@ -166,33 +174,46 @@ impl TarSource {
         Ahead::start(read).map_err(SourceError::Thread)
     }
 
-    fn read<R>(&self, reader: R) -> Result<Ahead<Box<TarError>>, SourceError>
-    where
-        R: Read + Send + 'static,
-    {
-        let stream = Stream::new(reader, Arc::new(BufferPool::default()));
-        self.ahead(Box::new(stream), Deliver::EntriesAndData)
+    /// As [`read`](Self::read), of an archive that was scanned.
+    fn read_again(&self, region: Region) -> Result<Ahead<Box<TarError>>, SourceError> {
+        let Some(kept) = self.kept.clone().filter(|kept| kept.is_of(&region)) else {
+            return self.read(region.stream());
+        };
+        let archive = self.archive.clone();
+        let read = move |filling: &mut Filling<_>| kept.deliver(&archive, &region, filling);
+        Ahead::start(read).map_err(SourceError::Thread)
     }
-}
-
-/// What the thread that reads ahead delivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deliver {
-    /// Entries alone.
-    Entries,
-    /// Entries, and after each the data of the file.
-    EntriesAndData,
 }
 
 impl Source for TarSource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
         let region = self.keep()?;
-        let headers = Headers::new(region.clone());
-        let mut entries = self.ahead(Box::new(headers), Deliver::Entries)?;
+        let mut reader = self.reader(Box::new(Headers::new(region.clone())));
+        let known_places = Arc::new(OnceLock::new());
+        let found_places = Arc::clone(&known_places);
+        let read = move |filling: &mut Filling<_>| {
+            let mut places = Vec::new();
+            while let Some(member) = reader.next_member()? {
+                if places.len() < MOST_ENTRIES {
+                    places.push(member.data);
+                }
+                filling.entry(member.entry)?;
+            }
+            // Set once.
+            let _ = found_places.set(places);
+            Ok(reader.warnings().clone())
+        };
+        let mut entries = Ahead::start(read).map_err(SourceError::Thread)?;
+        let mut keeping = Keeping::begin(&region);
         while let Some(entry) = entries.next_entry()? {
             visit(&entry);
+            keeping = keeping.and_then(|keeping| keeping.with(entry));
         }
         self.warnings.clone_from(entries.warnings());
+        let places = Arc::into_inner(known_places).and_then(OnceLock::into_inner);
+        self.kept = keeping
+            .zip(places)
+            .and_then(|(keeping, places)| keeping.finish(places, &self.warnings));
         self.set_scanned(region);
         Ok(())
     }
@@ -200,7 +221,7 @@ impl Source for TarSource {
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         let mut reader = match std::mem::replace(&mut self.state, State::Ended) {
             State::Fresh(Origin::Plain(file)) => self.read(file)?,
-            State::Scanned(region) => self.read(region.stream())?,
+            State::Scanned(region) => self.read_again(region)?,
             State::Fresh(Origin::Stream(stream)) => self.read(stream)?,
             State::Reading(reader) => reader,
             State::Ended => return Ok(None),

@@ -83,11 +83,34 @@ pub struct TarReader {
 
 /// The rest of the current file.
 #[derive(Default)]
-struct FileData {
+pub(super) struct FileData {
     /// Ranges whose data is still to come; the first may be the rest of one.
     ranges: VecDeque<DataRange>,
     /// Bytes in the archive up to the next header, with padding.
     stored: u64,
+}
+
+impl FileData {
+    /// All data of a file; what follows it in the archive is of no interest.
+    pub(super) fn of(data: &[DataRange]) -> Self {
+        let stored = data.iter().map(|range| range.length).sum();
+        Self { ranges: data.iter().copied().collect(), stored }
+    }
+
+    /// The next piece; `None` behind the last.
+    pub(super) fn next(&mut self, bytes: &mut Bytes) -> Checked<Option<Data>> {
+        let Some(range) = self.ranges.front_mut() else { return Ok(None) };
+        let chunk = bytes.take(range.length).map_err(io_problem)?;
+        let chunk = chunk.ok_or(Problem::Truncated { missing: "it ends inside a file" })?;
+        let (offset, length) = (range.offset, chunk.len() as u64);
+        range.offset += length;
+        range.length -= length;
+        if range.length == 0 {
+            self.ranges.pop_front();
+        }
+        self.stored -= length;
+        Ok(Some(Data { offset, chunk }))
+    }
 }
 
 /// The item that a header starts.
@@ -172,21 +195,7 @@ impl TarReader {
         if !self.ready.is_empty() || self.ended {
             return Ok(None);
         }
-        let Some(range) = self.file.ranges.front_mut() else { return Ok(None) };
-        match self.bytes.take(range.length) {
-            Ok(Some(chunk)) => {
-                let (offset, length) = (range.offset, chunk.len() as u64);
-                range.offset += length;
-                range.length -= length;
-                if range.length == 0 {
-                    self.file.ranges.pop_front();
-                }
-                self.file.stored -= length;
-                Ok(Some(Data { offset, chunk }))
-            }
-            Ok(None) => Err(self.end(Problem::Truncated { missing: "it ends inside a file" })),
-            Err(error) => Err(self.end(io_problem(error))),
-        }
+        self.file.next(&mut self.bytes).map_err(|problem| self.end(problem))
     }
 
     fn end(&mut self, problem: Problem) -> Box<TarError> {

@@ -1,11 +1,13 @@
-//! What the scan of a directory keeps for the pass behind it, and when it keeps nothing.
+//! What a scan keeps for the pass behind it, and when it keeps nothing.
 
+use crate::archive::Archive;
 use crate::collect::drain;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use undercroft_source::directory::DirectorySource;
+use undercroft_source::tar::TarSource;
 use undercroft_source::{Entry, Options, Source};
 
 fn scratch() -> TempDir {
@@ -173,4 +175,53 @@ fn nothing_comes_after_an_error() {
     assert!(error.contains("b was removed or replaced"), "{error}");
     assert!(source.next_entry().unwrap().is_none());
     assert!(source.next_data().unwrap().is_none());
+}
+
+/// A source of the archive that was scanned, and the entries.
+fn scanned_archive(path: &Path) -> (TarSource, Vec<Entry>) {
+    let mut source = TarSource::open(path, &Options::default()).unwrap();
+    let mut entries = Vec::new();
+    source.scan(&mut |entry| entries.push(entry.clone())).unwrap();
+    (source, entries)
+}
+
+#[test]
+fn an_archive_is_read_by_what_its_scan_saw() {
+    let large: Vec<u8> = (0..3_000_000_u32).map(|index| (index % 251) as u8).collect();
+    let archive = Archive::default()
+        .file("implied/a", b"first")
+        .file("b", b"")
+        .link("c", b'1', "implied/a")
+        .file("large", &large)
+        .directory("d")
+        .file("d/e", b"last")
+        .end();
+    let root = scratch();
+    let path = root.path().join("a.tar");
+    fs::write(&path, &archive).unwrap();
+    let (mut source, expected) = scanned_archive(&path);
+    // Data of the first file alone, then all of it.
+    source.next_entry().unwrap().unwrap();
+    source.next_entry().unwrap().unwrap();
+    assert_eq!(source.next_data().unwrap().unwrap().chunk.as_slice(), b"first");
+    for _ in 0..2 {
+        source.restart().unwrap();
+        let read = drain(&mut source).unwrap();
+        assert!(read.iter().map(|drained| &drained.entry).eq(&expected));
+        let data: Vec<_> = read.iter().map(|drained| drained.data.len()).collect();
+        assert_eq!(data, [0, 5, 0, 0, 3_000_000, 0, 4]);
+        assert_eq!(read[4].data, large);
+    }
+}
+
+#[test]
+fn an_archive_that_changed_after_its_scan_is_decoded_anew() {
+    let root = scratch();
+    let path = root.path().join("a.tar");
+    fs::write(&path, Archive::default().file("before", b"1").end()).unwrap();
+    let (mut source, _) = scanned_archive(&path);
+    let after = Archive::default().file("after", b"22").file("more", b"").end();
+    fs::write(&path, &after[..1536]).unwrap();
+    let read = drain(&mut source).unwrap();
+    assert_eq!((read[0].path(), &read[0].data[..]), ("after".to_owned(), &b"22"[..]));
 }

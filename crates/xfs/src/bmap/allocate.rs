@@ -72,6 +72,24 @@ fn allocate_in(
     Ok(mapped)
 }
 
+/// Maps an extent whose blocks were taken, at file blocks that are not mapped.
+///
+/// # Errors
+/// No space for the tree, a damaged tree, or the device failed.
+pub(crate) fn map(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+    kind: ForkKind,
+    extent: Extent,
+) -> Result<(), Error> {
+    let worst = u64::from(trans.volume().heights().bmap_data);
+    trans.claim(worst)?;
+    let before = inode.core.nblocks + u64::from(extent.len);
+    add(trans, inode, kind, &[extent])?;
+    trans.unclaim(worst.saturating_sub(inode.core.nblocks - before));
+    Ok(())
+}
+
 /// Blocks of a file that space is wanted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocationWindow {

@@ -18,6 +18,7 @@ mod tree;
 pub(crate) mod worst_case;
 
 pub use ahead::{ahead, window};
+pub(crate) use allocate::map;
 pub use allocate::{AllocationWindow, allocate, find_space};
 pub(crate) use change::relocate;
 pub use change::{

@@ -9,7 +9,7 @@ use super::usable::longest_usable;
 use crate::busy::BusyExtents;
 use crate::cache::{BufferRef, EditGuard};
 use crate::error::Error;
-use crate::format::{Agf, Agi, BufferKind, HeaderError, TreeHeights, TreeKind, agfl};
+use crate::format::{Agf, Agi, AllocRecord, BufferKind, HeaderError, TreeHeights, TreeKind, agfl};
 use crate::geometry::Geometry;
 use crate::space::{FreeSpace, Pool};
 use crate::units::{AgBlock, AgInode, AgNumber};
@@ -28,6 +28,8 @@ pub struct GroupState {
     pub reserved: Reserved,
     /// Extents whose freeing is not durable yet.
     pub busy: Arc<BusyExtents>,
+    /// Blocks taken ahead of the data of a bulk load: neither free nor anybody's.
+    pub(crate) room: Option<AllocRecord>,
     summary: Arc<GroupSummary>,
     /// Free blocks, and the longest extent of them, when no inode was to be had.
     without_inodes: Option<(u32, u32)>,
@@ -95,6 +97,7 @@ impl GroupState {
             stored,
             reserved: Reserved::new(geometry, number),
             busy: Arc::clone(busy),
+            room: None,
             summary: Arc::clone(summary),
             without_inodes: None,
             counted: 0,

@@ -111,6 +111,7 @@ fn write_first_inodes(volume: &Volume, root: &NewInode<'_>) -> Result<(), Error>
 /// # Errors
 /// The device failed; there is no file system on it then.
 pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
+    alloc::return_all(volume)?;
     let superblock = final_superblock(volume)?;
     volume.write_back()?;
     let device = volume.cache().device().as_ref();

@@ -5,6 +5,7 @@
 //! written whole: what a block holds besides data is zeros.
 
 use super::DataPlacement;
+use crate::alloc;
 use crate::bmap;
 use crate::error::{Error, ErrorKind};
 use crate::file::MAX_FILE_SIZE;
@@ -87,6 +88,17 @@ fn map_run(
     }
     let (start, len) = (FileBlock(run.start), run.end - run.start);
     let first = placement.target(trans.geometry(), inode.number);
+    // An extent size hint makes more of the length than was asked for.
+    let has_room = inode.core.extent_size_hint() == 0;
+    let room = if has_room { alloc::from_room(trans, first, len)? } else { None };
+    if let Some(block) = room {
+        // Rooms are short.
+        let extent = Extent { offset: start, start: block, len: len as u32, unwritten: false };
+        bmap::map(trans, inode, ForkKind::Data, extent)?;
+        placement.placed(trans.geometry(), &extent);
+        map.push(extent);
+        return Ok(());
+    }
     let extents = bmap::allocate(trans, inode, ForkKind::Data, start, len, Some(first))?;
     extents.iter().for_each(|extent| placement.placed(trans.geometry(), extent));
     map.extend(extents);

@@ -53,8 +53,14 @@ impl DataPlacement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::FileType;
     use crate::mkfs::{self, MkfsOptions};
+    use crate::ops::{self, NewInode};
     use crate::units::{AgInode, AgNumber, FileBlock};
+    use crate::volume::Volume;
+    use std::sync::Arc;
+    use undercroft_block::{BlockDevice, MemoryDevice};
+    use undercroft_judges::random::Random;
     use uuid::Uuid;
 
     fn geometry() -> Geometry {
@@ -90,5 +96,66 @@ mod tests {
         let extent = Extent { offset: FileBlock(0), start, len: 5, unwritten: false };
         placement.placed(&geometry, &extent);
         assert_eq!(placement.target(&geometry, inode), near);
+    }
+
+    /// A new volume of 300 MiB.
+    fn volume() -> Volume {
+        let superblock = mkfs::plan(&MkfsOptions::new(300 << 20, Uuid::nil())).unwrap();
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(300 << 20));
+        mkfs::begin(&device, superblock, &NewInode::new(FileType::Directory, 0o755)).unwrap()
+    }
+
+    /// Files of so many blocks in the root directory, until one finds no space: their extents.
+    fn fill(volume: &Volume, lengths: impl IntoIterator<Item = u64>) -> Vec<Extent> {
+        let mut placement = DataPlacement::new(volume.geometry());
+        let mut extents = Vec::new();
+        for (number, blocks) in lengths.into_iter().enumerate() {
+            let mut trans = volume.begin().unwrap();
+            let mut root = volume.lock_inode(volume.geometry().root_inode).unwrap();
+            let name = format!("{number}");
+            let new = NewInode::new(FileType::Regular, 0o644);
+            let made = ops::create(&mut trans, &mut root, name.as_bytes(), &new);
+            let Ok(mut inode) = made else { break };
+            let size = blocks << volume.geometry().block_log;
+            let data = std::iter::once(0..size);
+            let map = ops::allocate_file(&mut trans, &mut inode, size, data, &mut placement);
+            let Ok(map) = map else { break };
+            trans.commit(&mut [&mut root, &mut inode]).unwrap();
+            extents.extend(map);
+        }
+        extents
+    }
+
+    #[test]
+    fn files_come_out_of_one_room_behind_each_other() {
+        let volume = volume();
+        // The third is too large for a room, so the first one ends before it.
+        let lengths = [3, 1, 300, 2, 7];
+        let extents = fill(&volume, lengths);
+        let first = extents[0].start;
+        let (ag, _) = volume.geometry().split_block(first);
+        let starts: Vec<_> = extents.iter().map(|extent| extent.start.0 - first.0).collect();
+        assert_eq!(starts, [0, 3, 4, 304, 306]);
+        let free = |volume: &Volume| {
+            let mut guard = volume.lock_group(ag, true).unwrap().unwrap();
+            let group = guard.state();
+            (group.agf.free_blocks, group.room.map(|room| room.len))
+        };
+        let (before, room) = free(&volume);
+        assert_eq!(room, Some(256 - 9));
+        mkfs::finish(&volume, false).unwrap();
+        assert_eq!(free(&volume), (before + 256 - 9, None));
+    }
+
+    #[test]
+    fn no_block_is_missing_for_lying_in_a_room() {
+        let volume = volume();
+        let whole = volume.free_space().available();
+        let mut random = Random::new(1);
+        let count = fill(&volume, std::iter::repeat_with(|| 1 + random.below(4))).len();
+        assert!(count > 20_000, "{count} files");
+        let left = volume.free_space().available();
+        // A chunk of inodes takes eight.
+        assert!(left < 8 && !volume.free_space().has_rooms(), "{left} blocks of {whole} are left");
     }
 }

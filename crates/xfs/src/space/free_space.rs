@@ -7,7 +7,7 @@
 
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 /// Blocks per group that may not be reserved: four to fill the free list again, four for a split of
 /// a mapping tree.
@@ -21,6 +21,8 @@ pub(crate) struct FreeSpace {
     /// All groups have been added.
     complete: AtomicBool,
     set_aside: i64,
+    /// Groups with a room ahead of data (`alloc/room`).
+    rooms: AtomicI32,
 }
 
 impl FreeSpace {
@@ -29,6 +31,7 @@ impl FreeSpace {
             blocks: AtomicI64::new(0),
             complete: AtomicBool::new(false),
             set_aside: SET_ASIDE * i64::from(groups),
+            rooms: AtomicI32::new(0),
         }
     }
 
@@ -48,6 +51,16 @@ impl FreeSpace {
     pub(crate) fn available(&self) -> u64 {
         let blocks = self.blocks.load(Ordering::Acquire) - self.set_aside;
         u64::try_from(blocks).unwrap_or(0)
+    }
+
+    /// Counts a room that was opened (1) or given back (-1), with the group locked.
+    pub(crate) fn count_room(&self, change: i32) {
+        self.rooms.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Whether there are blocks in rooms.
+    pub(crate) fn has_rooms(&self) -> bool {
+        self.rooms.load(Ordering::Relaxed) > 0
     }
 
     /// Takes `blocks` out of the counter; `false` if there are not as many.

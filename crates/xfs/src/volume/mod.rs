@@ -200,6 +200,7 @@ impl Volume {
     /// Writes all changed metadata to the device and waits for it; refused once something failed.
     pub(crate) fn write_back(&self) -> Result<(), Error> {
         self.check_writable()?;
+        debug_assert!(!self.free_space.has_rooms(), "blocks would belong to nobody");
         self.cache.write_back_all()
     }
 
