@@ -1,5 +1,6 @@
 //! The workspace: where it is, and its cargo.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,7 +22,12 @@ pub(crate) fn target(path: &str) -> PathBuf {
 
 /// The cargo that runs us, in the root directory.
 pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    builder(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// A program that builds crates, in the root directory.
+pub(crate) fn builder(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     command.current_dir(root());
     // What says which package we are. Build scripts that look at it (that of ring) would run again, and
     // all above them be built again, whenever a build from a shell and one by us take turns.

@@ -112,11 +112,10 @@ impl Architecture {
             }
             Self::Aarch64 => {
                 let programs = python().join("bin");
-                let mut cargo = Command::new(programs.join("cargo-zigbuild"));
+                let mut cargo = workspace::builder(programs.join("cargo-zigbuild"));
                 let rest = std::env::var_os("PATH").unwrap_or_default();
                 let all = std::iter::once(programs).chain(std::env::split_paths(&rest));
-                cargo.arg("zigbuild").current_dir(workspace::root());
-                cargo.env("PATH", std::env::join_paths(all)?);
+                cargo.arg("zigbuild").env("PATH", std::env::join_paths(all)?);
                 cargo
             }
         };

@@ -58,15 +58,16 @@ impl SeenPaths {
             *before = seen;
             return Ok(Admitted { missing: Vec::new(), replaces: !seen.directory });
         }
-        let missing = self.missing_directories(parent)?;
-        for parent in &missing {
-            let seen = Seen { offset: seen.offset, directory: true };
-            self.paths.insert(self.hash(parent.as_bytes()), seen);
-        }
-        self.paths.insert(hash, seen);
+        let mut missing = Vec::new();
         if self.parent != parent {
+            missing = self.missing_directories(parent)?;
+            for parent in &missing {
+                let seen = Seen { offset: seen.offset, directory: true };
+                self.paths.insert(self.hash(parent.as_bytes()), seen);
+            }
             parent.clone_into(&mut self.parent);
         }
+        self.paths.insert(hash, seen);
         Ok(Admitted { missing, replaces: false })
     }
 
