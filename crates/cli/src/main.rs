@@ -37,6 +37,8 @@ use helper::Run;
 use mimalloc::MiMalloc;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
+// Takes the place of functions of musl in a static binary.
+use undercroft_mem as _;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
