@@ -37,6 +37,6 @@ pub use freelist::fill as fill_free_list;
 pub use groups::allocate;
 pub use mode::{Mode, allocate_in_group};
 pub(crate) use own_blocks::{for_each_own_block, move_own_block, own_blocks_behind};
-pub(crate) use room::{from_room, is_scarce, return_all};
+pub(crate) use room::{from_room, return_all, return_if_scarce};
 pub(crate) use tail::cut_tail;
 pub use tree::SpaceTree;

@@ -71,6 +71,20 @@ pub(crate) fn from_room(
     Ok(found.unwrap_or(false).then_some(target))
 }
 
+/// Gives the blocks of all rooms back to the free space if it is scarce: called where an operation may
+/// take metadata blocks, before it does.
+///
+/// # Errors
+/// As for [`from_room`].
+pub(crate) fn return_if_scarce(trans: &mut Transaction<'_>) -> Result<(), Error> {
+    let volume = trans.volume();
+    if volume.free_space().has_rooms() && is_scarce(volume, 0) {
+        return_held(trans)
+    } else {
+        Ok(())
+    }
+}
+
 /// Gives the blocks of all rooms back to the free space.
 ///
 /// # Errors
@@ -85,7 +99,7 @@ pub(crate) fn return_all(volume: &Volume) -> Result<(), Error> {
 }
 
 /// Whether blocks in rooms could be missing to a file of `len` blocks.
-pub(crate) fn is_scarce(volume: &Volume, len: u64) -> bool {
+fn is_scarce(volume: &Volume, len: u64) -> bool {
     let geometry = volume.geometry();
     let spare = spare(geometry) * u64::from(geometry.ag_count);
     volume.free_space().available() < spare.saturating_add(len)

@@ -4,6 +4,7 @@
 //! inode: docs/algorithms/inodes.md#new-inodes.
 
 use super::path_text;
+use crate::alloc;
 use crate::attr::fork_offset;
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
 use crate::bmap::ForkWriter;
@@ -88,6 +89,7 @@ pub fn create(
     new: &NewInode<'_>,
 ) -> Result<InodeGuard, Error> {
     let file_type = new.file_type()?;
+    alloc::return_if_scarce(trans)?;
     let slot = free_slot(trans, parent, name)?;
     let number =
         inode_allocation::allocate(trans, Some(parent.number), file_type == FileType::Directory)?;
@@ -162,6 +164,7 @@ pub fn add_link(
     if inode.core.nlink >= NLINK_MAX {
         return Err(Error::TooManyLinks(format!("inode {} has too many links", inode.number)));
     }
+    alloc::return_if_scarce(trans)?;
     let slot = free_slot(trans, parent, name)?;
     insert_entry(trans, parent, slot, name, inode)?;
     inode.core.nlink += 1;

@@ -4,6 +4,7 @@
 //! attributes are stored as they are, without their prefix.
 
 use super::{attribute_fork, path_text};
+use crate::alloc;
 use crate::attr::{self, Attribute};
 use crate::bmap::{ForkReader, ForkWriter};
 use crate::error::Error;
@@ -28,6 +29,7 @@ pub fn set_attributes<'a>(
     inode: &mut InodeState,
     attributes: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<(), Error> {
+    alloc::return_if_scarce(trans)?;
     let (mut plain, mut lists, mut raw) = (Vec::new(), Vec::new(), Vec::new());
     for (name, value) in attributes {
         if let Some(kind) = AclKind::from_xattr_name(name) {

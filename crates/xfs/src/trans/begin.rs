@@ -1,7 +1,6 @@
 //! Transactions begun.
 
 use super::Transaction;
-use crate::alloc;
 use crate::cache::wait_from_here;
 use crate::error::Error;
 use crate::log::Work;
@@ -43,9 +42,6 @@ impl Volume {
         self.check_writable()?;
         wait_from_here();
         self.count_free_space()?;
-        if self.free_space().has_rooms() && alloc::is_scarce(self, 0) {
-            alloc::return_all(self)?;
-        }
         let permit = self.journal().map(|journal| journal.enter(bytes, most)).transpose()?;
         Ok(Transaction::new(self, permit))
     }
