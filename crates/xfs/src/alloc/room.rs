@@ -156,5 +156,11 @@ fn open_room(
 fn return_room(trans: &mut Transaction<'_>, group: &mut GroupState) -> Result<(), Error> {
     let Some(AllocRecord { start, len }) = group.room.take() else { return Ok(()) };
     trans.volume().free_space().count_room(-1);
-    if len == 0 { Ok(()) } else { free_in_group(trans, group, start, len, None) }
+    if len > 0 {
+        free_in_group(trans, group, start, len, None)?;
+        // The transaction can have them at once, before the count of the volume tells of them.
+        group.tell_less(len);
+        trans.adopt(len.into());
+    }
+    Ok(())
 }

@@ -133,6 +133,12 @@ impl GroupState {
         self.counted = now;
     }
 
+    /// Leaves free blocks out of what the volume's count is [told](Self::count) next: a transaction has
+    /// them among those that it gives back.
+    pub(crate) fn tell_less(&mut self, blocks: u32) {
+        self.counted += i64::from(blocks);
+    }
+
     /// Writes what changed in the headers into their buffers, which `edit` opens for change.
     pub(crate) fn store(
         &mut self,

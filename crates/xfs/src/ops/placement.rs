@@ -148,6 +148,24 @@ mod tests {
     }
 
     #[test]
+    fn a_file_can_have_the_blocks_of_a_room_that_goes_back_before_it() {
+        let volume = volume();
+        let free = || volume.free_space().available();
+        // Ten files out of a room of 256 blocks, and one that needs 200 of those that are left in it.
+        let lengths = std::iter::repeat_n(1, 10).chain(std::iter::once_with(|| free() + 200));
+        let before = free();
+        let extents = fill(&volume, lengths);
+        let blocks: u64 = extents.iter().map(|extent| u64::from(extent.len)).sum();
+        assert!(extents.len() > 10 && blocks > before - 100, "{blocks} of {before} blocks");
+        let after = free();
+        mkfs::finish(&volume, false).unwrap();
+        assert_eq!(free(), after);
+        let counters = volume.counters().unwrap();
+        let counted = counters.free_blocks - volume.reserved_blocks().unwrap();
+        assert_eq!(counted, after + 8 * 4, "eight blocks of each group are set aside");
+    }
+
+    #[test]
     fn no_block_is_missing_for_lying_in_a_room() {
         let volume = volume();
         let whole = volume.free_space().available();
