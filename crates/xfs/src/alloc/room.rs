@@ -3,8 +3,8 @@
 //! A bulk load puts data behind data (`ops/placement`). To take the blocks of each file out of both trees
 //! was a third of its time. So a group takes a mebibyte of them where the next data goes, and hands it
 //! out file by file. The rest goes back when data goes on elsewhere, when a file is too large for a room,
-//! when space gets scarce and at the end ([`return_all`]); then the trees are as if each file had taken
-//! its own.
+//! when space gets scarce and before anything is written ([`return_all`]); then the trees are as if each
+//! file had taken its own.
 //!
 //! On a live volume there are none: after a crash nobody would own the blocks of a room.
 

@@ -3,6 +3,7 @@
 use super::access::store_accessed;
 use super::close::trim_all;
 use super::reclaim::free_orphans;
+use crate::alloc;
 use crate::error::Error;
 use crate::log::SyncTicket;
 use crate::volume::{Access, Volume};
@@ -19,6 +20,7 @@ impl Volume {
             (Some(journal), _) => journal.sync(),
             (None, Access::ReadOnly) => Ok(()),
             (None, _) => {
+                alloc::return_all(self)?;
                 self.write_back()?;
                 Ok(undercroft_block::flush(self.cache().device().as_ref())?)
             }

@@ -148,6 +148,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_out_has_no_rooms() {
+        let volume = volume();
+        let free = volume.counters().unwrap().free_blocks;
+        fill(&volume, [3]);
+        assert!(volume.free_space().has_rooms());
+        volume.sync().unwrap();
+        assert!(!volume.free_space().has_rooms());
+        assert_eq!(volume.counters().unwrap().free_blocks, free - 3);
+    }
+
+    #[test]
     fn a_file_can_have_the_blocks_of_a_room_that_goes_back_before_it() {
         let volume = volume();
         let free = || volume.free_space().available();
