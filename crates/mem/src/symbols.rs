@@ -10,9 +10,8 @@ unsafe extern "C" fn memcpy(
     source: *const c_void,
     length: usize,
 ) -> *mut c_void {
-    // SAFETY: the caller's.
-    unsafe { crate::copy(target.cast(), source.cast(), length) };
-    target
+    // SAFETY: the caller's; what may overlap need not.
+    unsafe { memmove(target, source, length) }
 }
 
 /// # Safety
@@ -41,5 +40,5 @@ unsafe extern "C" fn memcmp(left: *const c_void, right: *const c_void, length: u
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bcmp(left: *const c_void, right: *const c_void, length: usize) -> c_int {
     // SAFETY: the caller's.
-    unsafe { crate::compare(left.cast(), right.cast(), length) }
+    unsafe { memcmp(left, right, length) }
 }

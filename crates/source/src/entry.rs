@@ -39,6 +39,9 @@ pub struct Entry {
     pub replaces: bool,
 }
 
+/// Most bytes of entries that a source keeps from a scan for the pass behind it: 150,000 names and more.
+pub(crate) const KEPT_BYTES: usize = 32 << 20;
+
 impl Entry {
     /// Memory that it takes, about.
     pub(crate) fn weight(&self) -> usize {

@@ -7,12 +7,10 @@ use super::DirectoryError;
 use super::batch::{Batch, Batches, Course, Work};
 use super::handle::Handle;
 use super::walk::OPEN_LEVELS;
+use crate::entry::KEPT_BYTES;
 use crate::{Entry, EntryPath, Kind, SourceError};
 use rustix::fs::FileType;
 use std::sync::Arc;
-
-/// Most bytes that are kept: some 200,000 names.
-const MOST_BYTES: usize = 32 << 20;
 
 /// An entry that was seen.
 enum Known {
@@ -124,7 +122,7 @@ impl Keeping {
         // All directories above a file are open at a time.
         let is_deep = path.components().nth(OPEN_LEVELS).is_some();
         kept.push(known);
-        if is_deep || self.bytes > MOST_BYTES {
+        if is_deep || self.bytes > KEPT_BYTES {
             self.kept = None;
         }
     }

@@ -8,14 +8,13 @@ use super::error::{TarError, io_problem};
 use super::input::Stream;
 use super::reader::FileData;
 use crate::ahead::{Filling, Stop};
+use crate::entry::KEPT_BYTES;
 use crate::region::{Region, Stamp};
 use crate::{Entry, Kind, Warnings};
 use std::sync::Arc;
 
-/// Most bytes that are kept: some 150,000 names.
-const MOST_BYTES: usize = 32 << 20;
 /// Most entries that are kept.
-pub(super) const MOST_ENTRIES: usize = MOST_BYTES / size_of::<Entry>();
+pub(super) const MOST_ENTRIES: usize = KEPT_BYTES / size_of::<Entry>();
 
 /// The entries of a scan under way.
 pub(super) struct Keeping {
@@ -34,7 +33,7 @@ impl Keeping {
     pub(super) fn with(mut self, entry: Entry) -> Option<Self> {
         self.bytes += entry.weight();
         self.entries.push(entry);
-        (self.bytes <= MOST_BYTES && self.entries.len() <= MOST_ENTRIES).then_some(self)
+        (self.bytes <= KEPT_BYTES && self.entries.len() <= MOST_ENTRIES).then_some(self)
     }
 
     /// All of them. `places` are the offsets of their data.

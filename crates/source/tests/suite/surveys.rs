@@ -116,9 +116,12 @@ fn files(contents: &[(&str, &str)]) -> TempDir {
     root
 }
 
-/// A source of it that was scanned, and the entries.
+/// A source of a directory that was scanned, and the entries.
 fn scanned(root: &Path) -> (DirectorySource, Vec<Entry>) {
-    let mut source = DirectorySource::open(root, &Options::default()).unwrap();
+    scan(DirectorySource::open(root, &Options::default()).unwrap())
+}
+
+fn scan<S: Source>(mut source: S) -> (S, Vec<Entry>) {
     let mut entries = Vec::new();
     source.scan(&mut |entry| entries.push(entry.clone())).unwrap();
     (source, entries)
@@ -179,10 +182,7 @@ fn nothing_comes_after_an_error() {
 
 /// A source of the archive that was scanned, and the entries.
 fn scanned_archive(path: &Path) -> (TarSource, Vec<Entry>) {
-    let mut source = TarSource::open(path, &Options::default()).unwrap();
-    let mut entries = Vec::new();
-    source.scan(&mut |entry| entries.push(entry.clone())).unwrap();
-    (source, entries)
+    scan(TarSource::open(path, &Options::default()).unwrap())
 }
 
 #[test]
