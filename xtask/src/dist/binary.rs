@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::Release;
 use super::architecture::Architecture;
 use crate::{shell, workspace};
 
@@ -15,7 +16,12 @@ use crate::{shell, workspace};
 const LARGEST: u64 = 11_000_000;
 
 /// Compiles the command and writes `stripped`, and `debug` with what a debugger wants.
-pub(super) fn build(architecture: Architecture, stripped: &Path, debug: &Path) -> Result<()> {
+pub(super) fn build(
+    architecture: Architecture,
+    release: &Release,
+    stripped: &Path,
+    debug: &Path,
+) -> Result<()> {
     architecture.prepare()?;
     let mut cargo = architecture.cargo_build()?;
     cargo.args(["--profile", "distribution", "--locked", "--package", "undercroft"]);
@@ -25,11 +31,7 @@ pub(super) fn build(architecture: Architecture, stripped: &Path, debug: &Path) -
     flags.push("-Clink-arg=-Wl,--build-id=sha1".into());
     flags.extend(architecture.link_flags()?);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(&OsString::from("\x1f")));
-    let c_flags =
-        paths.iter().map(|(path, name)| format!("-ffile-prefix-map={}={name}", path.display()));
-    // No panic goes through C; debuggers have tables of their own, beside the binary.
-    let c_flags: Vec<String> =
-        c_flags.chain(["-fno-asynchronous-unwind-tables".to_owned()]).collect();
+    let c_flags = c_flags(&paths, release)?;
     cargo.env(format!("CFLAGS_{}", architecture.variable()), c_flags.join(" "));
     shell::run(&mut cargo)?;
     let built = workspace::target(architecture.triple()).join("distribution/undercroft");
@@ -38,6 +40,22 @@ pub(super) fn build(architecture: Architecture, stripped: &Path, debug: &Path) -
     ensure!(size <= LARGEST, "{} has {size} bytes; {LARGEST} are allowed", stripped.display());
     println!("{}: {size} bytes", stripped.display());
     Ok(())
+}
+
+/// Options for compilers of C, none of which has a space: they are told in one variable.
+fn c_flags(paths: &[(PathBuf, &'static str)], release: &Release) -> Result<Vec<String>> {
+    let mut flags: Vec<String> = paths
+        .iter()
+        .map(|(path, name)| format!("-ffile-prefix-map={}={name}", path.display()))
+        .collect();
+    // No panic goes through C; debuggers have tables of their own, beside the binary.
+    flags.push("-fno-asynchronous-unwind-tables".to_owned());
+    // mimalloc prints the time of its compilation. SOURCE_DATE_EPOCH would do for compilers, but
+    // zig keeps objects, and does not ask whether they were compiled with another.
+    flags.push("-Wno-builtin-macro-redefined".to_owned());
+    flags.push(format!("-D__DATE__=\"{}\"", release.time("+%F")?));
+    flags.push(format!("-D__TIME__=\"{}\"", release.time("+%T")?));
+    Ok(flags)
 }
 
 /// Directories whose names are of this machine, and the names that stand for them; a later one

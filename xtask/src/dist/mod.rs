@@ -44,6 +44,15 @@ struct Release {
     maintainer: String,
 }
 
+impl Release {
+    /// The time of the commit, as `date` prints it in this `form`.
+    fn time(&self, form: &str) -> Result<String> {
+        let mut date = Command::new("date");
+        date.args(["--utc", &format!("--date=@{}", self.epoch), form]).env("LC_ALL", "C");
+        Ok(shell::output(&mut date)?.trim().to_owned())
+    }
+}
+
 /// A name and an address, in letters that no form of a package has a meaning for.
 fn name_and_address(text: &str) -> Result<String, String> {
     let parts = text.strip_suffix('>').and_then(|text| text.split_once(" <"));
@@ -118,7 +127,7 @@ fn make(directory: &Path, architecture: Architecture, release: &Release) -> Resu
     let name = name(architecture);
     let file = |end: &str| directory.join(format!("{name}{end}"));
     let (program, debug) = (file(""), file(".debug"));
-    binary::build(architecture, &program, &debug)?;
+    binary::build(architecture, release, &program, &debug)?;
     let prints = printer(directory)?;
     let stage = Stage::make(directory.join("stage"), &prints, release)?;
     stage.put(&program, &licences::text(architecture)?)?;

@@ -122,14 +122,11 @@ fn copyright() -> Result<String> {
 
 /// The file of that name in a Debian package.
 fn changelog(release: &Release) -> Result<String> {
-    let epoch = format!("--date=@{}", release.epoch);
-    let mut date = Command::new("date");
-    let date = shell::output(date.args(["--utc", "--rfc-email", &epoch]).env("LC_ALL", "C"))?;
     Ok(format!(
         "undercroft ({}-1) unstable; urgency=medium\n\n  * Release; CHANGELOG.md says what \
          changed.\n\n -- {}  {}\n",
         release.version,
         release.maintainer,
-        date.trim()
+        release.time("--rfc-email")?
     ))
 }
