@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -32,13 +32,18 @@ pub(crate) enum End {
 pub(crate) fn run(root: &Path, operations: u64, seed: u64, end: End) {
     let open = Mutex::new(Vec::new());
     let (done, enough) = (AtomicU64::new(0), channel());
+    let is_down = AtomicBool::new(false);
     thread::scope(|scope| {
         for number in 0..4 {
             let (open, done, enough) = (&open, &done, enough.0.clone());
+            let is_down = &is_down;
             scope.spawn(move || {
                 let directory = root.join(format!("{seed}-{number}"));
                 let mut worker = Worker::new(directory, seed * 16 + number, open);
-                while !matches!(worker.step(), Err(error) if error.raw_os_error() == Some(5)) {
+                // A worker whose directory was never made does not see the error of a shutdown.
+                while !is_down.load(Relaxed)
+                    && !matches!(worker.step(), Err(error) if error.raw_os_error() == Some(5))
+                {
                     if done.fetch_add(1, Relaxed) + 1 == operations {
                         // The receiver is there until the shutdown.
                         let _ = enough.send(());
@@ -48,6 +53,7 @@ pub(crate) fn run(root: &Path, operations: u64, seed: u64, end: End) {
         }
         let came = enough.1.recv_timeout(LONG);
         shut_down(root, end);
+        is_down.store(true, Relaxed);
         came.expect("so many operations within minutes");
     });
 }

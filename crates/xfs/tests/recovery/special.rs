@@ -34,12 +34,16 @@ fn journals_that_went_around() {
     let scratch = tempfile::tempdir().unwrap();
     let image = scratch.path().join("image");
     let format = ["-d", "agcount=2", "-l", "size=10m"];
-    Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
+    let new_volume = || Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
     let mut around = 0;
     for seed in 0..150 {
+        // More loads than these fill it.
+        if seed % 10 == 0 {
+            new_volume();
+        }
         let Ok(mount) = LoopMount::new(&image, Access::ReadWrite, &[]) else {
             // It refuses the volume that it left itself: nothing to go on with.
-            Xfsprogs::newest().unwrap().mkfs(&image, 1 << 30, &format).unwrap();
+            new_volume();
             continue;
         };
         let end = if seed % 2 == 0 { End::Flushed } else { End::Cut };
