@@ -159,7 +159,9 @@ fn tests(counts: &mut Counts, soak: Option<&str>) -> Result<()> {
         environment.push(("TMPDIR", scratch.path()));
     }
     environment.extend(soak.map(|value| (rounds::SOAK_VARIABLE, Path::new(value))));
-    let ran = programs::run(&environment, |line| counts.line(line));
+    // A test that hangs must be named; only a soak has tests of hours.
+    let limit = Duration::from_secs(if soak.is_some() { 86_400 } else { 1_500 });
+    let ran = programs::run(&environment, limit, |line| counts.line(line));
     let mut documented = workspace::cargo();
     documented.args(["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]);
     documented.envs(environment);

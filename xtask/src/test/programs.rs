@@ -3,10 +3,12 @@
 //! which runs one program after the other, leaves processors idle at the end of each.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Mutex, mpsc};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,6 +38,15 @@ struct Program {
     package: PathBuf,
 }
 
+/// A run of a program.
+struct Ran {
+    /// All that it printed.
+    text: String,
+    /// None, if it did not end.
+    status: Option<ExitStatus>,
+    time: Duration,
+}
+
 impl Program {
     /// What a line of cargo's says, if it is about a test program.
     fn of(line: &str) -> Option<Self> {
@@ -60,21 +71,48 @@ impl Program {
         LONG.iter().position(|name| *name == self.name).unwrap_or(LONG.len())
     }
 
-    /// Runs it to its end: what it printed, how it ended, and how long it took.
-    fn run(&self, environment: &[(&str, &Path)]) -> Result<(String, ExitStatus, Duration)> {
+    /// Runs it to its end, or until it has run for `limit`: what it printed, how it ended (not, if
+    /// it had to be stopped), and how long it took.
+    fn run(&self, environment: &[(&str, &Path)], limit: Duration) -> Result<Ran> {
         let started = Instant::now();
         let mut command = Command::new(&self.path);
         command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
         command.envs(environment.iter().copied()).stdin(Stdio::null());
-        let (mut output, input) = std::io::pipe()?;
+        let (output, input) = std::io::pipe()?;
         command.stdout(input.try_clone()?).stderr(input);
         let mut child =
             command.spawn().with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
         // Our ends of the pipe, without which it would never end.
         drop(command);
+        let (sender, lines) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            loop {
+                let mut line = Vec::new();
+                let read = output.read_until(b'\n', &mut line);
+                // Nobody waits for more when the program was stopped.
+                if !matches!(read, Ok(1..)) || sender.send(line).is_err() {
+                    return read.map(drop);
+                }
+            }
+        });
         let mut text = Vec::new();
-        output.read_to_end(&mut text)?;
-        Ok((String::from_utf8_lossy(&text).into_owned(), child.wait()?, started.elapsed()))
+        let is_over = loop {
+            match lines.recv_timeout(limit.saturating_sub(started.elapsed())) {
+                Ok(line) => text.extend(line),
+                Err(error) => break error == RecvTimeoutError::Disconnected,
+            }
+        };
+        let status = if is_over {
+            reader.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            Some(child.wait()?)
+        } else {
+            child.kill()?;
+            child.wait()?;
+            None
+        };
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok(Ran { text, status, time: started.elapsed() })
     }
 }
 
@@ -102,9 +140,13 @@ fn build() -> Result<VecDeque<Program>> {
     Ok(programs.into())
 }
 
-/// Builds all test programs and runs them; each prints what it has to say when it ends. `see` gets
-/// every line.
-pub(super) fn run(environment: &[(&str, &Path)], mut see: impl FnMut(&str)) -> Result<()> {
+/// Builds all test programs and runs them; each prints what it has to say when it ends, and none
+/// runs longer than `limit`. `see` gets every line.
+pub(super) fn run(
+    environment: &[(&str, &Path)],
+    limit: Duration,
+    mut see: impl FnMut(&str),
+) -> Result<()> {
     let started = Instant::now();
     let programs = build()?;
     println!("built {} programs in {:.1} s", programs.len(), started.elapsed().as_secs_f64());
@@ -118,7 +160,7 @@ pub(super) fn run(environment: &[(&str, &Path)], mut see: impl FnMut(&str)) -> R
             let sender = sender.clone();
             scope.spawn(move || {
                 while let Some(program) = next() {
-                    let result = program.run(environment);
+                    let result = program.run(environment, limit);
                     if sender.send((program.name, result)).is_err() {
                         return;
                     }
@@ -129,11 +171,17 @@ pub(super) fn run(environment: &[(&str, &Path)], mut see: impl FnMut(&str)) -> R
         for (name, result) in ended {
             let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
             match result {
-                Ok((text, status, time)) => {
+                Ok(Ran { text, status, time }) => {
                     println!("     Ran {name}, {}\n{text}", seconds(time));
                     text.lines().for_each(&mut see);
-                    if !status.success() {
-                        failed.push(format!("{name} ended with {status}"));
+                    match status {
+                        Some(status) if status.success() => {}
+                        Some(status) => failed.push(format!("{name} ended with {status}")),
+                        None => failed.push(format!(
+                            "{name} hung: it was stopped after {}; the last lines that it printed \
+                             name the tests that had not ended",
+                            seconds(time)
+                        )),
                     }
                 }
                 Err(error) => failed.push(format!("{name}: {error:#}")),
@@ -168,15 +216,32 @@ mod tests {
         assert!(Program::of("warning: something else").is_none());
     }
 
+    fn script(directory: &Path, text: &str) -> PathBuf {
+        let path = directory.join("program");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).unwrap();
+        path
+    }
+
     #[test]
     fn both_outputs_and_the_end_of_a_program_are_seen() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("program");
-        std::fs::write(&path, "#!/bin/sh\npwd\necho $SAID >&2\nexit 3\n").unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&path, mode).unwrap();
+        let path = script(directory.path(), "pwd\necho $SAID >&2\nexit 3\n");
         let program = Program { name: String::new(), path, package: "/".into() };
-        let (text, status, _) = program.run(&[("SAID", Path::new("so"))]).unwrap();
-        assert_eq!((text.as_str(), status.code()), ("/\nso\n", Some(3)));
+        let ran = program.run(&[("SAID", Path::new("so"))], Duration::from_secs(600)).unwrap();
+        assert_eq!(ran.text, "/\nso\n");
+        assert_eq!(ran.status.unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_stopped_and_what_it_printed_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        // A child that keeps the output open must not hold the run up either.
+        let path = script(directory.path(), "echo begun\nsleep 60 & \nwait\n");
+        let program = Program { name: String::new(), path, package: "/".into() };
+        let ran = program.run(&[], Duration::from_millis(700)).unwrap();
+        assert!(ran.status.is_none() && ran.time < Duration::from_secs(50));
+        assert_eq!(ran.text, "begun\n");
     }
 }
