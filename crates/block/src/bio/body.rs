@@ -202,6 +202,12 @@ impl Bio {
         &self.inner.segments
     }
 
+    /// Has a write store `segments`, which are as long as its own.
+    pub(crate) fn set_segments(&mut self, segments: SegmentList) {
+        debug_assert_eq!(segments.bytes(), self.inner.segments.bytes());
+        self.inner.segments = segments;
+    }
+
     /// Whose blocks a clone shares; nothing for other operations.
     pub(crate) fn source(&self) -> Option<&FileRange> {
         self.inner.source.as_deref()

@@ -9,7 +9,7 @@ use undercroft_tags::Tag;
 use super::failure::Failure;
 use super::order::Ordered;
 use crate::bio::{Bio, Operation};
-use crate::memory::{Recycle, Recycled, Spares};
+use crate::memory::{Buffer, Recycle, Recycled, SegmentList, Spares, gather};
 use crate::units::{Limits, Sector};
 
 /// One operation of a driver: bios of one kind whose sectors follow each other.
@@ -213,6 +213,18 @@ impl Request {
         self.bios().flat_map(|bio| bio.segments().iter()).map(|segment| &**segment)
     }
 
+    /// Copies the bytes of a write to `memory`, which is as long as they are, and has the bios write
+    /// them from there. Their own memory goes back to its owners at once.
+    pub(crate) fn move_to(&mut self, mut memory: Buffer) {
+        gather(self.gather(), &mut memory);
+        let mut rest = SegmentList::from(memory);
+        for bio in self.bios_mut() {
+            let behind = rest.split_off(bio.length());
+            bio.set_segments(std::mem::replace(&mut rest, behind));
+        }
+        self.inner.segments = self.bio_count();
+    }
+
     /// The memory to fill of a read, in order.
     pub fn scatter(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.bios_mut().filter_map(|bio| bio.buffer_mut().map(|buffer| &mut **buffer))
@@ -264,5 +276,34 @@ impl Ordered for Request {
 
     fn set_number(&mut self, number: u64) {
         self.inner.ordered = number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::bio::Batch;
+    use crate::memory::Segment;
+
+    #[test]
+    fn a_request_that_was_moved_writes_the_same_and_its_memory_is_free() {
+        let bytes: Vec<u8> = (0..2048u32).map(|at| at as u8 ^ (at >> 8) as u8).collect();
+        let (owned, batch) = (Arc::new(bytes.clone()), Batch::new());
+        let write = |from: usize, to: usize| {
+            let middle = (from + to) / 2;
+            let pieces = [from..middle, middle..to].map(|range| Segment::shared(&owned, range));
+            Bio::write(Sector(from as u64 / 512), pieces.to_vec()).in_batch(&batch)
+        };
+        let mut request = Request::new(write(0, 1536));
+        request.merge(write(1536, 2048));
+        assert_eq!((request.segment_count(), Arc::strong_count(&owned)), (4, 5));
+        request.move_to(Buffer::zeroed(2048));
+        assert_eq!((request.segment_count(), Arc::strong_count(&owned)), (2, 1));
+        assert_eq!(request.gather().map(<[u8]>::len).collect::<Vec<_>>(), [1536, 512]);
+        assert_eq!(request.gather().collect::<Vec<_>>().concat(), bytes);
+        request.complete();
+        batch.wait().unwrap();
     }
 }

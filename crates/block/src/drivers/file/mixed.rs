@@ -18,9 +18,9 @@ use std::time::Instant;
 use super::open::OpenFile;
 use super::transfer;
 use super::uring::{UringDriver, UringQueue};
-use crate::bio::{Bio, Operation};
+use crate::bio::Operation;
 use crate::driver::{Bell, Completions, Driver, DriverQueue, OpenError, QueueContext, Wait, drain};
-use crate::memory::{BufferPool, gather};
+use crate::memory::{Buffer, BufferPool};
 use crate::request::{Failure, Request, RequestList};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
@@ -65,13 +65,9 @@ impl MixedDriver {
             && (request.sector().0 * SECTOR_SIZE).is_multiple_of(self.unit)
     }
 
-    /// A request that writes a copy of what `request` writes; `None` if there is no memory now.
-    fn copy_of(&self, request: &Request) -> Option<Request> {
-        let mut memory = self.pool.try_get(usize::try_from(request.length()).ok()?)?;
-        gather(request.gather(), &mut memory);
-        let mut copy = Request::new(Bio::write(request.sector(), memory));
-        copy.inner.tag = request.inner.tag;
-        Some(copy)
+    /// Memory of the ring for the bytes of `request`; `None` if there is none now.
+    fn memory_for(&self, request: &Request) -> Option<Buffer> {
+        self.pool.try_get(usize::try_from(request.length()).ok()?)
     }
 }
 
@@ -98,7 +94,6 @@ impl Driver for MixedDriver {
         Ok(MixedQueue {
             driver: Arc::clone(self),
             ring: self.around.open_queue(context)?,
-            originals: (0..context.depth).map(|_| None).collect(),
             ended: Completions::default(),
             goes_around: true,
         })
@@ -113,37 +108,29 @@ impl Driver for MixedDriver {
 pub(super) struct MixedQueue {
     driver: Arc<MixedDriver>,
     ring: UringQueue,
-    /// By tag: requests of which a copy is under way around the page cache.
-    originals: Vec<Option<Request>>,
-    /// Copies that ended; empty between calls.
+    /// Writes around the page cache that ended; empty between calls.
     ended: Completions,
     /// No write around the page cache has failed.
     goes_around: bool,
 }
 
 impl MixedQueue {
-    /// Sends a copy of `request` around the page cache, or gives it back.
-    fn send_around(&mut self, request: Request) -> Option<Request> {
+    /// Sends `request` around the page cache, or gives it back. What it wrote is copied, so that its
+    /// submitter has its memory again while that is in the caches of the processor.
+    fn send_around(&mut self, mut request: Request) -> Option<Request> {
         if !self.goes_around || !self.driver.may_go_around(&request) {
             return Some(request);
         }
-        let Some(copy) = self.driver.copy_of(&request) else { return Some(request) };
-        let tag = request.tag() as usize;
-        debug_assert!(self.originals[tag].is_none(), "a tag belongs to one request at a time");
-        self.originals[tag] = Some(request);
-        self.ring.start(&mut RequestList::of(copy), &mut self.ended);
+        let Some(memory) = self.driver.memory_for(&request) else { return Some(request) };
+        request.move_to(memory);
+        self.ring.start(&mut RequestList::of(request), &mut self.ended);
         None
     }
 
-    /// Ends the requests whose copies ended.
-    fn end_originals(&mut self, completions: &mut Completions) {
-        for mut copy in std::mem::take(&mut self.ended.ended) {
-            let failure = copy.inner.failure.take();
-            let original = self.originals[copy.tag() as usize].take();
-            // Its bios have no receiver.
-            copy.complete();
-            let Some(mut request) = original else { continue };
-            let result = failure.map_or(Ok(()), |_| {
+    /// Hands on the writes that ended.
+    fn end_around(&mut self, completions: &mut Completions) {
+        for mut request in std::mem::take(&mut self.ended.ended) {
+            let result = request.inner.failure.take().map_or(Ok(()), |_| {
                 // The page cache may take what the disk does not take directly; if not, its answer
                 // is the one to give.
                 self.goes_around = false;
@@ -170,7 +157,7 @@ impl DriverQueue for MixedQueue {
     fn reap(&mut self, completions: &mut Completions, wait: Wait) -> io::Result<()> {
         let wait = if completions.is_empty() { wait } else { Wait::No };
         let reaped = self.ring.reap(&mut self.ended, wait);
-        self.end_originals(completions);
+        self.end_around(completions);
         reaped
     }
 
@@ -219,7 +206,7 @@ mod tests {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
     use super::*;
-    use crate::{Batch, BlockDevice, Buffer, Leaf, Plug, QueueOptions};
+    use crate::{Batch, Bio, BlockDevice, Leaf, Plug, QueueOptions};
 
     const LENGTH: u64 = 16 << 20;
 
