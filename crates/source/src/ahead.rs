@@ -7,8 +7,9 @@ use std::marker::PhantomData;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Batches that wait for the consumer.
-const BATCHES: usize = 4;
+/// Batches that wait for the consumer: where files are small a packer is behind, and catches up where
+/// they are large.
+const BATCHES: usize = 12;
 /// Entries and pieces of data in a batch: enough that handing it over costs nothing for each.
 const BATCH_ITEMS: usize = 256;
 /// Bytes in a batch: entries, which may have many attributes, and data, which keeps its buffers from

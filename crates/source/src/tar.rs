@@ -13,6 +13,7 @@ mod error;
 mod extended;
 mod gzip;
 mod header;
+mod header_walk;
 mod input;
 mod kept;
 mod path;

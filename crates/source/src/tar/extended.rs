@@ -5,7 +5,7 @@ use super::pax::Extensions;
 
 /// Most bytes of extended headers for one entry. A sparse map of version 0.1 takes some 20 bytes for
 /// each range, and an extended attribute up to 64 KiB.
-const LIMIT: u64 = 16 * 1024 * 1024;
+pub(super) const LIMIT: u64 = 16 * 1024 * 1024;
 /// Most bytes of global headers in an archive: they are copied for every entry.
 const GLOBAL_LIMIT: u64 = 64 * 1024;
 
@@ -22,7 +22,7 @@ pub(super) struct Extended {
 
 impl Extended {
     /// Whether a header of this type extends the headers after it.
-    pub(super) fn takes(&self, entry_type: u8) -> bool {
+    pub(super) fn takes(entry_type: u8) -> bool {
         matches!(entry_type, b'x' | b'X' | b'g' | b'L' | b'K')
     }
 

@@ -1,13 +1,11 @@
 //! Where the bytes of an archive come from, in shared chunks.
 
+use super::header_walk::{HeaderWalk, READ_SIZE};
 use crate::Chunk;
 use crate::pool::{BUFFER_SIZE, BufferPool};
 use crate::region::Region;
 use std::io::{self, Read};
 use std::sync::Arc;
-
-/// Bytes that a scan reads at a time: a header, and behind an empty file the next.
-const SCAN_SIZE: usize = 1024;
 
 /// A stream of bytes in chunks.
 pub(super) trait Input: Send {
@@ -69,20 +67,29 @@ impl<R: Read + Send> Input for Stream<R> {
 pub(super) struct Headers {
     region: Region,
     position: u64,
+    /// What was read ahead, as far as that is of use.
+    walk: Option<HeaderWalk>,
 }
 
 impl Headers {
     pub(super) fn new(region: Region) -> Self {
-        Self { region, position: 0 }
+        let walk = HeaderWalk::start(region.clone());
+        Self { region, position: 0, walk }
     }
 }
 
 impl Input for Headers {
     fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
-        let mut buffer = vec![0; SCAN_SIZE];
-        let count = self.region.read_at(&mut buffer, self.position)?;
-        self.position += count as u64;
-        Ok((count > 0).then(|| Chunk::new(Arc::new(buffer), 0..count)))
+        let chunk = match self.walk.as_mut().and_then(|walk| walk.at(self.position)) {
+            Some(chunk) => chunk,
+            None => {
+                let mut buffer = vec![0; READ_SIZE];
+                let count = self.region.read_at(&mut buffer, self.position)?;
+                Chunk::new(Arc::new(buffer), 0..count)
+            }
+        };
+        self.position += chunk.len() as u64;
+        Ok((!chunk.is_empty()).then_some(chunk))
     }
 
     fn skip(&mut self, length: u64) -> io::Result<u64> {

@@ -225,7 +225,7 @@ impl TarReader {
                 return Ok(false);
             };
             let size = header.size()?;
-            if self.extended.takes(header.entry_type()) {
+            if Extended::takes(header.entry_type()) {
                 let content = self.extended_content(size)?;
                 self.extended.apply(header.entry_type(), content)?;
             } else if header.entry_type() == b'V' {

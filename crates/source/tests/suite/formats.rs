@@ -237,6 +237,34 @@ fn compression_is_found_by_the_first_bytes_and_both_passes_see_the_same() {
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1, "the copies have no names");
 }
 
+/// A scan reads headers where their sizes lead it, and those are not always the ones that count.
+#[test]
+fn a_scan_sees_what_is_there_where_headers_misstate_their_size() {
+    let mut inner = Archive::default();
+    for number in 0..300 {
+        inner = inner.file(&format!("inner{number}"), &[4; 1000][number..]);
+    }
+    let inner = inner.end();
+    let size = inner.len().to_string();
+    let many = |archive: Archive, name: &str| {
+        (0..200).fold(archive, |archive, number| archive.file(&format!("{name}{number}"), b"few"))
+    };
+    // What follows this header looks like headers, too.
+    let bytes = many(Archive::default(), "first")
+        .pax(&[("size", size.as_bytes())])
+        .raw(&header(b"archive", b'0', 0))
+        .raw(&inner);
+    let bytes = many(bytes, "second").end();
+    let expected = read_bytes(&bytes, &Options::default()).unwrap();
+    assert_eq!(expected.len(), 401);
+    let work = scratch();
+    let mut source = open(&SourceSpec::Path(write(&work, &bytes)), &Options::default()).unwrap();
+    let mut scanned = Vec::new();
+    source.scan(&mut |entry| scanned.push(entry.clone())).unwrap();
+    assert!(scanned.iter().eq(expected.iter().map(|delivered| &delivered.entry)));
+    assert_eq!(drain(source.as_mut()).unwrap(), expected);
+}
+
 #[test]
 fn a_pipe_serves_one_pass_directly_and_two_through_a_copy() {
     let work = scratch();
