@@ -205,6 +205,9 @@ impl<'a> Populator<'a> {
         }
         // The parent's inode is stored when it is left.
         trans.commit(&mut [&mut inode])?;
+        if kind != FileType::Directory {
+            self.volume.release_inode(inode);
+        }
         Ok(map.filter(|map| !map.is_empty()))
     }
 

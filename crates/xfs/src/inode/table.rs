@@ -7,6 +7,7 @@ use crate::units::InodeNumber;
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
 /// Independent parts of the table, so that threads seldom meet.
@@ -104,9 +105,23 @@ impl InodeTable {
 
     /// Drops an inode that was freed: its holders see that its mode is 0.
     pub(crate) fn remove(&self, number: InodeNumber) {
+        self.take_out(number, |_| true);
+    }
+
+    /// Drops an inode that is stored, unless it has a holder.
+    pub(crate) fn release(&self, number: InodeNumber) {
+        self.take_out(number, |inode| Arc::strong_count(inode) == 1);
+    }
+
+    /// Takes an inode out, if it is there and `may_go`; it is freed without the lock.
+    fn take_out(&self, number: InodeNumber, may_go: impl FnOnce(&Arc<Inode>) -> bool) {
         let mut inodes = self.shard(number).lock();
+        // A copy that another thread loads now is not taken in, since this one may have changed.
         inodes.evictions += 1;
-        let gone = inodes.by_number.remove(&number);
+        let gone = match inodes.by_number.entry(number) {
+            Slot::Occupied(slot) if may_go(&slot.get().inode) => Some(slot.remove()),
+            _ => None,
+        };
         drop((inodes, gone));
     }
 
@@ -152,6 +167,18 @@ mod tests {
     use uuid::Uuid;
 
     const NUMBER: InodeNumber = InodeNumber(128);
+
+    #[test]
+    fn only_an_inode_without_a_holder_is_released() {
+        let table = table();
+        let held = table.get_or_load(NUMBER, || Ok(state(NUMBER, 1))).unwrap();
+        table.release(NUMBER);
+        assert!(table.knows(NUMBER));
+        drop(held);
+        table.release(NUMBER);
+        assert!(!table.knows(NUMBER));
+        table.release(NUMBER);
+    }
 
     fn state(number: InodeNumber, size: u64) -> InodeState {
         let core = InodeCore { number, size, ..InodeCore::default() };

@@ -481,6 +481,14 @@ impl Volume {
         guard
     }
 
+    /// Lets an inode go from memory, unless another thread has it: for a builder of files, which does
+    /// not come back to them. All of its changes must be committed; others would be lost.
+    pub fn release_inode(&self, inode: InodeGuard) {
+        let number = inode.number;
+        drop(inode);
+        self.inodes.release(number);
+    }
+
     /// Forgets an inode that was freed.
     pub(crate) fn drop_inode(&self, number: InodeNumber) {
         self.inodes.remove(number);
