@@ -50,6 +50,8 @@ impl Claim {
 
 /// Threads that compare digests. They stop when this is dropped.
 pub(super) struct Verification {
+    /// How many there are.
+    claims: usize,
     results: Receiver<(usize, Result<(), ImageProblem>)>,
     stop: Arc<AtomicBool>,
 }
@@ -59,11 +61,12 @@ impl Verification {
     pub(super) fn start(claims: Vec<Claim>) -> io::Result<Self> {
         // The consumer and the thread that reads ahead leave about half of the processors idle.
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let threads = (processors / 2).clamp(1, MAX_THREADS).min(claims.len());
+        let count = claims.len();
+        let threads = (processors / 2).clamp(1, MAX_THREADS).min(count);
         let claims: VecDeque<_> = claims.into_iter().enumerate().collect();
         let (claims, stop) = (Arc::new(parking_lot::Mutex::new(claims)), Arc::default());
         let (sender, results) = channel();
-        let verification = Self { results, stop: Arc::clone(&stop) };
+        let verification = Self { claims: count, results, stop: Arc::clone(&stop) };
         for _ in 0..threads {
             let (claims, sender, stop) = (Arc::clone(&claims), sender.clone(), Arc::clone(&stop));
             let run = move || {
@@ -81,10 +84,14 @@ impl Verification {
     }
 
     /// Waits for all; the fault of the lowest layer.
+    ///
+    /// # Panics
+    /// A thread has panicked: else a layer that was not compared would pass for a sound one.
     pub(super) fn finish(self) -> Result<(), ImageProblem> {
-        let mut faults: Vec<_> = self
-            .results
-            .iter()
+        let results: Vec<_> = self.results.iter().collect();
+        assert!(results.len() == self.claims, "a thread that compares digests has panicked");
+        let mut faults: Vec<_> = results
+            .into_iter()
             .filter_map(|(number, result)| Some((number, result.err()?)))
             .collect();
         faults.sort_by_key(|(number, _)| *number);
