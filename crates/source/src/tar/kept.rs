@@ -16,38 +16,46 @@ use std::sync::Arc;
 /// Most entries that are kept.
 pub(super) const MOST_ENTRIES: usize = KEPT_BYTES / size_of::<Entry>();
 
+/// Entries that are kept together: a list of all would be copied as it grows.
+const PIECE: usize = 1024;
+
 /// The entries of a scan under way.
 pub(super) struct Keeping {
     stamp: Stamp,
-    entries: Vec<Entry>,
+    pieces: Vec<Vec<Entry>>,
+    count: usize,
     bytes: usize,
 }
 
 impl Keeping {
     /// `None` if the file does not tell whether it changed.
     pub(super) fn begin(region: &Region) -> Option<Self> {
-        Some(Self { stamp: region.stamp().ok()?, entries: Vec::new(), bytes: 0 })
+        Some(Self { stamp: region.stamp().ok()?, pieces: Vec::new(), count: 0, bytes: 0 })
     }
 
     /// Adds an entry; `None` if that is too much.
     pub(super) fn with(mut self, entry: Entry) -> Option<Self> {
         self.bytes += entry.weight();
-        self.entries.push(entry);
-        (self.bytes <= KEPT_BYTES && self.entries.len() <= MOST_ENTRIES).then_some(self)
+        if self.count.is_multiple_of(PIECE) {
+            self.pieces.push(Vec::with_capacity(PIECE));
+        }
+        self.pieces.last_mut()?.push(entry);
+        self.count += 1;
+        (self.bytes <= KEPT_BYTES && self.count <= MOST_ENTRIES).then_some(self)
     }
 
     /// All of them. `places` are the offsets of their data.
     pub(super) fn finish(self, places: Vec<u64>, warnings: &Warnings) -> Option<Arc<Kept>> {
-        let Self { stamp, entries, .. } = self;
-        let whole = entries.len() == places.len();
-        whole.then(|| Arc::new(Kept { stamp, entries, places, warnings: warnings.clone() }))
+        let Self { stamp, pieces, count, .. } = self;
+        let whole = count == places.len();
+        whole.then(|| Arc::new(Kept { stamp, pieces, places, warnings: warnings.clone() }))
     }
 }
 
 /// All entries of an archive.
 pub(super) struct Kept {
     stamp: Stamp,
-    entries: Vec<Entry>,
+    pieces: Vec<Vec<Entry>>,
     places: Vec<u64>,
     warnings: Warnings,
 }
@@ -66,7 +74,7 @@ impl Kept {
         filling: &mut Filling<Box<TarError>>,
     ) -> Result<Warnings, Stop<Box<TarError>>> {
         let mut bytes = Bytes::new(Box::new(Stream::new(region.stream(), Arc::default())));
-        for (entry, place) in self.entries.iter().zip(&self.places) {
+        for (entry, place) in self.pieces.iter().flatten().zip(&self.places) {
             filling.entry(entry.clone())?;
             let Kind::Regular { data, .. } = &entry.kind else { continue };
             let fault = |offset, problem| {
