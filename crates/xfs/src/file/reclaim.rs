@@ -30,6 +30,7 @@ const STEP_SHARED: usize = 2;
 /// # Errors
 /// It has a name, or is on no list; a damaged structure; the device failed.
 pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
+    let _counted = volume.files().reclaims.begin();
     let locks = file_locks(inode);
     let _data = locks.lock_data();
     loop {

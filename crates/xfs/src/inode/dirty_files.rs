@@ -4,6 +4,7 @@
 //! told apart by their place in memory, for numbers are used again. The lists have a lock of their own, under which no other is taken;
 //! it may be taken under the lock of an inode.
 
+use super::reclaims::Reclaims;
 use super::{Budget, Inode, InodeState};
 use crate::log::UnsequencedTicket;
 use crate::rank;
@@ -29,9 +30,10 @@ pub(crate) enum SyncScope {
     Data,
 }
 
-/// The lists, and the budget of all of them.
+/// The lists, the budget of all of them, and what goes without being listed.
 pub(crate) struct DirtyFiles {
     pub(crate) budget: Arc<Budget>,
+    pub(crate) reclaims: Reclaims,
     lists: OrderedMutex<Lists, { rank::LISTS }>,
 }
 
@@ -59,7 +61,11 @@ pub(crate) fn file_key(inode: &InodeState) -> FileKey {
 
 impl DirtyFiles {
     pub(crate) fn new(bytes: u64) -> Self {
-        Self { budget: Arc::new(Budget::new(bytes)), lists: OrderedMutex::default() }
+        Self {
+            budget: Arc::new(Budget::new(bytes)),
+            reclaims: Reclaims::default(),
+            lists: OrderedMutex::default(),
+        }
     }
 
     /// Bytes that are dirty.

@@ -8,6 +8,7 @@ mod extents;
 mod fork;
 mod memory;
 mod recent_blocks;
+mod reclaims;
 mod table;
 
 pub(crate) use dirty_files::{DirtyFiles, FileKey, Files, SyncScope, Wanted, file_key};

@@ -50,15 +50,17 @@ pub fn make_open(
     with_room(volume, || try_make(volume, parent, name, new, |inode| OpenFile::of(volume, inode)))
 }
 
-/// Does work that needs an inode; once more when its space may wait for the journal.
+/// Does work that needs an inode; once more when there was no space, and other files have given back
+/// space they do not need.
 pub(super) fn with_room<T>(
     volume: &Volume,
     attempt: impl Fn() -> Result<Option<T>, Error>,
 ) -> Result<T, Error> {
-    if let Some(made) = attempt()? {
-        return Ok(made);
+    match attempt() {
+        Ok(Some(made)) => return Ok(made),
+        Ok(None) | Err(Error::NoSpace { .. }) => volume.gather_space()?,
+        Err(error) => return Err(error),
     }
-    volume.sync()?;
     let geometry = volume.geometry();
     let (needed, block_size) = (geometry.chunk_blocks().into(), geometry.block_size());
     attempt()?.ok_or(Error::NoSpace { needed, block_size })
