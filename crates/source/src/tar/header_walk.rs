@@ -90,15 +90,15 @@ impl Walker {
             let header = Header::new(&block).ok()?;
             at += BLOCK as u64;
             let size = header.size().ok()?;
-            let has_data = match header.entry_type() {
-                extended if Extended::takes(extended) => {
-                    self.read_to(at + Some(size).filter(|size| *size <= LIMIT)?)?;
-                    true
+            let is_extended = Extended::takes(header.entry_type());
+            if is_extended {
+                // The scan refuses a larger one.
+                if size > LIMIT {
+                    return None;
                 }
-                b'0' | 0 | b'7' | b'S' => true,
-                _ => false,
-            };
-            if has_data {
+                self.read_to(at + size)?;
+            }
+            if is_extended || matches!(header.entry_type(), b'0' | 0 | b'7' | b'S') {
                 at = at.checked_add(size.checked_next_multiple_of(BLOCK as u64)?)?;
             }
         }
