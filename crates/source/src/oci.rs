@@ -17,6 +17,7 @@ mod layer_source;
 mod platform;
 mod recognise;
 mod saved;
+mod sha256;
 mod sorted;
 mod spec;
 mod stack;

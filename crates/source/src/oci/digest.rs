@@ -25,6 +25,13 @@ enum Algorithm {
 }
 
 impl Algorithm {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+
     fn digits(self) -> usize {
         match self {
             Self::Sha256 => 64,
@@ -50,6 +57,23 @@ impl Digest {
     /// As it is written.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The SHA-256 with these bytes.
+    pub(super) fn sha256(bytes: [u8; 32]) -> Self {
+        Self::of_bytes(Algorithm::Sha256, &bytes)
+    }
+
+    pub(super) fn is_sha256(&self) -> bool {
+        self.algorithm == Algorithm::Sha256
+    }
+
+    fn of_bytes(algorithm: Algorithm, bytes: &[u8]) -> Self {
+        let mut text = format!("{}:", algorithm.name());
+        for byte in bytes {
+            text.push_str(&format!("{byte:02x}"));
+        }
+        Self { text, algorithm }
     }
 
     /// Where an image layout has the blob.
@@ -117,15 +141,10 @@ impl Hasher {
     }
 
     pub(super) fn finish(self) -> Digest {
-        let (name, algorithm, bytes) = match self {
-            Self::Sha256(hasher) => ("sha256", Algorithm::Sha256, hasher.finalize().to_vec()),
-            Self::Sha512(hasher) => ("sha512", Algorithm::Sha512, hasher.finalize().to_vec()),
-        };
-        let mut text = format!("{name}:");
-        for byte in bytes {
-            text.push_str(&format!("{byte:02x}"));
+        match self {
+            Self::Sha256(hasher) => Digest::sha256(hasher.finalize().into()),
+            Self::Sha512(hasher) => Digest::of_bytes(Algorithm::Sha512, &hasher.finalize()),
         }
-        Digest { text, algorithm }
     }
 }
 

@@ -1,8 +1,13 @@
 //! Digests of plain layers, compared while their data is on its way.
 
+mod lanes;
+
 use super::digest::Digest;
 use super::error::{ImageProblem, Role};
 use crate::region::Region;
+use lanes::Outcome;
+use parking_lot::Mutex;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,16 +38,18 @@ pub(super) enum Claimed {
 impl Claim {
     /// Compares; nothing is found when it need not go on.
     fn check(&self, go_on: &dyn Fn() -> bool) -> Result<(), ImageProblem> {
-        let (role, name) = (self.role, self.name.clone());
-        let found = self.digest.compute(&self.region, go_on);
-        let found = found.map_err(|source| ImageProblem::Read { role, name, source })?;
-        let declared = self.digest.clone();
+        self.digest.compute(&self.region, go_on).transpose().map_or(Ok(()), |it| self.verdict(it))
+    }
+
+    /// What it means that the bytes have the digest `found`, or could not be read.
+    fn verdict(&self, found: io::Result<Digest>) -> Result<(), ImageProblem> {
+        let (role, name, declared) = (self.role, self.name.clone(), self.digest.clone());
         match (found, self.claimed) {
-            (None, _) => Ok(()),
-            (Some(found), _) if found == declared => Ok(()),
-            (Some(found), Claimed::Blob) => Err(ImageProblem::Digest { role, declared, found }),
-            (Some(found), Claimed::Uncompressed) => {
-                Err(ImageProblem::DiffId { role, blob: self.name.clone(), declared, found })
+            (Err(source), _) => Err(ImageProblem::Read { role, name, source }),
+            (Ok(found), _) if found == declared => Ok(()),
+            (Ok(found), Claimed::Blob) => Err(ImageProblem::Digest { role, declared, found }),
+            (Ok(found), Claimed::Uncompressed) => {
+                Err(ImageProblem::DiffId { role, blob: name, declared, found })
             }
         }
     }
@@ -52,7 +59,7 @@ impl Claim {
 pub(super) struct Verification {
     /// How many there are.
     claims: usize,
-    results: Receiver<(usize, Result<(), ImageProblem>)>,
+    results: Receiver<Outcome>,
     stop: Arc<AtomicBool>,
 }
 
@@ -63,20 +70,21 @@ impl Verification {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let count = claims.len();
         let threads = (processors / 2).clamp(1, MAX_THREADS).min(count);
-        let claims: VecDeque<_> = claims.into_iter().enumerate().collect();
-        let (claims, stop) = (Arc::new(parking_lot::Mutex::new(claims)), Arc::default());
+        // Two at a time only where there is no thread for each.
+        let width = if threads < count { 2 } else { 1 };
+        let mut claims: VecDeque<_> = claims.into_iter().enumerate().collect();
+        // The longest first, so that none is left alone at the end.
+        claims.make_contiguous().sort_by_key(|(_, claim)| Reverse(claim.region.length()));
+        let (claims, stop) = (Arc::new(Mutex::new(claims)), Arc::<AtomicBool>::default());
         let (sender, results) = channel();
         let verification = Self { claims: count, results, stop: Arc::clone(&stop) };
         for _ in 0..threads {
             let (claims, sender, stop) = (Arc::clone(&claims), sender.clone(), Arc::clone(&stop));
             let run = move || {
+                let next = || claims.lock().pop_front();
                 let go_on = || !stop.load(Ordering::Relaxed);
-                while go_on() {
-                    let Some((number, claim)) = claims.lock().pop_front() else { return };
-                    if sender.send((number, claim.check(&go_on))).is_err() {
-                        return;
-                    }
-                }
+                // Nobody takes outcomes any more once the source is dropped, which also stops this.
+                lanes::run(width, &next, &go_on, &|outcome| drop(sender.send(outcome)));
             };
             thread::Builder::new().name("source-digest".into()).spawn(run)?;
         }
