@@ -283,3 +283,40 @@ impl Drop for NbdQueue {
         self.shared.ports[self.port].depart(&self.seat, false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use undercroft_block::{BlockDevice, MemoryDevice, write_all_at};
+
+    use super::*;
+    use crate::server::{Export, Listener, Server, Settings};
+
+    /// Each thread uses one of the connections; the flush of the client's own may be on the other.
+    #[test]
+    fn writes_that_need_a_flush_do_not_wait_until_someone_looks() {
+        const LENGTH: usize = SHORT as usize;
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let export = Export::new("disk", Arc::new(MemoryDevice::new(16 << 20)));
+        let listener = Listener::unix(&socket).unwrap();
+        let server = Server::start(vec![listener], vec![export], Settings::default()).unwrap();
+        let uri =
+            format!("nbd+unix:///disk?socket={}&x-connections=2&x-unflushed=1M", socket.display());
+        let device = open(&uri.parse().unwrap(), false, None).unwrap();
+        let device: Arc<dyn BlockDevice> = Arc::new(device);
+        for _ in 0..4 {
+            let device = Arc::clone(&device);
+            let write = move || {
+                for number in 0..128 {
+                    let sector = Sector(number * SHORT / 512);
+                    write_all_at(&*device, sector, &[7; LENGTH]).unwrap();
+                }
+            };
+            thread::spawn(write).join().unwrap();
+        }
+        drop(device);
+        server.stop().unwrap();
+    }
+}

@@ -30,7 +30,7 @@ pub(super) struct Flight {
     /// Most bytes of one command.
     step: u64,
     /// What a write sends.
-    data: Option<Arc<[u8]>>,
+    data: Option<Arc<Vec<u8>>>,
     /// It has to be durable when it is answered.
     durable: bool,
     /// When it began to wait for an answer.
@@ -47,7 +47,7 @@ pub(super) struct Flight {
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) header: Vec<u8>,
-    pub(super) data: Option<Arc<[u8]>>,
+    pub(super) data: Option<Arc<Vec<u8>>>,
     /// Bytes of `data` that are sent.
     pub(super) length: usize,
 }
@@ -102,7 +102,7 @@ impl Flight {
             }
             Operation::WriteZeroes => {
                 (flight.command, flight.step) = (Command::Write, facts.payload);
-                flight.data = Some(vec![0; length.min(facts.payload) as usize].into());
+                flight.data = Some(Arc::new(vec![0; length.min(facts.payload) as usize]));
             }
             Operation::Discard if facts.can_trim() => flight.command = Command::Trim,
             Operation::Flush if facts.can_flush() => {}
@@ -115,12 +115,12 @@ impl Flight {
         Plan::Send(flight)
     }
 
-    /// A flush that no request asks for.
-    pub(super) fn own_flush() -> Self {
+    /// A flush that no request asks for, on the connection `port`.
+    pub(super) fn own_flush(port: usize) -> Self {
         Self {
             request: None,
             seat: None,
-            port: 0,
+            port,
             command: Command::Flush,
             offset: 0,
             length: 0,

@@ -18,14 +18,13 @@ use parking_lot::{Condvar, Mutex};
 
 use super::seat::Seat;
 
-/// Time without a leader after which the watcher leads.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// The place of the thread that receives from a connection, in all sessions of a device; `R` is what
 /// it receives with.
 pub(super) struct Port<R> {
     state: Mutex<PortState<R>>,
     watcher: Arc<Seat>,
+    /// Time without a leader after which the watcher leads.
+    pause: Duration,
     /// For the watcher.
     unattended: Condvar,
     /// For the thread that retires the port.
@@ -44,15 +43,16 @@ struct PortState<R> {
     turns: u64,
     /// The watcher need not wait.
     hurry: bool,
-    /// Threads that sleep elsewhere and cannot lead.
+    /// Answers that no thread waits for here, though they are wanted soon: of threads that sleep
+    /// elsewhere and cannot lead, and of a flush of the client's own.
     expecting: usize,
     has_session: bool,
     closed: bool,
 }
 
 impl<R> Port<R> {
-    /// One without a session.
-    pub(super) fn new(watcher: Arc<Seat>) -> Self {
+    /// One without a session, where the watcher leads after a `pause` without a leader.
+    pub(super) fn new(watcher: Arc<Seat>, pause: Duration) -> Self {
         let state = PortState {
             free: None,
             leader: None,
@@ -65,7 +65,7 @@ impl<R> Port<R> {
             closed: false,
         };
         let (unattended, left) = (Condvar::new(), Condvar::new());
-        Self { state: Mutex::new(state), watcher, unattended, left }
+        Self { state: Mutex::new(state), watcher, pause, unattended, left }
     }
 
     /// Makes the thread at `seat` the leader if there is none. If it `waits`, it is called else when
@@ -145,7 +145,7 @@ impl<R> Port<R> {
         }
     }
 
-    /// A thread is going to sleep elsewhere, and is told of its answers there.
+    /// Nobody waits here for an answer that is wanted soon. The watcher does while there is no leader.
     pub(super) fn expect(&self) {
         let mut state = self.state.lock();
         state.expecting += 1;
@@ -154,7 +154,7 @@ impl<R> Port<R> {
         }
     }
 
-    /// The same thread is awake again.
+    /// It has come, or a thread waits for it.
     pub(super) fn ignore(&self) {
         self.state.lock().expecting -= 1;
     }
@@ -183,7 +183,7 @@ impl<R> Port<R> {
             }
             seen = Some(state.turns);
             if state.free.is_some() || state.leader.is_some() {
-                self.unattended.wait_for(&mut state, PAUSE);
+                self.unattended.wait_for(&mut state, self.pause);
             } else {
                 self.unattended.wait(&mut state);
             }
@@ -232,6 +232,8 @@ mod tests {
 
     use super::*;
 
+    const PAUSE: Duration = Duration::from_millis(100);
+
     /// A server that answers each byte with itself, and those who ask it.
     struct Asking {
         port: Port<UnixStream>,
@@ -251,7 +253,7 @@ mod tests {
                     to.write_all(&bytes[..count]).unwrap();
                 }
             });
-            let port = Port::new(Seat::new().unwrap());
+            let port = Port::new(Seat::new().unwrap(), PAUSE);
             let receiver = here.try_clone().unwrap();
             receiver.set_nonblocking(true).unwrap();
             port.open(receiver);
@@ -367,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_port_is_retired_when_its_leader_has_left() {
-        let port = Port::new(Seat::new().unwrap());
+        let port = Port::new(Seat::new().unwrap(), PAUSE);
         let seat = Seat::new().unwrap();
         port.open(1);
         let first = port.lead(&seat, true);

@@ -1,7 +1,7 @@
 //! Memory for copies of writes, used again: memory that is new to the process costs more than the
 //! copy.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -18,8 +18,9 @@ pub(super) struct Spare {
 
 #[derive(Debug, Default)]
 struct SpareState {
-    /// By length.
-    memory: HashMap<usize, Vec<Arc<[u8]>>>,
+    /// By capacity; no list is empty.
+    memory: BTreeMap<usize, Vec<Vec<u8>>>,
+    /// Sum of the capacities.
     bytes: u64,
     /// Some was used since the last look.
     used: bool,
@@ -27,50 +28,39 @@ struct SpareState {
 
 impl Spare {
     /// The bytes of a write.
-    pub(super) fn copy(&self, request: &Request) -> Arc<[u8]> {
+    pub(super) fn copy(&self, request: &Request) -> Arc<Vec<u8>> {
         // The length fits a request, which limits bound.
         let length = request.length() as usize;
-        if let Some(mut memory) = self.get(length)
-            && let Some(mut rest) = Arc::get_mut(&mut memory)
-        {
-            for piece in request.gather() {
-                let (here, behind) = rest.split_at_mut(piece.len());
-                here.copy_from_slice(piece);
-                rest = behind;
-            }
-            return memory;
-        }
-        let mut pieces = request.gather();
-        let (first, second) = (pieces.next(), pieces.next());
-        if let (Some(first), None) = (first, second) {
-            return first.into();
-        }
-        drop(pieces);
-        let mut bytes = Vec::with_capacity(length);
-        request.gather().for_each(|piece| bytes.extend_from_slice(piece));
-        bytes.into()
+        let mut memory = self.get(length).unwrap_or_else(|| Vec::with_capacity(length));
+        memory.clear();
+        request.gather().for_each(|piece| memory.extend_from_slice(piece));
+        Arc::new(memory)
     }
 
-    fn get(&self, length: usize) -> Option<Arc<[u8]>> {
+    /// Memory for `length` bytes, a quarter more at most: lengths differ, and longer copies need theirs.
+    fn get(&self, length: usize) -> Option<Vec<u8>> {
         if length < SHORTEST {
             return None;
         }
         let mut state = self.state.lock();
-        let memory = state.memory.get_mut(&length)?.pop()?;
+        let (&capacity, list) = state.memory.range_mut(length..=length + length / 4).next()?;
+        let memory = list.pop()?;
+        if list.is_empty() {
+            state.memory.remove(&capacity);
+        }
         state.used = true;
-        state.bytes -= length as u64;
+        state.bytes -= capacity as u64;
         Some(memory)
     }
 
     /// Keeps the `memory` that has no other owner, as long as it is `most` bytes in all.
-    pub(super) fn put(&self, memory: impl IntoIterator<Item = Arc<[u8]>>, most: u64) {
+    pub(super) fn put(&self, memory: impl IntoIterator<Item = Arc<Vec<u8>>>, most: u64) {
         let mut state = self.state.lock();
-        for mut memory in memory {
-            let bytes = memory.len() as u64;
-            let is_long = memory.len() >= SHORTEST;
-            if is_long && state.bytes + bytes <= most && Arc::get_mut(&mut memory).is_some() {
-                state.bytes += bytes;
-                state.memory.entry(memory.len()).or_default().push(memory);
+        for memory in memory.into_iter().filter_map(Arc::into_inner) {
+            let capacity = memory.capacity();
+            if capacity >= SHORTEST && state.bytes + capacity as u64 <= most {
+                state.bytes += capacity as u64;
+                state.memory.entry(capacity).or_default().push(memory);
             }
         }
     }
@@ -79,7 +69,7 @@ impl Spare {
     pub(super) fn shrink(&self) {
         let mut state = self.state.lock();
         if !std::mem::take(&mut state.used) {
-            (state.memory, state.bytes) = (HashMap::new(), 0);
+            (state.memory, state.bytes) = (BTreeMap::new(), 0);
         }
     }
 }
@@ -88,12 +78,12 @@ impl Spare {
 mod tests {
     use super::*;
 
-    fn memory(length: usize) -> Arc<[u8]> {
-        vec![7; length].into()
+    fn memory(length: usize) -> Arc<Vec<u8>> {
+        Arc::new(vec![7; length])
     }
 
     #[test]
-    fn memory_of_the_same_length_is_used_again() {
+    fn memory_that_fits_is_used_again() {
         let spare = Spare::default();
         let (one, other) = (memory(SHORTEST), memory(SHORTEST));
         let place = one.as_ptr();
@@ -102,6 +92,11 @@ mod tests {
         assert!(spare.get(SHORTEST + 1).is_none());
         assert_eq!(spare.get(SHORTEST).map(|memory| memory.as_ptr()), Some(place));
         assert!(spare.get(SHORTEST).is_none(), "the other one has another owner");
+        spare.put([memory(5 * SHORTEST), memory(6 * SHORTEST)], 1 << 20);
+        assert_eq!(spare.get(4 * SHORTEST).map(|memory| memory.capacity()), Some(5 * SHORTEST));
+        assert!(spare.get(4 * SHORTEST).is_none(), "it is too long");
+        assert!(spare.get(5 * SHORTEST).is_some());
+        assert_eq!(spare.state.lock().bytes, 0);
     }
 
     #[test]

@@ -33,6 +33,10 @@ use super::spare::Spare;
 use super::zeroes::Zeroes;
 use crate::protocol::WireError;
 
+/// Time without a receiver on a connection after which its watcher receives. Tests wait an hour: no
+/// request may need it.
+const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 100 });
+
 /// What the threads of a device share.
 pub(super) struct Shared {
     pub(super) dialer: Dialer,
@@ -117,7 +121,7 @@ impl Shared {
             facts,
             zeroes: Zeroes::default(),
             spare: Spare::default(),
-            ports: watchers.iter().map(|seat| Port::new(Arc::clone(seat))).collect(),
+            ports: watchers.iter().map(|seat| Port::new(Arc::clone(seat), PAUSE)).collect(),
             state: Mutex::new(state),
             change: Condvar::new(),
         }
@@ -278,10 +282,12 @@ impl Shared {
             // What begins the next flush has room in it.
             self.spare.put(state.kept.release(flight.mark), self.options.unflushed / 2);
         }
+        let port = flight.port;
         if flight.go_on(&self.facts) {
             self.send(state, flight);
         } else if flight.request.is_none() {
             state.flushing = false;
+            self.ports[port].ignore();
         } else if let Some(ended) = flight.end(Ok(())) {
             let full = is_kept && state.kept.bytes() > self.options.unflushed;
             if full { state.withheld.push(ended) } else { out.push(ended) }
@@ -291,7 +297,9 @@ impl Shared {
         }
         if state.kept.bytes() > self.options.unflushed / 2 && !state.flushing {
             state.flushing = true;
-            self.send(state, Flight::own_flush());
+            // No thread waits for its answer, and those whose writes are withheld may wait elsewhere.
+            self.ports[port].expect();
+            self.send(state, Flight::own_flush(port));
         }
     }
 
