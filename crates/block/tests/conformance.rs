@@ -86,6 +86,12 @@ fn a_file_written_both_ways_conforms() {
 }
 
 #[test]
+fn a_served_file_conforms() {
+    let options = FileOptions { engine: Engine::Around, ..FileOptions::default() };
+    check(&|capacity| file_with(capacity, &options));
+}
+
+#[test]
 fn a_file_on_several_rings_conforms() {
     let queue = QueueOptions {
         drive: Drive::Threads(2),
@@ -129,7 +135,9 @@ proptest! {
         replay(&file(Sector(128), threads), &steps);
         let options = FileOptions { engine: Engine::Uring, ..FileOptions::default() };
         replay(&file_with(Sector(128), &options), &steps);
-        let options = FileOptions { engine: Engine::Mixed, ..FileOptions::default() };
-        replay(&file_with(Sector(4096), &options), &steps);
+        for engine in [Engine::Mixed, Engine::Around] {
+            let options = FileOptions { engine, ..FileOptions::default() };
+            replay(&file_with(Sector(4096), &options), &steps);
+        }
     }
 }

@@ -54,6 +54,7 @@ fn ways() -> Vec<FileOptions> {
         way(Engine::Uring, false, 0),
         way(Engine::Uring, true, 0),
         way(Engine::Mixed, false, 1),
+        way(Engine::Around, false, 2),
     ]
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, LeafDescription, MirrorEvent};
-use undercroft_block::{BlockDevice, Sector, Window, mounted_at, read_buffer};
+use undercroft_block::{BlockDevice, Engine, Sector, Window, mounted_at, read_buffer};
 use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
@@ -47,6 +47,10 @@ pub(crate) struct ImageArgs {
     #[command(flatten)]
     stats: StatsArgs,
 
+    /// The engine of files for which the image has none.
+    #[arg(skip)]
+    engine: Engine,
+
     /// Devices that were opened, for the statistics at the end.
     #[arg(skip)]
     opened: RefCell<Vec<Arc<dyn BlockDevice>>>,
@@ -67,8 +71,14 @@ impl ImageArgs {
             partition,
             no_replay: false,
             stats: StatsArgs::default(),
+            engine: Engine::Auto,
             opened: RefCell::default(),
         }
+    }
+
+    /// The same; its files get this engine, unless the image says another.
+    pub(crate) fn with_engine(self, engine: Engine) -> Self {
+        Self { engine, ..self }
     }
 
     /// The device that the volume fills, for reading, with a note when the kernel has it.
@@ -199,7 +209,8 @@ impl ImageArgs {
                 );
             }
         };
-        let disk = self.image.open_with_limit(read_only, time_limit, Some(Arc::new(note)))?;
+        let image = self.image.clone().with_engine(self.engine);
+        let disk = image.open_with_limit(read_only, time_limit, Some(Arc::new(note)))?;
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }

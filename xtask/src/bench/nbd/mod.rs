@@ -42,7 +42,7 @@ pub(crate) struct NbdArguments {
     /// Seconds of one turn
     #[arg(long, default_value_t = 2)]
     seconds: u64,
-    /// Where the file is; without it in memory
+    /// Where files are; without it those of commands are below the target directory, others in memory
     #[arg(long)]
     work: Option<PathBuf>,
     /// Only this comparison; may be given several times
@@ -99,6 +99,8 @@ pub(super) fn nbd(arguments: &NbdArguments) -> Result<Vec<Comparison>> {
     let mut all = Vec::new();
     for compared in Compared::value_variants().iter().copied().filter(is_wanted) {
         if compared == Compared::Commands {
+            // On a disk, where people have their images.
+            let home = tempfile::tempdir_in(working_directory(arguments.work.as_ref())?)?;
             all.extend(commands::commands(home.path(), arguments.runs)?);
             continue;
         }

@@ -26,6 +26,12 @@ pub enum Engine {
     /// around it at the same time, as each has room. As `Auto` where the system has no io_uring or
     /// the file system does not say how it does direct I/O, and when only one way is wanted.
     Mixed,
+    /// For servers: as `Auto`, but large writes of whole pages go around the page cache, on io_uring
+    /// and from the memory they are in, if it has nothing of their range. So data that comes to stay
+    /// takes no memory of the system, and what is rewritten again and again stays in it. As `Auto`
+    /// where the system has no io_uring or does not tell what its page cache has (before Linux 6.5),
+    /// where the file system does not say how it does direct I/O, and when only one way is wanted.
+    Around,
 }
 
 impl fmt::Display for Engine {
@@ -35,6 +41,7 @@ impl fmt::Display for Engine {
             Self::Uring => "io_uring",
             Self::Threads => "threads",
             Self::Mixed => "mixed",
+            Self::Around => "around",
         })
     }
 }

@@ -6,6 +6,9 @@
 //! and sends it off through a ring; the one after that it copies into the page cache. A fast disk
 //! takes most of the work, a slow one little, and neither is waited for.
 //!
+//! A server has memory that its clients wait for, and what they rewrite is best kept: there, large
+//! writes go around the page cache from where they are, and only if it has nothing of their range.
+//!
 //! The two ways never share a page of the page cache: only writes of whole pages go around it, and
 //! the queue layer lets no two requests that overlap be under way together.
 
@@ -16,8 +19,8 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::open::OpenFile;
-use super::transfer;
 use super::uring::{UringDriver, UringQueue};
+use super::{page_cache, transfer, unwaiting};
 use crate::bio::Operation;
 use crate::driver::{Bell, Completions, Driver, DriverQueue, OpenError, QueueContext, Wait, drain};
 use crate::memory::{Buffer, BufferPool};
@@ -34,25 +37,37 @@ const POOL_BYTES: usize = 16 << 20;
 /// disk is slow with them.
 const AROUND_MIN: u64 = 128 << 10;
 
+/// Writes of a queue of a server around the page cache at a time; more go through it.
+const LENT: usize = 32;
+
 /// Moves bytes through the page cache, and large writes around it too.
 pub(super) struct MixedDriver {
     file: Arc<OpenFile>,
     around: Arc<UringDriver>,
-    /// Of the memory registered with the ring.
-    pool: BufferPool,
+    /// Where the bytes are on the way around: copied to memory registered with the ring, or lent by
+    /// their request.
+    pool: Option<BufferPool>,
     /// Offset and length of what goes around are multiples of this, in bytes.
     unit: u64,
 }
 
 impl MixedDriver {
-    /// A driver for `file`; `None` where direct I/O or rings are not to be had.
-    pub(super) fn new(file: &Arc<OpenFile>) -> Option<Self> {
+    /// A driver for bulk writes to `file`; `None` where direct I/O or rings are not to be had.
+    pub(super) fn copying(file: &Arc<OpenFile>) -> Option<Self> {
+        Self::new(file, Some(BufferPool::registrable(POOL_BYTES)))
+    }
+
+    /// A driver for a server of `file`; `None` also where it is not known what the page cache has.
+    pub(super) fn lending(file: &Arc<OpenFile>) -> Option<Self> {
+        page_cache::pages(file.file(), 0, 1).ok()?;
+        Self::new(file, None)
+    }
+
+    fn new(file: &Arc<OpenFile>, pool: Option<BufferPool>) -> Option<Self> {
         let around = file.reopened_direct()?;
         super::uring::try_out(false).ok()?;
         let unit = around.block().max(rustix::param::page_size() as u64);
-        let pool = BufferPool::registrable(POOL_BYTES);
-        let around =
-            UringDriver { file: Arc::new(around), polled: false, pool: Some(pool.clone()) };
+        let around = UringDriver { file: Arc::new(around), polled: false, pool: pool.clone() };
         Some(Self { file: Arc::clone(file), around: Arc::new(around), pool, unit })
     }
 
@@ -65,9 +80,13 @@ impl MixedDriver {
             && (request.sector().0 * SECTOR_SIZE).is_multiple_of(self.unit)
     }
 
-    /// Memory of the ring for the bytes of `request`; `None` if there is none now.
-    fn memory_for(&self, request: &Request) -> Option<Buffer> {
-        self.pool.try_get(usize::try_from(request.length()).ok()?)
+    /// Whether the page cache has nothing of the range of `request`, whose memory will do.
+    fn may_lend(&self, request: &Request) -> bool {
+        let alignment = self.around.limits().memory_alignment;
+        let fits = |piece: &[u8]| (piece.as_ptr() as usize | piece.len()).is_multiple_of(alignment);
+        let offset = request.sector().0 * SECTOR_SIZE;
+        let cached = || page_cache::pages(self.file.file(), offset, request.length());
+        request.gather().all(fits) && cached().is_ok_and(|pages| pages == 0)
     }
 }
 
@@ -102,6 +121,10 @@ impl Driver for MixedDriver {
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         Some(transfer::execute(&self.file, request))
     }
+
+    fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        unwaiting::execute(&self.file, request)
+    }
 }
 
 /// What one thread drives.
@@ -115,14 +138,20 @@ pub(super) struct MixedQueue {
 }
 
 impl MixedQueue {
-    /// Sends `request` around the page cache, or gives it back. What it wrote is copied, so that its
+    /// Sends `request` around the page cache, or gives it back. If what it writes is copied, its
     /// submitter has its memory again while that is in the caches of the processor.
     fn send_around(&mut self, mut request: Request) -> Option<Request> {
         if !self.goes_around || !self.driver.may_go_around(&request) {
             return Some(request);
         }
-        let Some(memory) = self.driver.memory_for(&request) else { return Some(request) };
-        request.move_to(memory);
+        match &self.driver.pool {
+            Some(pool) => match memory_for(&request, pool) {
+                Some(memory) => request.move_to(memory),
+                None => return Some(request),
+            },
+            None if self.in_flight() < LENT && self.driver.may_lend(&request) => {}
+            None => return Some(request),
+        }
         self.ring.start(&mut RequestList::of(request), &mut self.ended);
         None
     }
@@ -139,6 +168,11 @@ impl MixedQueue {
             completions.push(request, result);
         }
     }
+}
+
+/// Memory of the ring for the bytes of `request`; `None` if there is none now.
+fn memory_for(request: &Request, pool: &BufferPool) -> Option<Buffer> {
+    pool.try_get(usize::try_from(request.length()).ok()?)
 }
 
 impl DriverQueue for MixedQueue {
@@ -206,18 +240,19 @@ mod tests {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
     use super::*;
-    use crate::{Batch, Bio, BlockDevice, Leaf, Plug, QueueOptions};
+    use crate::{Batch, Bio, BlockDevice, Leaf, Plug, QueueOptions, Segment, SegmentList};
 
     const LENGTH: u64 = 16 << 20;
+    const DIRECT: &str = "the disk of the build has direct I/O";
 
     /// A file on the disk of the build, and a driver for it.
-    fn driver() -> (File, MixedDriver) {
+    fn driver(make: fn(&Arc<OpenFile>) -> Option<MixedDriver>) -> (File, Option<MixedDriver>) {
         let program = std::env::current_exe().unwrap();
         let file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.set_len(LENGTH).unwrap();
         let copy = file.try_clone().unwrap();
         let opened = Arc::new(OpenFile::from_file(copy, "image", false, false).unwrap());
-        (file, MixedDriver::new(&opened).expect("the disk of the build has direct I/O"))
+        (file, make(&opened))
     }
 
     /// Writes `length` bytes, all `byte`, at `offset`.
@@ -250,7 +285,8 @@ mod tests {
 
     #[test]
     fn large_writes_of_whole_pages_go_around_the_page_cache() {
-        let (file, driver) = driver();
+        let (file, driver) = driver(MixedDriver::copying);
+        let driver = driver.expect(DIRECT);
         let device: Arc<dyn BlockDevice> =
             Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
         let large = 512 << 10;
@@ -267,13 +303,51 @@ mod tests {
     }
 
     #[test]
+    fn a_server_rewrites_in_the_page_cache_what_it_has() {
+        let (file, driver) = driver(MixedDriver::lending);
+        if page_cache::pages(&file, 0, 1).is_err() {
+            // Linux before 6.5.
+            assert!(driver.is_none());
+            return;
+        }
+        let driver = driver.expect(DIRECT);
+        let device: Arc<dyn BlockDevice> =
+            Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
+        let large = 512 << 10;
+        write(&device, 1 << 20, large, 1);
+        assert!(!is_cached(&file, 1 << 20));
+        assert_filled(&file, 1 << 20, large, 1);
+        assert!(is_cached(&file, 1 << 20));
+        write(&device, 1 << 20, large, 2);
+        assert!(is_cached(&file, 1 << 20));
+        // One page of the range will do.
+        assert_filled(&file, (4 << 20) + (large as u64) - 1, 1, 0);
+        write(&device, 4 << 20, large, 3);
+        assert!(is_cached(&file, 4 << 20));
+        // Memory that direct I/O does not take.
+        let memory = Arc::new(vec![4; large + 1]);
+        let batch = Batch::new();
+        let odd = usize::from((memory.as_ptr() as usize).is_multiple_of(2));
+        let segments = SegmentList::from(Segment::shared(&memory, odd..odd + large));
+        let bio = Bio::write(Sector((8 << 20) / SECTOR_SIZE), segments);
+        Plug::new(&device).submit(bio.in_batch(&batch));
+        batch.wait().unwrap();
+        assert!(is_cached(&file, 8 << 20));
+        drop(device);
+        assert_filled(&file, 1 << 20, large, 2);
+        assert_filled(&file, 4 << 20, large, 3);
+        assert_filled(&file, 8 << 20, large, 4);
+    }
+
+    #[test]
     fn what_does_not_go_around_goes_through() {
-        let (file, mut driver) = driver();
+        let (file, driver) = driver(MixedDriver::copying);
+        let mut driver = driver.expect(DIRECT);
         // A file that cannot be written in the way around.
         let read_only =
             File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
         let around = OpenFile::unclaimed(read_only.unwrap(), "image", false, true).unwrap();
-        let pool = Some(driver.pool.clone());
+        let pool = driver.pool.clone();
         driver.around = Arc::new(UringDriver { file: Arc::new(around), polled: false, pool });
         let device: Arc<dyn BlockDevice> =
             Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
@@ -290,6 +364,7 @@ mod tests {
         let file = File::from(rustix::fs::memfd_create("image", flags).unwrap());
         file.set_len(LENGTH).unwrap();
         let opened = Arc::new(OpenFile::from_file(file, "image", false, false).unwrap());
-        assert!(MixedDriver::new(&opened).is_none());
+        assert!(MixedDriver::copying(&opened).is_none());
+        assert!(MixedDriver::lending(&opened).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! A regular file or a block device, through the page cache or with direct I/O.
 //!
 //! Two engines move the bytes, with the same results: [`threads`] with blocking system calls, and
-//! [`uring`] with io_uring. For bulk writes [`mixed`] uses both. A request that its submitter does
+//! [`uring`] with io_uring. For bulk writes and servers [`mixed`] uses both. A request that its submitter does
 //! nothing but wait for (a read of metadata) is served in the submitting thread by both, which
 //! saves two changes of threads.
 
@@ -10,6 +10,7 @@ mod engine;
 mod exclusive;
 mod mixed;
 mod open;
+mod page_cache;
 mod threads;
 mod transfer;
 mod unwaiting;
@@ -134,21 +135,29 @@ impl FileDevice {
             Engine::Threads => Self::on_threads(file, options),
             Engine::Uring => Self::on_uring(file, options),
             Engine::Mixed if !options.direct && !options.read_only => {
-                match MixedDriver::new(&file) {
-                    Some(driver) => Self::on_both(driver, options),
+                match MixedDriver::copying(&file) {
+                    Some(driver) => Self::on_both(driver, 1, options),
                     None => Self::on_threads(file, options),
                 }
             }
-            Engine::Auto | Engine::Mixed if !options.direct && !options.read_only => {
+            Engine::Around if !options.direct && !options.read_only && options.threads > 0 => {
+                match MixedDriver::lending(&file) {
+                    Some(driver) => Self::on_both(driver, options.threads, options),
+                    None => Self::on_threads(file, options),
+                }
+            }
+            Engine::Auto | Engine::Mixed | Engine::Around
+                if !options.direct && !options.read_only =>
+            {
                 Self::on_threads(file, options)
             }
-            Engine::Auto | Engine::Mixed
+            Engine::Auto | Engine::Mixed | Engine::Around
                 if options.direct && options.polled && !file.can_be_polled() =>
             {
                 engine::announce(&Fallback::Interrupts(file.name().to_owned()));
                 Self::start(file, &FileOptions { polled: false, ..options.clone() })
             }
-            Engine::Auto | Engine::Mixed => {
+            Engine::Auto | Engine::Mixed | Engine::Around => {
                 match Self::on_uring(Arc::clone(&file), options) {
                     // A cold page cache is read more slowly without a ring, which is no news.
                     Err(OpenError::Ring { .. }) if !options.direct => {}
@@ -174,9 +183,14 @@ impl FileDevice {
         Ok((Box::new(Leaf::start(ThreadsDriver { file }, queue)?), Engine::Threads))
     }
 
-    fn on_both(driver: MixedDriver, options: &FileOptions) -> Result<Started, OpenError> {
-        let queue = QueueOptions { drive: Drive::Threads(1), ..options.queue.clone() };
-        Ok((Box::new(Leaf::start(driver, queue)?), Engine::Mixed))
+    fn on_both(
+        driver: MixedDriver,
+        threads: usize,
+        options: &FileOptions,
+    ) -> Result<Started, OpenError> {
+        let queue = QueueOptions { drive: Drive::Threads(threads), ..options.queue.clone() };
+        let engine = options.engine;
+        Ok((Box::new(Leaf::start(driver, queue)?), engine))
     }
 
     fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Started, OpenError> {

@@ -47,9 +47,10 @@ impl FileLeaf {
             ("engine", Some("uring")) => self.engine = Engine::Uring,
             ("engine", Some("threads")) => self.engine = Engine::Threads,
             ("engine", Some("mixed")) => self.engine = Engine::Mixed,
+            ("engine", Some("around")) => self.engine = Engine::Around,
             ("engine", _) => {
-                let remedy = "write engine=auto, engine=uring, engine=threads or engine=mixed";
-                return Err(remedy.into());
+                let engines = "engine=uring, engine=threads, engine=mixed or engine=around";
+                return Err(format!("write engine=auto, {engines}"));
             }
             _ => {
                 let remedy = "there are direct, engine, polled and size";
@@ -67,6 +68,7 @@ impl FileLeaf {
             Engine::Uring => Some("engine=uring".to_owned()),
             Engine::Threads => Some("engine=threads".to_owned()),
             Engine::Mixed => Some("engine=mixed".to_owned()),
+            Engine::Around => Some("engine=around".to_owned()),
         };
         let direct = self.direct.then(|| "direct".to_owned());
         let polled = self.polled.then(|| "polled".to_owned());

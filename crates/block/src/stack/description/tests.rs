@@ -279,7 +279,8 @@ fn descriptions() -> impl Strategy<Value = Description> {
         Just(Engine::Auto),
         Just(Engine::Uring),
         Just(Engine::Threads),
-        Just(Engine::Mixed)
+        Just(Engine::Mixed),
+        Just(Engine::Around)
     ];
     let leaf = ("[ -~é]{1,12}", size, any::<bool>(), engine);
     let leaf = leaf.prop_map(|(path, size, direct, engine)| {

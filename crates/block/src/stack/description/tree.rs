@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::kind::kind;
 use super::network::NetworkLeaf;
 use super::options::FileLeaf;
+use crate::drivers::Engine;
 use crate::stack::bytes::Size;
 use crate::stack::delay::Slowness;
 
@@ -88,6 +89,24 @@ impl Description {
             LeafDescription::Network(_) => None,
         };
         self.leaves().into_iter().filter_map(file).collect()
+    }
+
+    /// The same; files for which it has no engine get `engine`.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Engine) -> Self {
+        self.set_engine(engine);
+        self
+    }
+
+    fn set_engine(&mut self, engine: Engine) {
+        match self {
+            Self::File(file) if file.engine == Engine::Auto => file.engine = engine,
+            Self::File(_) | Self::Network(_) => {}
+            Self::Delay { leg, .. } => leg.set_engine(engine),
+            Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => {
+                legs.iter_mut().for_each(|leg| leg.set_engine(engine));
+            }
+        }
     }
 
     /// The path, if this is one file without options.

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::stack::{Description, Overlay};
-use undercroft_block::{BlockDevice, FileDevice, FileOptions, SECTOR_SIZE};
+use undercroft_block::{BlockDevice, Engine, FileDevice, FileOptions, SECTOR_SIZE};
 use undercroft_nbd::server::Export;
 
 /// The exports, with their names.
@@ -43,7 +43,7 @@ fn name_of(device: &Description) -> String {
 }
 
 fn one(args: &Args, description: &Description, part: Part, name: &str) -> Result<Export> {
-    let image = ImageArgs::part_of(description.clone(), part);
+    let image = ImageArgs::part_of(description.clone(), part).with_engine(Engine::Around);
     let keeps = args.read_only || args.overlay.is_some();
     let device = if keeps { image.device()? } else { image.writable_device()? };
     let start = start_of(description, part, &device)?;

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
     _mm_shuffle_epi8, _mm_shuffle_epi32,
 };
 
-/// The constants of the rounds, FIPS 180-4 section 4.2.2.
+/// The constants of the rounds, FIPS 180-4, "SHA-224 and SHA-256 Constants".
 const ROUNDS: [[u32; 4]; 16] = [
     [0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5],
     [0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5],
