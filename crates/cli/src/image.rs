@@ -77,6 +77,7 @@ impl ImageArgs {
     }
 
     /// The same; its files get this engine, unless the image says another.
+    #[cfg(feature = "network")]
     pub(crate) fn with_engine(self, engine: Engine) -> Self {
         Self { engine, ..self }
     }

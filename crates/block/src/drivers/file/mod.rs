@@ -1,9 +1,9 @@
 //! A regular file or a block device, through the page cache or with direct I/O.
 //!
 //! Two engines move the bytes, with the same results: [`threads`] with blocking system calls, and
-//! [`uring`] with io_uring. For bulk writes and servers [`mixed`] uses both. A request that its submitter does
-//! nothing but wait for (a read of metadata) is served in the submitting thread by both, which
-//! saves two changes of threads.
+//! [`uring`] with io_uring. For bulk writes and servers [`mixed`] uses both. A request that its
+//! submitter does nothing but wait for (a read of metadata) is served in the submitting thread by
+//! both, which saves two changes of threads.
 
 mod clone_range;
 mod engine;
