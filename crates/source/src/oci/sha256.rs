@@ -13,6 +13,9 @@ use sha2::digest::generic_array::GenericArray;
 /// Bytes that are compressed at a time.
 pub(super) const BLOCK: usize = 64;
 
+/// Blocks of one message alone that are compressed in one call.
+const RUN: usize = 16;
+
 /// What a message has been compressed to so far.
 pub(super) struct State {
     words: [u32; 8],
@@ -37,8 +40,11 @@ impl State {
 
     /// Adds the next blocks of the message.
     pub(super) fn update(&mut self, blocks: &[[u8; BLOCK]]) {
-        for block in blocks {
-            compress256(&mut self.words, std::slice::from_ref(GenericArray::from_slice(block)));
+        // A call moves the words to registers and back: for each block, that is a tenth of the time.
+        let mut run = [GenericArray::default(); RUN];
+        for some in blocks.chunks(RUN) {
+            run.iter_mut().zip(some).for_each(|(to, block)| to.copy_from_slice(block));
+            compress256(&mut self.words, &run[..some.len()]);
         }
         self.blocks += blocks.len() as u64;
     }
