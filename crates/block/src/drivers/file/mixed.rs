@@ -54,19 +54,20 @@ pub(super) struct MixedDriver {
 impl MixedDriver {
     /// A driver for bulk writes to `file`; `None` where direct I/O or rings are not to be had.
     pub(super) fn copying(file: &Arc<OpenFile>) -> Option<Self> {
-        Self::new(file, Some(BufferPool::registrable(POOL_BYTES)))
+        Self::new(file, true)
     }
 
     /// A driver for a server of `file`; `None` also where it is not known what the page cache has.
     pub(super) fn lending(file: &Arc<OpenFile>) -> Option<Self> {
         page_cache::pages(file.file(), 0, 1).ok()?;
-        Self::new(file, None)
+        Self::new(file, false)
     }
 
-    fn new(file: &Arc<OpenFile>, pool: Option<BufferPool>) -> Option<Self> {
+    fn new(file: &Arc<OpenFile>, copies: bool) -> Option<Self> {
         let around = file.reopened_direct()?;
         super::uring::try_out(false).ok()?;
         let unit = around.block().max(rustix::param::page_size() as u64);
+        let pool = copies.then(|| BufferPool::registrable(POOL_BYTES));
         let around = UringDriver { file: Arc::new(around), polled: false, pool: pool.clone() };
         Some(Self { file: Arc::clone(file), around: Arc::new(around), pool, unit })
     }
@@ -243,16 +244,23 @@ mod tests {
     use crate::{Batch, Bio, BlockDevice, Leaf, Plug, QueueOptions, Segment, SegmentList};
 
     const LENGTH: u64 = 16 << 20;
-    const DIRECT: &str = "the disk of the build has direct I/O";
+    const LARGE: usize = 512 << 10;
 
-    /// A file on the disk of the build, and a driver for it.
-    fn driver(make: fn(&Arc<OpenFile>) -> Option<MixedDriver>) -> (File, Option<MixedDriver>) {
+    /// A file on the disk of the build, twice.
+    fn file() -> (File, Arc<OpenFile>) {
         let program = std::env::current_exe().unwrap();
         let file = tempfile::tempfile_in(program.parent().unwrap()).unwrap();
         file.set_len(LENGTH).unwrap();
         let copy = file.try_clone().unwrap();
-        let opened = Arc::new(OpenFile::from_file(copy, "image", false, false).unwrap());
-        (file, make(&opened))
+        (file, Arc::new(OpenFile::from_file(copy, "image", false, false).unwrap()))
+    }
+
+    fn made(driver: Option<MixedDriver>) -> MixedDriver {
+        driver.expect("the disk of the build has direct I/O")
+    }
+
+    fn device(driver: MixedDriver) -> Arc<dyn BlockDevice> {
+        Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap())
     }
 
     /// Writes `length` bytes, all `byte`, at `offset`.
@@ -285,72 +293,66 @@ mod tests {
 
     #[test]
     fn large_writes_of_whole_pages_go_around_the_page_cache() {
-        let (file, driver) = driver(MixedDriver::copying);
-        let driver = driver.expect(DIRECT);
-        let device: Arc<dyn BlockDevice> =
-            Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
-        let large = 512 << 10;
-        write(&device, 1 << 20, large, 1);
+        let (file, opened) = file();
+        let device = device(made(MixedDriver::copying(&opened)));
+        write(&device, 1 << 20, LARGE, 1);
         assert!(!is_cached(&file, 1 << 20));
         write(&device, 4 << 20, 4096, 2);
         assert!(is_cached(&file, 4 << 20));
-        write(&device, (8 << 20) + SECTOR_SIZE, large, 3);
+        write(&device, (8 << 20) + SECTOR_SIZE, LARGE, 3);
         assert!(is_cached(&file, (8 << 20) + SECTOR_SIZE));
         drop(device);
-        assert_filled(&file, 1 << 20, large, 1);
+        assert_filled(&file, 1 << 20, LARGE, 1);
         assert_filled(&file, 4 << 20, 4096, 2);
-        assert_filled(&file, (8 << 20) + SECTOR_SIZE, large, 3);
+        assert_filled(&file, (8 << 20) + SECTOR_SIZE, LARGE, 3);
     }
 
     #[test]
     fn a_server_rewrites_in_the_page_cache_what_it_has() {
-        let (file, driver) = driver(MixedDriver::lending);
+        let (file, opened) = file();
+        let driver = MixedDriver::lending(&opened);
         if page_cache::pages(&file, 0, 1).is_err() {
             // Linux before 6.5.
             assert!(driver.is_none());
             return;
         }
-        let driver = driver.expect(DIRECT);
-        let device: Arc<dyn BlockDevice> =
-            Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
-        let large = 512 << 10;
-        write(&device, 1 << 20, large, 1);
+        let device = device(made(driver));
+        write(&device, 1 << 20, LARGE, 1);
         assert!(!is_cached(&file, 1 << 20));
-        assert_filled(&file, 1 << 20, large, 1);
+        assert_filled(&file, 1 << 20, LARGE, 1);
         assert!(is_cached(&file, 1 << 20));
-        write(&device, 1 << 20, large, 2);
+        write(&device, 1 << 20, LARGE, 2);
         assert!(is_cached(&file, 1 << 20));
         // One page of the range will do.
-        assert_filled(&file, (4 << 20) + (large as u64) - 1, 1, 0);
-        write(&device, 4 << 20, large, 3);
+        assert_filled(&file, (4 << 20) + (LARGE as u64) - 1, 1, 0);
+        write(&device, 4 << 20, LARGE, 3);
         assert!(is_cached(&file, 4 << 20));
         // Memory that direct I/O does not take.
-        let memory = Arc::new(vec![4; large + 1]);
+        let memory = Arc::new(vec![4; LARGE + 1]);
         let batch = Batch::new();
         let odd = usize::from((memory.as_ptr() as usize).is_multiple_of(2));
-        let segments = SegmentList::from(Segment::shared(&memory, odd..odd + large));
+        let segments = SegmentList::from(Segment::shared(&memory, odd..odd + LARGE));
         let bio = Bio::write(Sector((8 << 20) / SECTOR_SIZE), segments);
         Plug::new(&device).submit(bio.in_batch(&batch));
         batch.wait().unwrap();
         assert!(is_cached(&file, 8 << 20));
         drop(device);
-        assert_filled(&file, 1 << 20, large, 2);
-        assert_filled(&file, 4 << 20, large, 3);
-        assert_filled(&file, 8 << 20, large, 4);
+        assert_filled(&file, 1 << 20, LARGE, 2);
+        assert_filled(&file, 4 << 20, LARGE, 3);
+        assert_filled(&file, 8 << 20, LARGE, 4);
     }
 
     #[test]
     fn what_does_not_go_around_goes_through() {
-        let (file, driver) = driver(MixedDriver::copying);
-        let mut driver = driver.expect(DIRECT);
+        let (file, opened) = file();
+        let mut driver = made(MixedDriver::copying(&opened));
         // A file that cannot be written in the way around.
         let read_only =
             File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
         let around = OpenFile::unclaimed(read_only.unwrap(), "image", false, true).unwrap();
         let pool = driver.pool.clone();
         driver.around = Arc::new(UringDriver { file: Arc::new(around), polled: false, pool });
-        let device: Arc<dyn BlockDevice> =
-            Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap());
+        let device = device(driver);
         for round in 0..3 {
             write(&device, 0, 256 << 10, round);
             assert!(is_cached(&file, 0));

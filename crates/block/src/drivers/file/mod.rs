@@ -134,22 +134,20 @@ impl FileDevice {
         match options.engine {
             Engine::Threads => Self::on_threads(file, options),
             Engine::Uring => Self::on_uring(file, options),
-            Engine::Mixed if !options.direct && !options.read_only => {
-                match MixedDriver::copying(&file) {
-                    Some(driver) => Self::on_both(driver, 1, options),
-                    None => Self::on_threads(file, options),
-                }
-            }
-            Engine::Around if !options.direct && !options.read_only && options.threads > 0 => {
-                match MixedDriver::lending(&file) {
-                    Some(driver) => Self::on_both(driver, options.threads, options),
-                    None => Self::on_threads(file, options),
-                }
-            }
             Engine::Auto | Engine::Mixed | Engine::Around
                 if !options.direct && !options.read_only =>
             {
-                Self::on_threads(file, options)
+                let (driver, threads) = match options.engine {
+                    Engine::Mixed => (MixedDriver::copying(&file), 1),
+                    Engine::Around if options.threads > 0 => {
+                        (MixedDriver::lending(&file), options.threads)
+                    }
+                    _ => (None, 0),
+                };
+                match driver {
+                    Some(driver) => Self::on_both(driver, threads, options),
+                    None => Self::on_threads(file, options),
+                }
             }
             Engine::Auto | Engine::Mixed | Engine::Around
                 if options.direct && options.polled && !file.can_be_polled() =>
@@ -189,8 +187,7 @@ impl FileDevice {
         options: &FileOptions,
     ) -> Result<Started, OpenError> {
         let queue = QueueOptions { drive: Drive::Threads(threads), ..options.queue.clone() };
-        let engine = options.engine;
-        Ok((Box::new(Leaf::start(driver, queue)?), engine))
+        Ok((Box::new(Leaf::start(driver, queue)?), options.engine))
     }
 
     fn on_uring(file: Arc<OpenFile>, options: &FileOptions) -> Result<Started, OpenError> {
