@@ -68,7 +68,7 @@ pub use affinity::{
 };
 pub use bio::{
     Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, FileRange,
-    Finished, FirstErrorHandler, Operation, Reason, Waiter,
+    Finished, FirstErrorHandler, Operation, Reason, SharedRead, Waiter,
 };
 pub use device::{Below, BlockDevice, Claim, Layer, RequestQueue, Stacked};
 pub use driver::{

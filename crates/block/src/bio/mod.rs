@@ -23,6 +23,7 @@ mod join;
 mod operation;
 mod receivers;
 mod shape;
+mod shared_read;
 mod split;
 mod waiter;
 
@@ -34,4 +35,5 @@ pub use error::{BlockError, FailedBio, Reason};
 pub use file_range::FileRange;
 pub use future::CompletionFuture;
 pub use operation::Operation;
+pub use shared_read::SharedRead;
 pub use waiter::Waiter;

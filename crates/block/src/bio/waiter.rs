@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use super::completion::Completion;
+use super::shared_read::SharedRead;
 use crate::threads::{Event, held, own_queues, role};
 
 /// The receiving end of one completion, from [`Bio::waited`](crate::Bio::waited).
@@ -23,6 +24,8 @@ struct Slot {
 
 #[derive(Debug, Default)]
 struct SlotState {
+    has_arrived: bool,
+    /// Until it is taken.
     completion: Option<Completion>,
     /// Tasks to be woken.
     wakers: Vec<Waker>,
@@ -36,7 +39,7 @@ pub(crate) fn waiter() -> (impl FnOnce(Completion) + Send + 'static, Waiter) {
         move |completion| {
             let wakers = {
                 let mut state = slot.state.lock();
-                state.completion = Some(completion);
+                (state.has_arrived, state.completion) = (true, Some(completion));
                 std::mem::take(&mut state.wakers)
             };
             slot.arrived.notify();
@@ -50,7 +53,7 @@ impl Waiter {
     /// Whether the bio has completed: [`wait`](Self::wait) would not sleep.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.slot.state.lock().completion.is_some()
+        self.slot.state.lock().has_arrived
     }
 
     /// Ready when the bio has completed: [`wait`](Self::wait) would not sleep. Until then the task
@@ -63,7 +66,7 @@ impl Waiter {
         held::send();
         own_queues::poll();
         let mut state = self.slot.state.lock();
-        if state.completion.is_some() {
+        if state.has_arrived {
             return Poll::Ready(());
         }
         if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
@@ -77,8 +80,24 @@ impl Waiter {
     /// Must not be called in a completion callback.
     #[must_use]
     pub fn wait(self) -> Completion {
+        self.take()
+    }
+
+    /// The same read for several threads and tasks.
+    pub fn into_shared(self) -> SharedRead {
+        SharedRead::new(self)
+    }
+
+    /// Sleeps until the bio has completed, and takes the completion, which is there once.
+    pub(super) fn take(&self) -> Completion {
         debug_assert!(!role::is_in_callback(), "a completion callback must not wait");
         self.slot.arrived.wait_unplugged(|| self.slot.state.lock().completion.take())
+    }
+
+    /// Sleeps until the bio has completed; flushes the plugs of this thread first.
+    pub(super) fn wait_complete(&self) {
+        debug_assert!(!role::is_in_callback(), "a completion callback must not wait");
+        self.slot.arrived.wait_unplugged(|| self.is_complete().then_some(()));
     }
 }
 

@@ -10,13 +10,12 @@
 //! read again either. One that is damaged, or cannot be read, is so in all later attempts of an
 //! operation, which may go on elsewhere.
 
-use super::awaited_read::{AwaitedRead, ReadState, bytes_of};
+use super::awaited_read::{AwaitedRead, ReadState};
 use super::buffer::{BufferAddress, BufferRef, MetaBuffer};
 use super::table::Cache;
 use crate::error::Error;
 use crate::format::BufferKind;
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -118,7 +117,7 @@ impl Cache {
     ) -> Option<Result<BufferRef, Error>> {
         let mut state = read.state.lock();
         let bytes = match std::mem::replace(&mut *state, ReadState::InMemory) {
-            ReadState::OnItsWay(parts) => match bytes_of(parts, read.address.len()) {
+            ReadState::OnItsWay(coming) => match coming.wait(read.address.len()) {
                 Ok(bytes) => bytes,
                 Err(_) if read.was_ahead => return None,
                 Err(error) => {
@@ -170,16 +169,21 @@ impl Cache {
         {
             return read;
         }
-        let ahead = self.prefetches.take(address).filter(|_| !is_again);
-        let (evictions, was_ahead, parts, bios) = match ahead {
-            Some(prefetch) => (prefetch.evictions, true, prefetch.parts, SmallVec::new()),
+        let (ahead, around) = if is_again {
+            drop(self.prefetches.take(address));
+            (None, None)
+        } else {
+            self.begun_now(address)
+        };
+        let (evictions, was_ahead, coming, bios) = match ahead {
+            Some((coming, evictions)) => (evictions, true, coming, around.into_iter().collect()),
             None => {
-                let (bios, parts) = self.prefetches.reads_of(address);
-                (evictions, false, parts, bios)
+                let (bios, coming) = self.prefetches.reads_of(address);
+                (evictions, false, coming, bios)
             }
         };
         let (address, cache) = (address.clone(), self.place());
-        let state = Mutex::new(ReadState::OnItsWay(parts));
+        let state = Mutex::new(ReadState::OnItsWay(coming));
         let read = Arc::new(AwaitedRead { address, cache, evictions, was_ahead, state });
         self.awaited.add(&read);
         let plug = Plug::new(&self.device);

@@ -1,12 +1,12 @@
 //! Reads of buffers that tasks wait for.
 
 use super::buffer::BufferAddress;
+use super::coming::Coming;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-use undercroft_block::{Bio, BlockError, Buffer, Sector, Waiter};
+use undercroft_block::{BlockError, Sector};
 
 /// The read of a buffer that tasks wait for.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct AwaitedRead {
 
 #[derive(Debug)]
 pub(super) enum ReadState {
-    OnItsWay(SmallVec<[Waiter; 1]>),
+    OnItsWay(Coming),
     /// The cache has it, or had.
     InMemory,
     Failed(BlockError),
@@ -40,9 +40,8 @@ impl AwaitedRead {
     /// Ready when it has arrived, or failed.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let state = self.state.lock();
-        let ReadState::OnItsWay(parts) = &*state else { return Poll::Ready(()) };
-        let is_pending = |part: &Waiter| part.poll_complete(context).is_pending();
-        if parts.iter().any(is_pending) { Poll::Pending } else { Poll::Ready(()) }
+        let ReadState::OnItsWay(coming) = &*state else { return Poll::Ready(()) };
+        coming.poll(context)
     }
 
     pub(super) fn is_of(&self, cache: usize, address: &BufferAddress) -> bool {
@@ -70,24 +69,4 @@ impl AwaitedReads {
         }
         reads.insert(read.address.first(), Arc::downgrade(read));
     }
-}
-
-/// The bytes that these reads brought, `len` in all.
-pub(super) fn bytes_of(parts: SmallVec<[Waiter; 1]>, len: usize) -> Result<Vec<u8>, BlockError> {
-    let mut bytes = Vec::with_capacity(len);
-    for part in parts {
-        bytes.extend_from_slice(&part.wait().into_buffer()?);
-    }
-    Ok(bytes)
-}
-
-/// The reads of a buffer, into memory of these lengths, and those who wait for them.
-pub(super) fn reads_of(
-    address: &BufferAddress,
-    memory: impl Fn(usize) -> Buffer,
-) -> (SmallVec<[Bio; 1]>, SmallVec<[Waiter; 1]>) {
-    let read = |(first, sectors): &(Sector, u32)| {
-        Bio::read(*first, memory(*sectors as usize * 512)).waited()
-    };
-    address.parts().iter().map(read).unzip()
 }

@@ -112,6 +112,8 @@ pub(crate) struct Content {
     pub(crate) joined: bool,
     /// Newer than the disk.
     pub(crate) dirty: bool,
+    /// Newer than what was read, since some time ago.
+    pub(super) was_dirty: bool,
     /// Changed since it was read: write-back stamps a copy.
     pub(crate) stale_checksum: bool,
     /// No longer in the cache, and never again: the cache has another buffer at this address.
@@ -170,6 +172,7 @@ impl MetaBuffer {
                 kind,
                 joined: false,
                 dirty: false,
+                was_dirty: false,
                 stale_checksum: false,
                 retired: false,
                 log: Logged::default(),
@@ -231,6 +234,11 @@ impl MetaBuffer {
         let Some(mut content) = self.content.try_write() else { return false };
         content.retired = Arc::strong_count(self) == 1;
         content.retired
+    }
+
+    /// Whether it was changed since it was read.
+    pub(super) fn was_changed(&self) -> bool {
+        self.content.read().was_dirty
     }
 
     /// Counts as a use as a buffer that a reader of `kind` expects, by a caller that has it from an

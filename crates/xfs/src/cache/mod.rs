@@ -10,12 +10,14 @@
 mod attempt;
 mod awaited_read;
 mod buffer;
+mod coming;
 mod in_place;
 mod in_turn;
 mod opened;
 mod prefetch;
 mod prefetches;
 mod recent;
+mod regions;
 mod shard;
 mod speed;
 mod sweep;

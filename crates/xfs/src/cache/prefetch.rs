@@ -7,9 +7,12 @@
 //! is forgotten, and the block is read again.
 
 use super::buffer::BufferAddress;
+use super::coming::Coming;
 use super::prefetches::Arrived;
+use super::regions::Begun;
 use super::table::Cache;
-use undercroft_block::{Plug, drives_queues};
+use smallvec::SmallVec;
+use undercroft_block::{Bio, Plug, drives_queues};
 
 impl Cache {
     /// Whether reads are worth beginning ahead of their use by this thread.
@@ -32,29 +35,69 @@ impl Cache {
         let mut plug = None;
         for address in addresses {
             let Err(evictions) = self.find(address.first()) else { continue };
-            if let Some(bios) = self.prefetches.begin(address, evictions) {
+            let bios = match self.begin_around(&address) {
+                Begun::Known => continue,
+                Begun::Now(bio) => Some(SmallVec::from_buf([bio])),
+                Begun::Not => self.prefetches.begin(address, evictions),
+            };
+            if let Some(bios) = bios {
                 let plug = plug.get_or_insert_with(|| Plug::new(&self.device));
                 bios.into_iter().for_each(|bio| plug.submit(bio));
             }
         }
     }
 
+    /// Begins the region of a buffer that is not in memory, if the device is far.
+    fn begin_around(&self, address: &BufferAddress) -> Begun {
+        if !self.speed.is_far() {
+            return Begun::Not;
+        }
+        let evictions = || std::array::from_fn(|part| self.shards[part].read().evictions);
+        self.regions.begin(address, self.device.capacity(), evictions)
+    }
+
+    /// What was begun ahead and brings a buffer that is not in memory, with the evictions of its part
+    /// of the table before that.
+    fn begun(&self, address: &BufferAddress) -> Option<(Coming, u64)> {
+        let own = self.prefetches.take(address);
+        own.map(|prefetch| (prefetch.coming, prefetch.evictions))
+            .or_else(|| self.regions.find(address, Self::part_of(address.first())))
+    }
+
+    /// The same for a buffer that is wanted now: its region may be begun, and the read of that has to
+    /// be submitted.
+    pub(super) fn begun_now(
+        &self,
+        address: &BufferAddress,
+    ) -> (Option<(Coming, u64)>, Option<Bio>) {
+        let begun = self.begun(address);
+        if begun.is_some() || !self.reads_ahead() {
+            return (begun, None);
+        }
+        let bio = if let Begun::Now(bio) = self.begin_around(address) { Some(bio) } else { None };
+        (self.begun(address), bio)
+    }
+
     /// Waits for the bytes at `address` if their read was begun ahead, for a caller that does not
     /// want them in memory. `None` if it was not, or failed.
     pub(crate) fn take_prefetched(&self, address: &BufferAddress) -> Option<Vec<u8>> {
-        self.prefetched(address).map(|arrived| arrived.bytes)
+        let (coming, _) = self.begun(address)?;
+        self.speed.measure_wait(|| coming.wait(address.len())).ok()
     }
 
-    /// Waits for the buffer at `address` if its read was begun ahead. `None` if it was not, or
-    /// failed.
+    /// Waits for the buffer at `address` if its read was begun ahead, or is with those around it.
+    /// `None` if it was not, or failed.
     pub(super) fn prefetched(&self, address: &BufferAddress) -> Option<Arrived> {
-        let prefetch = self.prefetches.take(address)?;
-        let mut bytes = Vec::with_capacity(address.len());
-        for part in prefetch.parts {
-            let arrived = self.speed.measure_wait(|| part.wait());
-            bytes.extend_from_slice(&arrived.into_buffer().ok()?);
-        }
-        Some(Arrived { bytes, evictions: prefetch.evictions })
+        let (begun, bio) = self.begun_now(address);
+        let (coming, evictions) = begun?;
+        let bytes = match bio {
+            Some(bio) => self.speed.measure(|| {
+                Plug::new(&self.device).submit(bio);
+                coming.wait(address.len())
+            }),
+            None => self.speed.measure_wait(|| coming.wait(address.len())),
+        };
+        Some(Arrived { bytes: bytes.ok()?, evictions })
     }
 }
 
@@ -77,8 +120,12 @@ mod tests {
 
     const KIND: BufferKind = BufferKind::InodeCluster;
 
-    /// A cache over an empty volume whose reads fail as these faults say, and its first cluster.
-    fn cache(faults: Vec<Fault>) -> (Cache, Arc<FaultyDevice>, BufferAddress) {
+    /// How long a device takes that is slow, and one that is far.
+    const TIMES: [Duration; 2] = [Duration::from_micros(200), Duration::from_secs(1)];
+
+    /// A cache over an empty volume whose reads took so long, and fail as these faults say; and its
+    /// first cluster.
+    fn cache(time: Duration, faults: Vec<Fault>) -> (Cache, Arc<FaultyDevice>, BufferAddress) {
         let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
         let plan = mkfs::plan(&MkfsOptions::new(64 << 20, Uuid::from_u128(1))).unwrap();
         let geometry: Geometry = plan.geometry();
@@ -88,7 +135,7 @@ mod tests {
         let below: Arc<dyn BlockDevice> = Arc::clone(&faulty) as _;
         let address = crate::inode::place(&geometry, geometry.root_inode).0;
         let cache = Cache::new(below, Arc::new(geometry));
-        cache.count_read(Duration::from_secs(1));
+        cache.count_read(time);
         (cache, faulty, address)
     }
 
@@ -98,57 +145,80 @@ mod tests {
 
     #[test]
     fn what_was_read_ahead_is_not_read_again() {
-        let (cache, device, address) = cache(vec![Fault::new().on(Operation::Read).from_nth(1)]);
-        cache.prefetch([address.clone(), address.clone()]);
-        cache.prefetch([address.clone()]);
-        let buffer = cache.read(&address, KIND).unwrap();
-        assert_eq!(device.injected(), 0);
-        assert!(Arc::ptr_eq(&buffer, &cache.read(&address, KIND).unwrap()));
-        cache.prefetch([address]);
-        assert_eq!(device.injected(), 0, "it is in memory");
+        for time in TIMES {
+            let (cache, device, address) =
+                cache(time, vec![Fault::new().on(Operation::Read).from_nth(1)]);
+            cache.prefetch([address.clone(), address.clone()]);
+            cache.prefetch([address.clone()]);
+            let buffer = cache.read(&address, KIND).unwrap();
+            assert_eq!(device.injected(), 0);
+            assert!(Arc::ptr_eq(&buffer, &cache.read(&address, KIND).unwrap()));
+            cache.prefetch([address]);
+            assert_eq!(device.injected(), 0, "it is in memory");
+        }
     }
 
     #[test]
     fn a_read_ahead_that_failed_or_is_damaged_is_nobodys_error() {
-        let fault = Fault::new().on(Operation::Read).nth(0);
-        let (cache, device, address) = cache(vec![fault]);
-        cache.prefetch([address.clone()]);
-        cache.read(&address, KIND).unwrap();
-        assert_eq!(device.injected(), 1);
+        for time in TIMES {
+            let fault = Fault::new().on(Operation::Read).nth(0);
+            let (cache, device, address) = cache(time, vec![fault]);
+            cache.prefetch([address.clone()]);
+            cache.read(&address, KIND).unwrap();
+            assert_eq!(device.injected(), 1);
+        }
     }
 
     #[test]
     fn damage_is_reported_to_the_reader_alone() {
-        let (cache, _, address) = cache(Vec::new());
-        write_all_at(&**cache.device(), address.first(), &[7; 512]).unwrap();
-        cache.prefetch([address.clone()]);
-        assert!(matches!(cache.read(&address, KIND), Err(Error::Block { .. })));
+        for time in TIMES {
+            let (cache, _, address) = cache(time, Vec::new());
+            write_all_at(&**cache.device(), address.first(), &[7; 512]).unwrap();
+            cache.prefetch([address.clone()]);
+            assert!(matches!(cache.read(&address, KIND), Err(Error::Block { .. })));
+        }
     }
 
     #[test]
     fn what_came_and_went_since_is_newer() {
-        let (cache, _, address) = cache(Vec::new());
-        cache.prefetch([address.clone()]);
-        let mut newer = cache.read(&address, KIND).unwrap().read().to_vec();
-        newer[120] ^= 0xff;
-        // It is read ahead as it was; then it is changed, written and dropped.
-        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
-        cache.prefetch([address.clone()]);
-        cache.adopt(address.clone(), KIND, newer.clone());
-        // The second lets go of what the first wrote.
-        (0..2).for_each(|_| cache.write_back_all().unwrap());
-        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
-        assert!(cache.peek(address.first()).is_none(), "the sweep left it");
-        assert_eq!(cache.read(&address, KIND).unwrap().read()[120], newer[120]);
+        for time in TIMES {
+            let (cache, _, address) = cache(time, Vec::new());
+            cache.prefetch([address.clone()]);
+            let mut newer = cache.read(&address, KIND).unwrap().read().to_vec();
+            newer[120] ^= 0xff;
+            // It is read ahead as it was; then it is changed, written and dropped.
+            (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
+            cache.prefetch([address.clone()]);
+            cache.adopt(address.clone(), KIND, newer.clone());
+            // The second lets go of what the first wrote.
+            (0..2).for_each(|_| cache.write_back_all().unwrap());
+            (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
+            assert!(cache.peek(address.first()).is_none(), "the sweep left it");
+            assert_eq!(cache.read(&address, KIND).unwrap().read()[120], newer[120]);
+        }
     }
 
     #[test]
     fn a_prefetch_of_another_shape_is_not_taken() {
-        let (cache, device, address) = cache(Vec::new());
-        let longer = BufferAddress::contiguous(address.first(), 2 * address.len() as u32 / 512);
-        cache.prefetch([longer]);
-        cache.read(&address, KIND).unwrap();
-        assert_eq!(device.injected(), 0);
-        assert!(!sectors(&address).is_empty());
+        for time in TIMES {
+            let (cache, device, address) = cache(time, Vec::new());
+            let longer = BufferAddress::contiguous(address.first(), 2 * address.len() as u32 / 512);
+            cache.prefetch([longer]);
+            cache.read(&address, KIND).unwrap();
+            assert_eq!(device.injected(), 0);
+            assert!(!sectors(&address).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_buffer_of_a_far_device_brings_those_around_it() {
+        for (time, reads) in TIMES.into_iter().zip([2, 1]) {
+            let second = Fault::new().on(Operation::Read).from_nth(1);
+            let (cache, device, address) = cache(time, vec![second]);
+            cache.read(&address, KIND).unwrap();
+            let next = BufferAddress::contiguous(sectors(&address).end, 32);
+            assert_eq!(cache.read(&next, KIND).is_ok(), reads == 1);
+            assert_eq!(device.injected(), reads - 1);
+        }
     }
 }

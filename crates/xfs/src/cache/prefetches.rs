@@ -2,14 +2,14 @@
 //!
 //! What is on its way or waits for its reader has a bound in bytes; beyond it the oldest goes.
 
-use super::awaited_read::reads_of;
 use super::buffer::BufferAddress;
+use super::coming::Coming;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use undercroft_block::{Bio, Buffer, BufferPool, Sector, Waiter};
+use undercroft_block::{Bio, Buffer, BufferPool, Sector};
 
 /// Most bytes that are on their way or wait for a reader.
 const BYTES_MAX: usize = 16 << 20;
@@ -40,7 +40,7 @@ pub(super) struct Prefetch {
     number: u64,
     /// Evictions of its part of the table when it was begun.
     pub(super) evictions: u64,
-    pub(super) parts: SmallVec<[Waiter; 1]>,
+    pub(super) coming: Coming,
 }
 
 /// What a prefetch brought.
@@ -69,25 +69,22 @@ impl Prefetches {
         if state.begun.contains_key(&address.first()) {
             return None;
         }
-        let (bios, parts) = self.reads_of(&address);
+        let (bios, coming) = self.reads_of(&address);
         let number = state.next_number;
         state.next_number += 1;
         state.bytes += address.len();
         state.order.push_back((address.first(), number));
-        state.begun.insert(address.first(), Prefetch { address, number, evictions, parts });
+        state.begun.insert(address.first(), Prefetch { address, number, evictions, coming });
         state.forget_oldest();
         self.count.store(state.begun.len(), Ordering::Relaxed);
         Some(bios)
     }
 
-    /// The reads of a buffer, and those who wait for them.
-    pub(super) fn reads_of(
-        &self,
-        address: &BufferAddress,
-    ) -> (SmallVec<[Bio; 1]>, SmallVec<[Waiter; 1]>) {
+    /// The reads of a buffer, and what they bring.
+    pub(super) fn reads_of(&self, address: &BufferAddress) -> (SmallVec<[Bio; 1]>, Coming) {
         // What was forgotten, or is not ahead of its use, may be on its way too.
         let memory = |bytes| self.memory.try_get(bytes).unwrap_or_else(|| Buffer::zeroed(bytes));
-        reads_of(address, memory)
+        Coming::by_parts(address, memory)
     }
 
     /// Takes the prefetch of exactly this buffer.

@@ -16,6 +16,6 @@ pub(super) type Shard = CachePadded<RwLock<Part>>;
 #[derive(Default)]
 pub(super) struct Part {
     pub(super) buffers: FxHashMap<Sector, BufferRef>,
-    /// How often buffers went.
+    /// How often buffers went that had been changed since they were read.
     pub(super) evictions: u64,
 }

@@ -35,16 +35,18 @@ impl Cache {
     /// Drops clean buffers of a part that are not held and whose age_credit ends when it loses
     /// `loss`.
     pub(super) fn sweep(&self, part: usize, loss: u8) {
-        let mut dropped = 0;
+        let (mut dropped, mut were_changed) = (0, false);
         let mut part = self.shards[part].write();
         part.buffers.retain(|_, buffer| {
             let keep = Arc::strong_count(buffer) > 1 || buffer.outlives(loss) || !buffer.retire();
             if !keep {
                 dropped += buffer.address().len();
+                were_changed |= buffer.was_changed();
             }
             keep
         });
-        part.evictions += u64::from(dropped > 0);
+        // Of one that is as it was read, what others have read by now is as new.
+        part.evictions += u64::from(were_changed);
         drop(part);
         self.total_bytes.fetch_sub(dropped, Ordering::Relaxed);
     }
@@ -186,9 +188,14 @@ mod tests {
         let (address, kind) = (BufferAddress::contiguous(Sector(8), 8), BufferKind::DirData);
         let read = || MetaBuffer::new(address.clone(), kind, vec![0; BUFFER]);
         let evictions = cache.find(Sector(8)).unwrap_err();
-        drop(insert(&cache, 1));
-        (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
-        assert!(cache.peek(Sector(8)).is_none(), "the sweep left it");
+        let come_and_go = |is_changed| {
+            insert(&cache, 1).content().was_dirty = is_changed;
+            (0..2 * SHARDS).for_each(|part| cache.sweep(part % SHARDS, MOST_AGE_CREDIT + 1));
+            assert!(cache.peek(Sector(8)).is_none(), "the sweep left it");
+        };
+        come_and_go(false);
+        assert_eq!(cache.find(Sector(8)).unwrap_err(), evictions, "it was as it had been read");
+        come_and_go(true);
         assert!(cache.keep(read(), evictions).is_none(), "it is old");
         let evictions = cache.find(Sector(8)).unwrap_err();
         let kept = cache.keep(read(), evictions).expect("nothing went since");

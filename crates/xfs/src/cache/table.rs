@@ -3,6 +3,7 @@
 use super::awaited_read::AwaitedReads;
 use super::buffer::{BufferAddress, BufferRef, Content, MetaBuffer};
 use super::prefetches::{Arrived, Prefetches};
+use super::regions::Regions;
 use super::shard::{SHARDS, Shard};
 use super::speed::ReadSpeed;
 use super::sweep_schedule::SweepSchedule;
@@ -41,6 +42,7 @@ pub struct Cache {
     pub(super) under_way: Mutex<Vec<BufferRef>>,
     pub(super) pool: BufferPool,
     pub(super) prefetches: Prefetches,
+    pub(super) regions: Regions,
     pub(super) awaited: AwaitedReads,
     pub(super) speed: ReadSpeed,
 }
@@ -60,6 +62,7 @@ impl Cache {
             under_way: Mutex::default(),
             pool: BufferPool::new(POOL_BYTES),
             prefetches: Prefetches::default(),
+            regions: Regions::default(),
             awaited: AwaitedReads::default(),
             speed: ReadSpeed::default(),
         }
@@ -97,9 +100,14 @@ impl Cache {
     }
 
     pub(super) fn shard(&self, sector: Sector) -> &Shard {
+        &self.shards[Self::part_of(sector)]
+    }
+
+    /// The part of the table in which the buffer at `sector` is.
+    pub(super) fn part_of(sector: Sector) -> usize {
         // Addresses are multiples of a block; mix so that any block size spreads.
         let hash = (sector.0 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &self.shards[(hash >> 58) as usize % SHARDS]
+        (hash >> 58) as usize % SHARDS
     }
 
     /// The buffer at `sector`, if it is in memory.
@@ -284,6 +292,7 @@ impl Cache {
 
     /// Says that a buffer is newer than the disk; whether it was not before.
     pub(crate) fn count_dirty(&self, content: &mut Content) -> bool {
+        content.was_dirty = true;
         let is_new = !std::mem::replace(&mut content.dirty, true);
         if is_new {
             self.dirty_bytes.fetch_add(content.bytes.len(), Ordering::Relaxed);

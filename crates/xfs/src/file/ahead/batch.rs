@@ -3,7 +3,7 @@
 //! What lies side by side on the device becomes one read, whatever files it is of: many small files
 //! cost as few requests, and as little memory, as a large one.
 
-use super::piece::{Arrival, Piece};
+use super::piece::Piece;
 use super::pieces::Ahead;
 use crate::file::parts::Part;
 use crate::volume::Volume;
@@ -93,7 +93,7 @@ impl<'v> Batch<'v> {
             let Some(buffer) = memory.try_get(length) else { return };
             memory.count_begun(length);
             let (bio, waiter) = Bio::read(sectors.start, buffer).waited();
-            let arrival = Arrival::new(waiter);
+            let arrival = Arc::new(waiter.into_shared());
             for piece in pieces {
                 let inside = bytes_between(sectors.start, piece.sectors.start) + piece.skipped;
                 let Wanted { range, version, .. } = piece;
