@@ -20,7 +20,6 @@ use super::facts::Facts;
 use super::handshake::{Dialer, ExportInfo};
 use super::keeper::{Keeper, STEP_LIMIT};
 use super::options::ClientOptions;
-use super::port::Port;
 use super::seat::{Ended, Seat};
 use super::state::{Phase, Shared};
 use crate::protocol::Uri;
@@ -34,7 +33,7 @@ pub type NbdDevice = Leaf<NbdDriver>;
 
 /// The connections of an [`NbdDevice`].
 pub struct NbdDriver {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -97,10 +96,11 @@ impl NbdDriver {
         Ok(())
     }
 
-    /// Queues that suit the connections: one for each.
+    /// Queues that suit the connections: one for each, unless there are fewer processors to submit.
     fn queue_options(&self, time_limit: Option<Duration>) -> QueueOptions {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         QueueOptions {
-            hardware_queues: self.shared.ports.len(),
+            hardware_queues: self.shared.ports.len().min(processors),
             depth: DEPTH,
             max_depth: DEPTH,
             time_limit,
@@ -174,7 +174,7 @@ impl Driver for NbdDriver {
             return None;
         }
         let (number, seat) = here()?;
-        let port = number % self.shared.ports.len();
+        let port = self.shared.roomy(number % self.shared.ports.len());
         let mut ended = self.shared.begin(std::iter::once(request.take()), port, &seat);
         loop {
             // There is one request of this thread.
@@ -213,7 +213,7 @@ impl Drop for NbdDriver {
         self.shared.change.notify_all();
         drop(state);
         links.iter().for_each(|link| link.disconnect());
-        self.shared.ports.iter().for_each(Port::close);
+        self.shared.ports.iter().for_each(|port| port.close());
         for thread in self.threads.get_mut().drain(..) {
             let joined = thread.join();
             debug_assert!(joined.is_ok(), "a thread of the client panicked");

@@ -9,6 +9,8 @@ use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 
 use super::facts::Facts;
 use super::kept::{Change, Content};
+use super::passage::Passage;
+use super::receiver::Receiving;
 use super::seat::{Ended, Seat};
 use super::spare::Spare;
 use crate::protocol::{self, Command, CommandFlags, Dialect, WireError};
@@ -19,8 +21,8 @@ pub(super) struct Flight {
     pub(super) request: Option<Request>,
     /// Where its end is waited for.
     seat: Option<Arc<Seat>>,
-    /// The number of the connection that it uses.
-    pub(super) port: usize,
+    /// The connection that it uses.
+    passage: Passage<Receiving>,
     command: Command,
     offset: u64,
     /// Bytes of the range.
@@ -65,7 +67,7 @@ impl Flight {
     /// needed until it is flushed, and by then its memory belongs to its submitter again.
     pub(super) fn plan(
         request: Request,
-        port: usize,
+        passage: Passage<Receiving>,
         seat: &Arc<Seat>,
         facts: &Facts,
         spare: &Spare,
@@ -76,7 +78,7 @@ impl Flight {
         let mut flight = Self {
             request: None,
             seat: Some(Arc::clone(seat)),
-            port,
+            passage,
             command: Command::Flush,
             offset,
             length,
@@ -115,12 +117,12 @@ impl Flight {
         Plan::Send(flight)
     }
 
-    /// A flush that no request asks for, on the connection `port`.
-    pub(super) fn own_flush(port: usize) -> Self {
+    /// A flush that no request asks for.
+    pub(super) fn own_flush(passage: Passage<Receiving>) -> Self {
         Self {
             request: None,
             seat: None,
-            port,
+            passage,
             command: Command::Flush,
             offset: 0,
             length: 0,
@@ -133,6 +135,11 @@ impl Flight {
             received: 0,
             error: None,
         }
+    }
+
+    /// The number of the connection that it uses.
+    pub(super) fn port(&self) -> usize {
+        self.passage.index()
     }
 
     pub(super) fn is_read(&self) -> bool {

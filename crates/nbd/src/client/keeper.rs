@@ -9,7 +9,6 @@ use parking_lot::{Mutex, MutexGuard};
 use super::error::ClientError;
 use super::handshake::Connection;
 use super::link::Link;
-use super::port::Port;
 use super::reason::Reason;
 use super::receiver::Receiving;
 use super::seat::Ended;
@@ -83,7 +82,7 @@ impl Keeper {
             self.pause = if state.useful { Duration::ZERO } else { longer(self.pause) };
             self.next = Instant::now() + self.pause;
             // Threads that receive give back what they have.
-            MutexGuard::unlocked(state, || self.shared.ports.iter().for_each(Port::retire));
+            MutexGuard::unlocked(state, || self.shared.ports.iter().for_each(|port| port.retire()));
             return;
         }
         let result = self.attempt.as_ref().and_then(|attempt| attempt.lock().take());

@@ -26,6 +26,7 @@ mod keeper;
 mod kept;
 mod link;
 mod options;
+mod passage;
 mod port;
 mod reason;
 mod receiver;

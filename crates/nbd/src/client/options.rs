@@ -7,6 +7,9 @@ use crate::protocol::Uri;
 
 /// Most connections to one export.
 const MAX_CONNECTIONS: usize = 64;
+/// Without `x-connections`: servers work on some 16 requests of each at a time, and a distant one has
+/// to be given more.
+const CONNECTIONS: usize = 4;
 /// Without `x-timeout`. A cluster that looks for a lost member takes some tens of seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Without `x-unflushed`.
@@ -27,8 +30,7 @@ pub struct ClientOptions {
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { connections: cpus.min(4), timeout: TIMEOUT, unflushed: UNFLUSHED }
+        Self { connections: CONNECTIONS, timeout: TIMEOUT, unflushed: UNFLUSHED }
     }
 }
 

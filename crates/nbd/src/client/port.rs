@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -29,6 +30,8 @@ pub(super) struct Port<R> {
     unattended: Condvar,
     /// For the thread that retires the port.
     left: Condvar,
+    /// Requests that use the connection.
+    pub(super) load: AtomicUsize,
 }
 
 struct PortState<R> {
@@ -44,7 +47,7 @@ struct PortState<R> {
     /// The watcher need not wait.
     hurry: bool,
     /// Answers that no thread waits for here, though they are wanted soon: of threads that sleep
-    /// elsewhere and cannot lead, and of a flush of the client's own.
+    /// elsewhere, and of a flush of the client's own.
     expecting: usize,
     has_session: bool,
     closed: bool,
@@ -65,7 +68,13 @@ impl<R> Port<R> {
             closed: false,
         };
         let (unattended, left) = (Condvar::new(), Condvar::new());
-        Self { state: Mutex::new(state), watcher, pause, unattended, left }
+        let load = AtomicUsize::new(0);
+        Self { state: Mutex::new(state), watcher, pause, unattended, left, load }
+    }
+
+    /// Requests that use the connection.
+    pub(super) fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
     }
 
     /// Makes the thread at `seat` the leader if there is none. If it `waits`, it is called else when

@@ -25,6 +25,7 @@ use super::handshake::Dialer;
 use super::kept::Kept;
 use super::link::Link;
 use super::options::ClientOptions;
+use super::passage::Passage;
 use super::port::Port;
 use super::reason::Reason;
 use super::receiver::Receiving;
@@ -37,6 +38,9 @@ use crate::protocol::WireError;
 /// request may need it.
 const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 100 });
 
+/// Requests of one connection that servers work on at the same time, most of them (nbdkit, qemu-nbd).
+const SERVED_TOGETHER: usize = 16;
+
 /// What the threads of a device share.
 pub(super) struct Shared {
     pub(super) dialer: Dialer,
@@ -47,7 +51,7 @@ pub(super) struct Shared {
     pub(super) zeroes: Zeroes,
     pub(super) spare: Spare,
     /// One for each connection.
-    pub(super) ports: Vec<Port<Receiving>>,
+    pub(super) ports: Vec<Arc<Port<Receiving>>>,
     pub(super) state: Mutex<State>,
     /// For the keeper: something has changed that it waits for.
     pub(super) change: Condvar,
@@ -101,6 +105,7 @@ impl Shared {
         facts: Facts,
         watchers: &[Arc<Seat>],
     ) -> Self {
+        let port = |watcher: &Arc<Seat>| Arc::new(Port::new(Arc::clone(watcher), PAUSE));
         let state = State {
             phase: Phase::Down,
             epoch: 0,
@@ -121,14 +126,14 @@ impl Shared {
             facts,
             zeroes: Zeroes::default(),
             spare: Spare::default(),
-            ports: watchers.iter().map(|seat| Port::new(Arc::clone(seat), PAUSE)).collect(),
+            ports: watchers.iter().map(port).collect(),
             state: Mutex::new(state),
             change: Condvar::new(),
         }
     }
 
-    /// Starts `requests` on the connection `port`; their ends are told at `seat`. Those that end at
-    /// once are returned.
+    /// Starts `requests` of the thread that waits at the connection `port`; their ends are told at
+    /// `seat`. Those that end at once are returned.
     pub(super) fn begin(
         &self,
         requests: impl Iterator<Item = Request>,
@@ -157,20 +162,38 @@ impl Shared {
             ended.extend(flights.into_iter().filter_map(|flight| flight.end(Err(failure.clone()))));
             return ended;
         }
-        let link = state.link(port);
-        let mut frames = SmallVec::<[Frame; 1]>::new();
+        let mut by_port = SmallVec::<[(usize, Arc<Link>, SmallVec<[Frame; 1]>); 1]>::new();
         for flight in flights {
-            frames.extend(state.launch(flight, link.as_deref(), &self.facts));
+            let port = flight.port();
+            let link = state.link(port);
+            let frame = state.launch(flight, link.as_deref(), &self.facts);
+            match by_port.iter_mut().find(|(other, ..)| *other == port) {
+                Some((.., frames)) => frames.extend(frame),
+                None => by_port.extend(link.map(|link| (port, link, frame.into_iter().collect()))),
+            }
         }
         drop(state);
-        let Some(link) = link else { return ended };
-        match link.send(frames) {
-            Ok(true) => {}
-            // This thread comes to receive soon, and finds it then if there is no leader.
-            Ok(false) => self.ports[port].stir(false),
-            Err(error) => self.broke(link.epoch, &error),
+        for (at, link, frames) in by_port {
+            match link.send(frames) {
+                Ok(true) => {}
+                // This thread comes to receive at its own connection soon, and finds it then if there
+                // is no leader.
+                Ok(false) => self.ports[at].stir(at != port),
+                Err(error) => self.broke(link.epoch, &error),
+            }
         }
         ended
+    }
+
+    /// The connection `preferred`, unless that has all that servers work on at a time and another
+    /// has not: then the one with the fewest requests.
+    pub(super) fn roomy(&self, preferred: usize) -> usize {
+        let has_room = |port: &Port<Receiving>| port.load() < SERVED_TOGETHER;
+        if has_room(&self.ports[preferred]) {
+            return preferred;
+        }
+        let others = self.ports.iter().enumerate().filter(|(_, port)| has_room(port));
+        others.min_by_key(|(_, port)| port.load()).map_or(preferred, |(index, _)| index)
     }
 
     /// What a request takes; one of zeroes, nothing where there are zeroes.
@@ -193,7 +216,9 @@ impl Shared {
         if request.operation().modifies() {
             self.zeroes.forget(offset, length);
         }
-        Flight::plan(request, port, seat, &self.facts, &self.spare)
+        let index = self.roomy(port);
+        let passage = Passage::new(&self.ports[index], index, index != port);
+        Flight::plan(request, passage, seat, &self.facts, &self.spare)
     }
 
     /// Takes the flight of `cookie`, an answer to which came in the session `epoch`; none if there is
@@ -282,12 +307,11 @@ impl Shared {
             // What begins the next flush has room in it.
             self.spare.put(state.kept.release(flight.mark), self.options.unflushed / 2);
         }
-        let port = flight.port;
+        let port = flight.port();
         if flight.go_on(&self.facts) {
             self.send(state, flight);
         } else if flight.request.is_none() {
             state.flushing = false;
-            self.ports[port].ignore();
         } else if let Some(ended) = flight.end(Ok(())) {
             let full = is_kept && state.kept.bytes() > self.options.unflushed;
             if full { state.withheld.push(ended) } else { out.push(ended) }
@@ -298,14 +322,14 @@ impl Shared {
         if state.kept.bytes() > self.options.unflushed / 2 && !state.flushing {
             state.flushing = true;
             // No thread waits for its answer, and those whose writes are withheld may wait elsewhere.
-            self.ports[port].expect();
-            self.send(state, Flight::own_flush(port));
+            let passage = Passage::new(&self.ports[port], port, true);
+            self.send(state, Flight::own_flush(passage));
         }
     }
 
     /// Sends the next command of a flight.
     fn send(&self, state: &mut MutexGuard<'_, State>, flight: Flight) {
-        let port = flight.port;
+        let port = flight.port();
         let link = state.link(port);
         let frame = state.launch(flight, link.as_deref(), &self.facts);
         if let Some(link) = link {
@@ -384,7 +408,7 @@ impl State {
             self.links.iter().map(|link| (Arc::clone(link), Vec::new())).collect();
         for (cookie, flight) in &mut self.flights {
             flight.mark = mark;
-            if let Some((link, frames)) = frames.get_mut(flight.port) {
+            if let Some((link, frames)) = frames.get_mut(flight.port()) {
                 frames.push(flight.frame(*cookie, link.dialect, facts));
             }
         }
