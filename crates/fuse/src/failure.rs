@@ -58,6 +58,8 @@ impl fmt::Debug for Log {
 /// The failures of a mount that are no answers to what programs did: counted, and told once each.
 #[derive(Debug)]
 pub(crate) struct Failures {
+    /// The volume, as messages call it.
+    volume: String,
     log: Log,
     told: Mutex<FxHashSet<String>>,
     damage: AtomicU64,
@@ -65,9 +67,9 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    pub(crate) fn new(log: Log) -> Self {
+    pub(crate) fn new(volume: String, log: Log) -> Self {
         let zero = AtomicU64::default;
-        Self { log, told: Mutex::default(), damage: zero(), device: zero() }
+        Self { volume, log, told: Mutex::default(), damage: zero(), device: zero() }
     }
 
     /// Requests that met damage.
@@ -91,7 +93,10 @@ impl Failures {
         match failure {
             Failure::Number(number) => number.raw_os_error(),
             // A change that is refused since something failed before.
-            Failure::Volume(Error::Poisoned(_)) => Errno::ROFS.raw_os_error(),
+            Failure::Volume(Error::Poisoned(why)) => {
+                self.end_of_changes(why);
+                Errno::ROFS.raw_os_error()
+            }
             Failure::Volume(error) => {
                 self.note(error);
                 error.kind().errno()
@@ -108,6 +113,15 @@ impl Failures {
         };
         count.fetch_add(1, Ordering::Relaxed);
         self.tell(&error.to_string());
+    }
+
+    /// Writes to the log why nothing can be changed any more, and what is to be done.
+    pub(crate) fn end_of_changes(&self, why: &str) {
+        self.tell(&format!(
+            "{}: {why}; from now on it is read-only. Unmount it, see to the device, and mount it again: \
+             its journal has all that was synced",
+            self.volume
+        ));
     }
 
     /// Writes a line to the log, unless it is there already.

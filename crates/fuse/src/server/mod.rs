@@ -52,7 +52,7 @@ impl Server {
         log: Log,
     ) -> Arc<Self> {
         let nodes = Nodes::new(fs.root());
-        let (failures, counters) = (Failures::new(log), Counters::default());
+        let (failures, counters) = (Failures::new(name.clone(), log), Counters::default());
         let ending = Ending::new().ok();
         Arc::new(Self { fs, nodes, failures, counters, shown_uid, shown_gid, name, ending })
     }
@@ -101,11 +101,7 @@ impl Server {
         let server = Arc::clone(self);
         self.fs.sync().on_complete(move |answer| match answer {
             Ok(()) => {}
-            Err(Error::Poisoned(why)) => server.failures.tell(&format!(
-                "{}: {why}; from now on it is read-only. Unmount it, see to the device, and mount \
-                 it again: its journal has all that was synced",
-                server.name
-            )),
+            Err(Error::Poisoned(why)) => server.failures.end_of_changes(&why),
             Err(error) => server.failures.note(&error),
         });
     }
