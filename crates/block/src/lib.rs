@@ -89,4 +89,5 @@ pub use request::{Failure, Request, RequestList};
 pub use stack::window::Window;
 pub use statistics::{Latencies, QueueLatencies, QueueName, QueueReport, Statistics};
 pub use threads::own_queues::drives_queues;
+pub use undercroft_tags::prepare_process;
 pub use units::{Limits, SECTOR_SIZE, Sector};

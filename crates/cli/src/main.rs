@@ -44,6 +44,8 @@ use undercroft_mem as _;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
+    // Later, beside the threads of a network disk, it would take 20 ms.
+    undercroft_block::prepare_process();
     undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));
     #[cfg(feature = "network")]
     undercroft_nbd::client::register();

@@ -132,4 +132,5 @@ pub use policy::WakePolicy;
 pub use set::TagSet;
 pub use statistics::Statistics;
 pub use tag::Tag;
+pub use tag_cache::prepare_process;
 pub use user::User;

@@ -74,6 +74,14 @@ impl TagCache {
     }
 }
 
+/// Has the kernel prepare this process for tag caches, as the first set does else. In a process with
+/// several threads the kernel waits for all processors then, some 20 ms: a program that calls this
+/// before it starts another thread does not.
+pub fn prepare_process() {
+    // Without it the sets have no tag caches.
+    let _ = sync::has_heavy_barrier();
+}
+
 /// Whether tag caches may be filled; and all tag caches.
 #[derive(Debug)]
 pub(crate) struct Gate {
