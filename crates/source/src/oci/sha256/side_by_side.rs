@@ -1,4 +1,4 @@
-//! Two messages with the SHA extensions of x86_64 (Intel, "New Instructions Supporting the Secure Hash
+//! Several messages with the SHA extensions of x86_64 (Intel, "New Instructions Supporting the Secure Hash
 //! Algorithm on Intel Architecture Processors", 2013).
 #![allow(unsafe_code, reason = "instructions that not every processor has, and loads from memory")]
 
@@ -29,9 +29,12 @@ const ROUNDS: [[u32; 4]; 16] = [
     [0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2],
 ];
 
-/// Compresses blocks of two messages, as many of the one as of the other, into their states; false,
-/// with nothing done, if this processor cannot.
-pub(super) fn compress(states: [&mut [u32; 8]; 2], blocks: [&[[u8; BLOCK]]; 2]) -> bool {
+/// Compresses blocks of `N` messages, as many as each of them has, into their states; false, with
+/// nothing done, if this processor cannot.
+pub(super) fn compress<const N: usize>(
+    states: &mut [[u32; 8]; N],
+    blocks: [&[[u8; BLOCK]]; N],
+) -> bool {
     let can = is_x86_feature_detected!("sha")
         && is_x86_feature_detected!("ssse3")
         && is_x86_feature_detected!("sse4.1");
@@ -112,43 +115,32 @@ fn next_words(a: __m128i, b: __m128i, c: __m128i, d: __m128i) -> __m128i {
     _mm_sha256msg2_epu32(sum, d)
 }
 
+#[expect(clippy::needless_range_loop, reason = "an index is one of several messages")]
 #[target_feature(enable = "sha,sse2,ssse3,sse4.1")]
-fn compress_here([one, other]: [&mut [u32; 8]; 2], [ones, others]: [&[[u8; BLOCK]]; 2]) {
-    let (mut x, mut y) = (Working::of(one), Working::of(other));
-    for (x_block, y_block) in ones.iter().zip(others) {
-        let (x_before, y_before) = (x, y);
-        let [mut x0, mut x1, mut x2, mut x3] = message_words(x_block);
-        let [mut y0, mut y1, mut y2, mut y3] = message_words(y_block);
-        macro_rules! rounds {
-            ($at:expr, $x:ident, $y:ident) => {
-                // SAFETY: four constants are as long as what is loaded.
-                let constants = unsafe { _mm_loadu_si128(ROUNDS[$at].as_ptr().cast()) };
-                x.four_rounds(_mm_add_epi32($x, constants));
-                y.four_rounds(_mm_add_epi32($y, constants));
-            };
+fn compress_here<const N: usize>(states: &mut [[u32; 8]; N], blocks: [&[[u8; BLOCK]]; N]) {
+    let mut working: [Working; N] = std::array::from_fn(|lane| Working::of(&states[lane]));
+    let count = blocks.iter().map(|blocks| blocks.len()).min().unwrap_or(0);
+    for index in 0..count {
+        let before = working;
+        let mut words: [_; N] = std::array::from_fn(|lane| message_words(&blocks[lane][index]));
+        // Loops of known lengths: the compiler unrolls them. Each four words of the schedule make room
+        // for those of sixteen rounds later.
+        for (at, constants) in ROUNDS.iter().enumerate() {
+            // SAFETY: four constants are as long as what is loaded.
+            let constants = unsafe { _mm_loadu_si128(constants.as_ptr().cast()) };
+            for lane in 0..N {
+                let [a, b, c, d] = [0, 1, 2, 3].map(|next| words[lane][(at + next) % 4]);
+                working[lane].four_rounds(_mm_add_epi32(a, constants));
+                if at < 12 {
+                    words[lane][at % 4] = next_words(a, b, c, d);
+                }
+            }
         }
-        // Sixteen rounds; each four words make room for those of sixteen rounds later.
-        macro_rules! rounds_and_words {
-            ($at:expr) => {
-                rounds!($at, x0, y0);
-                (x0, y0) = (next_words(x0, x1, x2, x3), next_words(y0, y1, y2, y3));
-                rounds!($at + 1, x1, y1);
-                (x1, y1) = (next_words(x1, x2, x3, x0), next_words(y1, y2, y3, y0));
-                rounds!($at + 2, x2, y2);
-                (x2, y2) = (next_words(x2, x3, x0, x1), next_words(y2, y3, y0, y1));
-                rounds!($at + 3, x3, y3);
-                (x3, y3) = (next_words(x3, x0, x1, x2), next_words(y3, y0, y1, y2));
-            };
+        for lane in 0..N {
+            working[lane].add(before[lane]);
         }
-        rounds_and_words!(0);
-        rounds_and_words!(4);
-        rounds_and_words!(8);
-        rounds!(12, x0, y0);
-        rounds!(13, x1, y1);
-        rounds!(14, x2, y2);
-        rounds!(15, x3, y3);
-        x.add(x_before);
-        y.add(y_before);
     }
-    (*one, *other) = (x.words(), y.words());
+    for lane in 0..N {
+        states[lane] = working[lane].words();
+    }
 }

@@ -1,14 +1,17 @@
-//! One thread that compares digests, of two layers at a time where it can.
+//! One thread that compares digests, of several layers at a time where it can.
 
 use super::super::digest::Digest;
 use super::super::error::ImageProblem;
-use super::super::sha256::{BLOCK, State, update_both};
+use super::super::sha256::{BLOCK, State, update_together};
 use super::Claim;
 use crate::region::Region;
 use std::io;
 use std::ops::Range;
 
-/// Bytes that are read at a time: those of two layers stay in the caches of a processor.
+/// Layers of which one thread computes digests at a time.
+pub(super) const LANES_MAX: usize = 4;
+
+/// Bytes that are read at a time: those of all lanes stay in the caches of a processor.
 const PIECE: usize = 64 * 1024;
 
 /// Number of a claim and its outcome.
@@ -82,12 +85,9 @@ impl Lane {
 /// Hashes blocks that were read, until a lane has no more of them.
 fn advance(lanes: &mut [Lane]) {
     match lanes {
-        [one, other] => {
-            let blocks = [one.bytes.parts().0, other.bytes.parts().0];
-            let count = update_both([&mut one.state, &mut other.state], blocks);
-            one.bytes.take(count);
-            other.bytes.take(count);
-        }
+        [a, b, c, d] => advance_together([a, b, c, d]),
+        [a, b, c] => advance_together([a, b, c]),
+        [a, b] => advance_together([a, b]),
         lanes => {
             for Lane { state, bytes, .. } in lanes {
                 let (blocks, _) = bytes.parts();
@@ -99,7 +99,16 @@ fn advance(lanes: &mut [Lane]) {
     }
 }
 
-/// Compares the claims that `next` gives, up to `width` (1 or 2) at a time, and hands out what became
+fn advance_together<const N: usize>(mut lanes: [&mut Lane; N]) {
+    let message = |lane| {
+        let &mut &mut Lane { ref mut state, ref bytes, .. } = lane;
+        (state, bytes.parts().0)
+    };
+    let count = update_together(lanes.each_mut().map(message));
+    lanes.into_iter().for_each(|lane| lane.bytes.take(count));
+}
+
+/// Compares the claims that `next` gives, up to `width` ([`LANES_MAX`] at most) at a time, and hands out what became
 /// of them, until there are no more or `go_on` says no.
 pub(super) fn run(
     width: usize,
@@ -176,7 +185,7 @@ mod tests {
     #[test]
     fn claims_of_any_lengths_are_told_apart() {
         let lengths = [0, 1, 55, 56, 63, 64, 65, 128, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE + 7];
-        for width in [1, 2] {
+        for width in 1..=LANES_MAX {
             for turn in 0..lengths.len() {
                 let mut claims = Vec::new();
                 for index in 0..lengths.len() {
