@@ -123,19 +123,23 @@ fn compress_here<const N: usize>(states: &mut [[u32; 8]; N], blocks: [&[[u8; BLO
     for index in 0..count {
         let before = working;
         let mut words: [_; N] = std::array::from_fn(|lane| message_words(&blocks[lane][index]));
-        // Loops of known lengths: the compiler unrolls them. Each four words of the schedule make room
-        // for those of sixteen rounds later.
-        for (at, constants) in ROUNDS.iter().enumerate() {
-            // SAFETY: four constants are as long as what is loaded.
-            let constants = unsafe { _mm_loadu_si128(constants.as_ptr().cast()) };
-            for lane in 0..N {
-                let [a, b, c, d] = [0, 1, 2, 3].map(|next| words[lane][(at + next) % 4]);
-                working[lane].four_rounds(_mm_add_epi32(a, constants));
-                if at < 12 {
-                    words[lane][at % 4] = next_words(a, b, c, d);
+        // Each four words of the schedule make room for those of sixteen rounds later. With numbers
+        // known here, words stay in registers.
+        macro_rules! rounds {
+            ($($at:literal)*) => {$(
+                // SAFETY: four constants are as long as what is loaded.
+                let constants = unsafe { _mm_loadu_si128(ROUNDS[$at].as_ptr().cast()) };
+                for lane in 0..N {
+                    working[lane].four_rounds(_mm_add_epi32(words[lane][$at % 4], constants));
                 }
-            }
+                for lane in 0..if $at < 12 { N } else { 0 } {
+                    let words = &mut words[lane];
+                    let [b, c, d] = [words[($at + 1) % 4], words[($at + 2) % 4], words[($at + 3) % 4]];
+                    words[$at % 4] = next_words(words[$at % 4], b, c, d);
+                }
+            )*};
         }
+        rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         for lane in 0..N {
             working[lane].add(before[lane]);
         }
