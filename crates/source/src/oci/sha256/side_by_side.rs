@@ -132,8 +132,7 @@ fn compress_here<const N: usize>(states: &mut [[u32; 8]; N], blocks: [&[[u8; BLO
                 for lane in 0..N {
                     working[lane].four_rounds(_mm_add_epi32(words[lane][$at % 4], constants));
                 }
-                for lane in 0..if $at < 12 { N } else { 0 } {
-                    let words = &mut words[lane];
+                for words in words.iter_mut().filter(|_| $at < 12) {
                     let [b, c, d] = [words[($at + 1) % 4], words[($at + 2) % 4], words[($at + 3) % 4]];
                     words[$at % 4] = next_words(words[$at % 4], b, c, d);
                 }
