@@ -2,7 +2,8 @@
 //! the same work in one run.
 //!
 //! All competitors take turns, round after round, so that a disturbance of the machine hits all of
-//! them; what counts is the median, of the rounds after a first one. Before each turn, outside the
+//! them; what counts is the median, of the rounds after a first one. Every other round goes the other
+//! way: what one leaves to the system, such as memory to be given back, is not always borne by the same. Before each turn, outside the
 //! measured time, the old output is removed, everything is written back, and the source is read
 //! through: it is in the page cache for all competitors, also on machines that give memory back to
 //! their host as soon as it is idle.
@@ -101,7 +102,11 @@ pub(super) fn build(arguments: &BuildArguments) -> Result<Vec<Comparison>> {
 
     let mut seconds = vec![Vec::new(); competitors.len()];
     for round in 0..=arguments.runs {
-        for (competitor, seconds) in competitors.iter().zip(&mut seconds) {
+        let mut turns: Vec<_> = competitors.iter().zip(&mut seconds).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (competitor, seconds) in turns {
             let taken = turn(&source, &peers, competitor)?;
             eprintln!("round {round}: {} {taken:.2} s", competitor.name);
             if round > 0 {
