@@ -32,18 +32,26 @@ impl Cache {
         if !self.reads_ahead() {
             return;
         }
-        let mut plug = None;
+        let (mut plug, mut is_shared) = (None, false);
         for address in addresses {
             let Err(evictions) = self.find(address.first()) else { continue };
             let bios = match self.begin_around(&address) {
                 Begun::Known => continue,
-                Begun::Now(bio) => Some(SmallVec::from_buf([bio])),
+                Begun::Now(bio) => {
+                    is_shared = true;
+                    Some(SmallVec::from_buf([bio]))
+                }
                 Begun::Not => self.prefetches.begin(address, evictions),
             };
             if let Some(bios) = bios {
                 let plug = plug.get_or_insert_with(|| Plug::new(&self.device));
                 bios.into_iter().for_each(|bio| plug.submit(bio));
             }
+        }
+        if let Some(plug) = plug.filter(|_| is_shared) {
+            // A thread that wants another buffer of a region waits for this read, and may have a lock
+            // that this thread waits for next, with a plug around this one that holds it back.
+            plug.flush();
         }
     }
 
@@ -60,8 +68,10 @@ impl Cache {
     /// of the table before that.
     fn begun(&self, address: &BufferAddress) -> Option<(Coming, u64)> {
         let own = self.prefetches.take(address);
-        own.map(|prefetch| (prefetch.coming, prefetch.evictions))
-            .or_else(|| self.regions.find(address, Self::part_of(address.first())))
+        own.map(|prefetch| (prefetch.coming, prefetch.evictions)).or_else(|| {
+            let part = Self::part_of(address.first());
+            self.regions.find(address, part, || self.shards[part].read().evictions)
+        })
     }
 
     /// The same for a buffer that is wanted now: its region may be begun, and the read of that has to

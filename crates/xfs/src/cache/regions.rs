@@ -123,14 +123,24 @@ impl Regions {
     }
 
     /// The bytes of a buffer, whose place in the table is the part `part`, if a region has them; and
-    /// the evictions of that part when it was begun.
-    pub(super) fn find(&self, address: &BufferAddress, part: usize) -> Option<(Coming, u64)> {
+    /// the evictions of that part when it was begun. One from before its last ones, which are
+    /// `evictions`, is of no use any more.
+    pub(super) fn find(
+        &self,
+        address: &BufferAddress,
+        part: usize,
+        evictions: impl FnOnce() -> u64,
+    ) -> Option<(Coming, u64)> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let (number, skipped) = place(address)?;
         let mut state = self.state.lock();
         let region = Arc::clone(state.regions.get(&number)?);
+        if region.evictions[part] != evictions() {
+            state.remove(number);
+            return None;
+        }
         if region.is_used.swap(true, Ordering::Relaxed) {
             state.credit = CREDIT_MAX.min(state.credit + 1);
         }
@@ -148,6 +158,11 @@ impl State {
         }
         self.refused = (self.refused + 1) % SELDOM;
         self.refused == 0
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.regions.remove(&number);
+        self.order.retain(|other| *other != number);
     }
 
     fn add(&mut self, number: u64, region: Region) {
@@ -172,12 +187,16 @@ mod tests {
         regions.begin(&address, CAPACITY, || [0; SHARDS])
     }
 
+    fn find(regions: &Regions, address: &BufferAddress) -> Option<(Coming, u64)> {
+        regions.find(address, 0, || 0)
+    }
+
     /// Begins a region, which has arrived then; whether it did.
     fn brings(regions: &Regions, first: u64) -> bool {
         let Begun::Now(bio) = begin(regions, first, 8) else { return false };
         assert_eq!((bio.sector().0 % SECTORS, bio.length()), (0, SECTORS * 512));
         bio.succeed();
-        regions.find(&BufferAddress::contiguous(Sector(first), 8), 0).unwrap();
+        find(regions, &BufferAddress::contiguous(Sector(first), 8)).unwrap();
         true
     }
 
@@ -188,10 +207,19 @@ mod tests {
         assert!(matches!(begin(&regions, 3 * SECTORS + 96, 32), Begun::Known));
         assert!(matches!(begin(&regions, 3 * SECTORS + 104, 32), Begun::Not), "it crosses the end");
         let scattered = [(Sector(3 * SECTORS), 8), (Sector(3 * SECTORS + 16), 8)];
-        assert!(regions.find(&BufferAddress::scattered(&scattered), 0).is_none());
+        assert!(find(&regions, &BufferAddress::scattered(&scattered)).is_none());
         let last = BufferAddress::contiguous(Sector(4 * SECTORS - 8), 8);
-        let (coming, _) = regions.find(&last, 0).unwrap();
+        let (coming, _) = find(&regions, &last).unwrap();
         assert_eq!(coming.wait(4096).unwrap().len(), 4096);
+    }
+
+    #[test]
+    fn a_region_that_may_be_old_is_read_again() {
+        let regions = Regions::default();
+        assert!(brings(&regions, 8));
+        let address = BufferAddress::contiguous(Sector(16), 8);
+        assert!(regions.find(&address, 0, || 1).is_none());
+        assert!(matches!(begin(&regions, 16, 8), Begun::Now(_)));
     }
 
     #[test]
@@ -217,7 +245,7 @@ mod tests {
         for buffer in 1..4 {
             let address = BufferAddress::contiguous(Sector(first * SECTORS + 8 * buffer), 8);
             assert!(matches!(begin(&regions, address.first().0, 8), Begun::Known));
-            regions.find(&address, 0).unwrap();
+            find(&regions, &address).unwrap();
         }
         let next: Vec<_> = (1..5).map(|next| brings(&regions, (first + next) * SECTORS)).collect();
         assert_eq!(next, [true, true, true, false]);
