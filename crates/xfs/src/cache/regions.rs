@@ -3,8 +3,8 @@
 //! Metadata lies side by side: clusters of inodes are allocated next to each other, and near the
 //! blocks of their directories. A device that is [far](super::speed::ReadSpeed::is_far) brings a
 //! region in about the time of a block. So a buffer has its region read there, and those that are
-//! wanted next are there, or on their way. A reader here and there wastes that: each region costs, and each
-//! buffer that it saves a read pays for one more; without credit a region is read now and then.
+//! wanted next are there, or on their way. A reader here and there wastes that: each region costs, and
+//! each buffer that it saves a read pays for one more; without credit a region is read now and then.
 
 use super::buffer::BufferAddress;
 use super::coming::Coming;

@@ -88,14 +88,7 @@ fn advance(lanes: &mut [Lane]) {
         [a, b, c, d] => advance_together([a, b, c, d]),
         [a, b, c] => advance_together([a, b, c]),
         [a, b] => advance_together([a, b]),
-        lanes => {
-            for Lane { state, bytes, .. } in lanes {
-                let (blocks, _) = bytes.parts();
-                let count = blocks.len();
-                state.update(blocks);
-                bytes.take(count);
-            }
-        }
+        lanes => lanes.iter_mut().for_each(|lane| advance_together([lane])),
     }
 }
 
@@ -108,8 +101,8 @@ fn advance_together<const N: usize>(mut lanes: [&mut Lane; N]) {
     lanes.into_iter().for_each(|lane| lane.bytes.take(count));
 }
 
-/// Compares the claims that `next` gives, up to `width` ([`LANES_MAX`] at most) at a time, and hands out what became
-/// of them, until there are no more or `go_on` says no.
+/// Compares the claims that `next` gives, up to `width` ([`LANES_MAX`] at most) at a time, and hands
+/// out what became of them, until there are no more or `go_on` says no.
 pub(super) fn run(
     width: usize,
     next: &dyn Fn() -> Option<(usize, Claim)>,
