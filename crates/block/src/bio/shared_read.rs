@@ -16,11 +16,14 @@ pub struct SharedRead {
     outcome: OnceLock<Result<Buffer, BlockError>>,
 }
 
-impl SharedRead {
-    pub(super) fn new(waiter: Waiter) -> Self {
-        Self { waiter, outcome: OnceLock::new() }
+impl Waiter {
+    /// The same read for several threads and tasks.
+    pub fn into_shared(self) -> SharedRead {
+        SharedRead { waiter: self, outcome: OnceLock::new() }
     }
+}
 
+impl SharedRead {
     /// Whether the read has completed: [`wait`](Self::wait) would not sleep.
     #[must_use]
     pub fn is_complete(&self) -> bool {

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use super::completion::Completion;
-use super::shared_read::SharedRead;
 use crate::threads::{Event, held, own_queues, role};
 
 /// The receiving end of one completion, from [`Bio::waited`](crate::Bio::waited).
@@ -81,11 +80,6 @@ impl Waiter {
     #[must_use]
     pub fn wait(self) -> Completion {
         self.take()
-    }
-
-    /// The same read for several threads and tasks.
-    pub fn into_shared(self) -> SharedRead {
-        SharedRead::new(self)
     }
 
     /// Sleeps until the bio has completed, and takes the completion, which is there once.

@@ -1,11 +1,10 @@
 //! Bytes of a buffer on their way.
 
 use super::buffer::BufferAddress;
-use super::regions::Region;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use undercroft_block::{Bio, BlockError, Buffer, Waiter};
+use undercroft_block::{Bio, BlockError, Buffer, SharedRead, Waiter};
 
 /// What brings the bytes of a buffer.
 #[derive(Debug)]
@@ -13,7 +12,7 @@ pub(super) enum Coming {
     /// Reads of its parts.
     Parts(SmallVec<[Waiter; 1]>),
     /// A read of more, and the bytes of that before those of the buffer.
-    Region(Arc<Region>, usize),
+    Region(Arc<SharedRead>, usize),
 }
 
 impl Coming {
@@ -36,7 +35,7 @@ impl Coming {
                 let is_pending = |part: &Waiter| part.poll_complete(context).is_pending();
                 parts.iter().any(is_pending)
             }
-            Self::Region(region, _) => region.read.poll_complete(context).is_pending(),
+            Self::Region(region, _) => region.poll_complete(context).is_pending(),
         };
         if is_pending { Poll::Pending } else { Poll::Ready(()) }
     }
@@ -55,7 +54,7 @@ impl Coming {
                 Ok(bytes)
             }
             Self::Region(region, skipped) => {
-                let memory = region.read.wait().map_err(Clone::clone)?;
+                let memory = region.wait().map_err(Clone::clone)?;
                 Ok(memory[skipped..skipped + len].to_vec())
             }
         }

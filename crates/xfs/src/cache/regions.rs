@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use undercroft_block::{Bio, BufferPool, Sector, SharedRead};
 
 /// Sectors of a region, which begins at a multiple of them: 64 KiB, a chunk of 64 inodes of 1 KiB.
@@ -42,7 +42,7 @@ pub(super) struct Regions {
 #[derive(Debug)]
 struct State {
     /// By their numbers on the device.
-    regions: FxHashMap<u64, Arc<Region>>,
+    regions: FxHashMap<u64, Region>,
     /// The same, oldest first.
     order: VecDeque<u64>,
     credit: u32,
@@ -52,12 +52,12 @@ struct State {
 
 /// A region that was read, or is.
 #[derive(Debug)]
-pub(super) struct Region {
-    pub(super) read: SharedRead,
+struct Region {
+    read: Arc<SharedRead>,
     /// Evictions of each part of the table when it was begun.
     evictions: [u64; SHARDS],
     /// A buffer has its bytes from it.
-    is_used: AtomicBool,
+    is_used: bool,
 }
 
 /// What a buffer has to expect of a region.
@@ -116,8 +116,8 @@ impl Regions {
             return Begun::Not;
         };
         let (bio, waiter) = Bio::read(Sector(first), memory).waited();
-        let (read, is_used) = (waiter.into_shared(), AtomicBool::new(false));
-        state.add(number, Region { read, evictions: evictions(), is_used });
+        let read = Arc::new(waiter.into_shared());
+        state.add(number, Region { read, evictions: evictions(), is_used: false });
         self.count.store(state.regions.len(), Ordering::Relaxed);
         Begun::Now(bio)
     }
@@ -135,17 +135,16 @@ impl Regions {
             return None;
         }
         let (number, skipped) = place(address)?;
-        let mut state = self.state.lock();
-        let region = Arc::clone(state.regions.get(&number)?);
+        let state = &mut *self.state.lock();
+        let region = state.regions.get_mut(&number)?;
         if region.evictions[part] != evictions() {
             state.remove(number);
             return None;
         }
-        if region.is_used.swap(true, Ordering::Relaxed) {
+        if std::mem::replace(&mut region.is_used, true) {
             state.credit = CREDIT_MAX.min(state.credit + 1);
         }
-        let evictions = region.evictions[part];
-        Some((Coming::Region(region, skipped), evictions))
+        Some((Coming::Region(Arc::clone(&region.read), skipped), region.evictions[part]))
     }
 }
 
@@ -166,7 +165,7 @@ impl State {
     }
 
     fn add(&mut self, number: u64, region: Region) {
-        self.regions.insert(number, Arc::new(region));
+        self.regions.insert(number, region);
         self.order.push_back(number);
         if self.order.len() > REGIONS_MAX
             && let Some(oldest) = self.order.pop_front()
