@@ -1,6 +1,7 @@
 //! The body of a bio: its operation, its sectors, its memory, and the receiver of its completion.
 
 use std::fmt;
+use std::fs::File;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
@@ -8,10 +9,11 @@ use super::batch::Ticket;
 use super::completion::Completion;
 use super::error::BlockError;
 use super::file_range::FileRange;
+use super::flags::Flags;
 use super::join::Join;
 use super::operation::Operation;
 use crate::memory::{Buffer, Recycle, Recycled, SegmentList, Spares};
-use crate::units::Sector;
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// One operation on consecutive sectors. Made by a constructor per operation, submitted through a
 /// [`Plug`](crate::Plug).
@@ -25,10 +27,7 @@ pub struct Bio {
 /// The contents of a bio.
 pub(super) struct Inner {
     pub(super) operation: Operation,
-    pub(super) force_unit_access: bool,
-    pub(super) immediate: bool,
-    pub(super) unwaiting: bool,
-    pub(super) untorn: bool,
+    pub(super) flags: Flags,
     /// Where the bio goes, in the addresses of the device that it has been handed to.
     pub(super) sector: Sector,
     /// Where its submitter sent it, for errors.
@@ -38,7 +37,7 @@ pub(super) struct Inner {
     pub(super) buffer: Option<Buffer>,
     /// What a write stores.
     pub(super) segments: SegmentList,
-    /// Whose blocks a clone shares.
+    /// Whose blocks a clone shares, or where the bytes of a read are that was answered so.
     pub(super) source: Option<Box<FileRange>>,
     pub(super) receiver: Receiver,
 }
@@ -51,10 +50,7 @@ impl Recycle for Inner {
     fn unused() -> Self {
         Self {
             operation: Operation::Flush,
-            force_unit_access: false,
-            immediate: false,
-            unwaiting: false,
-            untorn: false,
+            flags: Flags::default(),
             sector: Sector::ZERO,
             origin: Sector::ZERO,
             length: 0,
@@ -147,10 +143,7 @@ impl Bio {
     fn new(operation: Operation, sector: Sector, length: u64) -> Self {
         let mut inner = Recycled::<Inner>::cleared();
         inner.operation = operation;
-        inner.force_unit_access = false;
-        inner.immediate = false;
-        inner.unwaiting = false;
-        inner.untorn = false;
+        inner.flags = Flags::default();
         inner.sector = sector;
         inner.origin = sector;
         inner.length = length;
@@ -170,22 +163,9 @@ impl Bio {
 
     /// A bio that does the same, without memory, and tells `receiver`.
     pub(super) fn sibling(&self, receiver: Receiver) -> Self {
-        let Inner {
-            operation,
-            force_unit_access,
-            immediate,
-            unwaiting,
-            untorn,
-            sector,
-            origin,
-            length,
-            ..
-        } = *self.inner;
+        let Inner { operation, flags, sector, origin, length, .. } = *self.inner;
         let mut sibling = Self::new(operation, sector, length);
-        sibling.inner.force_unit_access = force_unit_access;
-        sibling.inner.immediate = immediate;
-        sibling.inner.unwaiting = unwaiting;
-        sibling.inner.untorn = untorn;
+        sibling.inner.flags = flags;
         sibling.inner.origin = origin;
         sibling.inner.receiver = receiver;
         sibling
@@ -194,7 +174,11 @@ impl Bio {
     /// The completion for the receiver.
     pub(crate) fn into_completion(mut self, result: Result<(), BlockError>) -> Completion {
         let buffer = self.inner.buffer.take();
-        Completion { operation: self.operation(), sector: self.origin(), result, buffer }
+        let place = match self.operation() {
+            Operation::Read => self.inner.source.take().map(|place| *place),
+            _ => None,
+        };
+        Completion { operation: self.operation(), sector: self.origin(), result, buffer, place }
     }
 
     /// What a write stores; nothing for other operations.
@@ -213,6 +197,13 @@ impl Bio {
         self.inner.source.as_deref()
     }
 
+    /// Has a read be answered by the place of its bytes, which is `file` from its own sector on.
+    pub(crate) fn set_place(&mut self, file: &Arc<File>) {
+        debug_assert!(self.is_by_place());
+        let range = FileRange { file: Arc::clone(file), offset: self.sector().0 * SECTOR_SIZE };
+        self.inner.source = Some(Box::new(range));
+    }
+
     /// What a read fills.
     pub(crate) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
         self.inner.buffer.as_mut()
@@ -224,61 +215,10 @@ impl Bio {
         std::mem::forget(std::mem::take(&mut self.inner.segments));
     }
 
-    /// Forced unit access: this bio completes only when its own sectors are durable.
-    pub fn force_unit_access(mut self) -> Self {
-        self.inner.force_unit_access = true;
-        self
-    }
-
-    /// Asks that a write be not cut into several on its way to a file: one block with a checksum, or
-    /// some that may become durable apart. A stacked device cuts it all the same where it goes to
-    /// several devices; a power failure may, where it is longer than what the disk writes at once.
-    pub fn untorn(mut self) -> Self {
-        self.inner.untorn = true;
-        self
-    }
-
-    /// Whether a write should not be cut.
-    #[must_use]
-    pub fn is_untorn(&self) -> bool {
-        self.inner.untorn
-    }
-
-    /// Declares that the submitter does nothing but wait for this bio, so that a device may do the
-    /// work in the submitting thread instead of handing it to another.
-    pub(crate) fn immediate(mut self) -> Self {
-        self.inner.immediate = true;
-        self
-    }
-
-    /// Lets the submitting thread do the work itself if the device has to wait for nothing: what is
-    /// in memory already, such as pages of a file. That saves two changes of threads, and takes the
-    /// submitter the time of a copy. Anything else goes the usual way.
-    pub fn unwaiting(mut self) -> Self {
-        self.inner.unwaiting = true;
-        self
-    }
-
     /// The operation of the bio.
     #[must_use]
     pub fn operation(&self) -> Operation {
         self.inner.operation
-    }
-
-    /// Whether the bio's own sectors must be durable when it completes.
-    #[must_use]
-    pub fn is_force_unit_access(&self) -> bool {
-        self.inner.force_unit_access
-    }
-
-    /// Whether the submitter does nothing but wait for this bio.
-    pub(crate) fn is_immediate(&self) -> bool {
-        self.inner.immediate
-    }
-
-    /// Whether the submitting thread may do the work if nothing has to be waited for.
-    pub(crate) fn is_unwaiting(&self) -> bool {
-        self.inner.unwaiting
     }
 
     /// The first sector, in the addresses of the device that was handed the bio last.
@@ -309,7 +249,7 @@ impl fmt::Debug for Bio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bio")
             .field("operation", &self.inner.operation)
-            .field("force_unit_access", &self.inner.force_unit_access)
+            .field("force_unit_access", &self.is_force_unit_access())
             .field("sector", &self.inner.sector)
             .field("length", &self.inner.length)
             .finish_non_exhaustive()

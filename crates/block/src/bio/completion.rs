@@ -1,6 +1,7 @@
 //! How a bio ended, as its receiver is told.
 
 use super::error::BlockError;
+use super::file_range::FileRange;
 use super::operation::Operation;
 use crate::memory::Buffer;
 use crate::units::Sector;
@@ -17,6 +18,9 @@ pub struct Completion {
     /// The buffer of a read, filled if the read succeeded, unspecified contents if not. None after
     /// [`Reason::TimedOut`](crate::Reason::TimedOut): the driver may still write it.
     pub buffer: Option<Buffer>,
+    /// Where the bytes of a read are, and its buffer has unspecified contents: only of one that may
+    /// be answered [so](crate::Bio::by_place), and if it succeeded.
+    pub place: Option<FileRange>,
 }
 
 impl Completion {

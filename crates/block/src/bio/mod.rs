@@ -17,6 +17,7 @@ mod completion_queue;
 mod end;
 mod error;
 mod file_range;
+mod flags;
 mod future;
 mod intercept;
 mod join;

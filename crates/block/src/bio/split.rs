@@ -72,6 +72,7 @@ impl Bio {
 
     /// A receiver for one more bio, beside which this one becomes a part.
     fn shared_receiver(&mut self) -> Receiver {
+        self.inner.flags = self.inner.flags.of_part();
         match &self.inner.receiver {
             Receiver::None => return Receiver::None,
             Receiver::Part(join) => {

@@ -1,6 +1,8 @@
 //! The body of a request: its bios, and the state that the queue layer keeps of it.
 
+use std::fs::File;
 use std::ops::Range;
+use std::sync::Arc;
 use std::thread::LocalKey;
 
 use smallvec::SmallVec;
@@ -28,6 +30,7 @@ pub(crate) struct Inner {
     pub(super) force_unit_access: bool,
     pub(super) immediate: bool,
     pub(super) unwaiting: bool,
+    pub(super) by_place: bool,
     pub(super) sector: Sector,
     pub(super) length: u64,
     pub(super) segments: usize,
@@ -64,6 +67,7 @@ impl Recycle for Inner {
             force_unit_access: false,
             immediate: false,
             unwaiting: false,
+            by_place: false,
             sector: Sector::ZERO,
             length: 0,
             segments: 0,
@@ -106,6 +110,7 @@ impl Request {
         inner.force_unit_access = bio.is_force_unit_access();
         inner.immediate = bio.is_immediate();
         inner.unwaiting = bio.is_unwaiting();
+        inner.by_place = bio.is_by_place();
         inner.sector = bio.sector();
         inner.length = bio.length();
         inner.segments = bio.segment_count();
@@ -138,6 +143,11 @@ impl Request {
     /// Whether the submitting thread may serve this request if nothing has to be waited for.
     pub(crate) fn is_unwaiting(&self) -> bool {
         self.inner.unwaiting
+    }
+
+    /// Whether this read may be answered by the place of its bytes.
+    pub(crate) fn is_by_place(&self) -> bool {
+        self.inner.by_place
     }
 
     /// The first sector.
@@ -230,6 +240,11 @@ impl Request {
         self.bios_mut().filter_map(|bio| bio.buffer_mut().map(|buffer| &mut **buffer))
     }
 
+    /// Has a read be answered by the place of its bytes: `file`, whose sectors are those of the device.
+    pub(crate) fn set_place(&mut self, file: &Arc<File>) {
+        self.bios_mut().for_each(|bio| bio.set_place(file));
+    }
+
     /// Takes the memory away from the request and never frees it: for a driver that cannot tell
     /// whether something still reads or writes it.
     pub(crate) fn leak_memory(&mut self) {
@@ -257,6 +272,7 @@ impl Request {
         self.inner.segments += bio.segment_count();
         self.inner.immediate |= bio.is_immediate();
         self.inner.unwaiting &= bio.is_unwaiting();
+        self.inner.by_place &= bio.is_by_place();
         self.inner.others.push(bio);
     }
 }
@@ -281,8 +297,6 @@ impl Ordered for Request {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::bio::Batch;
     use crate::memory::Segment;

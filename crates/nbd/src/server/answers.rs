@@ -7,6 +7,8 @@ use std::io::IoSlice;
 use smallvec::SmallVec;
 use undercroft_block::Buffer;
 
+use super::pipe::FilledPipe;
+
 /// Answers in one call, each of up to two pieces.
 const BATCH: usize = 64;
 /// Heads that were sent are moved out of the way when there are so many bytes of them.
@@ -14,6 +16,32 @@ const MOST_SENT: usize = 64 << 10;
 
 /// Pieces for one call.
 pub(super) type Pieces<'a> = SmallVec<[IoSlice<'a>; 2 * BATCH]>;
+
+/// The next bytes to be sent.
+#[derive(Clone, Copy)]
+pub(super) enum Outgoing<'a> {
+    Memory {
+        pieces: &'a [IoSlice<'a>],
+        /// Whether bytes of a pipe follow.
+        more: bool,
+    },
+    Pipe(&'a FilledPipe),
+}
+
+/// The data of an answer.
+pub(super) enum Data {
+    Memory(Buffer),
+    Pipe(FilledPipe),
+}
+
+impl Data {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Memory(buffer) => buffer.len(),
+            Self::Pipe(pipe) => pipe.len(),
+        }
+    }
+}
 
 /// Answers in the order in which they are sent.
 #[derive(Default)]
@@ -30,7 +58,7 @@ pub(super) struct Answers {
 struct Entry {
     /// The length of its head.
     head: usize,
-    data: Option<Buffer>,
+    data: Option<Data>,
     /// Memory to give back when it was sent.
     charge: usize,
 }
@@ -43,13 +71,13 @@ impl Answers {
 
     /// Bytes of data that are not sent, and those of the first answer that are.
     pub(super) fn bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.data.as_ref().map_or(0, |data| data.len())).sum()
+        self.entries.iter().map(|entry| entry.data.as_ref().map_or(0, Data::len)).sum()
     }
 
     /// Adds an answer whose head is what `encode` appends.
     pub(super) fn push(
         &mut self,
-        data: Option<Buffer>,
+        data: Option<Data>,
         charge: usize,
         encode: impl FnOnce(&mut Vec<u8>),
     ) {
@@ -67,9 +95,20 @@ impl Answers {
         self.entries.append(&mut others.entries);
     }
 
-    /// What is to be sent next. Heads without data between them are one piece.
-    pub(super) fn pieces(&self) -> Pieces<'_> {
-        let mut pieces = Pieces::new();
+    /// The pipe whose bytes are to be sent next, if they are in one.
+    pub(super) fn pipe(&self) -> Option<&FilledPipe> {
+        match self.entries.front() {
+            Some(Entry { head, data: Some(Data::Pipe(pipe)), .. }) if self.sent >= *head => {
+                Some(pipe)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is to be sent next of memory, and whether bytes of a pipe follow. Heads without data between
+    /// them are one piece.
+    pub(super) fn pieces(&self) -> (Pieces<'_>, bool) {
+        let (mut pieces, mut more) = (Pieces::new(), false);
         let mut skip = self.sent;
         let (mut from, mut end) = (self.start, self.start);
         for entry in self.entries.iter().take(BATCH) {
@@ -77,18 +116,26 @@ impl Answers {
             let gone = skip.min(entry.head);
             from += gone;
             skip -= gone;
-            let Some(data) = &entry.data else { continue };
-            if from < end {
-                pieces.push(IoSlice::new(&self.heads[from..end]));
+            match &entry.data {
+                None => {}
+                Some(Data::Memory(data)) => {
+                    if from < end {
+                        pieces.push(IoSlice::new(&self.heads[from..end]));
+                    }
+                    from = end;
+                    pieces.push(IoSlice::new(&data[skip.min(data.len())..]));
+                    skip = 0;
+                }
+                Some(Data::Pipe(_)) => {
+                    more = true;
+                    break;
+                }
             }
-            from = end;
-            pieces.push(IoSlice::new(&data[skip.min(data.len())..]));
-            skip = 0;
         }
         if from < end {
             pieces.push(IoSlice::new(&self.heads[from..end]));
         }
-        pieces
+        (pieces, more)
     }
 
     /// Takes away `count` bytes that were sent; returns the memory of answers that are out.
@@ -96,7 +143,7 @@ impl Answers {
         self.sent += count;
         let mut given = 0;
         while let Some(first) = self.entries.front() {
-            let length = first.head + first.data.as_ref().map_or(0, |data| data.len());
+            let length = first.head + first.data.as_ref().map_or(0, Data::len);
             if self.sent < length {
                 break;
             }
@@ -136,13 +183,13 @@ mod tests {
             let data = (number % 3 == 1).then(|| Buffer::copy_of(&[number as u8; 100]));
             wire.extend_from_slice(&head);
             wire.extend_from_slice(data.as_deref().unwrap_or_default());
-            answers.push(data, 1, |heads| heads.extend_from_slice(&head));
+            answers.push(data.map(Data::Memory), 1, |heads| heads.extend_from_slice(&head));
         }
         (answers, wire)
     }
 
     fn joined(answers: &Answers) -> Vec<u8> {
-        answers.pieces().iter().flat_map(|piece| piece.iter().copied()).collect()
+        answers.pieces().0.iter().flat_map(|piece| piece.iter().copied()).collect()
     }
 
     #[test]
@@ -167,7 +214,7 @@ mod tests {
         for _ in 0..10 {
             answers.push(None, 0, |heads| heads.extend_from_slice(&[7; 16]));
         }
-        assert_eq!(answers.pieces().len(), 1);
+        assert_eq!(answers.pieces().0.len(), 1);
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl<'c> Connection<'c> {
 
     fn send(&mut self) {
         let Self { outbox, stream, .. } = self;
-        outbox.send(&mut |pieces| stream.send(pieces));
+        outbox.send(&mut |next| stream.send(next));
     }
 
     /// Sleeps until there is something to do, and reads what has come.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use undercroft_block::{
-    Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, Reason, SECTOR_SIZE, Sector,
+    Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, SECTOR_SIZE, Sector,
     SegmentList,
 };
 
@@ -12,10 +12,11 @@ use super::answers::Answers;
 use super::export::{Export, MAX_PAYLOAD};
 use super::negotiation::Session;
 use super::outbox::Outbox;
+use super::pipe::Pipes;
+use super::read::Read;
 use super::reply::Asked;
 use super::status;
 use super::unaligned::Cover;
-use super::zeroes::{self, Runs};
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
 
 /// Memory that the answer to a block status may take, for each context.
@@ -23,7 +24,7 @@ const STATUS: usize = 128 << 10;
 
 /// Up to so many bytes are moved by the thread of the connection, where that takes no more than a
 /// copy: short against the time in which a client notices that other answers are late.
-const OWN: u64 = 256 << 10;
+pub(super) const OWN: u64 = 256 << 10;
 
 /// Of a range that will be needed, no more bytes than these are loaded.
 const MOST_CACHED: usize = 1 << 20;
@@ -35,6 +36,8 @@ pub(super) struct Executor {
     contexts: Vec<u32>,
     outbox: Arc<Outbox>,
     pool: BufferPool,
+    /// None: what is read is copied.
+    pipes: Option<Arc<Pipes>>,
     /// Constant for the life of the connection.
     size: u64,
     pub(super) minimum: u64,
@@ -44,11 +47,16 @@ pub(super) struct Executor {
 type Range = (u64, u64);
 
 impl Executor {
-    pub(super) fn new(session: Session, outbox: Arc<Outbox>, memory: usize) -> Self {
+    pub(super) fn new(
+        session: Session,
+        outbox: Arc<Outbox>,
+        memory: usize,
+        pipes: Option<Arc<Pipes>>,
+    ) -> Self {
         let Session { export, dialect, contexts } = session;
         let (size, minimum) = (export.size(), u64::from(export.minimum()));
         let pool = BufferPool::new(memory);
-        Self { export, dialect, contexts, outbox, pool, size, minimum }
+        Self { export, dialect, contexts, outbox, pool, pipes, size, minimum }
     }
 
     /// Whether the request can be carried out; if so, bytes of memory that it needs.
@@ -172,12 +180,17 @@ impl Executor {
             let done = self.patch(request, payload);
             return self.outbox.push(|answers| match done {
                 Ok(()) => asked.done(answers, charge),
-                Err(error) => failed(asked, answers, &error, charge),
+                Err(error) => asked.failed_by(answers, &error, charge),
             });
         }
         let (sector, length) = (cover.sector(), cover.length());
         let bio = match request.command {
-            Command::Read => Bio::read(sector, self.buffer(length as usize)),
+            Command::Read => {
+                let (export, outbox) = (Arc::clone(&self.export), Arc::clone(&self.outbox));
+                let pipes = self.pipes.clone();
+                let read = Read { export, outbox, pipes, asked, cover, charge };
+                return read.submit(plug, self.buffer(length as usize));
+            }
             Command::Cache => Bio::read(sector, self.buffer(self.cached(request))),
             Command::Write => match payload {
                 Some(data) => Bio::write(sector, data),
@@ -210,15 +223,8 @@ impl Executor {
         let bio = if length <= OWN { bio.unwaiting() } else { bio };
         let outbox = Arc::clone(&self.outbox);
         outbox.load.begin();
-        plug.submit(bio.on_complete(move |mut completion| {
-            if asked.is_read() {
-                completion.buffer = completion.buffer.map(|data| cover.cut(data));
-            }
-            let runs = match &completion.buffer {
-                Some(data) if asked.is_read() => zeroes::runs(data),
-                _ => Runs::new(),
-            };
-            outbox.push(|answers| answer(asked, answers, completion, &runs, charge));
+        plug.submit(bio.on_complete(move |completion| {
+            outbox.push(|answers| answer(asked, answers, &completion, charge));
             outbox.load.end(&outbox.wake);
         }));
     }
@@ -259,38 +265,18 @@ impl Executor {
     }
 }
 
-fn answer(asked: Asked, answers: &mut Answers, completion: Completion, runs: &Runs, charge: usize) {
-    match (completion.result, completion.buffer) {
-        (Ok(()), Some(data)) if asked.is_read() => asked.data(answers, data, runs, charge),
-        (Ok(()), _) => asked.done(answers, charge),
+fn answer(asked: Asked, answers: &mut Answers, completion: &Completion, charge: usize) {
+    match &completion.result {
+        Ok(()) => asked.done(answers, charge),
         // A hint, which the device need not follow.
-        (Err(error), _) if completion.operation == Operation::Discard && is_missing(&error) => {
+        Err(error) if completion.operation == Operation::Discard && is_missing(error) => {
             asked.done(answers, charge);
         }
-        (Err(error), _) => failed(asked, answers, &error, charge),
+        Err(error) => asked.failed_by(answers, error, charge),
     }
-}
-
-fn failed(asked: Asked, answers: &mut Answers, error: &BlockError, charge: usize) {
-    let words = format!("{error}: {}", error.reason);
-    asked.failed(answers, wire_error(error), &words, charge);
 }
 
 /// Whether the device does not have the operation.
 fn is_missing(error: &BlockError) -> bool {
     error.io_error().and_then(Errno::from_io_error) == Some(Errno::OPNOTSUPP)
-}
-
-fn wire_error(error: &BlockError) -> WireError {
-    match &error.reason {
-        Reason::ReadOnly => WireError::NotPermitted,
-        Reason::OutOfRange { .. } | Reason::Misaligned { .. } => WireError::Invalid,
-        Reason::Closed => WireError::Shutdown,
-        _ if error.is_no_space() => WireError::NoSpace,
-        _ => match error.io_error().and_then(Errno::from_io_error) {
-            Some(Errno::NOMEM) => WireError::NoMemory,
-            Some(Errno::PERM | Errno::ACCESS | Errno::ROFS) => WireError::NotPermitted,
-            _ => WireError::Io,
-        },
-    }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
+use super::answers::Outgoing;
 use super::end::End;
 use super::export::Export;
 use super::input::Input;
@@ -145,7 +146,8 @@ impl<'h> Handshake<'h> {
 
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), End> {
         while !bytes.is_empty() {
-            match self.stream.send(&[IoSlice::new(bytes)]) {
+            let pieces = &[IoSlice::new(bytes)];
+            match self.stream.send(Outgoing::Memory { pieces, more: false }) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.sleep(PollFlags::OUT)?;

@@ -23,6 +23,7 @@ use super::handshake::Handshake;
 use super::listener::Listener;
 use super::load::Load;
 use super::outbox::Outbox;
+use super::pipe::{self, Pipes};
 use super::poll::Wake;
 use super::stream::Stream;
 use super::tls::Tls;
@@ -91,6 +92,8 @@ pub struct Server {
 struct Hub {
     exports: Vec<Arc<Export>>,
     settings: Settings,
+    /// Whether a client that is gone costs no more than an error, however bytes are sent to it.
+    survives_sigpipe: bool,
     stops: AtomicBool,
     acceptor: Wake,
     connections: Mutex<Connections>,
@@ -117,6 +120,7 @@ impl Server {
         let hub = Arc::new(Hub {
             exports: exports.into_iter().map(Arc::new).collect(),
             settings,
+            survives_sigpipe: pipe::survives_sigpipe(),
             stops: AtomicBool::new(false),
             acceptor: Wake::new().map_err(ServerError::Start)?,
             connections: Mutex::default(),
@@ -274,7 +278,9 @@ impl Hub {
                 let Handshake { stream, input, .. } = handshake;
                 let load = Load::new(self.settings.memory);
                 let outbox = Arc::new(Outbox::new(stream.direct(), Arc::clone(wake), load));
-                let executor = Executor::new(session, Arc::clone(&outbox), self.settings.memory);
+                let pipes = (self.survives_sigpipe && !stream.is_encrypted()).then(Pipes::new);
+                let memory = self.settings.memory;
+                let executor = Executor::new(session, Arc::clone(&outbox), memory, pipes);
                 let idle = self.settings.idle;
                 let parts = (stream, input);
                 Connection::new(parts, executor, outbox, &self.stops, idle).run()

@@ -5,14 +5,14 @@
 //! room. While that thread reads requests, answers wait for it, so that one call sends them all.
 //! Under TLS it alone sends.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use parking_lot::Mutex;
 
-use super::answers::Answers;
+use super::answers::{Answers, Outgoing};
 use super::load::Load;
 use super::poll::Wake;
 use super::stream;
@@ -72,7 +72,7 @@ impl Outbox {
         }
         match &self.direct {
             Some(socket) => {
-                if self.send(&mut |pieces| stream::send(socket, pieces)) == Sent::Stuck {
+                if self.send(&mut |next| stream::send(socket, next)) == Sent::Stuck {
                     self.wake.ring();
                 }
             }
@@ -92,7 +92,7 @@ impl Outbox {
     }
 
     /// Sends what is there, unless another thread does or the socket is full.
-    pub(super) fn send(&self, send: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>) -> Sent {
+    pub(super) fn send(&self, send: &mut dyn FnMut(Outgoing<'_>) -> io::Result<usize>) -> Sent {
         let mut outcome = Sent::Done;
         loop {
             if self.blocked.load(Ordering::SeqCst) {
@@ -160,7 +160,7 @@ impl Outbox {
     fn send_all(
         &self,
         sender: &mut Answers,
-        send: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+        send: &mut dyn FnMut(Outgoing<'_>) -> io::Result<usize>,
     ) -> io::Result<()> {
         loop {
             sender.append(&mut self.incoming.lock());
@@ -170,10 +170,15 @@ impl Outbox {
             if sender.is_empty() {
                 return Ok(());
             }
-            let pieces = sender.pieces();
-            let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
-            let sent = send(&pieces);
-            drop(pieces);
+            // Of a pipe some pages may go before the others.
+            let (sent, wanted) = match sender.pipe() {
+                Some(pipe) => (send(Outgoing::Pipe(pipe)), 0),
+                None => {
+                    let (pieces, more) = sender.pieces();
+                    let wanted = pieces.iter().map(|piece| piece.len()).sum();
+                    (send(Outgoing::Memory { pieces: &pieces, more }), wanted)
+                }
+            };
             let count = match sent {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => count,

@@ -1,8 +1,10 @@
 //! From what a request asked for to the bytes of its answer.
 
-use undercroft_block::Buffer;
+use rustix::io::Errno;
+use undercroft_block::{BlockError, Buffer, Reason};
 
-use super::answers::Answers;
+use super::answers::{Answers, Data};
+use super::pipe::FilledPipe;
 use super::zeroes::Runs;
 use crate::protocol::{
     ChunkHeader, ChunkKind, Command, CommandFlags, Dialect, ErrorChunk, Hole, ReplyFlags, Request,
@@ -32,9 +34,9 @@ impl Asked {
         }
     }
 
-    /// Whether the answer has data.
-    pub(super) fn is_read(self) -> bool {
-        self.is_read
+    /// Whether zeroes need not be sent.
+    pub(super) fn has_chunks(self) -> bool {
+        self.dialect != Dialect::Simple
     }
 
     /// Success without data.
@@ -51,6 +53,11 @@ impl Asked {
         charge: usize,
     ) {
         answers.push(None, charge, |head| self.bare(Some(error), message, head));
+    }
+
+    /// Failure of the device.
+    pub(super) fn failed_by(self, answers: &mut Answers, error: &BlockError, charge: usize) {
+        self.failed(answers, wire_error(error), &format!("{error}: {}", error.reason), charge);
     }
 
     fn bare(self, error: Option<WireError>, message: &str, head: &mut Vec<u8>) {
@@ -83,6 +90,7 @@ impl Asked {
         // Simple answers have no chunks, and one chunk is what the client wants at times.
         let is_whole = runs.len() < 2 || self.in_one;
         if self.dialect == Dialect::Simple || (is_whole && !runs.iter().all(|run| run.is_zero)) {
+            let data = Data::Memory(data);
             return self.piece(answers, data, self.offset, ReplyFlags::DONE, charge);
         }
         let mut offset = self.offset;
@@ -95,17 +103,22 @@ impl Asked {
             if run.is_zero {
                 self.hole(answers, piece.len(), offset, flags, charge);
             } else {
-                self.piece(answers, piece, offset, flags, charge);
+                self.piece(answers, Data::Memory(piece), offset, flags, charge);
             }
             offset += run.length as u64;
         }
+    }
+
+    /// The data of a read, in one piece.
+    pub(super) fn piped(self, answers: &mut Answers, pipe: FilledPipe, charge: usize) {
+        self.piece(answers, Data::Pipe(pipe), self.offset, ReplyFlags::DONE, charge);
     }
 
     /// A part of the data of a read.
     fn piece(
         self,
         answers: &mut Answers,
-        data: Buffer,
+        data: Data,
         offset: u64,
         flags: ReplyFlags,
         charge: usize,
@@ -170,4 +183,18 @@ fn fitting(message: &str) -> &str {
         end -= 1;
     }
     &message[..end]
+}
+
+fn wire_error(error: &BlockError) -> WireError {
+    match &error.reason {
+        Reason::ReadOnly => WireError::NotPermitted,
+        Reason::OutOfRange { .. } | Reason::Misaligned { .. } => WireError::Invalid,
+        Reason::Closed => WireError::Shutdown,
+        _ if error.is_no_space() => WireError::NoSpace,
+        _ => match error.io_error().and_then(Errno::from_io_error) {
+            Some(Errno::NOMEM) => WireError::NoMemory,
+            Some(Errno::PERM | Errno::ACCESS | Errno::ROFS) => WireError::NotPermitted,
+            _ => WireError::Io,
+        },
+    }
 }

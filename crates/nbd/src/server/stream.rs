@@ -9,6 +9,8 @@ use rustix::net::{
 };
 use rustls::ServerConnection;
 
+use super::answers::Outgoing;
+
 /// Whether a call waits for bytes when there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
@@ -32,9 +34,17 @@ pub(super) struct TlsStream {
     session: ServerConnection,
 }
 
-/// Sends some of `pieces`.
-pub(super) fn send(socket: &OwnedFd, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+/// Sends some of `next`.
+pub(super) fn send(socket: &OwnedFd, next: Outgoing<'_>) -> io::Result<usize> {
+    match next {
+        Outgoing::Memory { pieces, more: false } => send_pieces(socket, pieces, SendFlags::empty()),
+        Outgoing::Memory { pieces, more: true } => send_pieces(socket, pieces, SendFlags::MORE),
+        Outgoing::Pipe(pipe) => pipe.send(socket),
+    }
+}
+
+fn send_pieces(socket: &OwnedFd, pieces: &[IoSlice<'_>], flags: SendFlags) -> io::Result<usize> {
+    let flags = flags | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     Ok(sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), flags)?)
 }
 
@@ -89,11 +99,12 @@ impl Stream {
         }
     }
 
-    /// Takes some of `pieces`.
-    pub(super) fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Self::Plain(socket) => send(socket, pieces),
-            Self::Tls(tls) => tls.send(pieces),
+    /// Takes some of `next`; an encrypted one has no use for a pipe.
+    pub(super) fn send(&mut self, next: Outgoing<'_>) -> io::Result<usize> {
+        match (self, next) {
+            (Self::Plain(socket), next) => send(socket, next),
+            (Self::Tls(tls), Outgoing::Memory { pieces, .. }) => tls.send(pieces),
+            (Self::Tls(_), Outgoing::Pipe(_)) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -169,11 +180,11 @@ impl io::Read for Socket<'_> {
 
 impl io::Write for Socket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        send(self.0, &[IoSlice::new(bytes)])
+        send_pieces(self.0, &[IoSlice::new(bytes)], SendFlags::empty())
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        send(self.0, pieces)
+        send_pieces(self.0, pieces, SendFlags::empty())
     }
 
     fn flush(&mut self) -> io::Result<()> {

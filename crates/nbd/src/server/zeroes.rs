@@ -7,6 +7,9 @@ const BLOCK: usize = 4 << 10;
 /// Shorter ranges of zeroes are sent as data: a chunk of their own would cost more.
 const LEAST: usize = 32 << 10;
 
+/// Bytes that tell whether there may be zeroes.
+pub(super) const SAMPLE: usize = 64;
+
 static ZEROES: [u8; BLOCK] = [0; BLOCK];
 
 /// A part of the data of a read.
@@ -36,6 +39,11 @@ pub(super) fn runs(data: &[u8]) -> Runs {
         append(&mut joined, Run { is_zero: run.is_zero && run.length >= LEAST, ..run });
     }
     joined
+}
+
+/// Where in `length` bytes there is a sample of every range of zeroes that [`runs`] would find.
+pub(super) fn samples(length: usize) -> impl Iterator<Item = usize> {
+    (0..length).step_by(LEAST)
 }
 
 /// Appends `run`, to the last one if both are alike.

@@ -3,6 +3,7 @@
 
 mod copies;
 mod panics;
+mod piped;
 mod rubbish;
 mod scripts;
 mod served;

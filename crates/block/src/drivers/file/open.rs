@@ -5,6 +5,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{
@@ -21,7 +22,8 @@ pub(super) const MAX_SEGMENTS: usize = 1024;
 
 /// A file that is a device, as its drivers share it.
 pub(super) struct OpenFile {
-    file: File,
+    /// Shared with those who were told where bytes of it are.
+    file: Arc<File>,
     name: String,
     read_only: bool,
     /// No block device.
@@ -102,7 +104,7 @@ impl OpenFile {
         let gives_up = AtomicBool::new(true);
         let exclusive = None;
         Ok(Self {
-            file,
+            file: Arc::new(file),
             name,
             read_only,
             is_regular,
@@ -149,7 +151,7 @@ impl OpenFile {
         self.exclusive.as_ref().map_or(Ok(()), Exclusive::check)
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(super) fn file(&self) -> &Arc<File> {
         &self.file
     }
 
@@ -168,6 +170,11 @@ impl OpenFile {
     /// Unit of offsets and lengths in bytes; 1 if any will do.
     pub(super) fn block(&self) -> u64 {
         self.direct.map_or(1, |direct| direct.offset.into())
+    }
+
+    /// Whether transfers go through the page cache.
+    pub(super) fn uses_page_cache(&self) -> bool {
+        self.direct.is_none()
     }
 
     /// Whether a transfer blocks the thread that starts it, even if it asks not to be blocked: seen
@@ -199,7 +206,7 @@ impl OpenFile {
     /// Whether a read can be asked to give up instead of waiting for a disk; it is assumed until the
     /// file system says otherwise.
     pub(super) fn gives_up(&self) -> bool {
-        self.direct.is_none() && self.gives_up.load(Ordering::Relaxed)
+        self.uses_page_cache() && self.gives_up.load(Ordering::Relaxed)
     }
 
     /// The file system does not have reads that give up.

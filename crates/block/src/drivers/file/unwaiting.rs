@@ -6,7 +6,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use smallvec::SmallVec;
 
 use super::open::{MAX_SEGMENTS, OpenFile};
-use super::transfer;
+use super::{page_cache, transfer};
 use crate::bio::Operation;
 use crate::request::{Failure, Request};
 use crate::units::SECTOR_SIZE;
@@ -17,12 +17,26 @@ use crate::units::SECTOR_SIZE;
 /// file system, and few file systems can be asked not to (ext4 cannot, Linux 6.18).
 pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Option<Result<(), Failure>> {
     match request.operation() {
+        Operation::Read if request.is_by_place() && is_in_page_cache(device, request) => {
+            request.set_place(device.file());
+            Some(Ok(()))
+        }
         Operation::Read | Operation::Write | Operation::Flush if device.is_in_memory() => {
             Some(transfer::execute(device, request))
         }
         Operation::Read if device.gives_up() => read(device, request),
         _ => None,
     }
+}
+
+/// Whether the page cache has all of the range of `request`.
+fn is_in_page_cache(device: &OpenFile, request: &Request) -> bool {
+    let (offset, page) = (request.sector().0 * SECTOR_SIZE, rustix::param::page_size() as u64);
+    let end = offset + request.length();
+    let pages = end.div_ceil(page) - offset / page;
+    device.uses_page_cache()
+        && page_cache::pages(device.file(), offset, request.length())
+            .is_ok_and(|cached| cached == pages)
 }
 
 /// Fills the memory of `request` from the page cache, if all of it is there.
@@ -56,7 +70,9 @@ mod tests {
 
     use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
 
-    use crate::{Bio, BlockDevice, Buffer, FileDevice, FileOptions, Plug, Sector};
+    use super::page_cache;
+    use crate::stack::{Stripe, window::Window};
+    use crate::{Bio, BlockDevice, Buffer, Completion, FileDevice, FileOptions, Plug, Sector};
 
     fn device(file: File) -> Arc<dyn BlockDevice> {
         let options = FileOptions::default();
@@ -131,5 +147,56 @@ mod tests {
         file.write_all_at(&[7; 700], 0).unwrap();
         let (found, _) = read(&device(file), 0, 1024);
         assert!(found[..] == [&[7; 700][..], &[0; 324]].concat());
+    }
+
+    /// Reads by place if that goes; returns the buffer and the place.
+    fn locate(device: &Arc<dyn BlockDevice>, sector: u64, bytes: usize) -> Completion {
+        let (told, hears) = mpsc::channel();
+        let bio = Bio::read(Sector(sector), Buffer::zeroed(bytes)).by_place();
+        let plug = Plug::new(device);
+        plug.submit(bio.on_complete(move |completion| told.send(completion).unwrap()));
+        drop(plug);
+        let completion = hears.recv().unwrap();
+        assert!(completion.result.is_ok());
+        completion
+    }
+
+    #[test]
+    fn reads_by_place_say_where_the_bytes_are_in_the_file() {
+        let file = File::from(memfd_create("image", MemfdFlags::CLOEXEC).unwrap());
+        let bytes: Vec<u8> = (0..1 << 20).map(|index: u32| (index >> 9) as u8).collect();
+        file.write_all_at(&bytes, 0).unwrap();
+        file.set_len(2 << 20).unwrap();
+        let is_told = page_cache::pages(&file, 0, 1).is_ok();
+        let disk = device(file);
+        let window: Arc<dyn BlockDevice> =
+            Arc::new(Window::from_sector(Arc::clone(&disk), Sector(7)).unwrap());
+        let found = locate(&window, 96, 8192).place;
+        assert_eq!(found.is_some(), is_told);
+        if let Some(place) = found {
+            let mut found = [0; 8192];
+            place.file.read_exact_at(&mut found, place.offset).unwrap();
+            assert!(found[..] == bytes[103 * 512..][..8192]);
+        }
+        // Half of it is a hole.
+        let found = locate(&disk, 2040, 8192);
+        assert!(found.place.is_none());
+        assert!(found.buffer.unwrap()[..] == [&bytes[2040 * 512..], &[0; 4096]].concat());
+    }
+
+    #[test]
+    fn reads_by_place_that_are_cut_come_in_memory() {
+        let legs: Vec<Arc<dyn BlockDevice>> = (0..2)
+            .map(|leg| {
+                let file = File::from(memfd_create("leg", MemfdFlags::CLOEXEC).unwrap());
+                file.write_all_at(&vec![leg + 1; 1 << 20], 0).unwrap();
+                device(file)
+            })
+            .collect();
+        let stripe: Arc<dyn BlockDevice> = Arc::new(Stripe::new(4096, legs).unwrap());
+        let found = locate(&stripe, 0, 12288);
+        assert!(found.place.is_none());
+        let expected: Vec<u8> = [1, 2, 1].into_iter().flat_map(|leg| [leg; 4096]).collect();
+        assert!(found.buffer.unwrap()[..] == expected);
     }
 }
