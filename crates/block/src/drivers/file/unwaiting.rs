@@ -71,7 +71,6 @@ mod tests {
     use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
 
     use super::page_cache;
-    use crate::stack::{Stripe, window::Window};
     use crate::{Bio, BlockDevice, Buffer, Completion, FileDevice, FileOptions, Plug, Sector};
 
     fn device(file: File) -> Arc<dyn BlockDevice> {
@@ -169,9 +168,7 @@ mod tests {
         file.set_len(2 << 20).unwrap();
         let is_told = page_cache::pages(&file, 0, 1).is_ok();
         let disk = device(file);
-        let window: Arc<dyn BlockDevice> =
-            Arc::new(Window::from_sector(Arc::clone(&disk), Sector(7)).unwrap());
-        let found = locate(&window, 96, 8192).place;
+        let found = locate(&disk, 103, 8192).place;
         assert_eq!(found.is_some(), is_told);
         if let Some(place) = found {
             let mut found = [0; 8192];
@@ -182,21 +179,5 @@ mod tests {
         let found = locate(&disk, 2040, 8192);
         assert!(found.place.is_none());
         assert!(found.buffer.unwrap()[..] == [&bytes[2040 * 512..], &[0; 4096]].concat());
-    }
-
-    #[test]
-    fn reads_by_place_that_are_cut_come_in_memory() {
-        let legs: Vec<Arc<dyn BlockDevice>> = (0..2)
-            .map(|leg| {
-                let file = File::from(memfd_create("leg", MemfdFlags::CLOEXEC).unwrap());
-                file.write_all_at(&vec![leg + 1; 1 << 20], 0).unwrap();
-                device(file)
-            })
-            .collect();
-        let stripe: Arc<dyn BlockDevice> = Arc::new(Stripe::new(4096, legs).unwrap());
-        let found = locate(&stripe, 0, 12288);
-        assert!(found.place.is_none());
-        let expected: Vec<u8> = [1, 2, 1].into_iter().flat_map(|leg| [leg; 4096]).collect();
-        assert!(found.buffer.unwrap()[..] == expected);
     }
 }

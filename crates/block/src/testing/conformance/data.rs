@@ -1,6 +1,7 @@
 //! Reads return the data written, on every path.
 
-use std::sync::Arc;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, mpsc};
 
 use super::Suite;
 use crate::device::visit_leaves;
@@ -15,6 +16,7 @@ impl Suite<'_> {
         self.flush_and_forced_unit_access_answer();
         self.threads_do_not_disturb_each_other();
         self.one_large_bio_is_served();
+        self.reads_by_place_have_the_same_bytes();
     }
 
     fn a_new_device_reads_as_zeroes(&self) {
@@ -140,5 +142,35 @@ impl Suite<'_> {
         let found = unit.read(&*device, 0, units);
         let expected = |place: u64| if place == 0 || place == units - 1 { 5 } else { 0 };
         assert!((0..units).zip(found).all(|(place, byte)| byte == expected(place)));
+    }
+
+    /// Wherever their bytes are, alone, beside others, and where no unit is like its neighbours.
+    fn reads_by_place_have_the_same_bytes(&self) {
+        let (unit, device) = (self.unit, self.device(64));
+        let bytes: Vec<u8> = (0..64).flat_map(|place| vec![place + 1; unit.bytes(1)]).collect();
+        write_all_at(&*device, unit.sector(0), &bytes).expect("a write");
+        let plug = Plug::new(&device);
+        let (told, hears) = mpsc::channel();
+        let ranges = [(0, 3), (3, 20), (23, 7), (40, 1), (50, 14)];
+        for (place, units) in ranges {
+            let (told, buffer) = (told.clone(), Buffer::zeroed(unit.bytes(units)));
+            let bio = Bio::read(unit.sector(place), buffer);
+            let bio = if place == 23 { bio } else { bio.by_place() };
+            plug.submit(bio.on_complete(move |completion| {
+                // Nobody hears it once a check has failed.
+                let _ = told.send((place, units, completion));
+            }));
+        }
+        plug.flush();
+        for _ in ranges {
+            let (place, units, mut completion) = hears.recv().expect("an answer");
+            let located = completion.place.take();
+            let mut found = completion.into_buffer().expect("a read");
+            if let Some(range) = located {
+                range.file.read_exact_at(&mut found, range.offset).expect("bytes at their place");
+            }
+            let expected = &bytes[unit.bytes(place)..][..unit.bytes(units)];
+            assert!(found[..] == *expected, "{units} units at {place}");
+        }
     }
 }
