@@ -69,7 +69,7 @@ pub(crate) struct BuildArguments {
     work: Option<PathBuf>,
     /// Only these competitors, by name
     #[arg(long, value_name = "NAME")]
-    only: Vec<String>,
+    pub(super) only: Vec<String>,
 }
 
 /// Runs the benchmark.

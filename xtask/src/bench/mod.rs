@@ -16,7 +16,7 @@ mod source;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, FromArgMatches, Subcommand};
 
 use crate::workspace;
@@ -69,6 +69,7 @@ pub(crate) fn run(Arguments { record, what }: &Arguments) -> Result<()> {
 
 fn measure(bench: &Bench, keep: bool) -> Result<()> {
     let [name, title, about] = bench.words();
+    ensure!(!(keep && bench.is_part()), "--record keeps whole runs: leave out --only, or --record");
     let comparisons = bench.comparisons().with_context(|| format!("cargo xtask bench {name}"))?;
     println!("{}", tables(&comparisons));
     if keep {
@@ -78,6 +79,16 @@ fn measure(bench: &Bench, keep: bool) -> Result<()> {
 }
 
 impl Bench {
+    /// Whether some of its rows were asked for, which cannot take the place of all of them.
+    fn is_part(&self) -> bool {
+        match self {
+            Self::Build(arguments) => !arguments.only.is_empty(),
+            Self::Mount(arguments) => !arguments.only.is_empty(),
+            Self::Nbd(arguments) => !arguments.only.is_empty(),
+            Self::Meta(_) | Self::Replay(_) | Self::Reflink(_) | Self::Shrink(_) => false,
+        }
+    }
+
     /// All of them, without options.
     fn all() -> Result<Vec<Self>> {
         let command = Self::augment_subcommands(clap::Command::new("bench"));

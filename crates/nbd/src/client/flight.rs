@@ -10,7 +10,6 @@ use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 use super::facts::Facts;
 use super::kept::{Change, Content};
 use super::passage::Passage;
-use super::receiver::Receiving;
 use super::seat::{Ended, Seat};
 use super::spare::Spare;
 use crate::protocol::{self, Command, CommandFlags, Dialect, WireError};
@@ -22,7 +21,7 @@ pub(super) struct Flight {
     /// Where its end is waited for.
     seat: Option<Arc<Seat>>,
     /// The connection that it uses.
-    passage: Passage<Receiving>,
+    passage: Passage,
     command: Command,
     offset: u64,
     /// Bytes of the range.
@@ -67,7 +66,7 @@ impl Flight {
     /// needed until it is flushed, and by then its memory belongs to its submitter again.
     pub(super) fn plan(
         request: Request,
-        passage: Passage<Receiving>,
+        passage: Passage,
         seat: &Arc<Seat>,
         facts: &Facts,
         spare: &Spare,
@@ -118,7 +117,7 @@ impl Flight {
     }
 
     /// A flush that no request asks for.
-    pub(super) fn own_flush(passage: Passage<Receiving>) -> Self {
+    pub(super) fn own_flush(passage: Passage) -> Self {
         Self {
             request: None,
             seat: None,

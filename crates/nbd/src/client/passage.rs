@@ -1,42 +1,41 @@
 //! The use of a connection by a request.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::port::Port;
+/// A connection, as those see it who use it.
+pub(super) trait Way: Send + Sync {
+    /// One more request uses it. If its answer is `expected`, no thread waits for it there.
+    fn enter(&self, is_expected: bool);
+
+    /// A request that had entered so is answered.
+    fn leave(&self, is_expected: bool);
+}
 
 /// A request's use of a connection, until it is answered.
-pub(super) struct Passage<R> {
-    port: Arc<Port<R>>,
-    /// The number of the port.
+pub(super) struct Passage {
+    way: Arc<dyn Way>,
+    /// The number of the connection.
     index: usize,
-    /// No thread waits here for the answer.
     is_expected: bool,
 }
 
-impl<R> Passage<R> {
-    /// One by `port`, which has the number `index`. If its answer is `expected`, no thread waits for
-    /// it there.
-    pub(super) fn new(port: &Arc<Port<R>>, index: usize, is_expected: bool) -> Self {
-        port.load.fetch_add(1, Ordering::Relaxed);
-        if is_expected {
-            port.expect();
-        }
-        Self { port: Arc::clone(port), index, is_expected }
+impl Passage {
+    /// One by `way`, the connection with the number `index`. If its answer is `expected`, no thread waits
+    /// for it there.
+    pub(super) fn new(way: Arc<dyn Way>, index: usize, is_expected: bool) -> Self {
+        way.enter(is_expected);
+        Self { way, index, is_expected }
     }
 
-    /// The number of the port.
+    /// The number of the connection.
     pub(super) fn index(&self) -> usize {
         self.index
     }
 }
 
-impl<R> Drop for Passage<R> {
+impl Drop for Passage {
     fn drop(&mut self) {
-        self.port.load.fetch_sub(1, Ordering::Relaxed);
-        if self.is_expected {
-            self.port.ignore();
-        }
+        self.way.leave(self.is_expected);
     }
 }
 

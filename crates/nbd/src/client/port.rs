@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::passage::Way;
 use super::seat::Seat;
 
 /// The place of the thread that receives from a connection, in all sessions of a device; `R` is what
@@ -31,7 +32,7 @@ pub(super) struct Port<R> {
     /// For the thread that retires the port.
     left: Condvar,
     /// Requests that use the connection.
-    pub(super) load: AtomicUsize,
+    load: AtomicUsize,
 }
 
 struct PortState<R> {
@@ -196,6 +197,22 @@ impl<R> Port<R> {
             } else {
                 self.unattended.wait(&mut state);
             }
+        }
+    }
+}
+
+impl<R: Send> Way for Port<R> {
+    fn enter(&self, is_expected: bool) {
+        self.load.fetch_add(1, Ordering::Relaxed);
+        if is_expected {
+            self.expect();
+        }
+    }
+
+    fn leave(&self, is_expected: bool) {
+        self.load.fetch_sub(1, Ordering::Relaxed);
+        if is_expected {
+            self.ignore();
         }
     }
 }

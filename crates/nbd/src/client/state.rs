@@ -217,8 +217,14 @@ impl Shared {
             self.zeroes.forget(offset, length);
         }
         let index = self.roomy(port);
-        let passage = Passage::new(&self.ports[index], index, index != port);
+        let passage = self.passage(index, index != port);
         Flight::plan(request, passage, seat, &self.facts, &self.spare)
+    }
+
+    /// The use of the connection `index`.
+    fn passage(&self, index: usize, is_expected: bool) -> Passage {
+        let way = Arc::clone(&self.ports[index]);
+        Passage::new(way, index, is_expected)
     }
 
     /// Takes the flight of `cookie`, an answer to which came in the session `epoch`; none if there is
@@ -322,8 +328,7 @@ impl Shared {
         if state.kept.bytes() > self.options.unflushed / 2 && !state.flushing {
             state.flushing = true;
             // No thread waits for its answer, and those whose writes are withheld may wait elsewhere.
-            let passage = Passage::new(&self.ports[port], port, true);
-            self.send(state, Flight::own_flush(passage));
+            self.send(state, Flight::own_flush(self.passage(port, true)));
         }
     }
 

@@ -18,7 +18,7 @@ const MOST: usize = 4;
 /// begin with a page takes one page more.
 const ROOM: usize = 512 << 10;
 
-/// The number of `SIGPIPE`, on all architectures of Linux but one.
+/// The number of `SIGPIPE` in Linux.
 const SIGPIPE: u32 = 13;
 
 /// The pipes of a connection.
@@ -26,7 +26,6 @@ pub(super) struct Pipes {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     /// Empty ones.
     free: Vec<Pipe>,

@@ -32,7 +32,7 @@ pub(crate) struct MountArguments {
     runs: usize,
     /// Only these groups of rows
     #[arg(long, value_name = "GROUP")]
-    only: Vec<Group>,
+    pub(super) only: Vec<Group>,
     /// Only these mounts
     #[arg(long, value_name = "MOUNT")]
     mount: Vec<Peer>,

@@ -47,7 +47,7 @@ pub(crate) struct NbdArguments {
     work: Option<PathBuf>,
     /// Only this comparison; may be given several times
     #[arg(long, value_name = "COMPARISON")]
-    only: Vec<Compared>,
+    pub(super) only: Vec<Compared>,
     /// Only loads whose name begins so, such as "4 KiB random reads"; may be given several times
     #[arg(long, value_name = "NAME")]
     load: Vec<String>,
