@@ -69,7 +69,14 @@ pub(crate) struct BuildArguments {
     work: Option<PathBuf>,
     /// Only these competitors, by name
     #[arg(long, value_name = "NAME")]
-    pub(super) only: Vec<String>,
+    only: Vec<String>,
+}
+
+impl BuildArguments {
+    /// Whether some of the rows were asked for.
+    pub(super) fn is_part(&self) -> bool {
+        !self.only.is_empty()
+    }
 }
 
 /// Runs the benchmark.

@@ -82,9 +82,9 @@ impl Bench {
     /// Whether some of its rows were asked for, which cannot take the place of all of them.
     fn is_part(&self) -> bool {
         match self {
-            Self::Build(arguments) => !arguments.only.is_empty(),
-            Self::Mount(arguments) => !arguments.only.is_empty(),
-            Self::Nbd(arguments) => !arguments.only.is_empty(),
+            Self::Build(arguments) => arguments.is_part(),
+            Self::Mount(arguments) => arguments.is_part(),
+            Self::Nbd(arguments) => arguments.is_part(),
             Self::Meta(_) | Self::Replay(_) | Self::Reflink(_) | Self::Shrink(_) => false,
         }
     }

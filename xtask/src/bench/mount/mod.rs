@@ -32,7 +32,7 @@ pub(crate) struct MountArguments {
     runs: usize,
     /// Only these groups of rows
     #[arg(long, value_name = "GROUP")]
-    pub(super) only: Vec<Group>,
+    only: Vec<Group>,
     /// Only these mounts
     #[arg(long, value_name = "MOUNT")]
     mount: Vec<Peer>,
@@ -45,6 +45,13 @@ pub(crate) struct MountArguments {
     /// Where images are written
     #[arg(long)]
     work: Option<PathBuf>,
+}
+
+impl MountArguments {
+    /// Whether some of the rows were asked for.
+    pub(super) fn is_part(&self) -> bool {
+        !self.only.is_empty()
+    }
 }
 
 /// Runs the benchmark.

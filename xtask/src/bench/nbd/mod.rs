@@ -47,10 +47,17 @@ pub(crate) struct NbdArguments {
     work: Option<PathBuf>,
     /// Only this comparison; may be given several times
     #[arg(long, value_name = "COMPARISON")]
-    pub(super) only: Vec<Compared>,
+    only: Vec<Compared>,
     /// Only loads whose name begins so, such as "4 KiB random reads"; may be given several times
     #[arg(long, value_name = "NAME")]
     load: Vec<String>,
+}
+
+impl NbdArguments {
+    /// Whether some of the rows were asked for.
+    pub(super) fn is_part(&self) -> bool {
+        !self.only.is_empty()
+    }
 }
 
 /// What is compared.
