@@ -49,15 +49,15 @@ impl Bio {
         self
     }
 
-    /// Lets a read be [unwaiting](Self::unwaiting), and be answered by the
-    /// [place](crate::Completion::place) of its bytes instead of the bytes, if the page cache of the
-    /// system has all of them: for a submitter that hands them on by `splice` or `sendfile`.
+    /// Lets a read be answered by the [place](crate::Completion::place) of its bytes instead of the
+    /// bytes, in the submitting thread, if the page cache of the system has all of them: for a submitter
+    /// that hands them on by `splice` or `sendfile`.
     ///
     /// Bytes at a place are those of the file whenever they are looked at. So a write that is under
     /// way beside the read, or comes before its bytes are used, may show in them.
     pub fn by_place(mut self) -> Self {
         self.inner.flags.by_place = true;
-        self.unwaiting()
+        self
     }
 
     /// Whether the bio's own sectors must be durable when it completes.

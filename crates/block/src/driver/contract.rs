@@ -1,5 +1,6 @@
 //! The traits that a driver implements.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -50,6 +51,13 @@ pub trait Driver: Send + Sync + 'static {
     /// without having touched anything, if the driver cannot; it is asked for requests whose
     /// submitter does nothing but wait for them, which saves two changes of threads.
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        let _ = request;
+        None
+    }
+
+    /// The file that has the bytes of `request`, a read, at their offset in the device, if they can be
+    /// taken from there now without waiting. Asked for reads [by place](crate::Bio::by_place).
+    fn place(&self, request: &Request) -> Option<&Arc<File>> {
         let _ = request;
         None
     }

@@ -28,6 +28,7 @@ mod hub;
 mod input;
 mod listener;
 mod load;
+mod long_read;
 mod negotiation;
 mod outbox;
 mod pipe;

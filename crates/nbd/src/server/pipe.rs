@@ -11,12 +11,12 @@ use rustix::io::ioctl_fionbio;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use undercroft_block::FileRange;
 
-/// Pipes of a connection: about as many as reads that wait for its socket.
-const MOST: usize = 4;
+/// Pipes of a connection: enough for the longest reads that clients are known to ask for (QEMU: 2 MiB).
+const MOST: usize = 8;
 
-/// The room of a pipe in bytes, twice the longest read that is answered by one: a range that does not
-/// begin with a page takes one page more.
-const ROOM: usize = 512 << 10;
+/// The room of a pipe in bytes. A range that does not begin with a page of the page cache takes one page
+/// more than it has.
+const ROOM: usize = 256 << 10;
 
 /// The number of `SIGPIPE` in Linux.
 const SIGPIPE: u32 = 13;
@@ -62,6 +62,12 @@ impl Pipes {
     /// None yet; they are made when they are needed.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State { free: Vec::new(), left: MOST }) })
+    }
+
+    /// Pipes that could be filled now.
+    pub(super) fn available(&self) -> usize {
+        let state = self.state.lock();
+        state.free.len() + state.left
     }
 
     /// A pipe with `length` bytes of `range`, if there is one and the file has so many.
@@ -159,7 +165,8 @@ mod tests {
 
     use super::*;
 
-    const LENGTH: usize = 256 << 10;
+    /// Less than a pipe has room for, since the sample does not begin with a page.
+    const LENGTH: usize = ROOM - 4096;
 
     /// A file with bytes that tell where they are, and more of them than a pipe is asked for.
     fn sample() -> (FileRange, Vec<u8>) {

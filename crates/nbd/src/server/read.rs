@@ -7,6 +7,7 @@ use undercroft_block::{Bio, Buffer, Completion, FileRange, Plug};
 
 use super::execute::OWN;
 use super::export::Export;
+use super::long_read;
 use super::outbox::Outbox;
 use super::pipe::{FilledPipe, Pipes};
 use super::reply::Asked;
@@ -15,6 +16,9 @@ use super::zeroes;
 
 /// Shorter reads are copied: that takes no longer than the calls for a pipe.
 const LEAST_PIPED: u64 = 128 << 10;
+
+/// Longer reads go in parts.
+pub(super) const MOST_PIPED: u64 = 256 << 10;
 
 /// A read of a client on its way.
 pub(super) struct Read {
@@ -32,14 +36,14 @@ impl Read {
     /// Reads into `buffer`, if bytes have to be in memory.
     pub(super) fn submit(mut self, plug: &Plug, buffer: Buffer) {
         let length = self.cover.length();
-        let may_pipe = self.cover.is_exact() && (LEAST_PIPED..=OWN).contains(&length);
+        let may_pipe = self.cover.is_exact() && length >= LEAST_PIPED;
         self.pipes.take_if(|_| !may_pipe);
+        if self.pipes.is_some() && length > MOST_PIPED {
+            return long_read::submit(self, plug, buffer);
+        }
         let bio = Bio::read(self.cover.sector(), buffer);
-        let bio = match &self.pipes {
-            Some(_) => bio.by_place(),
-            None if length <= OWN => bio.unwaiting(),
-            None => bio,
-        };
+        let bio = if self.pipes.is_some() { bio.by_place() } else { bio };
+        let bio = if length <= OWN { bio.unwaiting() } else { bio };
         self.outbox.load.begin();
         plug.submit(bio.on_complete(move |completion| self.ended(completion)));
     }
@@ -48,7 +52,7 @@ impl Read {
         let outbox = Arc::clone(&self.outbox);
         let place = completion.place.take();
         match (completion.into_buffer(), place) {
-            (Ok(buffer), Some(place)) => match self.piped(&place) {
+            (Ok(buffer), Some(place)) => match self.piped(&place, buffer.len()) {
                 Some(pipe) => outbox.push(|answers| self.asked.piped(answers, pipe, self.charge)),
                 None => self.copy(buffer),
             },
@@ -60,10 +64,8 @@ impl Read {
         outbox.load.end(&outbox.wake);
     }
 
-    /// The bytes of `place` in a pipe, if all of them are to be sent.
-    fn piped(&self, place: &FileRange) -> Option<FilledPipe> {
-        // At most `OWN`.
-        let length = self.cover.length() as usize;
+    /// The `length` bytes at `place` in a pipe, if all of them are to be sent.
+    pub(super) fn piped(&self, place: &FileRange, length: usize) -> Option<FilledPipe> {
         let may_have_zeroes = self.asked.has_chunks()
             && zeroes::samples(length).any(|at| {
                 let mut sample = [0; zeroes::SAMPLE];

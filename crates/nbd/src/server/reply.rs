@@ -5,7 +5,7 @@ use undercroft_block::{BlockError, Buffer, Reason};
 
 use super::answers::{Answers, Data};
 use super::pipe::FilledPipe;
-use super::zeroes::Runs;
+use super::zeroes::{self, Runs};
 use crate::protocol::{
     ChunkHeader, ChunkKind, Command, CommandFlags, Dialect, ErrorChunk, Hole, ReplyFlags, Request,
     SimpleReply, StatusChunk, WireError,
@@ -85,19 +85,69 @@ impl Asked {
         head.extend_from_slice(&payload);
     }
 
-    /// The data of a read, in a chunk for each of `runs`, its parts: zeroes are not sent.
-    pub(super) fn data(self, answers: &mut Answers, mut data: Buffer, runs: &Runs, charge: usize) {
+    /// The data of a read, with a chunk for each of `runs`, its parts: zeroes are not sent.
+    pub(super) fn data(self, answers: &mut Answers, data: Buffer, runs: &Runs, charge: usize) {
         // Simple answers have no chunks, and one chunk is what the client wants at times.
         let is_whole = runs.len() < 2 || self.in_one;
         if self.dialect == Dialect::Simple || (is_whole && !runs.iter().all(|run| run.is_zero)) {
             let data = Data::Memory(data);
             return self.piece(answers, data, self.offset, ReplyFlags::DONE, charge);
         }
-        let mut offset = self.offset;
+        self.runs(answers, data, runs, self.offset, ReplyFlags::DONE, charge);
+    }
+
+    /// The data of a long read: one part behind the other.
+    pub(super) fn parts(self, answers: &mut Answers, parts: Vec<Data>, charge: usize) {
+        if self.dialect == Dialect::Simple || self.in_one {
+            let length = parts.iter().map(|part| part.len() as u64).sum();
+            return self.joined(answers, parts, length, charge);
+        }
+        let (mut offset, count) = (self.offset, parts.len());
+        for (part, number) in parts.into_iter().zip(1..) {
+            let (flags, charge) = Self::last(number == count, charge);
+            let length = part.len() as u64;
+            match part {
+                Data::Memory(data) => {
+                    let runs = zeroes::runs(&data);
+                    self.runs(answers, data, &runs, offset, flags, charge);
+                }
+                Data::Pipe(_) => self.piece(answers, part, offset, flags, charge),
+            }
+            offset += length;
+        }
+    }
+
+    /// `parts`, which have `length` bytes, as if they were one.
+    fn joined(self, answers: &mut Answers, parts: Vec<Data>, length: u64, charge: usize) {
+        let count = parts.len();
+        for (part, number) in parts.into_iter().zip(1..) {
+            let (_, charge) = Self::last(number == count, charge);
+            answers.push(Some(part), charge, |head| {
+                if number == 1 {
+                    self.data_head(length, self.offset, ReplyFlags::DONE, head);
+                }
+            });
+        }
+    }
+
+    /// What the last piece of an answer has, and the others do not.
+    fn last(is_last: bool, charge: usize) -> (ReplyFlags, usize) {
+        if is_last { (ReplyFlags::DONE, charge) } else { (ReplyFlags::empty(), 0) }
+    }
+
+    /// A chunk for each of the `runs` of `data`, which is at `offset`; the last one has the `flags`.
+    fn runs(
+        self,
+        answers: &mut Answers,
+        mut data: Buffer,
+        runs: &Runs,
+        mut offset: u64,
+        flags: ReplyFlags,
+        charge: usize,
+    ) {
         for (index, run) in runs.iter().enumerate() {
             let last = index + 1 == runs.len();
-            let (flags, charge) =
-                if last { (ReplyFlags::DONE, charge) } else { (ReplyFlags::empty(), 0) };
+            let (flags, charge) = if last { (flags, charge) } else { (ReplyFlags::empty(), 0) };
             let rest = data.split_off(run.length.min(data.len()));
             let piece = std::mem::replace(&mut data, rest);
             if run.is_zero {
@@ -124,13 +174,16 @@ impl Asked {
         charge: usize,
     ) {
         let length = data.len() as u64;
-        answers.push(Some(data), charge, |head| {
-            if self.dialect == Dialect::Simple {
-                return self.bare(None, "", head);
-            }
-            self.chunk(flags, ChunkKind::OffsetData, length + 8, head);
-            head.extend_from_slice(&offset.to_be_bytes());
-        });
+        answers.push(Some(data), charge, |head| self.data_head(length, offset, flags, head));
+    }
+
+    /// What comes before `length` bytes of data.
+    fn data_head(self, length: u64, offset: u64, flags: ReplyFlags, head: &mut Vec<u8>) {
+        if self.dialect == Dialect::Simple {
+            return self.bare(None, "", head);
+        }
+        self.chunk(flags, ChunkKind::OffsetData, length + 8, head);
+        head.extend_from_slice(&offset.to_be_bytes());
     }
 
     /// Zeroes of a read.

@@ -66,7 +66,8 @@ fn a_client_that_reads_now_and_then_gets_all_bytes() {
     let mut random = fastrand::Rng::with_seed(8);
     let ranges: Vec<(usize, usize)> = (0..300)
         .map(|index| {
-            let length = [4096, 128 << 10, 200 << 10, 256 << 10, 300 << 10][index % 5];
+            let kibibytes = [4, 128, 200, 256, 300, 1024, 2048][index % 7];
+            let length = kibibytes << 10;
             let last = bytes.len() - length;
             // Whole sectors, any bytes, and the end.
             let at = [random.usize(..=last) / 512 * 512, random.usize(..=last), last][index % 3];
@@ -111,7 +112,7 @@ fn a_client_that_takes_no_bytes_of_a_file_costs_only_its_connection() {
         .map(|_| {
             let mut client = client(&served);
             for cookie in 0..64 {
-                client.write_all(&read(cookie, 0, 256 << 10)).unwrap();
+                client.write_all(&read(cookie, 0, (256 << 10) << (cookie % 4))).unwrap();
             }
             client
         })

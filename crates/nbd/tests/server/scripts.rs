@@ -8,7 +8,7 @@ use std::sync::Arc;
 use undercroft_block::MemoryDevice;
 use undercroft_nbd::server::{Export, Settings};
 
-use crate::served::{Served, device, runs};
+use crate::served::{Served, device, runs, sample};
 
 /// Runs `script` connected to `uri` as `h`; its assertions decide.
 fn connected(uri: &str, script: &str) {
@@ -266,6 +266,45 @@ assert chunks(0, 65536, nbd.CMD_FLAG_DF) == (bytes(65536), [(0, 65536, H)])
 assert chunks(0, 4096) == (bytes(4096), [(0, 4096, D)])
 ",
     );
+}
+
+#[test]
+fn long_reads_come_in_chunks_or_in_one() {
+    let served = Served::new(
+        |directory: &Path| {
+            let path = directory.join("disk.img");
+            sample(&path, 8);
+            vec![Export::new("disk", device(&path))]
+        },
+        Settings::default(),
+    );
+    let script = format!(
+        "
+h.set_strict_mode(0)
+want = open({:?}, 'rb').read()
+def chunks(offset, length, flags=0):
+    found = []
+    told = lambda data, at, status, error: found.append((at, len(data), status)) or 0
+    bytes = h.pread_structured(length, offset, told, flags)
+    assert bytes == want[offset:offset + length], (offset, length, flags)
+    return sorted(found)
+H, D = nbd.READ_HOLE, nbd.READ_DATA
+K = 1024
+for length in [512 * K, 640 * K, 2048 * K, 6144 * K]:
+    for offset in [0, 512 * K, 1000 * K, 1024 * K + 512, 77]:
+        for flags in [0, nbd.CMD_FLAG_DF]:
+            found = chunks(offset, length, flags)
+            at = offset
+            for start, count, _ in found:
+                assert start == at, found
+                at += count
+            assert at == offset + length, found
+            if flags: assert len(found) == 1, found
+assert chunks(1024 * K, 1024 * K) == [(at * 256 * K, 256 * K, H) for at in range(4, 8)]
+",
+        served.path("disk.img")
+    );
+    connected(&served.uri("disk"), &script);
 }
 
 #[test]

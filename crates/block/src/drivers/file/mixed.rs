@@ -12,6 +12,7 @@
 //! The two ways never share a page of the page cache: only writes of whole pages go around it, and
 //! the queue layer lets no two requests that overlap be under way together.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -121,6 +122,10 @@ impl Driver for MixedDriver {
 
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         Some(transfer::execute(&self.file, request))
+    }
+
+    fn place(&self, request: &Request) -> Option<&Arc<File>> {
+        unwaiting::place(&self.file, request)
     }
 
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {

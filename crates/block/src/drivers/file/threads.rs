@@ -2,6 +2,7 @@
 //!
 //! Works everywhere. With large requests it is as fast as the kernel copies into its page cache.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use super::open::OpenFile;
@@ -40,6 +41,10 @@ impl Driver for ThreadsDriver {
 
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         Some(transfer::execute(&self.file, request))
+    }
+
+    fn place(&self, request: &Request) -> Option<&Arc<File>> {
+        unwaiting::place(&self.file, request)
     }
 
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {

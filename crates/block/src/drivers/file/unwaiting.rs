@@ -1,6 +1,8 @@
 //! Requests that the submitting thread serves itself, since nothing has to be waited for.
 
+use std::fs::File;
 use std::io::IoSliceMut;
+use std::sync::Arc;
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use smallvec::SmallVec;
@@ -17,10 +19,6 @@ use crate::units::SECTOR_SIZE;
 /// file system, and few file systems can be asked not to (ext4 cannot, Linux 6.18).
 pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Option<Result<(), Failure>> {
     match request.operation() {
-        Operation::Read if request.is_by_place() && is_in_page_cache(device, request) => {
-            request.set_place(device.file());
-            Some(Ok(()))
-        }
         Operation::Read | Operation::Write | Operation::Flush if device.is_in_memory() => {
             Some(transfer::execute(device, request))
         }
@@ -29,14 +27,14 @@ pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Option<Result
     }
 }
 
-/// Whether the page cache has all of the range of `request`.
-fn is_in_page_cache(device: &OpenFile, request: &Request) -> bool {
+/// The file, if the page cache has all of the range of `request`.
+pub(super) fn place<'d>(device: &'d OpenFile, request: &Request) -> Option<&'d Arc<File>> {
     let (offset, page) = (request.sector().0 * SECTOR_SIZE, rustix::param::page_size() as u64);
     let end = offset + request.length();
     let pages = end.div_ceil(page) - offset / page;
-    device.uses_page_cache()
-        && page_cache::pages(device.file(), offset, request.length())
-            .is_ok_and(|cached| cached == pages)
+    let cached = || page_cache::pages(device.file(), offset, request.length());
+    let is_there = device.uses_page_cache() && cached().is_ok_and(|cached| cached == pages);
+    is_there.then(|| device.file())
 }
 
 /// Fills the memory of `request` from the page cache, if all of it is there.
@@ -63,14 +61,13 @@ fn read(device: &OpenFile, request: &mut Request) -> Option<Result<(), Failure>>
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
-    use std::fs::File;
     use std::os::unix::fs::FileExt;
-    use std::sync::{Arc, mpsc};
+    use std::sync::mpsc;
     use std::thread;
 
     use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
 
-    use super::page_cache;
+    use super::*;
     use crate::{Bio, BlockDevice, Buffer, Completion, FileDevice, FileOptions, Plug, Sector};
 
     fn device(file: File) -> Arc<dyn BlockDevice> {

@@ -25,11 +25,8 @@ impl<D: Driver> Shared<D> {
             || hardware.deadlines.is_none() && requests.iter().all(Request::is_immediate);
         if self.options.drive == Drive::Inline || may_execute() {
             self.execute(requests, hardware, D::execute);
-        } else if hardware.deadlines.is_none() && requests.iter().any(Request::is_unwaiting) {
-            let unwaiting = |driver: &D, request: &mut Request| {
-                request.is_unwaiting().then(|| driver.execute_unwaiting(request)).flatten()
-            };
-            self.execute(requests, hardware, unwaiting);
+        } else if hardware.deadlines.is_none() && requests.iter().any(may_end_here) {
+            self.execute(requests, hardware, end_here);
         }
         if !requests.is_empty() {
             let waits = || hardware.counters.waits.add(1, Writers::Many);
@@ -81,4 +78,20 @@ impl<D: Driver> Shared<D> {
             self.dispatch(&mut parked);
         }
     }
+}
+
+/// Whether the submitting thread may end `request` if nothing has to be waited for.
+fn may_end_here(request: &Request) -> bool {
+    request.is_by_place() || request.is_unwaiting()
+}
+
+/// Ends a request that [may](may_end_here) be ended here, if nothing has to be waited for.
+fn end_here<D: Driver>(driver: &D, request: &mut Request) -> Option<Result<(), Failure>> {
+    if request.is_by_place()
+        && let Some(file) = driver.place(request)
+    {
+        request.set_place(file);
+        return Some(Ok(()));
+    }
+    request.is_unwaiting().then(|| driver.execute_unwaiting(request)).flatten()
 }

@@ -7,6 +7,7 @@ mod command;
 mod queue;
 mod ring;
 
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -59,6 +60,10 @@ impl Driver for UringDriver {
 
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         Some(transfer::execute(&self.file, request))
+    }
+
+    fn place(&self, request: &Request) -> Option<&Arc<File>> {
+        unwaiting::place(&self.file, request)
     }
 
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {

@@ -1,0 +1,88 @@
+//! Long reads: in parts, each of which goes by a pipe or by memory.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use undercroft_block::{Bio, BlockError, Buffer, Completion, Plug, SECTOR_SIZE, Sector};
+
+use super::answers::Data;
+use super::read::{self, Read};
+
+/// Bytes of a part: what a pipe takes.
+const PART: usize = read::MOST_PIPED as usize;
+
+/// A long read of a client on its way.
+struct LongRead {
+    read: Read,
+    state: Mutex<State>,
+}
+
+struct State {
+    parts: Vec<Option<Data>>,
+    /// Those that have not come.
+    left: usize,
+    error: Option<BlockError>,
+}
+
+/// Reads `read` into `buffer` where bytes have to be in memory.
+pub(super) fn submit(read: Read, plug: &Plug, mut buffer: Buffer) {
+    let count = buffer.len().div_ceil(PART);
+    let state = State { parts: (0..count).map(|_| None).collect(), left: count, error: None };
+    let piped = read.pipes.as_ref().map_or(0, |pipes| pipes.available());
+    let long = Arc::new(LongRead { read, state: Mutex::new(state) });
+    long.read.outbox.load.begin();
+    for index in 0..count {
+        let rest = buffer.split_off(PART.min(buffer.len()));
+        let bio = long.part(index, std::mem::replace(&mut buffer, rest));
+        let bio = if index < piped { bio.by_place() } else { bio };
+        let long = Arc::clone(&long);
+        plug.submit(bio.on_complete(move |completion| long.ended(index, completion)));
+    }
+}
+
+impl LongRead {
+    /// A read of the part `index`.
+    fn part(&self, index: usize, buffer: Buffer) -> Bio {
+        // `PART` is a number of whole sectors.
+        let sectors = (index * PART) as u64 / SECTOR_SIZE;
+        Bio::read(Sector(self.read.cover.sector().0 + sectors), buffer)
+    }
+
+    fn ended(self: Arc<Self>, index: usize, mut completion: Completion) {
+        let place = completion.place.take();
+        let data = match (completion.into_buffer(), place) {
+            (Ok(buffer), Some(place)) => match self.read.piped(&place, buffer.len()) {
+                Some(pipe) => Ok(Data::Pipe(pipe)),
+                None => return self.copy(index, buffer),
+            },
+            (Ok(buffer), None) => Ok(Data::Memory(buffer)),
+            (Err(error), _) => Err(error),
+        };
+        let mut state = self.state.lock();
+        match data {
+            Ok(data) => state.parts[index] = Some(data),
+            Err(error) => state.error = state.error.take().or(Some(error)),
+        }
+        state.left -= 1;
+        if state.left > 0 {
+            return;
+        }
+        let (parts, error) = (std::mem::take(&mut state.parts), state.error.take());
+        drop(state);
+        let Read { outbox, asked, charge, .. } = &self.read;
+        outbox.push(|answers| match error {
+            None => asked.parts(answers, parts.into_iter().flatten().collect(), *charge),
+            Some(error) => asked.failed_by(answers, &error, *charge),
+        });
+        outbox.load.end(&outbox.wake);
+    }
+
+    /// Begins the part `index` again, by memory.
+    fn copy(self: Arc<Self>, index: usize, buffer: Buffer) {
+        let plug = Plug::new(&self.read.export.device);
+        let bio = self.part(index, buffer);
+        plug.submit(bio.on_complete(move |completion| self.ended(index, completion)));
+        // The thread may have this plug already, which it has flushed for now.
+        plug.flush();
+    }
+}
