@@ -262,6 +262,7 @@ impl Request {
             // One may be refused where its neighbour, of another file, is not.
             && bio.operation() != Operation::CloneRange
             && bio.is_force_unit_access() == self.inner.force_unit_access
+            && bio.is_by_place() == self.inner.by_place
             && (segments == 0 || length <= limits.max_request_bytes)
             && segments <= limits.max_segments
     }
@@ -272,7 +273,6 @@ impl Request {
         self.inner.segments += bio.segment_count();
         self.inner.immediate |= bio.is_immediate();
         self.inner.unwaiting &= bio.is_unwaiting();
-        self.inner.by_place &= bio.is_by_place();
         self.inner.others.push(bio);
     }
 }

@@ -10,6 +10,7 @@ use undercroft_block::{
 
 use super::answers::Answers;
 use super::export::{Export, MAX_PAYLOAD};
+use super::long_read;
 use super::negotiation::Session;
 use super::outbox::Outbox;
 use super::pipe::Pipes;
@@ -189,7 +190,9 @@ impl Executor {
                 let (export, outbox) = (Arc::clone(&self.export), Arc::clone(&self.outbox));
                 let pipes = self.pipes.clone();
                 let read = Read { export, outbox, pipes, asked, cover, charge };
-                return read.submit(plug, self.buffer(length as usize));
+                let buffer = self.buffer(length as usize);
+                let submit = if read.is_long() { long_read::submit } else { Read::submit };
+                return submit(read, plug, buffer);
             }
             Command::Cache => Bio::read(sector, self.buffer(self.cached(request))),
             Command::Write => match payload {

@@ -7,7 +7,6 @@ use undercroft_block::{Bio, Buffer, Completion, FileRange, Plug};
 
 use super::execute::OWN;
 use super::export::Export;
-use super::long_read;
 use super::outbox::Outbox;
 use super::pipe::{FilledPipe, Pipes};
 use super::reply::Asked;
@@ -33,17 +32,20 @@ pub(super) struct Read {
 }
 
 impl Read {
+    /// Whether it goes in [parts](super::long_read).
+    pub(super) fn is_long(&self) -> bool {
+        self.may_pipe() && self.cover.length() > MOST_PIPED
+    }
+
+    fn may_pipe(&self) -> bool {
+        self.pipes.is_some() && self.cover.is_exact() && self.cover.length() >= LEAST_PIPED
+    }
+
     /// Reads into `buffer`, if bytes have to be in memory.
-    pub(super) fn submit(mut self, plug: &Plug, buffer: Buffer) {
-        let length = self.cover.length();
-        let may_pipe = self.cover.is_exact() && length >= LEAST_PIPED;
-        self.pipes.take_if(|_| !may_pipe);
-        if self.pipes.is_some() && length > MOST_PIPED {
-            return long_read::submit(self, plug, buffer);
-        }
+    pub(super) fn submit(self, plug: &Plug, buffer: Buffer) {
         let bio = Bio::read(self.cover.sector(), buffer);
-        let bio = if self.pipes.is_some() { bio.by_place() } else { bio };
-        let bio = if length <= OWN { bio.unwaiting() } else { bio };
+        let bio = if self.may_pipe() { bio.by_place() } else { bio };
+        let bio = if self.cover.length() <= OWN { bio.unwaiting() } else { bio };
         self.outbox.load.begin();
         plug.submit(bio.on_complete(move |completion| self.ended(completion)));
     }
