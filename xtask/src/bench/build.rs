@@ -3,10 +3,10 @@
 //!
 //! All competitors take turns, round after round, so that a disturbance of the machine hits all of
 //! them; what counts is the median, of the rounds after a first one. Every other round goes the other
-//! way: what one leaves to the system, such as memory to be given back, is not always borne by the same. Before each turn, outside the
-//! measured time, the old output is removed, everything is written back, and the source is read
-//! through: it is in the page cache for all competitors, also on machines that give memory back to
-//! their host as soon as it is idle.
+//! way: what one leaves to the system, such as memory to be given back, is not always borne by the
+//! same. Before each turn, outside the measured time, the old output is removed, everything is
+//! written back, and the source is read through: it is in the page cache for all competitors, also on
+//! machines that give memory back to their host as soon as it is idle.
 
 use std::path::PathBuf;
 use std::process::Command;

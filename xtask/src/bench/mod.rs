@@ -69,7 +69,10 @@ pub(crate) fn run(Arguments { record, what }: &Arguments) -> Result<()> {
 
 fn measure(bench: &Bench, keep: bool) -> Result<()> {
     let [name, title, about] = bench.words();
-    ensure!(!(keep && bench.is_part()), "--record keeps whole runs: leave out --only, or --record");
+    ensure!(
+        !(keep && bench.is_part()),
+        "--record keeps whole runs: ask for all rows, or leave out --record"
+    );
     let comparisons = bench.comparisons().with_context(|| format!("cargo xtask bench {name}"))?;
     println!("{}", tables(&comparisons));
     if keep {

@@ -21,6 +21,7 @@ mod flags;
 mod future;
 mod intercept;
 mod join;
+mod manner;
 mod operation;
 mod receivers;
 mod shape;

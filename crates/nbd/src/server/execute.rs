@@ -9,6 +9,7 @@ use undercroft_block::{
 };
 
 use super::answers::Answers;
+use super::cover::Cover;
 use super::export::{Export, MAX_PAYLOAD};
 use super::long_read;
 use super::negotiation::Session;
@@ -17,15 +18,10 @@ use super::pipe::Pipes;
 use super::read::Read;
 use super::reply::Asked;
 use super::status;
-use super::unaligned::Cover;
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
 
 /// Memory that the answer to a block status may take, for each context.
 const STATUS: usize = 128 << 10;
-
-/// Up to so many bytes are moved by the thread of the connection, where that takes no more than a
-/// copy: short against the time in which a client notices that other answers are late.
-pub(super) const OWN: u64 = 256 << 10;
 
 /// Of a range that will be needed, no more bytes than these are loaded.
 const MOST_CACHED: usize = 1 << 20;
@@ -223,7 +219,7 @@ impl Executor {
         };
         let is_durable = request.flags.contains(CommandFlags::FUA) && bio.operation().modifies();
         let bio = if is_durable { bio.force_unit_access() } else { bio };
-        let bio = if length <= OWN { bio.unwaiting() } else { bio };
+        let bio = if cover.is_short() { bio.unwaiting() } else { bio };
         let outbox = Arc::clone(&self.outbox);
         outbox.load.begin();
         plug.submit(bio.on_complete(move |completion| {

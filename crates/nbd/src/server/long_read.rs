@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use undercroft_block::{Bio, BlockError, Buffer, Completion, Plug, SECTOR_SIZE, Sector};
 
-use super::answers::Data;
-use super::read::{self, Read};
+use super::part::Part;
+use super::read::{self, Arrived, Read};
 
 /// Bytes of a part: what a pipe takes.
 const PART: usize = read::MOST_PIPED as usize;
@@ -18,7 +18,7 @@ struct LongRead {
 }
 
 struct State {
-    parts: Vec<Option<Data>>,
+    parts: Vec<Option<Part>>,
     /// Those that have not come.
     left: usize,
     error: Option<BlockError>,
@@ -48,19 +48,15 @@ impl LongRead {
         Bio::read(Sector(self.read.cover.sector().0 + sectors), buffer)
     }
 
-    fn ended(self: Arc<Self>, index: usize, mut completion: Completion) {
-        let place = completion.place.take();
-        let data = match (completion.into_buffer(), place) {
-            (Ok(buffer), Some(place)) => match self.read.piped(&place, buffer.len()) {
-                Some(pipe) => Ok(Data::Pipe(pipe)),
-                None => return self.copy(index, buffer),
-            },
-            (Ok(buffer), None) => Ok(Data::Memory(buffer)),
-            (Err(error), _) => Err(error),
-        };
+    fn ended(self: Arc<Self>, index: usize, completion: Completion) {
+        let arrived = self.read.arrived(completion);
         let mut state = self.state.lock();
-        match data {
-            Ok(data) => state.parts[index] = Some(data),
+        match arrived {
+            Ok(Arrived::Part(part)) => state.parts[index] = Some(part),
+            Ok(Arrived::Again(buffer)) => {
+                drop(state);
+                return self.begin_again(index, buffer);
+            }
             Err(error) => state.error = state.error.take().or(Some(error)),
         }
         state.left -= 1;
@@ -69,20 +65,15 @@ impl LongRead {
         }
         let (parts, error) = (std::mem::take(&mut state.parts), state.error.take());
         drop(state);
-        let Read { outbox, asked, charge, .. } = &self.read;
-        outbox.push(|answers| match error {
-            None => asked.parts(answers, parts.into_iter().flatten().collect(), *charge),
-            Some(error) => asked.failed_by(answers, &error, *charge),
-        });
-        outbox.load.end(&outbox.wake);
+        self.read.answer(error.map_or_else(|| Ok(parts.into_iter().flatten().collect()), Err));
     }
 
     /// Begins the part `index` again, by memory.
-    fn copy(self: Arc<Self>, index: usize, buffer: Buffer) {
-        let plug = Plug::new(&self.read.export.device);
-        let bio = self.part(index, buffer);
-        plug.submit(bio.on_complete(move |completion| self.ended(index, completion)));
-        // The thread may have this plug already, which it has flushed for now.
-        plug.flush();
+    fn begin_again(self: Arc<Self>, index: usize, buffer: Buffer) {
+        let (export, bio) = (Arc::clone(&self.read.export), self.part(index, buffer));
+        read::submit_again(
+            &export,
+            bio.on_complete(move |completion| self.ended(index, completion)),
+        );
     }
 }

@@ -20,6 +20,7 @@
 
 mod answers;
 mod connection;
+mod cover;
 mod end;
 mod execute;
 mod export;
@@ -31,6 +32,7 @@ mod load;
 mod long_read;
 mod negotiation;
 mod outbox;
+mod part;
 mod pipe;
 mod poll;
 mod read;

@@ -3,14 +3,14 @@
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use undercroft_block::{Bio, Buffer, Completion, FileRange, Plug};
+use undercroft_block::{Bio, BlockError, Buffer, Completion, FileRange, Plug};
 
-use super::execute::OWN;
+use super::cover::Cover;
 use super::export::Export;
 use super::outbox::Outbox;
+use super::part::{Part, Parts};
 use super::pipe::{FilledPipe, Pipes};
 use super::reply::Asked;
-use super::unaligned::Cover;
 use super::zeroes;
 
 /// Shorter reads are copied: that takes no longer than the calls for a pipe.
@@ -31,6 +31,13 @@ pub(super) struct Read {
     pub(super) charge: usize,
 }
 
+/// The outcome of a bio of a read.
+pub(super) enum Arrived {
+    Part(Part),
+    /// Its bytes have to be read into this memory.
+    Again(Buffer),
+}
+
 impl Read {
     /// Whether it goes in [parts](super::long_read).
     pub(super) fn is_long(&self) -> bool {
@@ -45,29 +52,45 @@ impl Read {
     pub(super) fn submit(self, plug: &Plug, buffer: Buffer) {
         let bio = Bio::read(self.cover.sector(), buffer);
         let bio = if self.may_pipe() { bio.by_place() } else { bio };
-        let bio = if self.cover.length() <= OWN { bio.unwaiting() } else { bio };
         self.outbox.load.begin();
-        plug.submit(bio.on_complete(move |completion| self.ended(completion)));
+        plug.submit(self.told(bio));
     }
 
-    fn ended(self, mut completion: Completion) {
-        let outbox = Arc::clone(&self.outbox);
-        let place = completion.place.take();
-        match (completion.into_buffer(), place) {
-            (Ok(buffer), Some(place)) => match self.piped(&place, buffer.len()) {
-                Some(pipe) => outbox.push(|answers| self.asked.piped(answers, pipe, self.charge)),
-                None => self.copy(buffer),
-            },
-            (Ok(data), None) => self.answer(data),
-            (Err(error), _) => {
-                outbox.push(|answers| self.asked.failed_by(answers, &error, self.charge));
+    /// `bio`, whose end it is told.
+    fn told(self, bio: Bio) -> Bio {
+        let bio = if self.cover.is_short() { bio.unwaiting() } else { bio };
+        bio.on_complete(move |completion| self.ended(completion))
+    }
+
+    fn ended(self, completion: Completion) {
+        let parts = match self.arrived(completion) {
+            Ok(Arrived::Part(part)) => Ok(Parts::from_iter([part])),
+            Ok(Arrived::Again(buffer)) => {
+                let (export, bio) =
+                    (Arc::clone(&self.export), Bio::read(self.cover.sector(), buffer));
+                return submit_again(&export, self.told(bio));
             }
-        }
-        outbox.load.end(&outbox.wake);
+            Err(error) => Err(error),
+        };
+        self.answer(parts);
+    }
+
+    /// What a bio brought.
+    pub(super) fn arrived(&self, mut completion: Completion) -> Result<Arrived, BlockError> {
+        let place = completion.place.take();
+        let buffer = completion.into_buffer()?;
+        let Some(place) = place else {
+            let data = self.cover.cut(buffer);
+            let has_chunks = self.asked.has_chunks();
+            let part = if has_chunks { Part::searched(data) } else { Part::whole(data) };
+            return Ok(Arrived::Part(part));
+        };
+        let piped = self.piped(&place, buffer.len()).map(Part::Pipe);
+        Ok(piped.map_or(Arrived::Again(buffer), Arrived::Part))
     }
 
     /// The `length` bytes at `place` in a pipe, if all of them are to be sent.
-    pub(super) fn piped(&self, place: &FileRange, length: usize) -> Option<FilledPipe> {
+    fn piped(&self, place: &FileRange, length: usize) -> Option<FilledPipe> {
         let may_have_zeroes = self.asked.has_chunks()
             && zeroes::samples(length).any(|at| {
                 let mut sample = [0; zeroes::SAMPLE];
@@ -78,18 +101,21 @@ impl Read {
         if may_have_zeroes { None } else { self.pipes.as_ref()?.fill(place, length) }
     }
 
-    /// Begins again, by memory.
-    fn copy(mut self, buffer: Buffer) {
-        self.pipes = None;
-        let plug = Plug::new(&self.export.device);
-        self.submit(&plug, buffer);
-        // The thread may have this plug already, which it has flushed for now.
-        plug.flush();
+    /// Answers it, once.
+    pub(super) fn answer(&self, parts: Result<Parts, BlockError>) {
+        let Self { outbox, asked, charge, .. } = self;
+        outbox.push(|answers| match parts {
+            Ok(parts) => asked.data(answers, parts, *charge),
+            Err(error) => asked.failed_by(answers, &error, *charge),
+        });
+        outbox.load.end(&outbox.wake);
     }
+}
 
-    fn answer(self, data: Buffer) {
-        let data = self.cover.cut(data);
-        let runs = zeroes::runs(&data);
-        self.outbox.push(|answers| self.asked.data(answers, data, &runs, self.charge));
-    }
+/// Submits `bio` where another has ended.
+pub(super) fn submit_again(export: &Export, bio: Bio) {
+    let plug = Plug::new(&export.device);
+    plug.submit(bio);
+    // The thread may have this plug already, which it has flushed for now.
+    plug.flush();
 }

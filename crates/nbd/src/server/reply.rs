@@ -4,8 +4,8 @@ use rustix::io::Errno;
 use undercroft_block::{BlockError, Buffer, Reason};
 
 use super::answers::{Answers, Data};
-use super::pipe::FilledPipe;
-use super::zeroes::{self, Runs};
+use super::part::{Part, Parts};
+use super::zeroes::Runs;
 use crate::protocol::{
     ChunkHeader, ChunkKind, Command, CommandFlags, Dialect, ErrorChunk, Hole, ReplyFlags, Request,
     SimpleReply, StatusChunk, WireError,
@@ -21,6 +21,20 @@ pub(super) struct Asked {
     is_read: bool,
     /// Whether its data must be in one chunk.
     in_one: bool,
+}
+
+/// What the last piece of an answer has.
+#[derive(Clone, Copy)]
+struct Last {
+    flags: ReplyFlags,
+    charge: usize,
+}
+
+impl Last {
+    /// That of a piece, which may not be the last one.
+    fn at(self, is_last: bool) -> Self {
+        if is_last { self } else { Self { flags: ReplyFlags::empty(), charge: 0 } }
+    }
 }
 
 impl Asked {
@@ -85,120 +99,86 @@ impl Asked {
         head.extend_from_slice(&payload);
     }
 
-    /// The data of a read, with a chunk for each of `runs`, its parts: zeroes are not sent.
-    pub(super) fn data(self, answers: &mut Answers, data: Buffer, runs: &Runs, charge: usize) {
+    /// The data of a read: one chunk, or one for each run of its parts, and zeroes are not sent.
+    pub(super) fn data(self, answers: &mut Answers, parts: Parts, charge: usize) {
+        let done = Last { flags: ReplyFlags::DONE, charge };
         // Simple answers have no chunks, and one chunk is what the client wants at times.
-        let is_whole = runs.len() < 2 || self.in_one;
-        if self.dialect == Dialect::Simple || (is_whole && !runs.iter().all(|run| run.is_zero)) {
-            let data = Data::Memory(data);
-            return self.piece(answers, data, self.offset, ReplyFlags::DONE, charge);
-        }
-        self.runs(answers, data, runs, self.offset, ReplyFlags::DONE, charge);
-    }
-
-    /// The data of a long read: one part behind the other.
-    pub(super) fn parts(self, answers: &mut Answers, parts: Vec<Data>, charge: usize) {
         if self.dialect == Dialect::Simple || self.in_one {
-            let length = parts.iter().map(|part| part.len() as u64).sum();
-            return self.joined(answers, parts, length, charge);
+            let length = parts.iter().map(Part::len).sum();
+            return if self.in_one && parts.iter().all(Part::is_zero) {
+                self.hole(answers, length, self.offset, done);
+            } else {
+                self.joined(answers, parts, length, done);
+            };
         }
         let (mut offset, count) = (self.offset, parts.len());
         for (part, number) in parts.into_iter().zip(1..) {
-            let (flags, charge) = Self::last(number == count, charge);
-            let length = part.len() as u64;
+            let (length, last) = (part.len() as u64, done.at(number == count));
             match part {
-                Data::Memory(data) => {
-                    let runs = zeroes::runs(&data);
-                    self.runs(answers, data, &runs, offset, flags, charge);
-                }
-                Data::Pipe(_) => self.piece(answers, part, offset, flags, charge),
+                Part::Memory(data, runs) => self.runs(answers, data, &runs, offset, last),
+                Part::Pipe(pipe) => self.piece(answers, Data::Pipe(pipe), offset, last),
             }
             offset += length;
         }
     }
 
-    /// `parts`, which have `length` bytes, as if they were one.
-    fn joined(self, answers: &mut Answers, parts: Vec<Data>, length: u64, charge: usize) {
+    /// `parts`, which have `length` bytes, behind one head.
+    fn joined(self, answers: &mut Answers, parts: Parts, length: usize, last: Last) {
         let count = parts.len();
         for (part, number) in parts.into_iter().zip(1..) {
-            let (_, charge) = Self::last(number == count, charge);
-            answers.push(Some(part), charge, |head| {
+            answers.push(Some(part.into_data()), last.at(number == count).charge, |head| {
                 if number == 1 {
-                    self.data_head(length, self.offset, ReplyFlags::DONE, head);
+                    self.data_head(length, self.offset, last.flags, head);
                 }
             });
         }
     }
 
-    /// What the last piece of an answer has, and the others do not.
-    fn last(is_last: bool, charge: usize) -> (ReplyFlags, usize) {
-        if is_last { (ReplyFlags::DONE, charge) } else { (ReplyFlags::empty(), 0) }
-    }
-
-    /// A chunk for each of the `runs` of `data`, which is at `offset`; the last one has the `flags`.
+    /// A chunk for each of the `runs` of `data`, which is at `offset`.
     fn runs(
         self,
         answers: &mut Answers,
         mut data: Buffer,
         runs: &Runs,
         mut offset: u64,
-        flags: ReplyFlags,
-        charge: usize,
+        last: Last,
     ) {
-        for (index, run) in runs.iter().enumerate() {
-            let last = index + 1 == runs.len();
-            let (flags, charge) = if last { (flags, charge) } else { (ReplyFlags::empty(), 0) };
+        for (run, number) in runs.iter().zip(1..) {
+            let last = last.at(number == runs.len());
             let rest = data.split_off(run.length.min(data.len()));
             let piece = std::mem::replace(&mut data, rest);
             if run.is_zero {
-                self.hole(answers, piece.len(), offset, flags, charge);
+                self.hole(answers, piece.len(), offset, last);
             } else {
-                self.piece(answers, Data::Memory(piece), offset, flags, charge);
+                self.piece(answers, Data::Memory(piece), offset, last);
             }
             offset += run.length as u64;
         }
     }
 
-    /// The data of a read, in one piece.
-    pub(super) fn piped(self, answers: &mut Answers, pipe: FilledPipe, charge: usize) {
-        self.piece(answers, Data::Pipe(pipe), self.offset, ReplyFlags::DONE, charge);
-    }
-
     /// A part of the data of a read.
-    fn piece(
-        self,
-        answers: &mut Answers,
-        data: Data,
-        offset: u64,
-        flags: ReplyFlags,
-        charge: usize,
-    ) {
-        let length = data.len() as u64;
-        answers.push(Some(data), charge, |head| self.data_head(length, offset, flags, head));
+    fn piece(self, answers: &mut Answers, data: Data, offset: u64, last: Last) {
+        let length = data.len();
+        answers.push(Some(data), last.charge, |head| {
+            self.data_head(length, offset, last.flags, head);
+        });
     }
 
     /// What comes before `length` bytes of data.
-    fn data_head(self, length: u64, offset: u64, flags: ReplyFlags, head: &mut Vec<u8>) {
+    fn data_head(self, length: usize, offset: u64, flags: ReplyFlags, head: &mut Vec<u8>) {
         if self.dialect == Dialect::Simple {
             return self.bare(None, "", head);
         }
-        self.chunk(flags, ChunkKind::OffsetData, length + 8, head);
+        self.chunk(flags, ChunkKind::OffsetData, length as u64 + 8, head);
         head.extend_from_slice(&offset.to_be_bytes());
     }
 
     /// Zeroes of a read.
-    fn hole(
-        self,
-        answers: &mut Answers,
-        length: usize,
-        offset: u64,
-        flags: ReplyFlags,
-        charge: usize,
-    ) {
+    fn hole(self, answers: &mut Answers, length: usize, offset: u64, last: Last) {
         // A payload is some MiB at most.
         let hole = Hole { offset, length: length as u32 };
-        answers.push(None, charge, |head| {
-            self.chunk(flags, ChunkKind::OffsetHole, Hole::LENGTH as u64, head);
+        answers.push(None, last.charge, |head| {
+            self.chunk(last.flags, ChunkKind::OffsetHole, Hole::LENGTH as u64, head);
             head.extend_from_slice(&hole.encode());
         });
     }

@@ -25,20 +25,24 @@ pub(super) type Runs = SmallVec<[Run; 4]>;
 /// The parts of `data`. Other data than zeroes is known by its first bytes most often, so it costs
 /// a look at each block.
 pub(super) fn runs(data: &[u8]) -> Runs {
+    if data.len() < LEAST {
+        return all(data.len());
+    }
     let mut runs = Runs::new();
-    if data.len() >= LEAST {
-        for block in data.chunks(BLOCK) {
-            let is_zero = *block == ZEROES[..block.len()];
-            append(&mut runs, Run { length: block.len(), is_zero });
-        }
-    } else {
-        runs.push(Run { length: data.len(), is_zero: false });
+    for block in data.chunks(BLOCK) {
+        let is_zero = *block == ZEROES[..block.len()];
+        append(&mut runs, Run { length: block.len(), is_zero });
     }
     let mut joined = Runs::new();
     for run in runs {
         append(&mut joined, Run { is_zero: run.is_zero && run.length >= LEAST, ..run });
     }
     joined
+}
+
+/// `length` bytes that are sent, whatever they are.
+pub(super) fn all(length: usize) -> Runs {
+    Runs::from_iter([Run { length, is_zero: false }])
 }
 
 /// Where in `length` bytes there is a sample of every range of zeroes that [`runs`] would find.

@@ -50,7 +50,7 @@ pub(crate) struct MountArguments {
 impl MountArguments {
     /// Whether some of the rows were asked for.
     pub(super) fn is_part(&self) -> bool {
-        !self.only.is_empty()
+        !(self.only.is_empty() && self.mount.is_empty())
     }
 }
 

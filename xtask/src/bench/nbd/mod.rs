@@ -56,7 +56,7 @@ pub(crate) struct NbdArguments {
 impl NbdArguments {
     /// Whether some of the rows were asked for.
     pub(super) fn is_part(&self) -> bool {
-        !self.only.is_empty()
+        !(self.only.is_empty() && self.load.is_empty())
     }
 }
 
