@@ -1,6 +1,7 @@
 //! The way in which a bio is to be done.
 
 use super::body::Bio;
+use super::operation::Operation;
 
 impl Bio {
     /// Forced unit access: this bio completes only when its own sectors are durable.
@@ -37,9 +38,11 @@ impl Bio {
     /// that hands them on by `splice` or `sendfile`.
     ///
     /// Bytes at a place are those of the file whenever they are looked at. So a write that is under
-    /// way beside the read, or comes before its bytes are used, may show in them.
+    /// way beside the read, or comes before its bytes are used, may show in them. Other operations stay
+    /// as they are.
     pub fn by_place(mut self) -> Self {
-        self.inner.flags.by_place = true;
+        // No place would do for another operation.
+        self.inner.flags.by_place = self.operation() == Operation::Read;
         self
     }
 

@@ -68,7 +68,9 @@ mod tests {
     use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
 
     use super::*;
-    use crate::{Bio, BlockDevice, Buffer, Completion, FileDevice, FileOptions, Plug, Sector};
+    use crate::{
+        Bio, BlockDevice, Buffer, Completion, FileDevice, FileOptions, Plug, Sector, write_all_at,
+    };
 
     fn device(file: File) -> Arc<dyn BlockDevice> {
         let options = FileOptions::default();
@@ -176,5 +178,18 @@ mod tests {
         let found = locate(&disk, 2040, 8192);
         assert!(found.place.is_none());
         assert!(found.buffer.unwrap()[..] == [&bytes[2040 * 512..], &[0; 4096]].concat());
+    }
+
+    #[test]
+    fn a_write_by_place_writes() {
+        let disk = in_memory();
+        // All of it is in the page cache, so a place could be had.
+        write_all_at(&*disk, Sector(0), &[1; 8192]).unwrap();
+        let (told, hears) = mpsc::channel();
+        let bio = Bio::write(Sector(8), Buffer::copy_of(&[7; 4096])).by_place();
+        Plug::new(&disk).submit(bio.on_complete(move |completion| told.send(completion).unwrap()));
+        let completion = hears.recv().unwrap();
+        assert!(completion.result.is_ok() && completion.place.is_none());
+        assert!(read(&disk, 8, 4096).0[..] == [7; 4096]);
     }
 }
