@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use undercroft_block::{Batch, Bio, Buffer, BufferPool, Plug, Sector, Segment, flush_plugs};
 
 /// Buffers that lie together go in bios of at most this many bytes, or one buffer: each goes to a file
-/// in one call, and longer calls are slower (`drivers/file/transfer` of the block layer).
+/// in one call, and longer ones gain nothing (`drivers/file/transfer` of the block layer).
 const BIO_BYTES: usize = 32 << 10;
 
 /// Copies are collected in pieces of memory of this size.

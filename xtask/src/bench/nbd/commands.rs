@@ -1,5 +1,5 @@
 //! Whole commands on network disks, beside the same on a file of this machine: `build` onto an export,
-//! and `extract` and `ls -lR` from a server that takes a millisecond for each request.
+//! and `extract` and `ls -lR` from servers that take a millisecond for each request.
 
 use std::fs::File;
 use std::path::Path;
@@ -53,12 +53,15 @@ pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
     newest.repair_check(&own).context("what was built onto our export is not clean")?;
     newest.repair_check(&other).context("what was built onto nbdkit's export is not clean")?;
 
-    let late = NbdServer::nbdkit(&["--filter=delay", "file", &local_path, "rdelay=1ms"])?;
+    let own_late = format!("delay:1ms({local_path})");
+    let own_late = ["--read-only", "--name", "late", &own_late];
+    let own_late = NbdServer::undercroft(&program, &own_late)?;
+    let other_late = NbdServer::nbdkit(&["--filter=delay", "file", &local_path, "rdelay=1ms"])?;
     let mut all = vec![built];
     for (name, front, back) in
         [("extract", &["extract"][..], &["-"][..]), ("ls -lR", &["ls", "-lR"], &[])]
     {
-        let programs = ["1 ms a request", "local file"];
+        let programs = ["our server, 1 ms", "nbdkit, 1 ms", "local file"];
         let mut read =
             Comparison::new(format!("{name} of {}", source.name), Unit::Seconds, programs);
         for round in 0..=runs {
@@ -67,7 +70,11 @@ pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
                 command.arg(image).args(back).stdout(Stdio::null()).stderr(Stdio::null());
                 timed(|| shell::run(&mut command))
             };
-            let turns = [turn(&late.uri("", &[]))?, turn(&local_path)?];
+            let turns = [
+                turn(&own_late.uri("late", &[]))?,
+                turn(&other_late.uri("", &[]))?,
+                turn(&local_path)?,
+            ];
             eprintln!("round {round}: {name} {turns:.2?} s");
             if round > 0 {
                 read.add(turns);
