@@ -6,8 +6,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long it looks: about as long as two threads take to wake each other.
-const MOMENT: Duration = Duration::from_micros(20);
+/// How long it looks: as long as the peer's thread takes to wake, to take an answer in several calls and
+/// to ask again. With 20 us reads that come one after the other are missed in a virtual machine.
+const MOMENT: Duration = Duration::from_micros(50);
 /// Moments in vain after which it looks seldom.
 const MISSES: u32 = 4;
 /// Sleeps between two such looks.
