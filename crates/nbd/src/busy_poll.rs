@@ -6,17 +6,16 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long it looks: as long as the peer's thread takes to wake, to take an answer in several calls and
-/// to ask again. With 20 us reads that come one after the other are missed in a virtual machine.
-const MOMENT: Duration = Duration::from_micros(50);
 /// Moments in vain after which it looks seldom.
 const MISSES: u32 = 4;
 /// Sleeps between two such looks.
 const PAUSE: u32 = 64;
 
 /// How well it paid to look, at one connection.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct BusyPoll {
+    /// How long it looks.
+    moment: Duration,
     /// Moments in vain, one after the other.
     misses: u32,
     /// Sleeps since the last of them.
@@ -24,6 +23,11 @@ pub(crate) struct BusyPoll {
 }
 
 impl BusyPoll {
+    /// Looks for so long.
+    pub(crate) fn new(moment: Duration) -> Self {
+        Self { moment, misses: 0, sleeps: 0 }
+    }
+
     /// Has `look` look again and again until it finds something or the moment is over; whether it
     /// found something. Other threads of the processor run in between.
     ///
@@ -37,7 +41,7 @@ impl BusyPoll {
         self.sleeps = 0;
         let start = Instant::now();
         while !look()? {
-            if start.elapsed() >= MOMENT {
+            if start.elapsed() >= self.moment {
                 self.misses = self.misses.saturating_add(1);
                 return Ok(false);
             }
@@ -70,7 +74,7 @@ mod tests {
 
     #[test]
     fn it_looks_seldom_where_nothing_comes_and_always_where_something_does() {
-        let mut poll = BusyPoll::default();
+        let mut poll = BusyPoll::new(Duration::from_micros(20));
         let vain = looks(&mut poll, MISSES + PAUSE + 1, false);
         let (first, rest) = vain.split_at(MISSES as usize);
         assert!(first.iter().all(|looks| *looks > 0));
