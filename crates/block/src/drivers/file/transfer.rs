@@ -23,9 +23,6 @@ use crate::units::SECTOR_SIZE;
 /// reporting), where touching them again costs a fault for every page.
 const WRITE_BYTES: usize = 128 << 10;
 
-/// For calls of any length.
-const UNLIMITED: usize = isize::MAX as usize;
-
 /// Does what `request` asks, which lies inside the device.
 pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Failure> {
     let (file, block) = (device.file(), device.block());
@@ -34,7 +31,7 @@ pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Fa
     match request.operation() {
         Operation::Read => return read(file, offset, request, block),
         Operation::Write => return write(device, offset, request, durable),
-        Operation::WriteZeroes => write_zeroes(file, offset, request.length(), block)?,
+        Operation::WriteZeroes => write_zeroes(device, offset, request.length())?,
         Operation::Discard => discard(file, offset, request.length())?,
         Operation::CloneRange => clone(file, request)?,
         Operation::Flush => return Ok(fdatasync(file)?),
@@ -77,11 +74,7 @@ fn read(file: &File, offset: u64, request: &mut Request, block: u64) -> Result<(
 
 /// Writes what `request` stores from `offset` on, `durable` or not.
 fn write(device: &OpenFile, offset: u64, request: &Request, durable: bool) -> Result<(), Failure> {
-    let mut call = Call::new(device.file(), offset, device.block(), durable);
-    if device.is_in_memory() {
-        // Its pages are single ones.
-        call.end_unit = UNLIMITED;
-    }
+    let mut call = Call::new(device, offset, durable);
     for bio in request.bios() {
         if bio.is_untorn() {
             // At most what a request can have.
@@ -112,10 +105,13 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn new(file: &'a File, offset: u64, block: u64, durable: bool) -> Self {
+    fn new(device: &'a OpenFile, offset: u64, durable: bool) -> Self {
+        let (file, block): (&File, _) = (device.file(), device.block());
         let flags = if durable { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
-        // Neither direct I/O nor a call that waits for the disk gains anything by being short.
-        let end_unit = if block > 1 || durable { UNLIMITED } else { WRITE_BYTES };
+        // Neither direct I/O nor a call that waits for the disk gains anything by being short, and
+        // files in memory have single pages.
+        let any_length = block > 1 || durable || device.is_in_memory();
+        let end_unit = if any_length { isize::MAX as usize } else { WRITE_BYTES };
         let slices = SmallVec::new();
         Self { file, offset, block, flags, end_unit, done: 0, slices, bytes: 0, whole: 0 }
     }
@@ -213,18 +209,18 @@ fn clone(file: &File, request: &Request) -> Result<(), Failure> {
 
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else
 /// zeroes.
-fn write_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Result<(), Failure> {
+fn write_zeroes(device: &OpenFile, offset: u64, length: u64) -> Result<(), Failure> {
     for how in [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE] {
-        match retry(|| fallocate(file, how | FallocateFlags::KEEP_SIZE, offset, length)) {
+        match retry(|| fallocate(device.file(), how | FallocateFlags::KEEP_SIZE, offset, length)) {
             Err(error) if is_unsupported(error) => {}
             result => return Ok(result?),
         }
     }
-    write_plain_zeroes(file, offset, length, block)
+    write_plain_zeroes(device, offset, length)
 }
 
 /// Writes `length` zero bytes from `offset` on, several pieces of static memory in a call.
-fn write_plain_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Result<(), Failure> {
+fn write_plain_zeroes(device: &OpenFile, offset: u64, length: u64) -> Result<(), Failure> {
     let zeroes = Segment::zeroes();
     let piece = zeroes.len() as u64;
     let mut done = 0;
@@ -232,7 +228,7 @@ fn write_plain_zeroes(file: &File, offset: u64, length: u64, block: u64) -> Resu
         let wanted = (length - done).min(piece * 16);
         let pieces = (0..wanted.div_ceil(piece))
             .map(|index| &zeroes[..(wanted - index * piece).min(piece) as usize]);
-        let mut call = Call::new(file, offset + done, block, false);
+        let mut call = Call::new(device, offset + done, false);
         call.append(pieces)
             .and_then(|()| call.write())
             .map_err(|failure| Failure { done: done + failure.done, ..failure })?;
@@ -275,20 +271,26 @@ mod tests {
     use super::*;
     use crate::{Bio, Buffer, Reason, Sector};
 
+    fn device(file: &File) -> OpenFile {
+        OpenFile::unclaimed(file.try_clone().unwrap(), "image", false, false).unwrap()
+    }
+
+    /// A call that ends as on a disk, wherever temporary files are.
+    fn call(device: &OpenFile, offset: u64) -> Call<'_> {
+        Call { end_unit: WRITE_BYTES, ..Call::new(device, offset, false) }
+    }
+
     /// As a request without bios that must not be torn does it.
     fn write<'a>(
-        file: &'a File,
-        offset: u64,
+        mut call: Call<'a>,
         pieces: impl Iterator<Item = &'a [u8]>,
-        durable: bool,
     ) -> Result<(), Failure> {
-        let mut call = Call::new(file, offset, 1, durable);
         call.append(pieces).and_then(|()| call.write())
     }
 
     #[test]
     fn what_must_not_be_torn_goes_in_one_call() {
-        let file = tempfile::tempfile().unwrap();
+        let device = device(&tempfile::tempfile().unwrap());
         let memory = vec![7; 4 * WRITE_BYTES];
         // In parts of a call.
         const PART: usize = WRITE_BYTES / 32;
@@ -300,7 +302,7 @@ mod tests {
             (20, &[16, 16], &[16, 32]),
             (28, &[64], &[64]),
         ] {
-            let mut call = Call::new(&file, offset * PART as u64, 1, false);
+            let mut call = call(&device, offset * PART as u64);
             let mut found = Vec::new();
             for length in lengths.iter().map(|parts| parts * PART) {
                 let before = call.done;
@@ -329,7 +331,7 @@ mod tests {
     fn more_pieces_than_a_call_takes_are_all_written() {
         let file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..3 * MAX_SEGMENTS).map(|index| index as u8).collect();
-        write(&file, 100, bytes.chunks(1), true).unwrap();
+        write(Call::new(&device(&file), 100, true), bytes.chunks(1)).unwrap();
         let mut found = vec![0; bytes.len()];
         file.read_exact_at(&mut found, 100).unwrap();
         assert_eq!(found, bytes);
@@ -341,7 +343,7 @@ mod tests {
         for offset in [0, 512, WRITE_BYTES - 512, WRITE_BYTES, 3 * WRITE_BYTES + 1] {
             for piece in [500, 4096, WRITE_BYTES, 3 * WRITE_BYTES - 1] {
                 let file = tempfile::tempfile().unwrap();
-                write(&file, offset as u64, bytes.chunks(piece), false).unwrap();
+                write(call(&device(&file), offset as u64), bytes.chunks(piece)).unwrap();
                 let mut found = vec![0; bytes.len()];
                 file.read_exact_at(&mut found, offset as u64).unwrap();
                 assert!(found == bytes, "pieces of {piece} bytes at {offset}");
@@ -371,7 +373,7 @@ mod tests {
             let file = tempfile::tempfile().unwrap();
             let before = vec![1; length as usize + 20];
             file.write_all_at(&before, 0).unwrap();
-            zero(&file, 10, length, 1).unwrap();
+            zero(&device(&file), 10, length).unwrap();
             let mut found = vec![2; before.len()];
             file.read_exact_at(&mut found, 0).unwrap();
             let (start, rest) = found.split_at(10);
@@ -389,7 +391,8 @@ mod tests {
         file.set_len(8192).unwrap();
         fcntl_add_seals(&file, SealFlags::GROW).unwrap();
         let page = [1; 4096];
-        let failure = write(&file, 4096, [&page[..], &page[..]].into_iter(), false).unwrap_err();
+        let pieces = [&page[..], &page[..]].into_iter();
+        let failure = write(call(&device(&file), 4096), pieces).unwrap_err();
         assert_eq!(failure.done, 4096);
         assert!(matches!(failure.reason, Reason::Io(_)));
         let mut found = [0; 8192];
