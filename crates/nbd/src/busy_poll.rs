@@ -12,10 +12,8 @@ const MISSES: u32 = 4;
 const PAUSE: u32 = 64;
 
 /// How well it paid to look, at one connection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default)]
 pub(crate) struct BusyPoll {
-    /// How long it looks.
-    moment: Duration,
     /// Moments in vain, one after the other.
     misses: u32,
     /// Sleeps since the last of them.
@@ -23,17 +21,16 @@ pub(crate) struct BusyPoll {
 }
 
 impl BusyPoll {
-    /// Looks for so long.
-    pub(crate) fn new(moment: Duration) -> Self {
-        Self { moment, misses: 0, sleeps: 0 }
-    }
-
-    /// Has `look` look again and again until it finds something or the moment is over; whether it
+    /// Has `look` look again and again until it finds something or `moment` is over; whether it
     /// found something. Other threads of the processor run in between.
     ///
     /// # Errors
     /// Those of `look`.
-    pub(crate) fn find<E>(&mut self, mut look: impl FnMut() -> Result<bool, E>) -> Result<bool, E> {
+    pub(crate) fn find<E>(
+        &mut self,
+        moment: Duration,
+        mut look: impl FnMut() -> Result<bool, E>,
+    ) -> Result<bool, E> {
         if self.misses >= MISSES && self.sleeps < PAUSE {
             self.sleeps += 1;
             return Ok(false);
@@ -41,7 +38,7 @@ impl BusyPoll {
         self.sleeps = 0;
         let start = Instant::now();
         while !look()? {
-            if start.elapsed() >= self.moment {
+            if start.elapsed() >= moment {
                 self.misses = self.misses.saturating_add(1);
                 return Ok(false);
             }
@@ -62,7 +59,7 @@ mod tests {
     fn looks(poll: &mut BusyPoll, sleeps: u32, finds: bool) -> Vec<u32> {
         let count = |_| {
             let mut looks = 0;
-            let found: Result<bool, Infallible> = poll.find(|| {
+            let found: Result<bool, Infallible> = poll.find(Duration::from_micros(20), || {
                 looks += 1;
                 Ok(finds)
             });
@@ -74,7 +71,7 @@ mod tests {
 
     #[test]
     fn it_looks_seldom_where_nothing_comes_and_always_where_something_does() {
-        let mut poll = BusyPoll::new(Duration::from_micros(20));
+        let mut poll = BusyPoll::default();
         let vain = looks(&mut poll, MISSES + PAUSE + 1, false);
         let (first, rest) = vain.split_at(MISSES as usize);
         assert!(first.iter().all(|looks| *looks > 0));

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::PollFlags;
 
@@ -11,6 +12,10 @@ use super::port::Port;
 use super::receiver::Receiving;
 use super::seat::{Ended, Seat};
 use super::state::{Over, Shared};
+
+/// How long it looks before it sleeps: as long as two threads take to wake each other. As long as a
+/// server, it keeps processors from a server on the same machine that has several threads.
+const MOMENT: Duration = Duration::from_micros(20);
 
 /// The time of a leader, which ends in a panic, too: others wait for that.
 struct Leading<'p> {
@@ -129,7 +134,7 @@ impl Receiving {
             }
             if !room_wanted {
                 let Self { busy_poll, receiver, .. } = self;
-                if busy_poll.find(|| Ok::<_, Stop>(seat.is_called() || receiver.look()?))? {
+                if busy_poll.find(MOMENT, || Ok::<_, Stop>(seat.is_called() || receiver.look()?))? {
                     look = false;
                     continue;
                 }

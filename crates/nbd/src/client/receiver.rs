@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::answer::{Answer, Part};
 use super::channel;
@@ -11,10 +10,6 @@ use super::handshake::Terms;
 use super::link::Link;
 use super::seat::{Ended, Seat};
 use crate::busy_poll::BusyPoll;
-
-/// How long it looks before it sleeps: as long as two threads take to wake each other. As long as a
-/// server, it keeps processors from a server on the same machine that has several threads.
-const MOMENT: Duration = Duration::from_micros(20);
 
 /// What the thread needs that receives from a connection.
 pub(super) struct Receiving {
@@ -28,7 +23,7 @@ pub(super) struct Receiving {
 
 impl Receiving {
     pub(super) fn new(link: &Arc<Link>, receiver: channel::Receiver, terms: Terms) -> Self {
-        let (link, busy_poll) = (Arc::clone(link), BusyPoll::new(MOMENT));
+        let (link, busy_poll) = (Arc::clone(link), BusyPoll::default());
         Self { link, receiver, terms, ended: Vec::new(), busy_poll }
     }
 

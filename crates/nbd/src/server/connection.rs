@@ -86,7 +86,7 @@ impl<'c> Connection<'c> {
         stops: &'c AtomicBool,
         idle: Option<Duration>,
     ) -> Self {
-        let (busy_poll, state) = (BusyPoll::new(MOMENT), State::default());
+        let (busy_poll, state) = (BusyPoll::default(), State::default());
         Self { stream, input, executor, outbox, stops, idle, busy_poll, state }
     }
 
@@ -292,8 +292,8 @@ impl<'c> Connection<'c> {
 
     /// Reads what comes this moment; whether there was something.
     fn receive_soon(&mut self) -> Result<bool, End> {
-        let mut busy_poll = self.busy_poll;
-        let found = busy_poll.find(|| self.receive(Waiting::No));
+        let mut busy_poll = std::mem::take(&mut self.busy_poll);
+        let found = busy_poll.find(MOMENT, || self.receive(Waiting::No));
         self.busy_poll = busy_poll;
         found
     }
