@@ -2,7 +2,7 @@
 //! and `extract` and `ls -lR` from servers that take a millisecond for each request.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -18,15 +18,21 @@ const VOLUME: u64 = 4 << 30;
 
 /// Takes turns in every round, of which the first does not count. `home` is where the files are.
 pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
-    let newest = newest::install(false)?;
     let source = Source::linux()?;
-    let [own, other, local] = ["own", "other", "local"].map(|name| home.join(name));
-    let [own_path, other_path, local_path] =
-        [&own, &other, &local].map(|path| path.display().to_string());
+    let local = home.join("local").display().to_string();
+    let mut all = vec![builds(home, &source, &local, runs)?];
+    all.extend(reads(&source, &local, runs)?);
+    Ok(all)
+}
+
+/// `build`, at last into the file `local`.
+fn builds(home: &Path, source: &Source, local: &str, runs: usize) -> Result<Comparison> {
+    let newest = newest::install(false)?;
+    let [own, other] = ["own", "other"].map(|name| home.join(name));
     fresh(&own)?;
     fresh(&other)?;
-    let program = workspace::target("release/undercroft");
-    let own_server = NbdServer::undercroft(&program, &["--name", "disk", &own_path])?;
+    let [own_path, other_path] = [&own, &other].map(|path| path.display().to_string());
+    let own_server = NbdServer::undercroft(&program(), &["--name", "disk", &own_path])?;
     let other_server = NbdServer::nbdkit(&["file", &other_path])?;
     let size = VOLUME.to_string();
     let build = |target: &str| -> Result<f64> {
@@ -42,7 +48,7 @@ pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
         let turns = [
             build(&own_server.uri("disk", &[]))?,
             build(&other_server.uri("", &[]))?,
-            build(&local_path)?,
+            build(local)?,
         ];
         eprintln!("round {round}: build {turns:.2?} s");
         if round > 0 {
@@ -52,12 +58,15 @@ pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
     drop((own_server, other_server));
     newest.repair_check(&own).context("what was built onto our export is not clean")?;
     newest.repair_check(&other).context("what was built onto nbdkit's export is not clean")?;
+    Ok(built)
+}
 
-    let own_late = format!("delay:1ms({local_path})");
-    let own_late = ["--read-only", "--name", "late", &own_late];
-    let own_late = NbdServer::undercroft(&program, &own_late)?;
-    let other_late = NbdServer::nbdkit(&["--filter=delay", "file", &local_path, "rdelay=1ms"])?;
-    let mut all = vec![built];
+/// `extract` and `ls -lR` of the volume `local`.
+fn reads(source: &Source, local: &str, runs: usize) -> Result<Vec<Comparison>> {
+    let late = format!("delay:1ms({local})");
+    let own = NbdServer::undercroft(&program(), &["--read-only", "--name", "late", &late])?;
+    let other = NbdServer::nbdkit(&["--filter=delay", "file", local, "rdelay=1ms"])?;
+    let mut all = Vec::new();
     for (name, front, back) in
         [("extract", &["extract"][..], &["-"][..]), ("ls -lR", &["ls", "-lR"], &[])]
     {
@@ -70,11 +79,7 @@ pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
                 command.arg(image).args(back).stdout(Stdio::null()).stderr(Stdio::null());
                 timed(|| shell::run(&mut command))
             };
-            let turns = [
-                turn(&own_late.uri("late", &[]))?,
-                turn(&other_late.uri("", &[]))?,
-                turn(&local_path)?,
-            ];
+            let turns = [turn(&own.uri("late", &[]))?, turn(&other.uri("", &[]))?, turn(local)?];
             eprintln!("round {round}: {name} {turns:.2?} s");
             if round > 0 {
                 read.add(turns);
@@ -85,8 +90,12 @@ pub(super) fn commands(home: &Path, runs: usize) -> Result<Vec<Comparison>> {
     Ok(all)
 }
 
+fn program() -> PathBuf {
+    workspace::target("release/undercroft")
+}
+
 fn undercroft(arguments: &[&str]) -> Command {
-    let mut command = Command::new(workspace::target("release/undercroft"));
+    let mut command = Command::new(program());
     command.args(arguments);
     command
 }
