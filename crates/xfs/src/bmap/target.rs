@@ -1,8 +1,8 @@
 //! Where new space of a file should be.
 //!
 //! docs/algorithms/file-mapping.md#targets: beside the extents around it in the file, shifted by
-//! the logical gap as if the hole were filled later; else where the caller places first extents,
-//! else near the inode.
+//! the logical gap as if the hole were filled later, or behind the one before it for data that was
+//! delayed; else where the caller places first extents, else near the inode.
 
 use super::extents;
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub(super) struct Target {
     pub(super) block: FsBlock,
     /// Nothing of the file lies behind the new extent.
     pub(super) at_end: bool,
-    /// The block is the one behind the last extent of the file.
+    /// The block is behind the last extent of the file, as far as the new one is in the file.
     pub(super) continues: bool,
 }
 
@@ -46,18 +46,18 @@ pub(super) fn target(
         // In the middle of an extent: new blocks for a part of it, near the old ones.
         return Ok(beside(FsBlock(old.start.0 + (offset.0 - old.offset.0))));
     }
+    let first = first.unwrap_or_else(|| geometry.inode_fs_block(inode.number));
+    if is_delayed(inode, kind) {
+        // A kernel finds the delayed extent itself at or after the offset: it sees neither what lies
+        // behind it nor that nothing does, so a wide gap is lost, and nothing is an append.
+        return Ok(beside(before.map_or(first, |before| behind(geometry, before, offset, len).0)));
+    }
     Ok(match (before, after) {
-        // Nothing lies behind delayed data either, but a kernel does not look: a wide gap is lost.
-        (Some(before), None) if is_delayed(inode, kind) => {
-            let (block, _) = behind(geometry, before, offset, len);
-            Target { block, at_end, continues: before.end() == offset }
-        }
         (Some(before), None) => {
             let gap = offset.0 - before.end().0;
-            let block = shifted(geometry, before, u64::from(before.len).checked_add(gap));
-            let continues = gap == 0 && block.is_some();
-            let block = block.or_else(|| shifted(geometry, before, Some(u64::from(before.len))));
-            Target { block: block.unwrap_or(before.start), at_end, continues }
+            let block = shifted(geometry, before, u64::from(before.len).checked_add(gap))
+                .or_else(|| shifted(geometry, before, Some(u64::from(before.len))));
+            Target { block: block.unwrap_or(before.start), at_end, continues: block.is_some() }
         }
         (Some(before), Some(after)) => {
             let (left, left_distance) = behind(geometry, before, offset, len);
@@ -65,7 +65,7 @@ pub(super) fn target(
             beside(if left_distance <= right_distance { left } else { right })
         }
         (None, Some(after)) => beside(in_front(geometry, after, offset, len).0),
-        (None, None) => beside(first.unwrap_or_else(|| geometry.inode_fs_block(inode.number))),
+        (None, None) => beside(first),
     })
 }
 
