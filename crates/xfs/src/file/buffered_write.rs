@@ -262,10 +262,10 @@ impl BufferedWrite<'_> {
         put: impl FnOnce(&mut DirtyData) -> bool,
     ) -> Option<i64> {
         let (volume, mut state) = (&*self.file.volume, self.file.inode.write());
-        let (geometry, stored_size) = (volume.geometry(), state.core.size);
+        let (geometry, size) = (volume.geometry(), state.core.size);
         let dirty = state.memory.dirty.get_or_insert_with(|| {
             let budget = &volume.files().budget;
-            Box::new(DirtyData::new(geometry.block_log, budget, stored_size))
+            Box::new(DirtyData::new(geometry.block_log, budget, size))
         });
         let before = dirty.bytes();
         let done = put(dirty);
@@ -276,6 +276,9 @@ impl BufferedWrite<'_> {
                 state.memory.dirty = None;
             }
             return None;
+        }
+        if self.offset > size {
+            dirty.set_jump(self.offset >> geometry.block_log, size);
         }
         dirty.reserved.join(std::mem::take(reserved));
         dirty.unstamped = true;

@@ -170,7 +170,7 @@ impl FileEdit<'_> {
         }
         let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
         let (geometry, mut end) = (self.geometry(), hole.end);
-        let size = self.size_before(&state, extents, hole);
+        let size = self.size_before(&state, hole, source);
         let grows = !matches!(source, Source::Zeroes) && self.byte(hole.end) > size;
         if grows && extents.at_or_after(hole.start).is_none() {
             let stripe = u64::from(geometry.stripe_unit);

@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::file::MAX_FILE_SIZE;
 use crate::format::{Extent, InodeFlags, InodeFlags2};
 use crate::group_tree;
-use crate::inode::ExtentList;
 use crate::inode::{ForkKind, InodeState};
 use crate::units::FileBlock;
 use smallvec::{SmallVec, smallvec};
@@ -212,7 +211,7 @@ impl FileEdit<'_> {
             return Ok(hole.clone());
         }
         let extents = bmap::extents(self.volume, &state, ForkKind::Data)?;
-        let size = self.size_before(&state, extents, hole);
+        let size = self.size_before(&state, hole, source);
         Ok(hole.start..bmap::ahead(self.volume, extents, hole, size))
     }
 
@@ -220,13 +219,12 @@ impl FileEdit<'_> {
     pub(super) fn size_before(
         &self,
         state: &InodeState,
-        extents: &ExtentList,
         hole: &Range<FileBlock>,
+        source: Source<'_>,
     ) -> u64 {
         let Some(dirty) = &state.memory.dirty else { return state.core.size };
-        // The extent that ends where the hole begins was written before.
-        let continues = extents.before(hole.start).is_some_and(|last| last.end() == hole.start);
-        dirty.stored_size.max(if continues { self.byte(hole.start) } else { 0 })
+        let Source::Run(run) = source else { return dirty.stored_size };
+        dirty.stored_size.max(run.size_before(hole.start.0))
     }
 
     /// Writes into a hole: to new blocks, which are then mapped.

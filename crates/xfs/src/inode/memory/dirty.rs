@@ -39,6 +39,8 @@ struct Piece {
     range: Range<usize>,
     /// Number of the write-back that has sent it to the device, 0 before.
     sent: u64,
+    /// Size of the file before the write of the first block, if that began behind the end.
+    jumped_from: Option<u64>,
 }
 
 /// Consecutive dirty blocks, as they are written back.
@@ -59,7 +61,8 @@ impl Piece {
     fn part(&self, from: u64, to: u64, block_log: u8) -> Self {
         let at =
             |block: u64| (self.range.start + ((block as usize) << block_log)).min(self.range.end);
-        Self { memory: Arc::clone(&self.memory), range: at(from)..at(to), sent: self.sent }
+        let jumped_from = self.jumped_from.filter(|_| from == 0);
+        Self { memory: Arc::clone(&self.memory), range: at(from)..at(to), jumped_from, ..*self }
     }
 }
 
@@ -88,11 +91,19 @@ impl DirtyData {
     /// Sets the content of the blocks from `block` on. A caller that makes more bytes dirty has a
     /// permit for them.
     pub(crate) fn put(&mut self, block: u64, memory: &Arc<Vec<u8>>, range: Range<usize>) {
-        let piece = Piece { memory: Arc::clone(memory), range, sent: 0 };
+        let jumped_from = self.pieces.get(&block).and_then(|piece| piece.jumped_from);
+        let piece = Piece { memory: Arc::clone(memory), range, sent: 0, jumped_from };
         let len = piece.blocks(self.block_log);
         self.cut(block..block + len);
         self.blocks += len;
         self.pieces.insert(block, piece);
+    }
+
+    /// Records that the write which has put `block` began behind the end of the file, at `size`.
+    pub(crate) fn set_jump(&mut self, block: u64, size: u64) {
+        if let Some(piece) = self.pieces.get_mut(&block) {
+            piece.jumped_from = Some(size);
+        }
     }
 
     /// Appends to the piece that ends at the byte `offset`, if it can grow.
@@ -239,6 +250,17 @@ impl Drop for DirtyData {
 }
 
 impl Run {
+    /// Size that the file had when its writes reached `block`; 0 if that is not known from the run.
+    pub(crate) fn size_before(&self, block: u64) -> u64 {
+        let part = self.parts.partition_point(|(first, _)| *first < block);
+        let part = self.parts.get(part).filter(|(first, _)| *first == block);
+        match part.and_then(|(_, piece)| piece.jumped_from) {
+            Some(size) => size,
+            None if self.blocks.start < block => block << self.block_log,
+            None => 0,
+        }
+    }
+
     /// Appends the bytes of the file in `bytes`, which lie in the run.
     pub(crate) fn append(&self, segments: &mut SegmentList, bytes: &Range<u64>) {
         for (first, piece) in &self.parts {
@@ -324,5 +346,17 @@ mod tests {
         assert!(!dirty.append(10, b"x") && !dirty.append(0, b"x"));
         dirty.set_sent(&dirty.runs()[0].clone(), 1);
         assert!(!dirty.append(15, b"x"));
+    }
+
+    #[test]
+    fn a_run_knows_how_large_the_file_was() {
+        let mut dirty = dirty();
+        put(&mut dirty, 1, "aaaabbbb");
+        put(&mut dirty, 3, "c");
+        dirty.set_jump(3, 11);
+        put(&mut dirty, 3, "cccc");
+        put(&mut dirty, 4, "dddd");
+        let runs = dirty.runs();
+        assert_eq!([1, 2, 3, 4].map(|block| runs[0].size_before(block)), [0, 8, 11, 16]);
     }
 }
