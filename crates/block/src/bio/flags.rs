@@ -7,6 +7,7 @@ pub(super) struct Flags {
     pub(super) untorn: bool,
     pub(super) immediate: bool,
     pub(super) unwaiting: bool,
+    pub(super) seldom_waiting: bool,
     pub(super) by_place: bool,
 }
 

@@ -33,6 +33,14 @@ impl Bio {
         self
     }
 
+    /// As [`unwaiting`](Self::unwaiting), and a write may also wait now and then: one into the page
+    /// cache of the system, for instance, which takes no more than a copy unless memory is short, or
+    /// the journal of the file system is busy. For submitters who look how long it took.
+    pub fn seldom_waiting(mut self) -> Self {
+        self.inner.flags.seldom_waiting = true;
+        self.unwaiting()
+    }
+
     /// Lets a read be answered by the [place](crate::Completion::place) of its bytes instead of the
     /// bytes, in the submitting thread, if the page cache of the system has all of them: for a submitter
     /// that hands them on by `splice` or `sendfile`.
@@ -66,6 +74,11 @@ impl Bio {
     /// Whether the submitting thread may do the work if nothing has to be waited for.
     pub(crate) fn is_unwaiting(&self) -> bool {
         self.inner.flags.unwaiting
+    }
+
+    /// Whether the submitting thread may do the work of a write if that seldom waits.
+    pub(crate) fn is_seldom_waiting(&self) -> bool {
+        self.inner.flags.seldom_waiting
     }
 
     /// Whether a read may be answered by the place of its bytes.

@@ -64,7 +64,8 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Does `request` in the calling thread, whichever it is, if nothing has to be waited for, and
     /// says how that ended. `None` if something has to be, and nothing has changed then but
-    /// perhaps the memory that a read fills. Asked for [unwaiting](crate::Bio::unwaiting) bios.
+    /// perhaps the memory that a read fills. Asked for [unwaiting](crate::Bio::unwaiting) bios. A
+    /// write that [may](Request::is_seldom_waiting) wait now and then is done if it seldom does.
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         let _ = request;
         None

@@ -30,6 +30,7 @@ pub(crate) struct Inner {
     pub(super) force_unit_access: bool,
     pub(super) immediate: bool,
     pub(super) unwaiting: bool,
+    pub(super) seldom_waiting: bool,
     pub(super) by_place: bool,
     pub(super) sector: Sector,
     pub(super) length: u64,
@@ -67,6 +68,7 @@ impl Recycle for Inner {
             force_unit_access: false,
             immediate: false,
             unwaiting: false,
+            seldom_waiting: false,
             by_place: false,
             sector: Sector::ZERO,
             length: 0,
@@ -110,6 +112,7 @@ impl Request {
         inner.force_unit_access = bio.is_force_unit_access();
         inner.immediate = bio.is_immediate();
         inner.unwaiting = bio.is_unwaiting();
+        inner.seldom_waiting = bio.is_seldom_waiting();
         inner.by_place = bio.is_by_place();
         inner.sector = bio.sector();
         inner.length = bio.length();
@@ -143,6 +146,12 @@ impl Request {
     /// Whether the submitting thread may serve this request if nothing has to be waited for.
     pub(crate) fn is_unwaiting(&self) -> bool {
         self.inner.unwaiting
+    }
+
+    /// Whether the submitting thread may serve this write if that seldom waits.
+    #[must_use]
+    pub fn is_seldom_waiting(&self) -> bool {
+        self.inner.seldom_waiting
     }
 
     /// Whether this read may be answered by the place of its bytes.
@@ -273,6 +282,7 @@ impl Request {
         self.inner.segments += bio.segment_count();
         self.inner.immediate |= bio.is_immediate();
         self.inner.unwaiting &= bio.is_unwaiting();
+        self.inner.seldom_waiting &= bio.is_seldom_waiting();
         self.inner.others.push(bio);
     }
 }

@@ -129,6 +129,9 @@ impl Driver for MixedDriver {
     }
 
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
+        if self.may_go_around(request) && (self.pool.is_some() || self.may_lend(request)) {
+            return None;
+        }
         unwaiting::execute(&self.file, request)
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct OpenFile {
     capacity: AtomicU64,
     /// Whether its file system keeps files in memory.
     in_memory: bool,
+    /// Whether its file system has no writes that end in the page cache.
+    writes_through: bool,
     /// Whether its file system has reads that give up instead of waiting.
     gives_up: AtomicBool,
     /// What direct I/O asks for; `None` when transfers go through the page cache.
@@ -101,6 +103,8 @@ impl OpenFile {
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
         let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let in_memory = is_regular && is_in_memory(&file);
+        // Mostly; that of some goes through the page cache.
+        let writes_through = is_regular && is_in_user_space(&file);
         let gives_up = AtomicBool::new(true);
         let exclusive = None;
         Ok(Self {
@@ -110,6 +114,7 @@ impl OpenFile {
             is_regular,
             capacity,
             in_memory,
+            writes_through,
             gives_up,
             direct,
             exclusive,
@@ -180,9 +185,7 @@ impl OpenFile {
     /// Whether a transfer blocks the thread that starts it, even if it asks not to be blocked: seen
     /// on Linux 6.18 with files of file systems in user space.
     pub(super) fn blocks_submitters(&self) -> bool {
-        /// `FUSE_SUPER_MAGIC`.
-        const FUSE: u64 = 0x6573_5546;
-        fstatfs(&self.file).is_ok_and(|status| status.f_type as u64 == FUSE)
+        is_in_user_space(&self.file)
     }
 
     /// Whether the disk has queues that a polled ring can use; false too when that is not known.
@@ -196,6 +199,11 @@ impl OpenFile {
             .iter()
             .filter_map(|attribute| std::fs::read_to_string(format!("{disk}/{attribute}")).ok())
             .any(|value| value.trim() == "1")
+    }
+
+    /// Whether a write takes no more than a copy into the page cache, mostly.
+    pub(super) fn takes_copies(&self) -> bool {
+        self.uses_page_cache() && !self.writes_through
     }
 
     /// Whether the bytes are in memory, and no transfer waits for a disk.
@@ -226,6 +234,13 @@ impl OpenFile {
             ..limits
         }
     }
+}
+
+/// Whether the file system of `file` is a program.
+fn is_in_user_space(file: &File) -> bool {
+    /// `FUSE_SUPER_MAGIC`.
+    const FUSE: u64 = 0x6573_5546;
+    fstatfs(file).is_ok_and(|status| status.f_type as u64 == FUSE)
 }
 
 /// Whether the file system of `file` keeps files in memory.

@@ -16,13 +16,16 @@ use crate::units::SECTOR_SIZE;
 /// Does what `request` asks, if that takes no more than a copy; `None` if it may take more.
 ///
 /// Writes to files on disks may have to wait for room in the page cache or for the journal of their
-/// file system, and few file systems can be asked not to (ext4 cannot, Linux 6.18).
+/// file system, and few file systems can be asked not to (ext4 cannot, Linux 6.18). They seldom do.
 pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Option<Result<(), Failure>> {
     match request.operation() {
         Operation::Read | Operation::Write | Operation::Flush if device.is_in_memory() => {
             Some(transfer::execute(device, request))
         }
         Operation::Read if device.gives_up() => read(device, request),
+        Operation::Write if request.is_seldom_waiting() && device.takes_copies() => {
+            (!request.is_force_unit_access()).then(|| transfer::execute(device, request))
+        }
         _ => None,
     }
 }
@@ -119,6 +122,23 @@ mod tests {
     #[test]
     fn bios_that_do_not_ask_for_it_are_left_to_the_threads() {
         assert!(!is_own(&in_memory(), Bio::read(Sector(0), Buffer::zeroed(512))));
+    }
+
+    #[test]
+    fn writes_to_a_disk_are_done_by_a_submitter_that_may_wait_now_and_then() {
+        let file = tempfile::tempfile_in(std::env::current_exe().unwrap().parent().unwrap());
+        let file = file.unwrap();
+        file.set_len(1 << 20).unwrap();
+        let device = device(file.try_clone().unwrap());
+        let write = |byte| Bio::write(Sector(8), Buffer::copy_of(&[byte; 4096]));
+        assert!(!is_own(&device, write(1).unwaiting()));
+        assert!(is_own(&device, write(2).seldom_waiting()));
+        let mut found = [0; 4096];
+        file.read_exact_at(&mut found, 4096).unwrap();
+        assert_eq!(found, [2; 4096]);
+        // What has to be on the disk always waits.
+        assert!(!is_own(&device, write(3).seldom_waiting().force_unit_access()));
+        assert!(!is_own(&device, Bio::flush().seldom_waiting()));
     }
 
     #[test]
