@@ -159,13 +159,15 @@ impl Executor {
         self.outbox.push(|answers| asked.failed(answers, error, &error.to_string(), charge));
     }
 
-    /// Carries out a request that was checked, with the payload of a write.
+    /// Carries out a request that was checked, with the payload of a write; `here`
+    /// if this thread may wait for the device now and then.
     pub(super) fn run(
         &self,
         plug: &Plug,
         request: &Request,
         payload: Option<Buffer>,
         charge: usize,
+        here: bool,
     ) {
         let asked = self.asked(request);
         if request.length == 0 && request.command != Command::Flush {
@@ -220,6 +222,7 @@ impl Executor {
         let is_durable = request.flags.contains(CommandFlags::FUA) && bio.operation().modifies();
         let bio = if is_durable { bio.force_unit_access() } else { bio };
         let bio = if cover.is_short() { bio.unwaiting() } else { bio };
+        let bio = if here { bio.seldom_waiting() } else { bio };
         let outbox = Arc::clone(&self.outbox);
         outbox.load.begin();
         plug.submit(bio.on_complete(move |completion| {

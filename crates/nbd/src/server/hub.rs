@@ -17,6 +17,7 @@ use thiserror::Error;
 use undercroft_block::{BlockError, flush};
 
 use super::connection::Connection;
+use super::crowd::Crowd;
 use super::execute::Executor;
 use super::export::Export;
 use super::handshake::Handshake;
@@ -97,6 +98,7 @@ struct Hub {
     stops: AtomicBool,
     acceptor: Wake,
     connections: Mutex<Connections>,
+    crowd: Crowd,
     ended: Condvar,
 }
 
@@ -124,6 +126,7 @@ impl Server {
             stops: AtomicBool::new(false),
             acceptor: Wake::new().map_err(ServerError::Start)?,
             connections: Mutex::default(),
+            crowd: Crowd::new(),
             ended: Condvar::new(),
         });
         let acceptor = if listeners.is_empty() {
@@ -283,7 +286,8 @@ impl Hub {
                 let executor = Executor::new(session, Arc::clone(&outbox), memory, pipes);
                 let idle = self.settings.idle;
                 let parts = (stream, input);
-                Connection::new(parts, executor, outbox, &self.stops, idle).run()
+                let here = (&self.stops, self.crowd.join());
+                Connection::new(parts, executor, outbox, here, idle).run()
             }
         };
         // Requests that the device still has keep the descriptor.

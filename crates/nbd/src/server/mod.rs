@@ -21,6 +21,7 @@
 mod answers;
 mod connection;
 mod cover;
+mod crowd;
 mod end;
 mod execute;
 mod export;
@@ -33,6 +34,7 @@ mod long_read;
 mod negotiation;
 mod outbox;
 mod part;
+mod patience;
 mod pipe;
 mod poll;
 mod read;
