@@ -3,18 +3,17 @@
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::PollFlags;
 use undercroft_block::{Buffer, Plug};
 
-use super::crowd::Member;
 use super::end::End;
 use super::execute::Executor;
 use super::export::MAX_PAYLOAD;
 use super::input::Input;
 use super::outbox::Outbox;
-use super::patience::Patience;
+use super::own_writes::{LONG, OwnWrites};
 use super::poll;
 use super::stream::{Stream, Waiting};
 use crate::busy_poll::BusyPoll;
@@ -29,11 +28,6 @@ const BATCH_BYTES: u64 = 512 << 10;
 /// several calls and to ask again. With 20 us reads that come one after the other are missed in a
 /// virtual machine.
 const MOMENT: Duration = Duration::from_micros(50);
-/// A write of so many bytes is received in its place, not with what came before it.
-const LONG: u64 = 32 << 10;
-/// Writes that came alone after which the next one is taken to do so: while a long one is received the
-/// client may have no room for the next.
-const ALONE: u32 = 4;
 /// The room for headers where writes are long.
 const HEADERS: usize = 1 << 10;
 /// The payload of a request for block status: all contexts that a server may have.
@@ -47,9 +41,8 @@ pub(super) struct Connection<'c> {
     pub(super) outbox: Arc<Outbox>,
     pub(super) stops: &'c AtomicBool,
     pub(super) idle: Option<Duration>,
-    member: Member<'c>,
+    own_writes: OwnWrites<'c>,
     busy_poll: BusyPoll,
-    patience: Patience,
     state: State,
 }
 
@@ -64,10 +57,6 @@ struct State {
     long: bool,
     /// Bytes of data of the requests under the plug.
     batch: u64,
-    /// Writes, one after the other, beside which the client had no other request.
-    alone: u32,
-    /// Whether there are writes under the plug that this thread does.
-    writes: bool,
     /// The data of a request that waits for memory, in bytes.
     hungry: Option<usize>,
     /// Why nothing more is read.
@@ -94,12 +83,11 @@ impl<'c> Connection<'c> {
         (stream, input): (Stream, Input),
         executor: Executor,
         outbox: Arc<Outbox>,
-        (stops, member): (&'c AtomicBool, Member<'c>),
+        (stops, own_writes): (&'c AtomicBool, OwnWrites<'c>),
         idle: Option<Duration>,
     ) -> Self {
-        let (busy_poll, patience) = (BusyPoll::default(), Patience::default());
-        let state = State::default();
-        Self { stream, input, executor, outbox, stops, idle, member, busy_poll, patience, state }
+        let (busy_poll, state) = (BusyPoll::default(), State::default());
+        Self { stream, input, executor, outbox, stops, idle, own_writes, busy_poll, state }
     }
 
     /// Serves until the connection ends. Requests of the device may be answered later; their answers
@@ -156,11 +144,7 @@ impl<'c> Connection<'c> {
             }
         }
         // Devices that answer at once do so now.
-        let start = std::mem::take(&mut self.state.writes).then(Instant::now);
-        plug.flush();
-        if let Some(start) = start {
-            self.patience.learn(start.elapsed());
-        }
+        self.own_writes.flush(plug);
         self.outbox.uncork();
         left
     }
@@ -176,8 +160,8 @@ impl<'c> Connection<'c> {
                 self.state.pending = Some(Pending { request, buffer, filled, charge });
                 return Ok(Left::Nothing);
             }
-            let here = self.may_write(&request) && self.patience.suffices();
-            self.state.writes |= here;
+            let is_alone = self.outbox.load.requests() == 0 && self.input.bytes().is_empty();
+            let here = self.own_writes.takes(&request, is_alone);
             self.executor.run(plug, &request, Some(buffer), charge, here);
             return Ok(Left::Maybe);
         }
@@ -231,16 +215,6 @@ impl<'c> Connection<'c> {
             Ok(_) => self.executor.run(plug, &request, None, charge, false),
         }
         Ok(Left::Maybe)
-    }
-
-    /// Whether this thread may do a write itself. What has to be durable takes a disk its time. A long
-    /// write takes as long as receiving the next one, for which there should be another processor.
-    fn may_write(&mut self, request: &Request) -> bool {
-        let is_alone = self.outbox.load.requests() == 0 && self.input.bytes().is_empty();
-        self.state.alone = if is_alone { self.state.alone.saturating_add(1) } else { 0 };
-        let has_time = self.state.alone >= ALONE;
-        !request.flags.contains(CommandFlags::FUA)
-            && (request.length < LONG || self.member.is_enough() || has_time)
     }
 
     /// Takes memory for the payload of a write, and what is there of it.

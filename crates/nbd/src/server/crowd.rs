@@ -15,8 +15,8 @@ pub(super) struct Member<'c> {
 }
 
 impl Crowd {
-    pub(super) fn new() -> Self {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
+    /// None yet, with so many processors.
+    pub(super) fn of(processors: usize) -> Self {
         Self { served: AtomicUsize::new(0), processors }
     }
 
@@ -24,6 +24,12 @@ impl Crowd {
     pub(super) fn join(&self) -> Member<'_> {
         self.served.fetch_add(1, Ordering::Relaxed);
         Member { crowd: self }
+    }
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Self::of(thread::available_parallelism().map_or(1, usize::from))
     }
 }
 
@@ -47,7 +53,7 @@ mod tests {
 
     #[test]
     fn as_many_as_processors_are_enough() {
-        let crowd = Crowd { served: AtomicUsize::new(0), processors: 2 };
+        let crowd = Crowd::of(2);
         let first = crowd.join();
         assert!(!first.is_enough());
         let second = crowd.join();

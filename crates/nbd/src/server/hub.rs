@@ -24,6 +24,7 @@ use super::handshake::Handshake;
 use super::listener::Listener;
 use super::load::Load;
 use super::outbox::Outbox;
+use super::own_writes::OwnWrites;
 use super::pipe::{self, Pipes};
 use super::poll::Wake;
 use super::stream::Stream;
@@ -126,7 +127,7 @@ impl Server {
             stops: AtomicBool::new(false),
             acceptor: Wake::new().map_err(ServerError::Start)?,
             connections: Mutex::default(),
-            crowd: Crowd::new(),
+            crowd: Crowd::default(),
             ended: Condvar::new(),
         });
         let acceptor = if listeners.is_empty() {
@@ -286,7 +287,7 @@ impl Hub {
                 let executor = Executor::new(session, Arc::clone(&outbox), memory, pipes);
                 let idle = self.settings.idle;
                 let parts = (stream, input);
-                let here = (&self.stops, self.crowd.join());
+                let here = (&self.stops, OwnWrites::new(self.crowd.join()));
                 Connection::new(parts, executor, outbox, here, idle).run()
             }
         };

@@ -33,6 +33,7 @@ mod load;
 mod long_read;
 mod negotiation;
 mod outbox;
+mod own_writes;
 mod part;
 mod patience;
 mod pipe;

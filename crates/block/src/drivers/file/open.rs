@@ -32,8 +32,8 @@ pub(super) struct OpenFile {
     capacity: AtomicU64,
     /// Whether its file system keeps files in memory.
     in_memory: bool,
-    /// Whether its file system has no writes that end in the page cache.
-    writes_through: bool,
+    /// Whether its file system is a program.
+    in_user_space: bool,
     /// Whether its file system has reads that give up instead of waiting.
     gives_up: AtomicBool,
     /// What direct I/O asks for; `None` when transfers go through the page cache.
@@ -103,8 +103,7 @@ impl OpenFile {
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
         let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let in_memory = is_regular && is_in_memory(&file);
-        // Mostly; that of some goes through the page cache.
-        let writes_through = is_regular && is_in_user_space(&file);
+        let in_user_space = is_in_user_space(&file);
         let gives_up = AtomicBool::new(true);
         let exclusive = None;
         Ok(Self {
@@ -114,7 +113,7 @@ impl OpenFile {
             is_regular,
             capacity,
             in_memory,
-            writes_through,
+            in_user_space,
             gives_up,
             direct,
             exclusive,
@@ -185,7 +184,7 @@ impl OpenFile {
     /// Whether a transfer blocks the thread that starts it, even if it asks not to be blocked: seen
     /// on Linux 6.18 with files of file systems in user space.
     pub(super) fn blocks_submitters(&self) -> bool {
-        is_in_user_space(&self.file)
+        self.in_user_space
     }
 
     /// Whether the disk has queues that a polled ring can use; false too when that is not known.
@@ -201,9 +200,10 @@ impl OpenFile {
             .any(|value| value.trim() == "1")
     }
 
-    /// Whether a write takes no more than a copy into the page cache, mostly.
+    /// Whether a write takes no more than a copy into the page cache, mostly. File systems in user
+    /// space see most writes at once.
     pub(super) fn takes_copies(&self) -> bool {
-        self.uses_page_cache() && !self.writes_through
+        self.uses_page_cache() && !self.in_user_space
     }
 
     /// Whether the bytes are in memory, and no transfer waits for a disk.
