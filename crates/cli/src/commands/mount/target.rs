@@ -3,12 +3,15 @@
 use crate::failure::Usage;
 use crate::mounts;
 use anyhow::{Context, Result, bail};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::close;
 use rustix::fs::statfs;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-use std::fs;
+use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io, thread};
 use undercroft_fuse::{InUse, Target, unmount};
 
 /// The place of a mount.
@@ -61,9 +64,8 @@ fn make_way(directory: &Path) -> Result<()> {
 /// Waits until a mount answers, and lets the kernel read ahead as much as one request takes; returns
 /// a note if it may not.
 pub(super) fn settle(directory: &Path) -> Result<Option<String>> {
-    let metadata = fs::metadata(directory)
+    let device = answer(directory)
         .with_context(|| format!("the mount at {} does not answer", directory.display()))?;
-    let device = metadata.dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let setting = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     if fs::write(&setting, READ_AHEAD_KIB).is_ok() {
@@ -75,6 +77,34 @@ pub(super) fn settle(directory: &Path) -> Result<Option<String>> {
          >{setting}",
         had.trim()
     )))
+}
+
+/// Number of the device of a mount, as soon as it answers.
+///
+/// It is asked by a thread that has no descriptor of this process. Were the process killed meanwhile, a
+/// thread with the connection to the kernel would keep it open, and wait for an answer of the others
+/// for ever.
+fn answer(directory: &Path) -> io::Result<u64> {
+    let directory = directory.to_owned();
+    let ask = move || {
+        // Some containers do not let it.
+        if unshare(CloneFlags::CLONE_FILES).is_ok() {
+            for number in own_descriptors() {
+                // The list itself is closed already.
+                let _ = close(number);
+            }
+        }
+        fs::metadata(directory).map(|metadata| metadata.dev())
+    };
+    let asked = thread::Builder::new().name("mount-settle".into()).spawn(ask)?.join();
+    asked.unwrap_or_else(|_| Err(io::Error::other("the thread that asks it has panicked")))
+}
+
+/// Numbers of the descriptors of this thread, none where /proc is not mounted.
+fn own_descriptors() -> Vec<RawFd> {
+    let Ok(entries) = fs::read_dir("/proc/thread-self/fd") else { return Vec::new() };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    entries.flatten().filter_map(number).collect()
 }
 
 /// Read-ahead of the kernel in KiB, as text: the length of one request.
