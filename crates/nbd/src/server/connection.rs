@@ -160,8 +160,8 @@ impl<'c> Connection<'c> {
                 self.state.pending = Some(Pending { request, buffer, filled, charge });
                 return Ok(Left::Nothing);
             }
-            let is_alone = self.outbox.load.requests() == 0 && self.input.bytes().is_empty();
-            let here = self.own_writes.takes(&request, is_alone);
+            let is_only = self.outbox.load.requests() == 0 && self.input.bytes().is_empty();
+            let here = self.own_writes.takes(&request, is_only);
             self.executor.run(plug, &request, Some(buffer), charge, here);
             return Ok(Left::Maybe);
         }

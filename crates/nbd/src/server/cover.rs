@@ -4,7 +4,7 @@ use undercroft_block::{Buffer, SECTOR_SIZE, Sector};
 
 /// Up to so many bytes are moved by the thread of the connection, where that takes no more than a
 /// copy: short against the time in which a client notices that other answers are late.
-const OWN: u64 = 256 << 10;
+pub(super) const OWN: u64 = 256 << 10;
 
 /// A range in bytes, and the blocks that it lies in.
 #[derive(Clone, Copy)]

@@ -221,11 +221,8 @@ impl Executor {
         };
         let is_durable = request.flags.contains(CommandFlags::FUA) && bio.operation().modifies();
         let bio = if is_durable { bio.force_unit_access() } else { bio };
-        let bio = match cover.is_short() {
-            true if here => bio.seldom_waiting(),
-            true => bio.unwaiting(),
-            false => bio,
-        };
+        let bio = if cover.is_short() { bio.unwaiting() } else { bio };
+        let bio = if here { bio.seldom_waiting() } else { bio };
         let outbox = Arc::clone(&self.outbox);
         outbox.load.begin();
         plug.submit(bio.on_complete(move |completion| {

@@ -287,8 +287,8 @@ impl Hub {
                 let executor = Executor::new(session, Arc::clone(&outbox), memory, pipes);
                 let idle = self.settings.idle;
                 let parts = (stream, input);
-                let here = (&self.stops, OwnWrites::new(self.crowd.join()));
-                Connection::new(parts, executor, outbox, here, idle).run()
+                let own_writes = OwnWrites::new(self.crowd.join());
+                Connection::new(parts, executor, outbox, (&self.stops, own_writes), idle).run()
             }
         };
         // Requests that the device still has keep the descriptor.

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use undercroft_block::Plug;
 
+use super::cover::OWN;
 use super::crowd::Member;
 use super::patience::Patience;
 use crate::protocol::{CommandFlags, Request};
@@ -30,14 +31,16 @@ impl<'c> OwnWrites<'c> {
         Self { member, patience: Patience::default(), alone: 0, plugged: false }
     }
 
-    /// Whether the write `request`, which is plugged next, is one of them; `is_alone` if the client
+    /// Whether the write `request`, which is plugged next, is one of them; `is_only` if the client
     /// has no other request. What has to be durable takes a disk its time. While a long one is copied
     /// the next should be received, if there is a processor for that.
-    pub(super) fn takes(&mut self, request: &Request, is_alone: bool) -> bool {
-        self.alone = if is_alone { self.alone.saturating_add(1) } else { 0 };
+    pub(super) fn takes(&mut self, request: &Request, is_only: bool) -> bool {
+        self.alone = if is_only { self.alone.saturating_add(1) } else { 0 };
         let is_due = request.length < LONG || self.alone >= ALONE || self.member.is_enough();
-        let takes =
-            is_due && !request.flags.contains(CommandFlags::FUA) && self.patience.suffices();
+        let takes = is_due
+            && request.length <= OWN
+            && !request.flags.contains(CommandFlags::FUA)
+            && self.patience.suffices();
         self.plugged |= takes;
         takes
     }

@@ -17,7 +17,7 @@ use crate::units::{AgNumber, FsBlock};
 pub struct EndOfFile {
     /// Stripe unit in blocks, at least 1.
     pub stripe_unit: u32,
-    /// The target is the block behind the last extent of the file.
+    /// The target is behind the last extent of the file, as far as the new one is in the file.
     pub continues: bool,
 }
 
@@ -76,7 +76,7 @@ fn insisted_on(trans: &Transaction<'_>, ag: AgNumber, max_len: u32) -> Result<u3
     Ok(if stays { own } else { longest })
 }
 
-/// Right behind the last extent, else at a stripe unit.
+/// At the target if it continues the last extent, else at a stripe unit.
 fn at_end_of_file(
     trans: &mut Transaction<'_>,
     attempt: &Request,

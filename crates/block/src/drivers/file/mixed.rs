@@ -129,7 +129,9 @@ impl Driver for MixedDriver {
     }
 
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
-        if self.may_go_around(request) && (self.pool.is_some() || self.may_lend(request)) {
+        let goes_around =
+            || self.may_go_around(request) && (self.pool.is_some() || self.may_lend(request));
+        if request.is_seldom_waiting() && goes_around() {
             return None;
         }
         unwaiting::execute(&self.file, request)

@@ -20,6 +20,12 @@ use crate::units::{Limits, SECTOR_SIZE, Sector};
 /// `IOV_MAX` of Linux: most pieces of memory in one call.
 pub(super) const MAX_SEGMENTS: usize = 1024;
 
+/// `TMPFS_MAGIC` and `RAMFS_MAGIC` of statfs(2).
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// `FUSE_SUPER_MAGIC` of statfs(2).
+const FUSE: u64 = 0x6573_5546;
+
 /// A file that is a device, as its drivers share it.
 pub(super) struct OpenFile {
     /// Shared with those who were told where bytes of it are.
@@ -102,8 +108,9 @@ impl OpenFile {
         // A partial last sector counts; its missing bytes read as zeroes.
         let capacity = AtomicU64::new(Sector::covering(bytes).0);
         let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let in_memory = is_regular && is_in_memory(&file);
-        let in_user_space = is_in_user_space(&file);
+        let kind = fstatfs(&file).map_or(0, |status| status.f_type as u64);
+        let in_memory = is_regular && IN_MEMORY.contains(&kind);
+        let in_user_space = kind == FUSE;
         let gives_up = AtomicBool::new(true);
         let exclusive = None;
         Ok(Self {
@@ -234,20 +241,6 @@ impl OpenFile {
             ..limits
         }
     }
-}
-
-/// Whether the file system of `file` is a program.
-fn is_in_user_space(file: &File) -> bool {
-    /// `FUSE_SUPER_MAGIC`.
-    const FUSE: u64 = 0x6573_5546;
-    fstatfs(file).is_ok_and(|status| status.f_type as u64 == FUSE)
-}
-
-/// Whether the file system of `file` keeps files in memory.
-fn is_in_memory(file: &File) -> bool {
-    /// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
-    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-    fstatfs(file).is_ok_and(|status| IN_MEMORY.contains(&(status.f_type as u64)))
 }
 
 /// Makes the I/O of `file` direct; returns its alignment.
