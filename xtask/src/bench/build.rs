@@ -2,11 +2,10 @@
 //! the same work in one run.
 //!
 //! All competitors take turns, round after round, so that a disturbance of the machine hits all of
-//! them; what counts is the median, of the rounds after a first one. Every other round goes the other
-//! way: what one leaves to the system, such as memory to be given back, is not always borne by the
-//! same. Before each turn, outside the measured time, the old output is removed, everything is
-//! written back, and the source is read through: it is in the page cache for all competitors, also on
-//! machines that give memory back to their host as soon as it is idle.
+//! them; what counts is the median, of the rounds after a first one. Before each turn, outside the
+//! measured time, the old output is removed, everything is written back, and the source is read
+//! through: it is in the page cache for all competitors, also on machines that give memory back to
+//! their host as soon as it is idle.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,6 +19,7 @@ use super::comparison::{Comparison, Program, Unit};
 use super::layers::Layers;
 use super::peers::{Competitor, Peers};
 use super::source::Source;
+use super::turns::in_turn;
 use super::working_directory;
 use crate::{newest, shell, system, workspace};
 
@@ -109,19 +109,17 @@ pub(super) fn build(arguments: &BuildArguments) -> Result<Vec<Comparison>> {
 
     let mut seconds = vec![Vec::new(); competitors.len()];
     for round in 0..=arguments.runs {
-        let mut turns: Vec<_> = competitors.iter().zip(&mut seconds).collect();
-        if round % 2 == 1 {
-            turns.reverse();
-        }
-        for (competitor, seconds) in turns {
+        let turns = in_turn(competitors.len(), |index| {
+            let competitor = &competitors[index];
             let taken = turn(&source, &peers, competitor)?;
             eprintln!("round {round}: {} {taken:.2} s", competitor.name);
-            if round > 0 {
-                seconds.push(taken);
-            }
             if competitor.ours {
                 judge(&peers, &newest, round)?;
             }
+            Ok(taken)
+        })?;
+        if round > 0 {
+            seconds.iter_mut().zip(turns).for_each(|(seconds, taken)| seconds.push(taken));
         }
     }
     peers.clean()?;

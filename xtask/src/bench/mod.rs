@@ -12,6 +12,7 @@ mod record;
 mod shared;
 mod shrink;
 mod source;
+mod turns;
 
 use std::fs;
 use std::path::PathBuf;

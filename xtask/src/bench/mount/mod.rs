@@ -18,6 +18,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::comparison::{Comparison, median};
 use super::source::Source;
+use super::turns::in_turn;
 use super::working_directory;
 use crate::{newest, shell, system, workspace};
 use goals::GOALS;
@@ -76,7 +77,8 @@ pub(super) fn run(arguments: &MountArguments) -> Result<Vec<Comparison>> {
     for group in groups {
         let peers: Vec<Peer> = peers.iter().copied().filter(|peer| group.suits(*peer)).collect();
         for round in 1..=arguments.runs {
-            for (turn, peer) in peers.iter().enumerate() {
+            in_turn(peers.len(), |turn| {
+                let peer = &peers[turn];
                 let mut mounted = Mounted::new(*peer, &work, arguments.size)?;
                 let values = group
                     .measure(&mut mounted, source.as_ref())
@@ -90,7 +92,8 @@ pub(super) fn run(arguments: &MountArguments) -> Result<Vec<Comparison>> {
                         .or_insert_with(|| Comparison::new(row.to_string(), row.unit(), names));
                     comparison.programs[turn].values.push(value);
                 }
-            }
+                Ok(())
+            })?;
         }
     }
     print_goals(&measured);

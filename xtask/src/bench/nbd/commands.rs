@@ -11,6 +11,7 @@ use undercroft_judges::nbd::NbdServer;
 use crate::bench::comparison::{Comparison, Unit};
 use crate::bench::live::timed;
 use crate::bench::source::Source;
+use crate::bench::turns::in_turn;
 use crate::{newest, shell, workspace};
 
 /// Bytes of the volumes: room for the tree. The files have holes.
@@ -45,11 +46,8 @@ fn builds(home: &Path, source: &Source, local: &str, runs: usize) -> Result<Comp
     for round in 0..=runs {
         fresh(&own)?;
         fresh(&other)?;
-        let turns = [
-            build(&own_server.uri("disk", &[]))?,
-            build(&other_server.uri("", &[]))?,
-            build(local)?,
-        ];
+        let targets = [own_server.uri("disk", &[]), other_server.uri("", &[]), local.to_owned()];
+        let turns = in_turn(targets.len(), |target| build(&targets[target]))?;
         eprintln!("round {round}: build {turns:.2?} s");
         if round > 0 {
             built.add(turns);
@@ -79,7 +77,8 @@ fn reads(source: &Source, local: &str, runs: usize) -> Result<Vec<Comparison>> {
                 command.arg(image).args(back).stdout(Stdio::null()).stderr(Stdio::null());
                 timed(|| shell::run(&mut command))
             };
-            let turns = [turn(&own.uri("late", &[]))?, turn(&other.uri("", &[]))?, turn(local)?];
+            let images = [own.uri("late", &[]), other.uri("", &[]), local.to_owned()];
+            let turns = in_turn(images.len(), |image| turn(&images[image]))?;
             eprintln!("round {round}: {name} {turns:.2?} s");
             if round > 0 {
                 read.add(turns);

@@ -17,6 +17,7 @@ use clap::{Args, ValueEnum};
 use undercroft_judges::nbd::NbdServer;
 
 use super::comparison::{Comparison, Unit, tables};
+use super::turns::in_turn;
 use super::working_directory;
 use crate::{shell, system, workspace};
 use load::{Found, Load};
@@ -144,10 +145,9 @@ fn compare(
             };
             let (mut rates, mut costs) = (new(Unit::PerSecond), new(Unit::CpuMicroseconds));
             for _ in 0..arguments.runs {
-                let turns: Vec<(f64, f64)> = competitors
-                    .iter()
-                    .map(|competitor| competitor.turn(&load, arguments.seconds))
-                    .collect::<Result<_>>()?;
+                let turns = in_turn(competitors.len(), |competitor| {
+                    competitors[competitor].turn(&load, arguments.seconds)
+                })?;
                 rates.add(turns.iter().map(|(rate, _)| *rate));
                 costs.add(turns.iter().map(|(_, cost)| *cost));
             }
@@ -167,7 +167,7 @@ fn fill(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The competitors in the order of their turns; ours comes first.
+/// The competitors; ours comes first.
 fn competitors(compared: Compared, file: &Path) -> Result<Vec<Competitor>> {
     let path = file.display().to_string();
     let competitor = |name, server, export, client| Competitor { name, server, export, client };
