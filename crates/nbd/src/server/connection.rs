@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use undercroft_block::{Buffer, Plug};
+use undercroft_block::Plug;
 
 use super::end::End;
 use super::execute::Executor;
 use super::export::MAX_PAYLOAD;
 use super::input::Input;
+use super::long_write::LongWrite;
 use super::outbox::Outbox;
-use super::own_writes::{LONG, OwnWrites};
+use super::own_writes::{LONG, OwnWrites, Way};
+use super::payload::{Payload, Write};
 use super::poll;
 use super::stream::{Stream, Waiting};
 use crate::busy_poll::BusyPoll;
@@ -49,8 +51,8 @@ pub(super) struct Connection<'c> {
 /// Where in the stream of requests the thread is.
 #[derive(Default)]
 struct State {
-    /// A write whose payload has not come as a whole. No input is behind it.
-    pending: Option<Pending>,
+    /// What has not come of the payload of a write. No input is behind it.
+    payload: Option<Payload>,
     /// Bytes of a payload that are not used.
     skip: u64,
     /// Whether the last request was a long write. The next one may be, too.
@@ -61,14 +63,6 @@ struct State {
     hungry: Option<usize>,
     /// Why nothing more is read.
     ending: Option<End>,
-}
-
-/// A write whose payload is on its way.
-struct Pending {
-    request: Request,
-    buffer: Buffer,
-    filled: usize,
-    charge: usize,
 }
 
 /// Whether requests may be in the input still.
@@ -155,15 +149,8 @@ impl<'c> Connection<'c> {
         if self.state.skip > 0 {
             return Ok(Left::Nothing);
         }
-        if let Some(Pending { request, buffer, filled, charge }) = self.state.pending.take() {
-            if filled < buffer.len() {
-                self.state.pending = Some(Pending { request, buffer, filled, charge });
-                return Ok(Left::Nothing);
-            }
-            let is_only = self.outbox.load.requests() == 0 && self.input.bytes().is_empty();
-            let here = self.own_writes.takes(&request, is_only);
-            self.executor.run(plug, &request, Some(buffer), charge, here);
-            return Ok(Left::Maybe);
+        if let Some(payload) = self.state.payload.take() {
+            return Ok(self.take_payload(plug, payload));
         }
         let dialect = self.executor.dialect;
         let header = dialect.request_length();
@@ -219,13 +206,57 @@ impl<'c> Connection<'c> {
 
     /// Takes memory for the payload of a write, and what is there of it.
     fn begin_write(&mut self, request: Request, charge: usize) {
+        let way = self.own_writes.way(&request);
+        let long = match way {
+            Way::Parts => self.executor.long_write(&request, charge),
+            Way::Queue | Way::Own => None,
+        };
+        let own = way != Way::Queue;
         // Checked: at most the longest payload.
-        let mut buffer = self.executor.buffer(request.length as usize);
-        let here = &self.input.bytes()[..self.input.bytes().len().min(buffer.len())];
-        let filled = here.len();
-        buffer[..filled].copy_from_slice(here);
-        self.input.consume(filled);
-        self.state.pending = Some(Pending { request, buffer, filled, charge });
+        let length = request.length as usize;
+        match long {
+            Some(long) => self.receive_part(long),
+            None => self.receive_payload(Write::Whole { request, charge, own }, length),
+        }
+    }
+
+    fn receive_part(&mut self, long: LongWrite) {
+        let length = long.part();
+        self.receive_payload(Write::Long(long), length);
+    }
+
+    fn receive_payload(&mut self, write: Write, length: usize) {
+        let buffer = self.executor.buffer(length);
+        self.state.payload = Some(Payload::new(write, buffer, &mut self.input));
+    }
+
+    /// Submits what `payload` is of, if it has come.
+    fn take_payload(&mut self, plug: &Plug, payload: Payload) -> Left {
+        if !payload.is_here() {
+            self.state.payload = Some(payload);
+            return Left::Nothing;
+        }
+        let (write, data) = payload.into_parts();
+        if write.is_last() {
+            self.own_writes
+                .learn(self.outbox.load.requests() == 0 && self.input.bytes().is_empty());
+        }
+        match write {
+            Write::Whole { request, charge, own } => {
+                self.own_writes.plug(own);
+                self.executor.run(plug, &request, Some(data), charge, own);
+            }
+            Write::Long(mut long) => {
+                self.own_writes.plug(true);
+                long.submit(plug, data);
+                if long.part() > 0 {
+                    // While the next one comes.
+                    self.own_writes.flush(plug);
+                    self.receive_part(long);
+                }
+            }
+        }
+        Left::Maybe
     }
 
     fn skip(&mut self) {
@@ -310,22 +341,23 @@ impl<'c> Connection<'c> {
 
     /// Reads what has come; whether there was something.
     fn receive(&mut self, waiting: Waiting) -> Result<bool, End> {
-        let pending = self.state.pending.as_mut();
-        let (filled, rest) = match pending {
-            Some(pending) => (&mut pending.filled, &mut pending.buffer[..]),
-            None => (&mut 0, &mut [][..]),
-        };
-        let rest = &mut rest[*filled..];
-        let wanted = rest.len();
         let room = self.input.room();
-        let most = if self.state.long { room.len().min(HEADERS) } else { room.len() };
+        let most = match &self.state.payload {
+            Some(payload) if !payload.write.is_last() => 0,
+            _ if self.state.long => room.len().min(HEADERS),
+            _ => room.len(),
+        };
+        let rest = self.state.payload.as_mut().map_or(&mut [][..], Payload::room);
+        let wanted = rest.len();
         let mut pieces = [IoSliceMut::new(rest), IoSliceMut::new(&mut room[..most])];
         // An empty first piece would mean the end to some.
         let pieces = if wanted == 0 { &mut pieces[1..] } else { &mut pieces[..] };
         match self.stream.receive(pieces, waiting) {
             Ok(0) => self.state.ending = Some(End::Client),
             Ok(count) => {
-                *filled += count.min(wanted);
+                if let Some(payload) = &mut self.state.payload {
+                    payload.fill(count.min(wanted));
+                }
                 self.input.fill(count - count.min(wanted));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

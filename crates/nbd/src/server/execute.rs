@@ -12,6 +12,7 @@ use super::answers::Answers;
 use super::cover::Cover;
 use super::export::{Export, MAX_PAYLOAD};
 use super::long_read;
+use super::long_write::LongWrite;
 use super::negotiation::Session;
 use super::outbox::Outbox;
 use super::pipe::Pipes;
@@ -151,6 +152,12 @@ impl Executor {
     pub(super) fn buffer(&self, length: usize) -> Buffer {
         // The pool lags behind what the connection has given back, by what is being freed.
         self.pool.try_get(length).unwrap_or_else(|| Buffer::zeroed(length))
+    }
+
+    /// The write `request`, which was checked, in parts; none if it has only one, or if blocks have
+    /// to be patched.
+    pub(super) fn long_write(&self, request: &Request, charge: usize) -> Option<LongWrite> {
+        LongWrite::new(&self.outbox, &self.cover(request), self.asked(request), charge)
     }
 
     /// Refuses a request.

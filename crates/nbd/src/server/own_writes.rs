@@ -16,6 +16,17 @@ pub(super) const LONG: u64 = 32 << 10;
 /// client may have no room for the next.
 const ALONE: u32 = 4;
 
+/// How a write is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As the device does it.
+    Queue,
+    /// By the thread of the connection.
+    Own,
+    /// By that thread, in [parts](super::long_write) if it can be.
+    Parts,
+}
+
 /// Which writes a connection does itself.
 pub(super) struct OwnWrites<'c> {
     member: Member<'c>,
@@ -31,18 +42,32 @@ impl<'c> OwnWrites<'c> {
         Self { member, patience: Patience::default(), alone: 0, plugged: false }
     }
 
-    /// Whether the write `request`, which is plugged next, is one of them; `is_only` if the client
-    /// has no other request. What has to be durable takes a disk its time. While a long one is copied
-    /// the next should be received, if there is a processor for that.
-    pub(super) fn takes(&mut self, request: &Request, is_only: bool) -> bool {
-        self.alone = if is_only { self.alone.saturating_add(1) } else { 0 };
-        let is_due = request.length < LONG || self.alone >= ALONE || self.member.is_enough();
-        let takes = is_due
+    /// The way of the write `request`, whose payload comes next. What has to be durable takes a disk
+    /// its time. While a long one is copied the next should be received, if there is a processor for
+    /// that; and if there is none for the client, parts save no time.
+    pub(super) fn way(&mut self, request: &Request) -> Way {
+        let is_long = request.length >= LONG;
+        let is_crowded = self.member.is_enough();
+        let is_due = !is_long || self.alone >= ALONE || is_crowded;
+        let is_own = is_due
             && request.length <= OWN
             && !request.flags.contains(CommandFlags::FUA)
             && self.patience.suffices();
-        self.plugged |= takes;
-        takes
+        match is_own {
+            false => Way::Queue,
+            true if is_long && !is_crowded => Way::Parts,
+            true => Way::Own,
+        }
+    }
+
+    /// Learns that a write has come; `is_only` if the client has no other request.
+    pub(super) fn learn(&mut self, is_only: bool) {
+        self.alone = if is_only { self.alone.saturating_add(1) } else { 0 };
+    }
+
+    /// A write is plugged next; `own` if it is one of them.
+    pub(super) fn plug(&mut self, own: bool) {
+        self.plugged |= own;
     }
 
     /// Submits what is under `plug`.
@@ -70,13 +95,17 @@ mod tests {
         let none = CommandFlags::empty();
         let crowd = Crowd::of(2);
         let mut writes = OwnWrites::new(crowd.join());
-        assert!(writes.takes(&write(4096, none), false));
-        assert!(!writes.takes(&write(4096, CommandFlags::FUA), false));
-        assert!(!writes.takes(&write(LONG, none), false));
-        let alone: Vec<_> = (0..=ALONE).map(|_| writes.takes(&write(LONG, none), true)).collect();
-        assert_eq!(alone, [false, false, false, true, true]);
-        assert!(!writes.takes(&write(LONG, none), false));
+        assert_eq!(writes.way(&write(4096, none)), Way::Own);
+        assert_eq!(writes.way(&write(4096, CommandFlags::FUA)), Way::Queue);
+        let mut after = |is_only| {
+            writes.learn(is_only);
+            writes.way(&write(LONG, none))
+        };
+        assert_eq!([false; 2].map(&mut after), [Way::Queue; 2]);
+        assert_eq!([true; ALONE as usize - 1].map(&mut after), [Way::Queue; ALONE as usize - 1]);
+        assert_eq!([true; 2].map(&mut after), [Way::Parts; 2]);
+        assert_eq!(after(false), Way::Queue);
         let _other = crowd.join();
-        assert!(writes.takes(&write(LONG, none), false));
+        assert_eq!(after(false), Way::Own);
     }
 }

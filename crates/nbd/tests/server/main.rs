@@ -3,7 +3,9 @@
 
 mod copies;
 mod panics;
+mod parts;
 mod piped;
+mod raw;
 mod rubbish;
 mod scripts;
 mod served;

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use undercroft_block::{FileDevice, FileOptions};
 use undercroft_nbd::server::{Export, Settings};
 
+use crate::raw::{READ, answer, client, request};
 use crate::served::Served;
 
 const MEBIBYTE: usize = 1 << 20;
@@ -39,22 +39,8 @@ fn served(bytes: &[u8], settings: Settings) -> (Served, File) {
     (Served::new(|_: &Path| vec![export], settings), file)
 }
 
-/// A client without chunks, past the handshake.
-fn client(served: &Served) -> UnixStream {
-    let mut client = UnixStream::connect(served.path("socket")).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
-    client.read_exact(&mut [0; 18 + 10]).unwrap();
-    client
-}
-
 fn read(cookie: u64, offset: usize, length: usize) -> Vec<u8> {
-    let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
-    request.extend_from_slice(&[0; 4]);
-    request.extend_from_slice(&cookie.to_be_bytes());
-    request.extend_from_slice(&(offset as u64).to_be_bytes());
-    request.extend_from_slice(&(length as u32).to_be_bytes());
-    request
+    request(READ, cookie, offset, length)
 }
 
 #[test]
@@ -84,10 +70,9 @@ fn a_client_that_reads_now_and_then_gets_all_bytes() {
     });
     let mut is_answered = vec![false; ranges.len()];
     for _ in &ranges {
-        let mut head = [0; 16];
-        client.read_exact(&mut head).unwrap();
-        assert_eq!(head[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0]);
-        let cookie = u64::from_be_bytes(head[8..].try_into().unwrap()) as usize;
+        let (cookie, error) = answer(&mut client);
+        let cookie = cookie as usize;
+        assert_eq!(error, 0);
         assert!(!std::mem::replace(&mut is_answered[cookie], true), "twice");
         let (at, length) = ranges[cookie];
         let mut found = vec![1; length];
