@@ -1,5 +1,5 @@
 //! The programs of the tests: cargo builds them, and they run side by side, as many as there are
-//! processors, and one more. Many tests wait, for a mount, for a disk, for another thread: cargo,
+//! processors, and two more. Many tests wait, for a mount, for a disk, for another thread: cargo,
 //! which runs one program after the other, leaves processors idle at the end of each.
 
 use std::collections::VecDeque;
@@ -150,7 +150,7 @@ pub(super) fn run(
     let started = Instant::now();
     let programs = build()?;
     println!("built {} programs in {:.1} s", programs.len(), started.elapsed().as_secs_f64());
-    let workers = thread::available_parallelism().map_or(2, |count| count.get() + 1);
+    let workers = thread::available_parallelism().map_or(3, |count| count.get() + 2);
     let left = Mutex::new(programs);
     let next = || left.lock().ok()?.pop_front();
     let mut failed = Vec::new();

@@ -11,9 +11,9 @@ use super::cover::Cover;
 use super::outbox::Outbox;
 use super::reply::Asked;
 
-/// Bytes of a part: with half as many, calls take what the overlap gains; twice as many make no
-/// difference where the processor's own cache is large.
-const PART: u64 = 64 << 10;
+/// Bytes of a part, at least. A file's device takes as many around the page cache where the write as a
+/// whole would go; with a quarter of it calls take what the overlap gains.
+const PART: u64 = 128 << 10;
 
 /// A long write whose payload is on its way.
 pub(super) struct LongWrite {
@@ -47,23 +47,23 @@ impl LongWrite {
         asked: Asked,
         charge: usize,
     ) -> Option<Self> {
-        if !cover.is_exact() || cover.length() <= PART {
+        if !cover.is_exact() || cover.length() < 2 * PART {
             return None;
         }
-        let state = Mutex::new(State { left: cover.length().div_ceil(PART), error: None });
+        let state = Mutex::new(State { left: cover.length() / PART, error: None });
         let shared = Shared { outbox: Arc::clone(outbox), asked, charge, state };
         Some(Self { shared: Arc::new(shared), sector: cover.sector(), rest: cover.length() })
     }
 
     /// Bytes of the next part; none if all were submitted.
     pub(super) fn part(&self) -> usize {
-        // At most a constant.
-        self.rest.min(PART) as usize
+        // Less than two parts are one.
+        (if self.is_last() { self.rest } else { PART }) as usize
     }
 
     /// Whether nothing is behind the next part.
     pub(super) fn is_last(&self) -> bool {
-        self.rest <= PART
+        self.rest < 2 * PART
     }
 
     /// Submits the next part, which is `data`.
