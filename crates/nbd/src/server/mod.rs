@@ -28,6 +28,7 @@ mod export;
 mod handshake;
 mod hub;
 mod input;
+mod intake;
 mod listener;
 mod load;
 mod long_read;
