@@ -202,10 +202,11 @@ impl<'c> Connection<'c> {
         match self.stream.receive(pieces, waiting) {
             Ok(0) => self.state.ending = Some(End::Client),
             Ok(count) => {
+                let filled = count.min(wanted);
                 if let Some(payload) = &mut self.state.payload {
-                    payload.fill(count.min(wanted));
+                    payload.fill(filled);
                 }
-                self.input.fill(count - count.min(wanted));
+                self.input.fill(count - filled);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),

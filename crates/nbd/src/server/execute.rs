@@ -184,10 +184,9 @@ impl Executor {
         let is_write = matches!(request.command, Command::Write | Command::WriteZeroes);
         if is_write && !cover.is_exact() {
             let done = self.patch(request, payload);
-            return self.outbox.push(|answers| match done {
-                Ok(()) => asked.done(answers, charge),
-                Err(error) => asked.failed_by(answers, &error, charge),
-            });
+            return self
+                .outbox
+                .push(|answers| asked.ended(answers, done.as_ref().copied(), charge));
         }
         let (sector, length) = (cover.sector(), cover.length());
         let bio = match request.command {
@@ -275,14 +274,12 @@ impl Executor {
 }
 
 fn answer(asked: Asked, answers: &mut Answers, completion: &Completion, charge: usize) {
-    match &completion.result {
-        Ok(()) => asked.done(answers, charge),
+    let result = match &completion.result {
         // A hint, which the device need not follow.
-        Err(error) if completion.operation == Operation::Discard && is_missing(error) => {
-            asked.done(answers, charge);
-        }
-        Err(error) => asked.failed_by(answers, error, charge),
-    }
+        Err(error) if completion.operation == Operation::Discard && is_missing(error) => Ok(()),
+        result => result.as_ref().copied(),
+    };
+    asked.ended(answers, result, charge);
 }
 
 /// Whether the device does not have the operation.

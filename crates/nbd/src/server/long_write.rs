@@ -36,7 +36,8 @@ struct Shared {
 struct State {
     /// Parts that were not written.
     left: u64,
-    error: Option<BlockError>,
+    /// The first error of those that were.
+    result: Result<(), BlockError>,
 }
 
 impl LongWrite {
@@ -50,7 +51,7 @@ impl LongWrite {
         if !cover.is_exact() || cover.length() < 2 * PART {
             return None;
         }
-        let state = Mutex::new(State { left: cover.length() / PART, error: None });
+        let state = Mutex::new(State { left: cover.length() / PART, result: Ok(()) });
         let shared = Shared { outbox: Arc::clone(outbox), asked, charge, state };
         Some(Self { shared: Arc::new(shared), sector: cover.sector(), rest: cover.length() })
     }
@@ -84,18 +85,14 @@ impl Shared {
     fn ended(&self, completion: Completion) {
         let mut state = self.state.lock();
         state.left -= 1;
-        if let Err(error) = completion.result {
-            state.error.get_or_insert(error);
+        if state.result.is_ok() {
+            state.result = completion.result;
         }
-        let outcome = (state.left == 0).then(|| state.error.take());
+        let outcome = (state.left == 0).then(|| state.result.clone());
         drop(state);
         let Self { outbox, asked, charge, .. } = self;
-        match outcome {
-            Some(None) => outbox.push(|answers| asked.done(answers, *charge)),
-            Some(Some(error)) => {
-                outbox.push(|answers| asked.failed_by(answers, &error, *charge));
-            }
-            None => {}
+        if let Some(result) = outcome {
+            outbox.push(|answers| asked.ended(answers, result.as_ref().copied(), *charge));
         }
         outbox.load.end(&outbox.wake);
     }

@@ -47,7 +47,7 @@ impl<'c> OwnWrites<'c> {
     /// that; and if there is none for the client, parts save no time.
     pub(super) fn way(&mut self, request: &Request) -> Way {
         let is_long = request.length >= LONG;
-        let is_crowded = self.member.is_enough();
+        let is_crowded = is_long && self.member.is_enough();
         let is_due = !is_long || self.alone >= ALONE || is_crowded;
         let is_own = is_due
             && request.length <= OWN

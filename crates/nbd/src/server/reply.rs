@@ -74,6 +74,19 @@ impl Asked {
         self.failed(answers, wire_error(error), &format!("{error}: {}", error.reason), charge);
     }
 
+    /// The end of a request that brings no data.
+    pub(super) fn ended(
+        self,
+        answers: &mut Answers,
+        result: Result<(), &BlockError>,
+        charge: usize,
+    ) {
+        match result {
+            Ok(()) => self.done(answers, charge),
+            Err(error) => self.failed_by(answers, error, charge),
+        }
+    }
+
     fn bare(self, error: Option<WireError>, message: &str, head: &mut Vec<u8>) {
         let simple = match self.dialect {
             Dialect::Simple => true,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use undercroft_block::{BlockDevice as _, MemoryDevice};
 use undercroft_nbd::server::{Export, Settings};
 
+use crate::raw::{READ, client, request};
 use crate::served::{Served, runs};
 
 fn memory(_: &Path) -> Vec<Export> {
@@ -19,11 +20,8 @@ fn memory(_: &Path) -> Vec<Export> {
 fn stalled(served: &Served) -> UnixStream {
     let mut client = UnixStream::connect(served.path("socket")).unwrap();
     client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
-    let mut request = vec![0; 28];
-    request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
-    request[24..].copy_from_slice(&(1_u32 << 20).to_be_bytes());
     for _ in 0..64 {
-        client.write_all(&request).unwrap();
+        client.write_all(&request(READ, 0, 0, 1 << 20)).unwrap();
     }
     client
 }
@@ -65,14 +63,9 @@ fn clients_that_ask_for_nothing_do_not_hold_up_the_end() {
     let mut served = Served::new(memory, Settings { grace, ..Settings::default() });
     let clients: Vec<_> = (0..4)
         .map(|_| {
-            let mut client = UnixStream::connect(served.path("socket")).unwrap();
-            client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
-            let mut request = [0; 28];
-            request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
-            request[26] = 2;
-            client.write_all(&request).unwrap();
-            // The greeting, the export, and an answer with 512 bytes.
-            client.read_exact(&mut [0; 18 + 10 + 16 + 512]).unwrap();
+            let mut client = client(&served);
+            client.write_all(&request(READ, 0, 0, 512)).unwrap();
+            client.read_exact(&mut [0; 16 + 512]).unwrap();
             client
         })
         .collect();
