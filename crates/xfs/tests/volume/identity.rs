@@ -1,6 +1,7 @@
 //! Labels and UUIDs, beside what the kernel and `xfs_db` make of a copy.
 
 use crate::judged;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -23,6 +24,14 @@ fn filled(image: &Path) {
     let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
     std::fs::write(mount.join("file"), "content").unwrap();
     mount.unmount().unwrap();
+}
+
+/// A file is truncated and written again. Without the flush its size is in the log only if the
+/// data reached the device before the shutdown.
+fn write_and_flush(path: &Path, content: &[u8]) {
+    let mut file = std::fs::File::create(path).unwrap();
+    file.write_all(content).unwrap();
+    file.sync_all().unwrap();
 }
 
 /// What all superblocks say in these fields.
@@ -89,7 +98,7 @@ fn a_uuid_as_by_xfs_db() {
         // UUID right before it.
         let mount = LoopMount::new(&ours, Access::ReadWrite, &[]).unwrap();
         assert_eq!(std::fs::read(mount.join("file")).unwrap(), b"content");
-        std::fs::write(mount.join("file"), "content").unwrap();
+        write_and_flush(&mount.join("file"), b"content");
         std::fs::write(mount.join(uuid.to_string()), "late").unwrap();
         let stop = ["-x", "-c", "shutdown -f"];
         assert!(Command::new("xfs_io").args(stop).arg(mount.path()).status().unwrap().success());
