@@ -184,9 +184,7 @@ impl Executor {
         let is_write = matches!(request.command, Command::Write | Command::WriteZeroes);
         if is_write && !cover.is_exact() {
             let done = self.patch(request, payload);
-            return self
-                .outbox
-                .push(|answers| asked.ended(answers, done.as_ref().copied(), charge));
+            return self.outbox.push(|answers| asked.ended(answers, &done, charge));
         }
         let (sector, length) = (cover.sector(), cover.length());
         let bio = match request.command {
@@ -276,8 +274,8 @@ impl Executor {
 fn answer(asked: Asked, answers: &mut Answers, completion: &Completion, charge: usize) {
     let result = match &completion.result {
         // A hint, which the device need not follow.
-        Err(error) if completion.operation == Operation::Discard && is_missing(error) => Ok(()),
-        result => result.as_ref().copied(),
+        Err(error) if completion.operation == Operation::Discard && is_missing(error) => &Ok(()),
+        result => result,
     };
     asked.ended(answers, result, charge);
 }

@@ -92,7 +92,7 @@ impl Shared {
         drop(state);
         let Self { outbox, asked, charge, .. } = self;
         if let Some(result) = outcome {
-            outbox.push(|answers| asked.ended(answers, result.as_ref().copied(), *charge));
+            outbox.push(|answers| asked.ended(answers, &result, *charge));
         }
         outbox.load.end(&outbox.wake);
     }

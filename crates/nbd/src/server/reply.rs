@@ -78,7 +78,7 @@ impl Asked {
     pub(super) fn ended(
         self,
         answers: &mut Answers,
-        result: Result<(), &BlockError>,
+        result: &Result<(), BlockError>,
         charge: usize,
     ) {
         match result {

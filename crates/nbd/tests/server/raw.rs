@@ -11,11 +11,17 @@ pub(crate) const READ: u16 = 0;
 /// The command to write.
 pub(crate) const WRITE: u16 = 1;
 
+/// A client without chunks that has named the export and read nothing.
+pub(crate) fn unread(served: &Served) -> UnixStream {
+    let mut client = UnixStream::connect(served.path("socket")).unwrap();
+    client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
+    client
+}
+
 /// A client without chunks, past the handshake.
 pub(crate) fn client(served: &Served) -> UnixStream {
-    let mut client = UnixStream::connect(served.path("socket")).unwrap();
+    let mut client = unread(served);
     client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
     client.read_exact(&mut [0; 18 + 10]).unwrap();
     client
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use undercroft_block::{BlockDevice as _, MemoryDevice};
 use undercroft_nbd::server::{Export, Settings};
 
-use crate::raw::{READ, client, request};
+use crate::raw::{READ, client, request, unread};
 use crate::served::{Served, runs};
 
 fn memory(_: &Path) -> Vec<Export> {
@@ -18,8 +18,7 @@ fn memory(_: &Path) -> Vec<Export> {
 
 /// A client that asks for 64 MiB and reads nothing.
 fn stalled(served: &Served) -> UnixStream {
-    let mut client = UnixStream::connect(served.path("socket")).unwrap();
-    client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
+    let mut client = unread(served);
     for _ in 0..64 {
         client.write_all(&request(READ, 0, 0, 1 << 20)).unwrap();
     }
