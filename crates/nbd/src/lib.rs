@@ -5,7 +5,6 @@
 //! - [`server`] makes devices exports.
 //!
 //! The crate knows no file system. Design and promises are in `docs/decisions/nbd.md`.
-#![forbid(unsafe_code)]
 
 mod busy_poll;
 

@@ -16,6 +16,7 @@ use super::own_writes::OwnWrites;
 use super::payload::Payload;
 use super::poll;
 use super::stream::{Stream, Waiting};
+use super::unread::Unread;
 use crate::busy_poll::BusyPoll;
 
 /// How long it looks before it sleeps: as long as a client's thread takes to wake, to take an answer in
@@ -34,6 +35,7 @@ pub(super) struct Connection<'c> {
     pub(super) stops: &'c AtomicBool,
     pub(super) idle: Option<Duration>,
     pub(super) own_writes: OwnWrites<'c>,
+    pub(super) unread: Unread,
     busy_poll: BusyPoll,
     pub(super) state: State,
 }
@@ -70,8 +72,9 @@ impl<'c> Connection<'c> {
         (stops, own_writes): (&'c AtomicBool, OwnWrites<'c>),
         idle: Option<Duration>,
     ) -> Self {
+        let unread = Unread::new(stream.socket());
         let (busy_poll, state) = (BusyPoll::default(), State::default());
-        Self { stream, input, executor, outbox, stops, idle, own_writes, busy_poll, state }
+        Self { stream, input, executor, outbox, stops, idle, own_writes, unread, busy_poll, state }
     }
 
     /// Serves until the connection ends. Requests of the device may be answered later; their answers
@@ -134,8 +137,11 @@ impl<'c> Connection<'c> {
         if reads && self.stream.is_encrypted() && self.receive(Waiting::No)? {
             return Ok(());
         }
-        if reads && self.is_alone() && (self.receive_soon()? || self.receive_alone()?) {
-            return Ok(());
+        if reads && self.is_alone() {
+            self.unread.pause(self.stream.socket());
+            if self.receive_soon()? || self.receive_alone()? {
+                return Ok(());
+            }
         }
         let mut wanted = PollFlags::empty();
         wanted.set(PollFlags::IN, reads);

@@ -78,6 +78,7 @@ impl Connection<'_> {
         };
         self.input.consume(header);
         self.state.batch = self.state.batch.saturating_add(data as u64);
+        self.unread.add(if request.command == Command::Read { data } else { 0 });
         self.state.long = payload >= LONG;
         match checked {
             Err(error) => {

@@ -47,6 +47,7 @@ mod status;
 mod stream;
 mod tls;
 mod unaligned;
+mod unread;
 mod zeroes;
 
 pub use export::{Export, Extents};
