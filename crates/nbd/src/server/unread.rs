@@ -79,8 +79,8 @@ fn answers(socket: BorrowedFd<'_>, each: usize) -> usize {
 
 /// Memory of what the other side of a socket of this machine has not read, in bytes.
 fn unread_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
-    // SAFETY: the kernel writes a C int, and reads no memory (`unix(7)`, `SIOCOUTQ` in `tcp(7)`, which
-    // is the number of `TIOCOUTQ`).
+    // SAFETY: the kernel writes a C int and reads no memory (`SIOCOUTQ` in `tcp(7)`, which sockets of one
+    // machine have, too; it has the number of `TIOCOUTQ`).
     let bytes = unsafe { ioctl(socket, Getter::<{ libc::TIOCOUTQ as _ }, c_int>::new()) }?;
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
