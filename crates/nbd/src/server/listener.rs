@@ -7,7 +7,9 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::net::{AddressFamily, SocketFlags, accept_with, sockopt};
+use rustix::net::{SocketFlags, accept_with, sockopt};
+
+use super::stream::is_local;
 
 /// Bytes of answers that a socket of this machine holds: several long ones, so that their sender need
 /// not wait for the client in the middle of one.
@@ -61,7 +63,7 @@ impl Listener {
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_keepalive(&socket, true);
         // TCP grows by itself.
-        if sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX) {
+        if is_local(&socket) {
             // It is less where the system allows less.
             let _ = sockopt::set_socket_send_buffer_size(&socket, ANSWERS);
         }

@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg,
+    sendmsg, sockopt,
 };
 use rustls::ServerConnection;
 
@@ -32,6 +33,11 @@ pub(super) enum Stream {
 pub(super) struct TlsStream {
     socket: Arc<OwnedFd>,
     session: ServerConnection,
+}
+
+/// Whether a socket is one of this machine, without a network.
+pub(super) fn is_local(socket: impl AsFd) -> bool {
+    sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
 }
 
 /// Sends some of `next`.

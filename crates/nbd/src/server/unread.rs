@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io;
 use rustix::ioctl::{Getter, ioctl};
-use rustix::net::{AddressFamily, sockopt};
+
+use super::stream::is_local;
 
 /// Answers that a client has not read from which on there is a pause.
 const MANY: usize = 48;
@@ -41,8 +42,7 @@ pub(super) struct Unread {
 impl Unread {
     /// None, of a connection with this socket.
     pub(super) fn new(socket: BorrowedFd<'_>) -> Self {
-        let tells = sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX);
-        Self { tells, most: 0, requests: 0, data: 0 }
+        Self { tells: is_local(socket), most: 0, requests: 0, data: 0 }
     }
 
     /// A request is taken whose answer has so many bytes of data.
