@@ -68,7 +68,7 @@ pub use affinity::{
 };
 pub use bio::{
     Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, FileRange,
-    Finished, FirstErrorHandler, Operation, Reason, SharedRead, Waiter,
+    Finished, FirstErrorHandler, Operation, Reason, SharedRead, Splice, Waiter,
 };
 pub use device::{Below, BlockDevice, Claim, Layer, RequestQueue, Stacked};
 pub use driver::{
@@ -82,7 +82,7 @@ pub use drivers::{
 pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, Segment, SegmentList};
 pub use plug::{
     Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
-    write_all_at, write_zeroes_at,
+    splice_at, takes_splice_at, write_all_at, write_zeroes_at,
 };
 pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions};
 pub use request::{Failure, Request, RequestList};

@@ -116,6 +116,12 @@ impl Bio {
         bio
     }
 
+    /// A write of `length` bytes to `sector` on that are in no memory of this process: only for those who
+    /// know where.
+    pub(crate) fn write_elsewhere(sector: Sector, length: u64) -> Self {
+        Self::new(Operation::Write, sector, length)
+    }
+
     /// A flush: completes when everything submitted before it is durable.
     pub fn flush() -> Self {
         Self::new(Operation::Flush, Sector::ZERO, 0)

@@ -26,6 +26,7 @@ mod operation;
 mod receivers;
 mod shape;
 mod shared_read;
+mod splice;
 mod split;
 mod waiter;
 
@@ -38,4 +39,5 @@ pub use file_range::FileRange;
 pub use future::CompletionFuture;
 pub use operation::Operation;
 pub use shared_read::SharedRead;
+pub use splice::Splice;
 pub use waiter::Waiter;

@@ -2,10 +2,11 @@
 
 use super::claim::Claim;
 use crate::affinity::Placement;
+use crate::bio::{Bio, Splice};
 use crate::driver::OpenError;
 use crate::request::RequestList;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
-use crate::units::Limits;
+use crate::units::{Limits, Sector};
 
 /// The queue of a leaf, as the layers above see it. Every
 /// [`Leaf`](crate::Leaf) has one; nothing else does.
@@ -18,6 +19,13 @@ pub trait RequestQueue: Send + Sync {
 
     /// Takes all `requests`, in their order as far as it matters.
     fn submit(&self, requests: &mut RequestList);
+
+    /// Whether a [splice](crate::splice_at) of `length` bytes to `sector` on would do.
+    fn takes_splice(&self, sector: Sector, length: u64) -> bool;
+
+    /// Has `splice` move the bytes of `bio`, a write without memory, in this thread, and answers it.
+    /// False if nothing was moved; then the bio is gone.
+    fn splice(&self, bio: Bio, splice: &mut Splice<'_>) -> bool;
 
     /// What passed so far.
     fn statistics(&self) -> Statistics;

@@ -62,6 +62,14 @@ pub trait Driver: Send + Sync + 'static {
         None
     }
 
+    /// The file to which the bytes of a write of `length` bytes to `sector` on can be moved now, at
+    /// their offset in the device, without more waiting than a copy has now and then. Asked for writes
+    /// by [`splice_at`](crate::splice_at).
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
+        let _ = (sector, length);
+        None
+    }
+
     /// Does `request` in the calling thread, whichever it is, if nothing has to be waited for, and
     /// says how that ended. `None` if something has to be, and nothing has changed then but
     /// perhaps the memory that a read fills. Asked for [unwaiting](crate::Bio::unwaiting) bios. A

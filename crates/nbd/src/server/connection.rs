@@ -11,6 +11,7 @@ use undercroft_block::Plug;
 use super::end::End;
 use super::execute::Executor;
 use super::input::Input;
+use super::long_write::LongWrite;
 use super::outbox::Outbox;
 use super::own_writes::OwnWrites;
 use super::payload::Payload;
@@ -23,8 +24,6 @@ use crate::busy_poll::BusyPoll;
 /// several calls and to ask again. With 20 us reads that come one after the other are missed in a
 /// virtual machine.
 const MOMENT: Duration = Duration::from_micros(50);
-/// The room for headers where writes are long.
-const HEADERS: usize = 1 << 10;
 
 /// A connection in the transmission phase.
 pub(super) struct Connection<'c> {
@@ -45,10 +44,13 @@ pub(super) struct Connection<'c> {
 pub(super) struct State {
     /// What has not come of the payload of a write. No input is behind it.
     pub(super) payload: Option<Payload>,
+    /// A write whose payload is in the socket. No input is before it.
+    pub(super) piped: Option<LongWrite>,
     /// Bytes of a payload that are not used.
     pub(super) skip: u64,
-    /// Whether the last request was a long write. The next one may be, too.
-    pub(super) long: bool,
+    /// Bytes that are read at most beside a payload; none: as many as there is room for. After a long
+    /// write the next one may be one, too.
+    pub(super) ahead: Option<usize>,
     /// Bytes of data of the requests under the plug.
     pub(super) batch: u64,
     /// The data of a request that waits for memory, in bytes.
@@ -137,9 +139,12 @@ impl<'c> Connection<'c> {
         if reads && self.stream.is_encrypted() && self.receive(Waiting::No)? {
             return Ok(());
         }
+        if reads && self.state.piped.is_some() && self.await_piped_part()? {
+            return Ok(());
+        }
         if reads && self.is_alone() {
             self.unread.pause(self.stream.socket());
-            if self.receive_soon()? || self.receive_alone()? {
+            if self.receive_soon()? || self.sleep_in_socket(|this| this.receive(Waiting::Yes))? {
                 return Ok(());
             }
         }
@@ -167,7 +172,7 @@ impl<'c> Connection<'c> {
     }
 
     /// Whether only the client, or the end of the server, can give this thread something to do.
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.idle.is_none()
             && !self.stream.is_encrypted()
             // In this order: a thread that sends has not ended its request.
@@ -184,12 +189,16 @@ impl<'c> Connection<'c> {
         found
     }
 
-    /// Sleeps in the call that reads, which saves one that polls; whether there was something.
-    fn receive_alone(&mut self) -> Result<bool, End> {
+    /// Sleeps in the call `receive`, which saves one that polls, and returns its result; false if the
+    /// server stops.
+    pub(super) fn sleep_in_socket(
+        &mut self,
+        receive: impl FnOnce(&mut Self) -> Result<bool, End>,
+    ) -> Result<bool, End> {
         let wake = Arc::clone(&self.outbox.wake);
         let _receiving = wake.receiving();
         // Whoever stops the server sees that this thread receives, or it sees the stop.
-        if self.stops.load(Ordering::SeqCst) { Ok(false) } else { self.receive(Waiting::Yes) }
+        if self.stops.load(Ordering::SeqCst) { Ok(false) } else { receive(self) }
     }
 
     /// Reads what has come; whether there was something.
@@ -197,8 +206,7 @@ impl<'c> Connection<'c> {
         let room = self.input.room();
         let most = match &self.state.payload {
             Some(payload) if !payload.write.is_last() => 0,
-            _ if self.state.long => room.len().min(HEADERS),
-            _ => room.len(),
+            _ => self.state.ahead.map_or(room.len(), |ahead| ahead.min(room.len())),
         };
         let rest = self.state.payload.as_mut().map_or(&mut [][..], Payload::room);
         let wanted = rest.len();

@@ -34,8 +34,10 @@ pub(super) struct Executor {
     contexts: Vec<u32>,
     outbox: Arc<Outbox>,
     pool: BufferPool,
-    /// None: what is read is copied.
+    /// Of reads; none: what is read is copied.
     pipes: Option<Arc<Pipes>>,
+    /// Of writes; none: they come to memory.
+    write_pipes: Option<Arc<Pipes>>,
     /// Constant for the life of the connection.
     size: u64,
     pub(super) minimum: u64,
@@ -49,12 +51,12 @@ impl Executor {
         session: Session,
         outbox: Arc<Outbox>,
         memory: usize,
-        pipes: Option<Arc<Pipes>>,
+        (pipes, write_pipes): (Option<Arc<Pipes>>, Option<Arc<Pipes>>),
     ) -> Self {
         let Session { export, dialect, contexts } = session;
         let (size, minimum) = (export.size(), u64::from(export.minimum()));
         let pool = BufferPool::new(memory);
-        Self { export, dialect, contexts, outbox, pool, pipes, size, minimum }
+        Self { export, dialect, contexts, outbox, pool, pipes, write_pipes, size, minimum }
     }
 
     /// Whether the request can be carried out; if so, bytes of memory that it needs.
@@ -158,6 +160,19 @@ impl Executor {
     /// to be patched.
     pub(super) fn long_write(&self, request: &Request, charge: usize) -> Option<LongWrite> {
         LongWrite::new(&self.outbox, &self.cover(request), self.asked(request), charge)
+    }
+
+    /// Whether the payload of the write `request`, which was checked, may go by pipes now.
+    pub(super) fn takes_piped(&self, request: &Request) -> bool {
+        self.write_pipes.is_some()
+            && !request.flags.contains(CommandFlags::FUA)
+            && LongWrite::may_be_piped(&*self.export.device, &self.cover(request))
+    }
+
+    /// The write `request`, which was checked, by pipes; none if there are none.
+    pub(super) fn piped_write(&self, request: &Request, charge: usize) -> Option<LongWrite> {
+        let (pipes, cover) = (self.write_pipes.as_ref()?, self.cover(request));
+        Some(LongWrite::piped(&self.outbox, &cover, self.asked(request), charge, pipes))
     }
 
     /// Refuses a request.

@@ -27,7 +27,7 @@ use super::outbox::Outbox;
 use super::own_writes::OwnWrites;
 use super::pipe::{self, Pipes};
 use super::poll::Wake;
-use super::stream::Stream;
+use super::stream::{self, Stream};
 use super::tls::Tls;
 
 /// How long a server pauses when it cannot accept, as without descriptors.
@@ -282,7 +282,9 @@ impl Hub {
                 let Handshake { stream, input, .. } = handshake;
                 let load = Load::new(self.settings.memory);
                 let outbox = Arc::new(Outbox::new(stream.direct(), Arc::clone(wake), load));
-                let pipes = (self.survives_sigpipe && !stream.is_encrypted()).then(Pipes::new);
+                let pipes = |may: bool| (may && !stream.is_encrypted()).then(Pipes::new);
+                // What comes by TCP is in more pieces, and won nothing or lost.
+                let pipes = (pipes(self.survives_sigpipe), pipes(stream::is_local(socket)));
                 let memory = self.settings.memory;
                 let executor = Executor::new(session, Arc::clone(&outbox), memory, pipes);
                 let idle = self.settings.idle;

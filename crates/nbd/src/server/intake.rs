@@ -17,6 +17,8 @@ const BATCH: usize = 64;
 const BATCH_BYTES: u64 = 512 << 10;
 /// The payload of a request for block status: all contexts that a server may have.
 const LONGEST_FILTER: u64 = 4096;
+/// Bytes that are read at most where headers of long writes come.
+const HEADERS: usize = 1 << 10;
 
 impl Connection<'_> {
     /// Submits what has come, and has its answers wait until that is done.
@@ -47,6 +49,9 @@ impl Connection<'_> {
         }
         if let Some(payload) = self.state.payload.take() {
             return Ok(self.take_payload(plug, payload));
+        }
+        if let Some(long) = self.state.piped.take() {
+            return self.take_piped(plug, long);
         }
         let dialect = self.executor.dialect;
         let header = dialect.request_length();
@@ -79,7 +84,7 @@ impl Connection<'_> {
         self.input.consume(header);
         self.state.batch = self.state.batch.saturating_add(data as u64);
         self.unread.add(if request.command == Command::Read { data } else { 0 });
-        self.state.long = payload >= LONG;
+        self.state.ahead = (payload >= LONG).then_some(HEADERS);
         match checked {
             Err(error) => {
                 self.state.skip = payload;
@@ -101,8 +106,16 @@ impl Connection<'_> {
         Ok(Left::Maybe)
     }
 
-    /// Takes memory for the payload of a write, and what is there of it.
+    /// Takes memory for the payload of a write, and what is there of it, if it does not go by pipes.
     fn begin_write(&mut self, request: Request, charge: usize) {
+        if self.executor.takes_piped(&request) {
+            // What is read with a header is in memory.
+            self.state.ahead = Some(self.executor.dialect.request_length());
+            if self.input.bytes().is_empty() && self.own_writes.suffice() {
+                self.state.piped = self.executor.piped_write(&request, charge);
+                return;
+            }
+        }
         let way = self.own_writes.way(&request);
         let long = match way {
             Way::Parts => self.executor.long_write(&request, charge),
@@ -118,6 +131,10 @@ impl Connection<'_> {
     }
 
     fn receive_part(&mut self, long: LongWrite) {
+        if long.is_piped() {
+            self.state.piped = Some(long);
+            return;
+        }
         let length = long.part();
         self.receive_payload(Write::Long(long), length);
     }

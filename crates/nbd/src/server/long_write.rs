@@ -1,19 +1,32 @@
 //! Long writes that the thread of a connection does itself: in parts, each of which is written when it
 //! has come. The client sends the next one meanwhile, and a part is written from the processor's own
-//! cache.
+//! cache. A part comes to memory, or by a pipe from the socket to the file.
 
+use std::fs::File;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use undercroft_block::{Bio, BlockError, Buffer, Completion, Plug, SECTOR_SIZE, Sector};
+use undercroft_block::{
+    Bio, BlockDevice, BlockError, Buffer, Plug, SECTOR_SIZE, Sector, splice_at, takes_splice_at,
+};
 
 use super::cover::Cover;
 use super::outbox::Outbox;
+use super::pipe::{FilledPipe, Pipes};
 use super::reply::Asked;
 
-/// Bytes of a part, at least. A file's device takes as many around the page cache where the write as a
-/// whole would go; with a quarter of it calls take what the overlap gains.
+/// Bytes of a part in memory, at least. A file's device takes as many around the page cache where the
+/// write as a whole would go; with a quarter of it calls take what the overlap gains.
 const PART: u64 = 128 << 10;
+/// Bytes of a part in a pipe, at most.
+const MOST_PIPED: usize = 256 << 10;
+/// At least, unless it is the last one.
+const LEAST_PIPED: usize = 16 << 10;
+/// A copy of a part by another thread takes less.
+const TURN: Duration = Duration::from_micros(200);
 
 /// A long write whose payload is on its way.
 pub(super) struct LongWrite {
@@ -22,6 +35,8 @@ pub(super) struct LongWrite {
     sector: Sector,
     /// Bytes of the parts that were not submitted.
     rest: u64,
+    /// Where parts may come by a pipe.
+    pipes: Option<Arc<Pipes>>,
 }
 
 /// What the parts of a write have in common.
@@ -34,7 +49,7 @@ struct Shared {
 }
 
 struct State {
-    /// Parts that were not written.
+    /// Bytes that were not written.
     left: u64,
     /// The first error of those that were.
     result: Result<(), BlockError>,
@@ -48,21 +63,54 @@ impl LongWrite {
         asked: Asked,
         charge: usize,
     ) -> Option<Self> {
-        if !cover.is_exact() || cover.length() < 2 * PART {
-            return None;
-        }
-        let state = Mutex::new(State { left: cover.length() / PART, result: Ok(()) });
-        let shared = Shared { outbox: Arc::clone(outbox), asked, charge, state };
-        Some(Self { shared: Arc::new(shared), sector: cover.sector(), rest: cover.length() })
+        let has_parts = cover.is_exact() && cover.length() >= 2 * PART;
+        has_parts.then(|| Self::of_parts(outbox, cover, asked, charge, None))
     }
 
-    /// Bytes of the next part; none if all were submitted.
+    /// Whether a write of `cover` may come by pipes to `device` now.
+    pub(super) fn may_be_piped(device: &dyn BlockDevice, cover: &Cover) -> bool {
+        cover.is_exact()
+            && cover.length() >= PART
+            && takes_splice_at(device, cover.sector(), cover.length())
+    }
+
+    /// A write of `cover`, which [may](Self::may_be_piped) come by pipes.
+    pub(super) fn piped(
+        outbox: &Arc<Outbox>,
+        cover: &Cover,
+        asked: Asked,
+        charge: usize,
+        pipes: &Arc<Pipes>,
+    ) -> Self {
+        Self::of_parts(outbox, cover, asked, charge, Some(Arc::clone(pipes)))
+    }
+
+    fn of_parts(
+        outbox: &Arc<Outbox>,
+        cover: &Cover,
+        asked: Asked,
+        charge: usize,
+        pipes: Option<Arc<Pipes>>,
+    ) -> Self {
+        let state = Mutex::new(State { left: cover.length(), result: Ok(()) });
+        let shared = Shared { outbox: Arc::clone(outbox), asked, charge, state };
+        let shared = Arc::new(shared);
+        Self { shared, sector: cover.sector(), rest: cover.length(), pipes }
+    }
+
+    /// Bytes of the next part if it comes to memory; none if all were submitted.
     pub(super) fn part(&self) -> usize {
         // Less than two parts are one.
         (if self.is_last() { self.rest } else { PART }) as usize
     }
 
-    /// Whether nothing is behind the next part.
+    /// Bytes of the next part in memory, whose first `here` bytes are there; whole blocks.
+    pub(super) fn part_with(&self, here: usize) -> usize {
+        // What goes by pipes has whole pages, so no more than the rest.
+        self.part().max(here.next_multiple_of(rustix::param::page_size()))
+    }
+
+    /// Whether nothing is behind the next part in memory.
     pub(super) fn is_last(&self) -> bool {
         self.rest < 2 * PART
     }
@@ -71,22 +119,94 @@ impl LongWrite {
     pub(super) fn submit(&mut self, plug: &Plug, data: Buffer) {
         let length = data.len() as u64;
         let bio = Bio::write(self.sector, data).seldom_waiting();
-        // Parts are of whole sectors.
-        self.sector.0 += length / SECTOR_SIZE;
-        self.rest -= length;
+        self.advance(length);
         let shared = Arc::clone(&self.shared);
         // Each counts for itself: the rest may never come.
         shared.outbox.load.begin();
-        plug.submit(bio.on_complete(move |completion| shared.ended(completion)));
+        plug.submit(bio.on_complete(move |completion| {
+            shared.ended(length, completion.result);
+            shared.outbox.load.end(&shared.outbox.wake);
+        }));
+    }
+
+    fn advance(&mut self, length: u64) {
+        // Parts are of whole sectors.
+        self.sector.0 += length / SECTOR_SIZE;
+        self.rest -= length;
+    }
+
+    /// Whether the next part may come by a pipe.
+    pub(super) fn is_piped(&self) -> bool {
+        self.pipes.is_some()
+    }
+
+    /// Bytes of the next part in a pipe, if `here` bytes are in the socket; none if it is worth waiting
+    /// for more.
+    pub(super) fn piped_part(&self, here: usize) -> Option<usize> {
+        let rest = usize::try_from(self.rest).unwrap_or(usize::MAX);
+        let most = rest.min(MOST_PIPED);
+        if here >= most {
+            return Some(most);
+        }
+        // Parts of pages would be read first.
+        let whole = here - here % rustix::param::page_size();
+        (whole >= LEAST_PIPED).then_some(whole)
+    }
+
+    /// Moves the next part, which is `length` bytes in `socket`, to `device`.
+    ///
+    /// # Errors
+    /// Nothing was moved to the device. This part, whose first bytes are in the pipe that is returned, and
+    /// all others have to go by memory.
+    pub(super) fn splice(
+        &mut self,
+        device: &dyn BlockDevice,
+        socket: BorrowedFd<'_>,
+        length: usize,
+    ) -> Result<(), Option<FilledPipe>> {
+        let Some(pipes) = self.pipes.take() else { return Err(None) };
+        let Some(pipe) = pipes.receive(socket, length) else { return Err(None) };
+        if pipe.len() < length {
+            return Err(Some(pipe));
+        }
+        let Some(result) = self.splice_in_turn(device, &pipe) else { return Err(Some(pipe)) };
+        let bytes = length as u64;
+        self.pipes = Some(pipes);
+        self.advance(bytes);
+        self.shared.ended(bytes, result);
+        Ok(())
+    }
+
+    /// Moves what is in `pipe` to `device`, after other connections that write there now, if they are
+    /// quick; none if nothing was moved.
+    fn splice_in_turn(
+        &self,
+        device: &dyn BlockDevice,
+        pipe: &FilledPipe,
+    ) -> Option<Result<(), BlockError>> {
+        let start = Instant::now();
+        loop {
+            let mut is_tried = false;
+            let mut splice = |file: &File, offset, most| {
+                is_tried = true;
+                pipe.write_to(file, offset, most)
+            };
+            let done = splice_at(device, self.sector, pipe.len() as u64, &mut splice);
+            if done.is_some() || is_tried || start.elapsed() >= TURN {
+                return done;
+            }
+            thread::yield_now();
+        }
     }
 }
 
 impl Shared {
-    fn ended(&self, completion: Completion) {
+    /// Notes how `bytes` of it ended; the last ones have it answered.
+    fn ended(&self, bytes: u64, result: Result<(), BlockError>) {
         let mut state = self.state.lock();
-        state.left -= 1;
+        state.left -= bytes;
         if state.result.is_ok() {
-            state.result = completion.result;
+            state.result = result;
         }
         let outcome = (state.left == 0).then(|| state.result.clone());
         drop(state);
@@ -94,6 +214,5 @@ impl Shared {
         if let Some(result) = outcome {
             outbox.push(|answers| asked.ended(answers, &result, *charge));
         }
-        outbox.load.end(&outbox.wake);
     }
 }

@@ -48,7 +48,7 @@ impl<'c> OwnWrites<'c> {
     pub(super) fn way(&mut self, request: &Request) -> Way {
         let is_long = request.length >= LONG;
         let is_crowded = is_long && self.member.is_enough();
-        let is_due = !is_long || self.alone >= ALONE || is_crowded;
+        let is_due = !is_long || self.come_alone() || is_crowded;
         let is_own = is_due
             && request.length <= OWN
             && !request.flags.contains(CommandFlags::FUA)
@@ -58,6 +58,16 @@ impl<'c> OwnWrites<'c> {
             true if is_long && !is_crowded => Way::Parts,
             true => Way::Own,
         }
+    }
+
+    /// Whether the client had no other request beside the last writes.
+    pub(super) fn come_alone(&self) -> bool {
+        self.alone >= ALONE
+    }
+
+    /// Whether the thread has the time for the write that comes next, by pipes.
+    pub(super) fn suffice(&mut self) -> bool {
+        self.patience.suffices()
     }
 
     /// Learns that a write has come; `is_only` if the client has no other request.
@@ -72,11 +82,19 @@ impl<'c> OwnWrites<'c> {
 
     /// Submits what is under `plug`.
     pub(super) fn flush(&mut self, plug: &Plug) {
-        let start = std::mem::take(&mut self.plugged).then(Instant::now);
-        plug.flush();
-        if let Some(start) = start {
-            self.patience.learn(start.elapsed());
+        if std::mem::take(&mut self.plugged) {
+            self.measure(|| plug.flush());
+        } else {
+            plug.flush();
         }
+    }
+
+    /// Does some by `write`, and learns how long that takes.
+    pub(super) fn measure<T>(&mut self, write: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = write();
+        self.patience.learn(start.elapsed());
+        result
     }
 }
 

@@ -40,6 +40,11 @@ impl Payload {
         Self { write, buffer, filled }
     }
 
+    /// Fills `buffer` behind its first `filled` bytes, which have come.
+    pub(super) fn begun(write: Write, buffer: Buffer, filled: usize) -> Self {
+        Self { write, buffer, filled }
+    }
+
     /// Memory for what has not come.
     pub(super) fn room(&mut self) -> &mut [u8] {
         &mut self.buffer[self.filled..]

@@ -1,22 +1,23 @@
-//! Pipes that take bytes from the page cache to a socket without a copy.
+//! Pipes that take bytes from the page cache to a socket without a copy, and from a socket to the page
+//! cache with one.
 
 use std::cell::Cell;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::io::ioctl_fionbio;
+use rustix::io::{ioctl_fionbio, read};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use undercroft_block::FileRange;
 
 /// Pipes of a connection: enough for the longest reads that clients are known to ask for (QEMU: 2 MiB).
 const MOST: usize = 8;
 
-/// The room of a pipe in bytes. A range that does not begin with a page of the page cache takes one page
-/// more than it has.
-const ROOM: usize = 256 << 10;
+/// The room of a pipe in bytes, for pages that are full. A range that does not begin with a page of the
+/// page cache takes one page more than it has, and what a client sends may be in pieces.
+const ROOM: usize = 512 << 10;
 
 /// The number of `SIGPIPE` in Linux.
 const SIGPIPE: u32 = 13;
@@ -38,7 +39,7 @@ struct Pipe {
     write: OwnedFd,
 }
 
-/// A pipe with bytes to be sent.
+/// A pipe with bytes on their way.
 pub(super) struct FilledPipe {
     /// None only while it is dropped.
     pipe: Option<Pipe>,
@@ -96,6 +97,27 @@ impl Pipes {
         Some(filled)
     }
 
+    /// A pipe with `length` bytes that have come to `socket`, if there is one; with fewer if it has no
+    /// room for all.
+    pub(super) fn receive(
+        self: &Arc<Self>,
+        socket: BorrowedFd<'_>,
+        length: usize,
+    ) -> Option<FilledPipe> {
+        let pipe = self.take()?;
+        let mut filled = 0;
+        while filled < length {
+            let rest = length - filled;
+            match splice(socket, None, &pipe.write, None, rest, SpliceFlags::NONBLOCK) {
+                // An error of the socket comes once more when it is read.
+                Ok(0) | Err(_) => break,
+                Ok(moved) => filled += moved,
+            }
+        }
+        let (owner, left) = (Arc::clone(self), Cell::new(filled));
+        Some(FilledPipe { pipe: Some(pipe), owner, length: filled, left })
+    }
+
     fn take(&self) -> Option<Pipe> {
         let mut state = self.state.lock();
         if let Some(pipe) = state.free.pop() {
@@ -149,6 +171,38 @@ impl FilledPipe {
     }
 }
 
+impl FilledPipe {
+    /// Moves up to `most` of its bytes to `file`, from `offset` on; returns their number.
+    pub(super) fn write_to(&self, file: &File, offset: u64, most: usize) -> io::Result<usize> {
+        let Some(pipe) = &self.pipe else { return Ok(0) };
+        let (left, mut offset) = (self.left.get(), offset);
+        let wanted = most.min(left);
+        let moved =
+            splice(&pipe.read, None, file, Some(&mut offset), wanted, SpliceFlags::empty())?;
+        self.left.set(left - moved);
+        Ok(moved)
+    }
+
+    /// Moves its bytes to the front of `memory`, which has room for them.
+    pub(super) fn read_to(&self, memory: &mut [u8]) -> io::Result<()> {
+        let Some(pipe) = &self.pipe else { return Ok(()) };
+        let mut filled = 0;
+        while self.left.get() > 0 {
+            let left = self.left.get();
+            let end = memory.len().min(filled + left);
+            match read(&pipe.read, &mut memory[filled..end])? {
+                // It has them, and nobody else takes any.
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => {
+                    filled += count;
+                    self.left.set(left - count);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Drop for FilledPipe {
     fn drop(&mut self) {
         if let Some(pipe) = self.pipe.take() {
@@ -161,6 +215,8 @@ impl Drop for FilledPipe {
 mod tests {
     use std::fs::File;
     use std::io::{Read as _, Write as _};
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileExt as _;
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -224,6 +280,49 @@ mod tests {
         let directory = Arc::new(File::open(".").unwrap());
         assert!(pipes.fill(&FileRange { file: directory, offset: 0 }, LENGTH).is_none());
         assert!(pipes.fill(&range, LENGTH).is_some());
+    }
+
+    #[test]
+    fn bytes_come_from_a_socket_to_a_file_or_to_memory() {
+        let (_, bytes) = sample();
+        let (socket, mut client) = UnixStream::pair().unwrap();
+        let pipes = Pipes::new();
+        let file = tempfile::tempfile().unwrap();
+        for (round, part) in bytes.chunks_exact(50_000).enumerate() {
+            client.write_all(part).unwrap();
+            let pipe = pipes.receive(socket.as_fd(), part.len()).unwrap();
+            assert_eq!(pipe.len(), part.len());
+            let mut found = vec![0; part.len()];
+            if round % 2 == 0 {
+                pipe.read_to(&mut found).unwrap();
+            } else {
+                assert_eq!(pipe.write_to(&file, 100, 20_000).unwrap(), 20_000);
+                assert_eq!(pipe.write_to(&file, 20_100, usize::MAX).unwrap(), 30_000);
+                file.read_exact_at(&mut found, 100).unwrap();
+            }
+            assert!(found == part, "round {round}");
+            assert_eq!(pipe.left.get(), 0);
+        }
+        // All of them went through the same, and no one waits for what has not come.
+        assert_eq!(pipes.state.lock().left, MOST - 1);
+        client.write_all(&[7; 100]).unwrap();
+        let few = pipes.receive(socket.as_fd(), 200).unwrap();
+        assert_eq!(few.len(), 100);
+    }
+
+    #[test]
+    fn a_pipe_without_room_takes_what_it_can() {
+        let (socket, mut client) = UnixStream::pair().unwrap();
+        // Each takes a slot of the pipe, however short it is.
+        for byte in 0..200 {
+            client.write_all(&[byte; 10]).unwrap();
+        }
+        let pipe = Pipes::new().receive(socket.as_fd(), 2000).unwrap();
+        assert!(0 < pipe.len() && pipe.len() < 2000);
+        let mut found = [0; 2000];
+        pipe.read_to(&mut found).unwrap();
+        (&socket).read_exact(&mut found[pipe.len()..]).unwrap();
+        assert!(found.chunks(10).zip(0_u8..).all(|(piece, byte)| piece == [byte; 10]));
     }
 
     #[test]

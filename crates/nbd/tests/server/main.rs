@@ -9,5 +9,6 @@ mod raw;
 mod rubbish;
 mod scripts;
 mod served;
+mod spliced;
 mod stalled;
 mod verified;

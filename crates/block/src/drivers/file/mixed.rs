@@ -128,6 +128,10 @@ impl Driver for MixedDriver {
         unwaiting::place(&self.file, request)
     }
 
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
+        unwaiting::splice_target(&self.file, sector, length)
+    }
+
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         let goes_around =
             || self.may_go_around(request) && (self.pool.is_some() || self.may_lend(request));

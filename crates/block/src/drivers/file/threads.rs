@@ -47,6 +47,10 @@ impl Driver for ThreadsDriver {
         unwaiting::place(&self.file, request)
     }
 
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
+        unwaiting::splice_target(&self.file, sector, length)
+    }
+
     fn execute_unwaiting(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         unwaiting::execute(&self.file, request)
     }

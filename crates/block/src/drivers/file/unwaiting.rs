@@ -11,7 +11,7 @@ use super::open::{MAX_SEGMENTS, OpenFile};
 use super::{page_cache, transfer};
 use crate::bio::Operation;
 use crate::request::{Failure, Request};
-use crate::units::SECTOR_SIZE;
+use crate::units::{SECTOR_SIZE, Sector};
 
 /// Does what `request` asks, if that takes no more than a copy; `None` if it may take more.
 ///
@@ -38,6 +38,17 @@ pub(super) fn place<'d>(device: &'d OpenFile, request: &Request) -> Option<&'d A
     let cached = || page_cache::pages(device.file(), offset, request.length());
     let is_there = device.uses_page_cache() && cached().is_ok_and(|cached| cached == pages);
     is_there.then(|| device.file())
+}
+
+/// The file, if whole pages of it may be spliced there: it is in memory, or the page cache has them.
+/// What the page cache does not have may better go around it, and parts of pages would be read first.
+pub(super) fn splice_target(device: &OpenFile, sector: Sector, length: u64) -> Option<&File> {
+    let (offset, page) = (sector.0 * SECTOR_SIZE, rustix::param::page_size() as u64);
+    let is_whole = (offset | length).is_multiple_of(page) && device.takes_copies();
+    let cached = || page_cache::pages(device.file(), offset, length);
+    let is_there =
+        is_whole && (device.is_in_memory() || cached().is_ok_and(|pages| pages == length / page));
+    is_there.then(|| &**device.file())
 }
 
 /// Fills the memory of `request` from the page cache, if all of it is there.
@@ -72,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Bio, BlockDevice, Buffer, Completion, FileDevice, FileOptions, Plug, Sector, write_all_at,
+        Bio, BlockDevice, Buffer, Completion, FileDevice, FileOptions, Plug, write_all_at,
     };
 
     fn device(file: File) -> Arc<dyn BlockDevice> {

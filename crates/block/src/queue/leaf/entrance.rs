@@ -43,11 +43,7 @@ impl<D: Driver> Shared<D> {
 
     /// Answers the bios that the device cannot serve.
     fn refuse_what_cannot_be(&self, requests: &mut RequestList) {
-        let terms = Terms {
-            limits: self.driver.limits(),
-            capacity: self.driver.capacity(),
-            read_only: self.driver.is_read_only(),
-        };
+        let terms = self.terms();
         if are_admissible(requests, &terms) {
             return;
         }

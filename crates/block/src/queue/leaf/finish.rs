@@ -128,7 +128,7 @@ impl<D: Driver> Shared<D> {
     }
 
     /// Starts the requests that waited for those that ended because they overlap.
-    fn let_others_start(&self, ended: &[Request]) {
+    pub(super) fn let_others_start(&self, ended: &[Request]) {
         let mut released = Vec::new();
         let mut order = self.order.lock();
         for request in ended {

@@ -11,6 +11,7 @@ mod finish;
 mod late;
 mod request_queue;
 mod shared;
+mod splice;
 mod stop;
 mod worker;
 

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use super::claimed::ClaimedQueue;
 use super::shared::Shared;
 use crate::affinity::Placement;
+use crate::bio::{Bio, Splice};
 use crate::device::{Claim, RequestQueue, claim};
 use crate::driver::{Driver, OpenError};
 use crate::request::RequestList;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
-use crate::units::Limits;
+use crate::units::{Limits, Sector};
 
 impl<D: Driver> RequestQueue for Shared<D> {
     fn name(&self) -> &str {
@@ -23,6 +24,17 @@ impl<D: Driver> RequestQueue for Shared<D> {
 
     fn submit(&self, requests: &mut RequestList) {
         self.dispatch(requests);
+    }
+
+    fn takes_splice(&self, sector: Sector, length: u64) -> bool {
+        let is_inside = Sector::from_bytes(length)
+            .and_then(|sectors| sector.checked_add(sectors))
+            .is_some_and(|end| end <= self.driver.capacity());
+        is_inside && self.driver.splice_target(sector, length).is_some()
+    }
+
+    fn splice(&self, bio: Bio, splice: &mut Splice<'_>) -> bool {
+        self.splice_here(bio, splice)
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,11 +1,14 @@
 //! Reads return the data written, on every path.
 
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, mpsc};
 
 use super::Suite;
 use crate::device::visit_leaves;
-use crate::{Batch, Bio, Buffer, Plug, SECTOR_SIZE, Segment, SegmentList, flush, write_all_at};
+use crate::{
+    Batch, Bio, Buffer, Plug, SECTOR_SIZE, Segment, SegmentList, flush, splice_at, write_all_at,
+};
 
 impl Suite<'_> {
     pub(super) fn check_data(&self) {
@@ -17,6 +20,7 @@ impl Suite<'_> {
         self.threads_do_not_disturb_each_other();
         self.one_large_bio_is_served();
         self.reads_by_place_have_the_same_bytes();
+        self.what_is_spliced_is_read();
     }
 
     fn a_new_device_reads_as_zeroes(&self) {
@@ -142,6 +146,24 @@ impl Suite<'_> {
         let found = unit.read(&*device, 0, units);
         let expected = |place: u64| if place == 0 || place == units - 1 { 5 } else { 0 };
         assert!((0..units).zip(found).all(|(place, byte)| byte == expected(place)));
+    }
+
+    /// Also what a device does not take, which has to leave all as it was.
+    fn what_is_spliced_is_read(&self) {
+        let (unit, device) = (self.unit, self.device(64));
+        write_all_at(&*device, unit.sector(0), &vec![1; unit.bytes(64)]).expect("a write");
+        let mut expected = vec![1; 64];
+        for (byte, place, units) in [(2, 0, 64), (3, 8, 8), (4, 12, 16), (5, 63, 1), (6, 60, 8)] {
+            let length = unit.bytes(units) as u64;
+            let mut splice = |file: &File, offset, most: usize| {
+                file.write_at(&vec![byte; most.min(unit.bytes(3))], offset)
+            };
+            if let Some(done) = splice_at(&*device, unit.sector(place), length, &mut splice) {
+                done.expect("a splice");
+                expected[place as usize..][..units as usize].fill(byte);
+            }
+        }
+        assert_eq!(unit.read(&*device, 0, 64), expected);
     }
 
     /// Wherever their bytes are, alone, beside others, and where no unit is like its neighbours.

@@ -1,0 +1,98 @@
+//! Long writes whose payload goes from the socket to the page cache of a file by a pipe, with one copy
+//! less than by memory.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::{ioctl_fionread, retry_on_intr};
+use rustix::net::{RecvFlags, recv};
+use undercroft_block::Plug;
+
+use super::connection::{Connection, Left};
+use super::end::End;
+use super::long_write::LongWrite;
+use super::payload::{Payload, Write};
+use super::pipe::FilledPipe;
+
+/// Time in which a client that has sent a little of a part sends more.
+const MOMENT: Duration = Duration::from_micros(50);
+
+impl Connection<'_> {
+    /// Moves what has come of `long` to the device, if that is enough.
+    pub(super) fn take_piped(&mut self, plug: &Plug, mut long: LongWrite) -> Result<Left, End> {
+        let here = self.arrived()?;
+        let Some(length) = long.piped_part(here) else {
+            self.state.piped = Some(long);
+            return Ok(Left::Nothing);
+        };
+        // What came before goes before.
+        self.own_writes.flush(plug);
+        let (device, socket) = (&*self.executor.export.device, self.stream.socket());
+        if let Err(pipe) = self.own_writes.measure(|| long.splice(device, socket, length)) {
+            self.receive_in_memory(long, pipe)?;
+        } else if long.part() > 0 {
+            self.state.piped = Some(long);
+        } else {
+            self.own_writes.learn(self.outbox.load.requests() == 0 && here == length);
+        }
+        Ok(Left::Maybe)
+    }
+
+    /// Has the next part of `long` come to memory: little has come that could go by a pipe, or the
+    /// client has gone. What is in `pipe` is the beginning of it.
+    fn receive_in_memory(&mut self, long: LongWrite, pipe: Option<FilledPipe>) -> Result<(), End> {
+        let filled = pipe.as_ref().map_or(0, FilledPipe::len);
+        let mut buffer = self.executor.buffer(long.part_with(filled));
+        pipe.map_or(Ok(()), |pipe| pipe.read_to(&mut buffer))?;
+        self.state.payload = Some(Payload::begun(Write::Long(long), buffer, filled));
+        Ok(())
+    }
+
+    /// Waits until something has come of the write whose payload is in the socket; whether there may be
+    /// something to do then. If not, the write goes on in memory, where any number of bytes may come.
+    ///
+    /// A client that has to wake this thread may run on its processor, and what it sends is in the caches
+    /// there. So nothing is gained by looking again and again before, unless the client has nothing to
+    /// do but to send this write.
+    pub(super) fn await_piped_part(&mut self) -> Result<bool, End> {
+        let Some(long) = self.state.piped.take() else { return Ok(false) };
+        let is_soon = self.own_writes.come_alone() && self.comes_soon(&long)?;
+        let is_open = is_soon || !self.is_alone() || self.await_bytes()?;
+        if !is_open || self.comes_soon(&long)? {
+            self.state.piped = Some(long);
+            return Ok(true);
+        }
+        self.receive_in_memory(long, None).map(|()| false)
+    }
+
+    /// Whether the next part of `long` comes this moment.
+    fn comes_soon(&self, long: &LongWrite) -> Result<bool, End> {
+        let start = Instant::now();
+        while long.piped_part(self.arrived()?).is_none() {
+            if start.elapsed() >= MOMENT {
+                return Ok(false);
+            }
+            thread::yield_now();
+        }
+        Ok(true)
+    }
+
+    /// Sleeps in the socket until there is something; false if that is the end.
+    fn await_bytes(&mut self) -> Result<bool, End> {
+        self.sleep_in_socket(|connection| {
+            let look = || recv(connection.stream.socket(), &mut [0], RecvFlags::PEEK);
+            let (_, here) = retry_on_intr(look).map_err(io::Error::from)?;
+            if here == 0 {
+                connection.state.ending = Some(End::Client);
+            }
+            Ok(here > 0)
+        })
+    }
+
+    /// Bytes in the socket.
+    fn arrived(&self) -> io::Result<usize> {
+        let bytes = ioctl_fionread(self.stream.socket())?;
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+}
