@@ -108,16 +108,14 @@ impl Connection<'_> {
 
     /// Takes memory for the payload of a write, and what is there of it, if it does not go by pipes.
     fn begin_write(&mut self, request: Request, charge: usize) {
-        if self.executor.takes_piped(&request) {
+        let takes_piped = self.executor.takes_piped(&request);
+        if takes_piped {
             // What is read with a header is in memory.
             self.state.ahead = Some(self.executor.dialect.request_length());
-            if self.input.bytes().is_empty() && self.own_writes.suffice() {
-                self.state.piped = self.executor.piped_write(&request, charge);
-                return;
-            }
         }
-        let way = self.own_writes.way(&request);
+        let way = self.own_writes.way(&request, takes_piped && self.input.bytes().is_empty());
         let long = match way {
+            Way::Pipes => self.executor.piped_write(&request, charge),
             Way::Parts => self.executor.long_write(&request, charge),
             Way::Queue | Way::Own => None,
         };

@@ -25,6 +25,8 @@ pub(super) enum Way {
     Own,
     /// By that thread, in [parts](super::long_write) if it can be.
     Parts,
+    /// By that thread, by [pipes](super::piped_write).
+    Pipes,
 }
 
 /// Which writes a connection does itself.
@@ -42,19 +44,19 @@ impl<'c> OwnWrites<'c> {
         Self { member, patience: Patience::default(), alone: 0, plugged: false }
     }
 
-    /// The way of the write `request`, whose payload comes next. What has to be durable takes a disk
-    /// its time. While a long one is copied the next should be received, if there is a processor for
+    /// The way of the write `request`, whose payload comes next and goes by pipes if it `may_pipe`. What
+    /// has to be durable takes a disk its time. While a long one is copied the next should be received, if there is a processor for
     /// that; and if there is none for the client, parts save no time.
-    pub(super) fn way(&mut self, request: &Request) -> Way {
+    pub(super) fn way(&mut self, request: &Request, may_pipe: bool) -> Way {
         let is_long = request.length >= LONG;
         let is_crowded = is_long && self.member.is_enough();
         let is_due = !is_long || self.come_alone() || is_crowded;
-        let is_own = is_due
-            && request.length <= OWN
+        let is_own = (may_pipe || is_due && request.length <= OWN)
             && !request.flags.contains(CommandFlags::FUA)
             && self.patience.suffices();
         match is_own {
             false => Way::Queue,
+            true if may_pipe => Way::Pipes,
             true if is_long && !is_crowded => Way::Parts,
             true => Way::Own,
         }
@@ -63,11 +65,6 @@ impl<'c> OwnWrites<'c> {
     /// Whether the client had no other request beside the last writes.
     pub(super) fn come_alone(&self) -> bool {
         self.alone >= ALONE
-    }
-
-    /// Whether the thread has the time for the write that comes next, by pipes.
-    pub(super) fn suffice(&mut self) -> bool {
-        self.patience.suffices()
     }
 
     /// Learns that a write has come; `is_only` if the client has no other request.
@@ -113,11 +110,12 @@ mod tests {
         let none = CommandFlags::empty();
         let crowd = Crowd::of(2);
         let mut writes = OwnWrites::new(crowd.join());
-        assert_eq!(writes.way(&write(4096, none)), Way::Own);
-        assert_eq!(writes.way(&write(4096, CommandFlags::FUA)), Way::Queue);
+        assert_eq!(writes.way(&write(4096, none), false), Way::Own);
+        assert_eq!(writes.way(&write(4096, CommandFlags::FUA), false), Way::Queue);
+        assert_eq!(writes.way(&write(2 * OWN, none), true), Way::Pipes);
         let mut after = |is_only| {
             writes.learn(is_only);
-            writes.way(&write(LONG, none))
+            writes.way(&write(LONG, none), false)
         };
         assert_eq!([false; 2].map(&mut after), [Way::Queue; 2]);
         assert_eq!([true; ALONE as usize - 1].map(&mut after), [Way::Queue; ALONE as usize - 1]);
