@@ -21,32 +21,43 @@ pub(crate) struct BusyPoll {
 }
 
 impl BusyPoll {
-    /// Has `look` look again and again until it finds something or `moment` is over; whether it
-    /// found something. Other threads of the processor run in between.
+    /// [Looks](look_for) for something, or does not where that was in vain; whether it found something.
     ///
     /// # Errors
     /// Those of `look`.
     pub(crate) fn find<E>(
         &mut self,
         moment: Duration,
-        mut look: impl FnMut() -> Result<bool, E>,
+        look: impl FnMut() -> Result<bool, E>,
     ) -> Result<bool, E> {
         if self.misses >= MISSES && self.sleeps < PAUSE {
             self.sleeps += 1;
             return Ok(false);
         }
         self.sleeps = 0;
-        let start = Instant::now();
-        while !look()? {
-            if start.elapsed() >= moment {
-                self.misses = self.misses.saturating_add(1);
-                return Ok(false);
-            }
-            thread::yield_now();
-        }
-        self.misses = 0;
-        Ok(true)
+        let found = look_for(moment, look)?;
+        self.misses = if found { 0 } else { self.misses.saturating_add(1) };
+        Ok(found)
     }
+}
+
+/// Has `look` look again and again until it finds something or `moment` is over; whether it found
+/// something. Other threads of the processor run in between.
+///
+/// # Errors
+/// Those of `look`.
+pub(crate) fn look_for<E>(
+    moment: Duration,
+    mut look: impl FnMut() -> Result<bool, E>,
+) -> Result<bool, E> {
+    let start = Instant::now();
+    while !look()? {
+        if start.elapsed() >= moment {
+            return Ok(false);
+        }
+        thread::yield_now();
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -159,7 +159,9 @@ impl Executor {
     /// The write `request`, which was checked, in parts; none if it has only one, or if blocks have
     /// to be patched.
     pub(super) fn long_write(&self, request: &Request, charge: usize) -> Option<LongWrite> {
-        LongWrite::new(&self.outbox, &self.cover(request), self.asked(request), charge)
+        let cover = self.cover(request);
+        LongWrite::has_parts(&cover)
+            .then(|| LongWrite::new(&self.outbox, &cover, self.asked(request), charge, None))
     }
 
     /// Whether the payload of the write `request`, which was checked, may go by pipes now.
@@ -171,8 +173,8 @@ impl Executor {
 
     /// The write `request`, which was checked, by pipes; none if there are none.
     pub(super) fn piped_write(&self, request: &Request, charge: usize) -> Option<LongWrite> {
-        let (pipes, cover) = (self.write_pipes.as_ref()?, self.cover(request));
-        Some(LongWrite::piped(&self.outbox, &cover, self.asked(request), charge, pipes))
+        let (pipes, cover) = (self.write_pipes.clone()?, self.cover(request));
+        Some(LongWrite::new(&self.outbox, &cover, self.asked(request), charge, Some(pipes)))
     }
 
     /// Refuses a request.

@@ -25,7 +25,7 @@ use super::listener::Listener;
 use super::load::Load;
 use super::outbox::Outbox;
 use super::own_writes::OwnWrites;
-use super::pipe::{self, Pipes};
+use super::pipe::{self, Pipes, READ_ROOM, WRITE_ROOM};
 use super::poll::Wake;
 use super::stream::{self, Stream};
 use super::tls::Tls;
@@ -282,9 +282,12 @@ impl Hub {
                 let Handshake { stream, input, .. } = handshake;
                 let load = Load::new(self.settings.memory);
                 let outbox = Arc::new(Outbox::new(stream.direct(), Arc::clone(wake), load));
-                let pipes = |may: bool| (may && !stream.is_encrypted()).then(Pipes::new);
+                let pipes =
+                    |may: bool, room| (may && !stream.is_encrypted()).then(|| Pipes::of(room));
+                let read_pipes = pipes(self.survives_sigpipe, READ_ROOM);
                 // What comes by TCP is in more pieces, and won nothing or lost.
-                let pipes = (pipes(self.survives_sigpipe), pipes(stream::is_local(socket)));
+                let write_pipes = pipes(stream::is_local(socket), WRITE_ROOM);
+                let pipes = (read_pipes, write_pipes);
                 let memory = self.settings.memory;
                 let executor = Executor::new(session, Arc::clone(&outbox), memory, pipes);
                 let idle = self.settings.idle;

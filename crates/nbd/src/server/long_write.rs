@@ -2,11 +2,12 @@
 //! has come. The client sends the next one meanwhile, and a part is written from the processor's own
 //! cache. A part comes to memory, or by a pipe from the socket to the file.
 
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use undercroft_block::{
@@ -17,6 +18,7 @@ use super::cover::Cover;
 use super::outbox::Outbox;
 use super::pipe::{FilledPipe, Pipes};
 use super::reply::Asked;
+use crate::busy_poll::look_for;
 
 /// Bytes of a part in memory, at least. A file's device takes as many around the page cache where the
 /// write as a whole would go; with a quarter of it calls take what the overlap gains.
@@ -56,15 +58,9 @@ struct State {
 }
 
 impl LongWrite {
-    /// A write of `cover`, if it has more than one part.
-    pub(super) fn new(
-        outbox: &Arc<Outbox>,
-        cover: &Cover,
-        asked: Asked,
-        charge: usize,
-    ) -> Option<Self> {
-        let has_parts = cover.is_exact() && cover.length() >= 2 * PART;
-        has_parts.then(|| Self::of_parts(outbox, cover, asked, charge, None))
+    /// Whether a write of `cover` has more than one part in memory.
+    pub(super) fn has_parts(cover: &Cover) -> bool {
+        cover.is_exact() && cover.length() >= 2 * PART
     }
 
     /// Whether a write of `cover` may come by pipes to `device` now.
@@ -74,18 +70,9 @@ impl LongWrite {
             && takes_splice_at(device, cover.sector(), cover.length())
     }
 
-    /// A write of `cover`, which [may](Self::may_be_piped) come by pipes.
-    pub(super) fn piped(
-        outbox: &Arc<Outbox>,
-        cover: &Cover,
-        asked: Asked,
-        charge: usize,
-        pipes: &Arc<Pipes>,
-    ) -> Self {
-        Self::of_parts(outbox, cover, asked, charge, Some(Arc::clone(pipes)))
-    }
-
-    fn of_parts(
+    /// A write of `cover`, which [has parts](Self::has_parts), or comes by `pipes` as it
+    /// [may](Self::may_be_piped).
+    pub(super) fn new(
         outbox: &Arc<Outbox>,
         cover: &Cover,
         asked: Asked,
@@ -184,19 +171,17 @@ impl LongWrite {
         device: &dyn BlockDevice,
         pipe: &FilledPipe,
     ) -> Option<Result<(), BlockError>> {
-        let start = Instant::now();
-        loop {
-            let mut is_tried = false;
-            let mut splice = |file: &File, offset, most| {
-                is_tried = true;
-                pipe.write_to(file, offset, most)
-            };
-            let done = splice_at(device, self.sector, pipe.len() as u64, &mut splice);
-            if done.is_some() || is_tried || start.elapsed() >= TURN {
-                return done;
-            }
-            thread::yield_now();
-        }
+        let mut done = None;
+        let is_tried = Cell::new(false);
+        let mut splice = |file: &File, offset, most| {
+            is_tried.set(true);
+            pipe.write_to(file, offset, most)
+        };
+        let Ok(_) = look_for(TURN, || {
+            done = splice_at(device, self.sector, pipe.len() as u64, &mut splice);
+            Ok::<_, Infallible>(done.is_some() || is_tried.get())
+        });
+        done
     }
 }
 

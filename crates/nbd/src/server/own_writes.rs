@@ -45,8 +45,8 @@ impl<'c> OwnWrites<'c> {
     }
 
     /// The way of the write `request`, whose payload comes next and goes by pipes if it `may_pipe`. What
-    /// has to be durable takes a disk its time. While a long one is copied the next should be received, if there is a processor for
-    /// that; and if there is none for the client, parts save no time.
+    /// has to be durable takes a disk its time. While a long one is copied the next should be received,
+    /// if there is a processor for that; and if there is none for the client, parts save no time.
     pub(super) fn way(&mut self, request: &Request, may_pipe: bool) -> Way {
         let is_long = request.length >= LONG;
         let is_crowded = is_long && self.member.is_enough();

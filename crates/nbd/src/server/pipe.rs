@@ -15,15 +15,19 @@ use undercroft_block::FileRange;
 /// Pipes of a connection: enough for the longest reads that clients are known to ask for (QEMU: 2 MiB).
 const MOST: usize = 8;
 
-/// The room of a pipe in bytes, for pages that are full. A range that does not begin with a page of the
-/// page cache takes one page more than it has, and what a client sends may be in pieces.
-const ROOM: usize = 512 << 10;
+/// The room of a pipe for reads in bytes. A range that does not begin with a page of the page cache takes
+/// one page more than it has.
+pub(super) const READ_ROOM: usize = 256 << 10;
+
+/// The room of a pipe for writes: what a client sends may be in pieces, which take a page each.
+pub(super) const WRITE_ROOM: usize = 512 << 10;
 
 /// The number of `SIGPIPE` in Linux.
 const SIGPIPE: u32 = 13;
 
 /// The pipes of a connection.
 pub(super) struct Pipes {
+    room: usize,
     state: Mutex<State>,
 }
 
@@ -60,9 +64,9 @@ pub(super) fn survives_sigpipe() -> bool {
 }
 
 impl Pipes {
-    /// None yet; they are made when they are needed.
-    pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State { free: Vec::new(), left: MOST }) })
+    /// None yet; they are made when they are needed, with so much room in bytes.
+    pub(super) fn of(room: usize) -> Arc<Self> {
+        Arc::new(Self { room, state: Mutex::new(State { free: Vec::new(), left: MOST }) })
     }
 
     /// Pipes that could be filled now.
@@ -73,46 +77,39 @@ impl Pipes {
 
     /// A pipe with `length` bytes of `range`, if there is one and the file has so many.
     pub(super) fn fill(self: &Arc<Self>, range: &FileRange, length: usize) -> Option<FilledPipe> {
-        let pipe = self.take()?;
-        let filled =
-            FilledPipe { pipe: Some(pipe), owner: Arc::clone(self), length, left: Cell::new(0) };
-        let mut offset = range.offset;
-        while filled.left.get() < length {
-            let Some(pipe) = &filled.pipe else { return None };
-            let rest = length - filled.left.get();
-            let moved = splice(
-                &range.file,
-                Some(&mut offset),
-                &pipe.write,
-                None,
-                rest,
-                SpliceFlags::NONBLOCK,
-            );
-            match moved {
-                // The file ended, the pipe is full, or the disk failed: the usual way says which.
-                Ok(0) | Err(_) => return None,
-                Ok(moved) => filled.left.set(filled.left.get() + moved),
-            }
-        }
-        Some(filled)
+        let (file, mut offset) = (&range.file, range.offset);
+        let filled = self.filled(length, |pipe, rest| {
+            splice(file, Some(&mut offset), pipe, None, rest, SpliceFlags::NONBLOCK)
+        });
+        // The file ended, the pipe is full, or the disk failed: the usual way says which.
+        filled.filter(|filled| filled.len() == length)
     }
 
     /// A pipe with `length` bytes that have come to `socket`, if there is one; with fewer if it has no
-    /// room for all.
+    /// room for all. An error of the socket comes once more when it is read.
     pub(super) fn receive(
         self: &Arc<Self>,
         socket: BorrowedFd<'_>,
         length: usize,
     ) -> Option<FilledPipe> {
+        self.filled(length, |pipe, rest| {
+            splice(socket, None, pipe, None, rest, SpliceFlags::NONBLOCK)
+        })
+    }
+
+    /// A pipe with what `splice` moves to it, until that are `length` bytes or it moves none.
+    fn filled(
+        self: &Arc<Self>,
+        length: usize,
+        mut splice: impl FnMut(&OwnedFd, usize) -> rustix::io::Result<usize>,
+    ) -> Option<FilledPipe> {
         let pipe = self.take()?;
         let mut filled = 0;
-        while filled < length {
-            let rest = length - filled;
-            match splice(socket, None, &pipe.write, None, rest, SpliceFlags::NONBLOCK) {
-                // An error of the socket comes once more when it is read.
-                Ok(0) | Err(_) => break,
-                Ok(moved) => filled += moved,
-            }
+        while filled < length
+            && let Ok(moved) = splice(&pipe.write, length - filled)
+            && moved > 0
+        {
+            filled += moved;
         }
         let (owner, left) = (Arc::clone(self), Cell::new(filled));
         Some(FilledPipe { pipe: Some(pipe), owner, length: filled, left })
@@ -127,7 +124,7 @@ impl Pipes {
         drop(state);
         // The system has limits for descriptors and for pages in the pipes of a user: this connection does
         // without then.
-        let pipe = Pipe::new().ok()?;
+        let pipe = Pipe::new(self.room).ok()?;
         Some(pipe)
     }
 
@@ -142,9 +139,9 @@ impl Pipes {
 }
 
 impl Pipe {
-    fn new() -> io::Result<Self> {
+    fn new(room: usize) -> io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        fcntl_setpipe_size(&write, ROOM)?;
+        fcntl_setpipe_size(&write, room)?;
         Ok(Self { read, write })
     }
 }
@@ -169,9 +166,7 @@ impl FilledPipe {
         self.left.set(left - moved);
         Ok(moved)
     }
-}
 
-impl FilledPipe {
     /// Moves up to `most` of its bytes to `file`, from `offset` on; returns their number.
     pub(super) fn write_to(&self, file: &File, offset: u64, most: usize) -> io::Result<usize> {
         let Some(pipe) = &self.pipe else { return Ok(0) };
@@ -222,7 +217,7 @@ mod tests {
     use super::*;
 
     /// Less than a pipe has room for, since the sample does not begin with a page.
-    const LENGTH: usize = ROOM - 4096;
+    const LENGTH: usize = READ_ROOM - 4096;
 
     /// A file with bytes that tell where they are, and more of them than a pipe is asked for.
     fn sample() -> (FileRange, Vec<u8>) {
@@ -237,7 +232,7 @@ mod tests {
         let (range, bytes) = sample();
         let (socket, mut client) = UnixStream::pair().unwrap();
         let socket = OwnedFd::from(socket);
-        let pipes = Pipes::new();
+        let pipes = Pipes::of(READ_ROOM);
         for _ in 0..2 * MOST {
             let pipe = pipes.fill(&range, LENGTH).unwrap();
             assert_eq!(pipe.len(), LENGTH);
@@ -261,7 +256,7 @@ mod tests {
     #[test]
     fn there_are_so_many_pipes_and_those_with_bytes_are_not_used_again() {
         let (range, _) = sample();
-        let pipes = Pipes::new();
+        let pipes = Pipes::of(READ_ROOM);
         let all: Vec<_> = (0..MOST).map(|_| pipes.fill(&range, LENGTH).unwrap()).collect();
         assert!(pipes.fill(&range, LENGTH).is_none());
         drop(all);
@@ -272,7 +267,7 @@ mod tests {
     #[test]
     fn a_file_that_ends_does_not_fill_a_pipe() {
         let (range, bytes) = sample();
-        let pipes = Pipes::new();
+        let pipes = Pipes::of(READ_ROOM);
         let behind = FileRange { offset: bytes.len() as u64 - 4096, ..range.clone() };
         for _ in 0..2 * MOST {
             assert!(pipes.fill(&behind, LENGTH).is_none());
@@ -286,7 +281,7 @@ mod tests {
     fn bytes_come_from_a_socket_to_a_file_or_to_memory() {
         let (_, bytes) = sample();
         let (socket, mut client) = UnixStream::pair().unwrap();
-        let pipes = Pipes::new();
+        let pipes = Pipes::of(WRITE_ROOM);
         let file = tempfile::tempfile().unwrap();
         for (round, part) in bytes.chunks_exact(50_000).enumerate() {
             client.write_all(part).unwrap();
@@ -317,7 +312,7 @@ mod tests {
         for byte in 0..200 {
             client.write_all(&[byte; 10]).unwrap();
         }
-        let pipe = Pipes::new().receive(socket.as_fd(), 2000).unwrap();
+        let pipe = Pipes::of(WRITE_ROOM).receive(socket.as_fd(), 2000).unwrap();
         assert!(0 < pipe.len() && pipe.len() < 2000);
         let mut found = [0; 2000];
         pipe.read_to(&mut found).unwrap();
@@ -331,7 +326,7 @@ mod tests {
         let (range, _) = sample();
         let (socket, client) = UnixStream::pair().unwrap();
         drop(client);
-        let pipe = Pipes::new().fill(&range, LENGTH).unwrap();
+        let pipe = Pipes::of(READ_ROOM).fill(&range, LENGTH).unwrap();
         let error = pipe.send(&OwnedFd::from(socket)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }

@@ -2,8 +2,7 @@
 //! less than by memory.
 
 use std::io;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::{ioctl_fionread, retry_on_intr};
 use rustix::net::{RecvFlags, recv};
@@ -14,6 +13,7 @@ use super::end::End;
 use super::long_write::LongWrite;
 use super::payload::{Payload, Write};
 use super::pipe::FilledPipe;
+use crate::busy_poll::look_for;
 
 /// Time in which a client that has sent a little of a part sends more.
 const MOMENT: Duration = Duration::from_micros(50);
@@ -58,8 +58,7 @@ impl Connection<'_> {
     pub(super) fn await_piped_part(&mut self) -> Result<bool, End> {
         let Some(long) = self.state.piped.take() else { return Ok(false) };
         let is_soon = self.own_writes.come_alone() && self.comes_soon(&long)?;
-        let is_open = is_soon || !self.is_alone() || self.await_bytes()?;
-        if !is_open || self.comes_soon(&long)? {
+        if is_soon || (self.is_alone() && !self.await_bytes()?) || self.comes_soon(&long)? {
             self.state.piped = Some(long);
             return Ok(true);
         }
@@ -68,14 +67,7 @@ impl Connection<'_> {
 
     /// Whether the next part of `long` comes this moment.
     fn comes_soon(&self, long: &LongWrite) -> Result<bool, End> {
-        let start = Instant::now();
-        while long.piped_part(self.arrived()?).is_none() {
-            if start.elapsed() >= MOMENT {
-                return Ok(false);
-            }
-            thread::yield_now();
-        }
-        Ok(true)
+        look_for(MOMENT, || Ok(long.piped_part(self.arrived()?).is_some()))
     }
 
     /// Sleeps in the socket until there is something; false if that is the end.

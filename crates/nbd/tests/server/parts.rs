@@ -12,7 +12,7 @@ use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{MemoryDevice, Operation, Sector};
 use undercroft_nbd::server::{Export, Settings};
 
-use crate::raw::{READ, WRITE, answer, client, request};
+use crate::raw::{READ, WRITE, answer, client, request, write};
 use crate::served::Served;
 
 const KIBIBYTE: usize = 1 << 10;
@@ -35,14 +35,6 @@ fn served() -> (Served, Arc<Mutex<Vec<u64>>>) {
     let device = FaultyDevice::new(Arc::new(MemoryDevice::new(SIZE as u64)), [watch, bad]);
     let export = Export::new("disk", Arc::new(device));
     (Served::new(|_: &Path| vec![export], Settings::default()), lengths)
-}
-
-fn write(client: &mut UnixStream, cookie: u64, offset: usize, data: &[u8]) -> u32 {
-    client.write_all(&request(WRITE, cookie, offset, data.len())).unwrap();
-    client.write_all(data).unwrap();
-    let (answered, error) = answer(client);
-    assert_eq!(answered, cookie);
-    error
 }
 
 /// A client whose last write had parts. The next one has them too, unless that write took so long that

@@ -4,14 +4,12 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use undercroft_block::{FileDevice, FileOptions};
 use undercroft_nbd::server::{Export, Settings};
 
 use crate::raw::{READ, answer, client, request};
-use crate::served::Served;
+use crate::served::{Served, device_of};
 
 const MEBIBYTE: usize = 1 << 20;
 /// The last sector is there in part only.
@@ -34,8 +32,7 @@ fn served(bytes: &[u8], settings: Settings) -> (Served, File) {
     let hole = 3 * MEBIBYTE..4 * MEBIBYTE;
     file.write_all_at(&bytes[..hole.start], 0).unwrap();
     file.write_all_at(&bytes[hole.end..], hole.end as u64).unwrap();
-    let device = FileDevice::from_file(file.try_clone().unwrap(), "disk", &FileOptions::default());
-    let export = Export::new("disk", Arc::new(device.unwrap()));
+    let export = Export::new("disk", device_of(&file));
     (Served::new(|_: &Path| vec![export], settings), file)
 }
 

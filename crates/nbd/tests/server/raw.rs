@@ -45,3 +45,12 @@ pub(crate) fn answer(client: &mut UnixStream) -> (u64, u32) {
     let error = u32::from_be_bytes(head[4..8].try_into().unwrap());
     (u64::from_be_bytes(head[8..].try_into().unwrap()), error)
 }
+
+/// Writes `data` and returns the error of the answer.
+pub(crate) fn write(client: &mut UnixStream, cookie: u64, offset: usize, data: &[u8]) -> u32 {
+    client.write_all(&request(WRITE, cookie, offset, data.len())).unwrap();
+    client.write_all(data).unwrap();
+    let (answered, error) = answer(client);
+    assert_eq!(answered, cookie);
+    error
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_block::{BlockDevice, FileDevice, FileOptions};
 use undercroft_nbd::protocol::Uri;
 use undercroft_nbd::server::{Export, Listener, Server, Settings};
 
@@ -56,6 +56,12 @@ impl Served {
     pub(crate) fn stop(&mut self) {
         self.server.take().unwrap().stop().unwrap();
     }
+}
+
+/// An open file as a device.
+pub(crate) fn device_of(file: &File) -> Arc<dyn BlockDevice> {
+    let options = FileOptions::default();
+    Arc::new(FileDevice::from_file(file.try_clone().unwrap(), "disk", &options).unwrap())
 }
 
 /// The file as a device.

@@ -3,18 +3,17 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use undercroft_block::{BlockDevice, FileDevice, FileOptions};
+use undercroft_block::BlockDevice;
 use undercroft_nbd::server::{Export, Settings};
 
-use crate::raw::{WRITE, answer, client, request};
-use crate::served::Served;
+use crate::raw::{WRITE, answer, client, request, write};
+use crate::served::{Served, device_of};
 
 const KIBIBYTE: usize = 1 << 10;
 const SIZE: usize = 4096 * KIBIBYTE;
@@ -22,9 +21,7 @@ const SIZE: usize = 4096 * KIBIBYTE;
 /// A server of `file`, and its device.
 fn served(file: &File) -> (Served, Arc<dyn BlockDevice>) {
     file.write_all_at(&vec![0; SIZE], 0).unwrap();
-    let options = FileOptions::default();
-    let device = FileDevice::from_file(file.try_clone().unwrap(), "disk", &options).unwrap();
-    let device: Arc<dyn BlockDevice> = Arc::new(device);
+    let device = device_of(file);
     let export = Export::new("disk", Arc::clone(&device));
     (Served::new(|_: &Path| vec![export], Settings::default()), device)
 }
@@ -38,14 +35,6 @@ fn found(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; SIZE];
     file.read_exact_at(&mut bytes, 0).unwrap();
     bytes
-}
-
-fn write(client: &mut UnixStream, cookie: u64, offset: usize, data: &[u8]) -> u32 {
-    client.write_all(&request(WRITE, cookie, offset, data.len())).unwrap();
-    client.write_all(data).unwrap();
-    let (answered, error) = answer(client);
-    assert_eq!(answered, cookie);
-    error
 }
 
 #[test]

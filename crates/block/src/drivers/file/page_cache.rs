@@ -27,6 +27,13 @@ struct Counts {
     recently_evicted: u64,
 }
 
+/// Whether the page cache has all pages of `length` bytes from `offset` on; not if that is not known.
+pub(super) fn has_all(file: &File, offset: u64, length: u64) -> bool {
+    let page = rustix::param::page_size() as u64;
+    let all = (offset + length).div_ceil(page) - offset / page;
+    pages(file, offset, length).is_ok_and(|cached| cached == all)
+}
+
 /// The number of pages of `length` bytes from `offset` on that the page cache has.
 ///
 /// # Errors

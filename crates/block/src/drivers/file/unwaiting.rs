@@ -32,11 +32,9 @@ pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Option<Result
 
 /// The file, if the page cache has all of the range of `request`.
 pub(super) fn place<'d>(device: &'d OpenFile, request: &Request) -> Option<&'d Arc<File>> {
-    let (offset, page) = (request.sector().0 * SECTOR_SIZE, rustix::param::page_size() as u64);
-    let end = offset + request.length();
-    let pages = end.div_ceil(page) - offset / page;
-    let cached = || page_cache::pages(device.file(), offset, request.length());
-    let is_there = device.uses_page_cache() && cached().is_ok_and(|cached| cached == pages);
+    let offset = request.sector().0 * SECTOR_SIZE;
+    let is_there =
+        device.uses_page_cache() && page_cache::has_all(device.file(), offset, request.length());
     is_there.then(|| device.file())
 }
 
@@ -44,10 +42,9 @@ pub(super) fn place<'d>(device: &'d OpenFile, request: &Request) -> Option<&'d A
 /// What the page cache does not have may better go around it, and parts of pages would be read first.
 pub(super) fn splice_target(device: &OpenFile, sector: Sector, length: u64) -> Option<&File> {
     let (offset, page) = (sector.0 * SECTOR_SIZE, rustix::param::page_size() as u64);
-    let is_whole = (offset | length).is_multiple_of(page) && device.takes_copies();
-    let cached = || page_cache::pages(device.file(), offset, length);
-    let is_there =
-        is_whole && (device.is_in_memory() || cached().is_ok_and(|pages| pages == length / page));
+    let is_there = (offset | length).is_multiple_of(page)
+        && device.takes_copies()
+        && (device.is_in_memory() || page_cache::has_all(device.file(), offset, length));
     is_there.then(|| &**device.file())
 }
 

@@ -6,7 +6,7 @@ use crate::bio::Reason;
 use crate::driver::Driver;
 use crate::queue::gate::Shut;
 use crate::queue::hardware::HardwareQueue;
-use crate::request::{RequestList, Terms};
+use crate::request::{Request, RequestList, Terms};
 use crate::statistics::Writers;
 use crate::threads::role::may_wait;
 
@@ -24,14 +24,8 @@ impl<D: Driver> Shared<D> {
         if requests.is_empty() || !self.enter(requests, hardware, writers) {
             return false;
         }
-        let Stamp { nanoseconds, cpu } = requests.stamp.take().unwrap_or_else(Stamp::now);
-        for request in requests.iter_mut() {
-            request.inner.submitted = nanoseconds;
-            request.inner.cpu = cpu;
-            // Hardware queues are numbered from zero on, one for each claim ever made.
-            request.inner.hardware = hardware.index as u32;
-            request.inner.leaf = self.number;
-        }
+        let stamp = requests.stamp.take().unwrap_or_else(Stamp::now);
+        requests.iter_mut().for_each(|request| self.mark(request, stamp, hardware));
         if let Some(deadlines) = &hardware.deadlines {
             deadlines.make(requests);
         }
@@ -39,6 +33,26 @@ impl<D: Driver> Shared<D> {
             self.hold_back(requests, hardware);
         }
         !requests.is_empty()
+    }
+
+    /// Notes when `request` was submitted and where, and to whom it belongs.
+    #[inline]
+    pub(super) fn mark(&self, request: &mut Request, stamp: Stamp, hardware: &HardwareQueue) {
+        let Stamp { nanoseconds, cpu } = stamp;
+        request.inner.submitted = nanoseconds;
+        request.inner.cpu = cpu;
+        // Hardware queues are numbered from zero on, one for each claim ever made.
+        request.inner.hardware = hardware.index as u32;
+        request.inner.leaf = self.number;
+    }
+
+    /// What a device can serve now.
+    pub(super) fn terms(&self) -> Terms {
+        Terms {
+            limits: self.driver.limits(),
+            capacity: self.driver.capacity(),
+            read_only: self.driver.is_read_only(),
+        }
     }
 
     /// Answers the bios that the device cannot serve.

@@ -8,7 +8,7 @@ use crate::bio::{Bio, Splice};
 use crate::device::claim;
 use crate::driver::{Bell, Completions, Driver};
 use crate::queue::hardware::{HardwareQueue, Via};
-use crate::request::{Failure, Request, RequestList, Terms};
+use crate::request::{Failure, Request, RequestList};
 use crate::statistics::Writers;
 use crate::units::SECTOR_SIZE;
 
@@ -25,26 +25,14 @@ impl<D: Driver> Shared<D> {
         if !request.is_admissible(&self.terms()) || !self.enter_alone(&mut request, hardware) {
             return give_up(request);
         }
-        let Stamp { nanoseconds, cpu } = Stamp::now();
-        (request.inner.submitted, request.inner.cpu) = (nanoseconds, cpu);
         // Should `splice` panic, it finds back as one that a driver drops.
-        request.inner.hardware = hardware.index as u32;
-        request.inner.leaf = self.number;
+        self.mark(&mut request, Stamp::now(), hardware);
         let Some(result) = self.move_bytes(&request, splice) else {
             self.go_back(&request, hardware);
             return give_up(request);
         };
         self.end_spliced(request, hardware, result);
         true
-    }
-
-    /// What a device can serve now.
-    pub(super) fn terms(&self) -> Terms {
-        Terms {
-            limits: self.driver.limits(),
-            capacity: self.driver.capacity(),
-            read_only: self.driver.is_read_only(),
-        }
     }
 
     /// Counts `request` as inside, if the gate is open and no other has its sectors.
