@@ -17,6 +17,7 @@ use super::negotiation::Session;
 use super::outbox::Outbox;
 use super::pipe::Pipes;
 use super::read::Read;
+use super::read_way::ReadWay;
 use super::reply::Asked;
 use super::status;
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
@@ -36,6 +37,7 @@ pub(super) struct Executor {
     pool: BufferPool,
     /// Of reads; none: what is read is copied.
     pipes: Option<Arc<Pipes>>,
+    read_way: Arc<ReadWay>,
     /// Of writes; none: they come to memory.
     write_pipes: Option<Arc<Pipes>>,
     /// Constant for the life of the connection.
@@ -51,12 +53,24 @@ impl Executor {
         session: Session,
         outbox: Arc<Outbox>,
         memory: usize,
-        (pipes, write_pipes): (Option<Arc<Pipes>>, Option<Arc<Pipes>>),
+        (pipes, read_way): (Option<Arc<Pipes>>, Arc<ReadWay>),
+        write_pipes: Option<Arc<Pipes>>,
     ) -> Self {
         let Session { export, dialect, contexts } = session;
         let (size, minimum) = (export.size(), u64::from(export.minimum()));
         let pool = BufferPool::new(memory);
-        Self { export, dialect, contexts, outbox, pool, pipes, write_pipes, size, minimum }
+        Self {
+            export,
+            dialect,
+            contexts,
+            outbox,
+            pool,
+            pipes,
+            read_way,
+            write_pipes,
+            size,
+            minimum,
+        }
     }
 
     /// Whether the request can be carried out; if so, bytes of memory that it needs.
@@ -207,7 +221,7 @@ impl Executor {
         let bio = match request.command {
             Command::Read => {
                 let (export, outbox) = (Arc::clone(&self.export), Arc::clone(&self.outbox));
-                let pipes = self.pipes.clone();
+                let pipes = self.pipes.clone().filter(|_| self.read_way.is_by_pipe(&cover));
                 let read = Read { export, outbox, pipes, asked, cover, charge };
                 let buffer = self.buffer(length as usize);
                 let submit = if read.is_long() { long_read::submit } else { Read::submit };

@@ -27,6 +27,7 @@ use super::outbox::Outbox;
 use super::own_writes::OwnWrites;
 use super::pipe::{self, Pipes, READ_ROOM, WRITE_ROOM};
 use super::poll::Wake;
+use super::read_way::ReadWay;
 use super::stream::{self, Stream};
 use super::tls::Tls;
 
@@ -96,6 +97,7 @@ struct Hub {
     settings: Settings,
     /// Whether a client that is gone costs no more than an error, however bytes are sent to it.
     survives_sigpipe: bool,
+    read_way: Arc<ReadWay>,
     stops: AtomicBool,
     acceptor: Wake,
     connections: Mutex<Connections>,
@@ -124,6 +126,7 @@ impl Server {
             exports: exports.into_iter().map(Arc::new).collect(),
             settings,
             survives_sigpipe: pipe::survives_sigpipe(),
+            read_way: Arc::default(),
             stops: AtomicBool::new(false),
             acceptor: Wake::new().map_err(ServerError::Start)?,
             connections: Mutex::default(),
@@ -287,9 +290,10 @@ impl Hub {
                 let read_pipes = pipes(self.survives_sigpipe, READ_ROOM);
                 // What comes by TCP is in more pieces, and won nothing or lost.
                 let write_pipes = pipes(stream::is_local(socket), WRITE_ROOM);
-                let pipes = (read_pipes, write_pipes);
-                let memory = self.settings.memory;
-                let executor = Executor::new(session, Arc::clone(&outbox), memory, pipes);
+                self.read_way.begin_again();
+                let reads = (read_pipes, Arc::clone(&self.read_way));
+                let (memory, answers) = (self.settings.memory, Arc::clone(&outbox));
+                let executor = Executor::new(session, answers, memory, reads, write_pipes);
                 let idle = self.settings.idle;
                 let parts = (stream, input);
                 let own_writes = OwnWrites::new(self.crowd.join());

@@ -13,17 +13,14 @@ use super::pipe::{FilledPipe, Pipes};
 use super::reply::Asked;
 use super::zeroes;
 
-/// Shorter reads are copied: that takes no longer than the calls for a pipe.
-const LEAST_PIPED: u64 = 128 << 10;
-
-/// Longer reads go in parts.
+/// Longer reads by pipes go in parts.
 pub(super) const MOST_PIPED: u64 = 256 << 10;
 
 /// A read of a client on its way.
 pub(super) struct Read {
     pub(super) export: Arc<Export>,
     pub(super) outbox: Arc<Outbox>,
-    /// None: it is copied.
+    /// None: it goes by memory.
     pub(super) pipes: Option<Arc<Pipes>>,
     pub(super) asked: Asked,
     pub(super) cover: Cover,
@@ -41,17 +38,13 @@ pub(super) enum Arrived {
 impl Read {
     /// Whether it goes in [parts](super::long_read).
     pub(super) fn is_long(&self) -> bool {
-        self.may_pipe() && self.cover.length() > MOST_PIPED
-    }
-
-    fn may_pipe(&self) -> bool {
-        self.pipes.is_some() && self.cover.is_exact() && self.cover.length() >= LEAST_PIPED
+        self.pipes.is_some() && self.cover.length() > MOST_PIPED
     }
 
     /// Reads into `buffer`, if bytes have to be in memory.
     pub(super) fn submit(self, plug: &Plug, buffer: Buffer) {
         let bio = Bio::read(self.cover.sector(), buffer);
-        let bio = if self.may_pipe() { bio.by_place() } else { bio };
+        let bio = if self.pipes.is_some() { bio.by_place() } else { bio };
         self.outbox.load.begin();
         plug.submit(self.told(bio));
     }
